@@ -1,0 +1,8 @@
+"""Code generation: a graph of primitives becomes NumPy source, and the source a kernel."""
+
+if __name__ != "primgraph.codegen":
+    raise ImportError("import primgraph.codegen, not codegen")
+
+from primgraph.codegen.kernel import Kernel, compile_graph
+
+__all__ = ["Kernel", "compile_graph"]

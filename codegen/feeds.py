@@ -1,0 +1,78 @@
+"""Feeds: whatever the user passes becomes a plain array of the declared type, or an error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import FeedError
+from primgraph.ir.types import NAME_OF_DTYPE, TensorType
+
+# NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED.
+_READY = 0x101
+
+
+def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
+    """`array` as a contiguous, aligned, native array of the base class, of exactly that type.
+
+    An array that is so already is returned itself; others are converted once, if no value can
+    change: arrays by NumPy's "safe" casting, Python's numbers and lists by "same_kind". Raises
+    `FeedError`, with what is declared and what is given, for everything else; a wrong shape is
+    never broadcast.
+    """
+    if (
+        array.__class__ is np.ndarray
+        and array.dtype is type.dtype
+        and array.shape == type.shape
+        and array.flags.num & _READY == _READY
+    ):
+        return array  # type: ignore[no-any-return]
+    found = _found(array, type, name)
+    if found.shape != type.shape:
+        raise _error(name, type, found, "the shapes differ")
+    given = isinstance(array, np.ndarray | np.generic) or hasattr(array, "__array__")
+    casting = "safe" if given else "same_kind"
+    if found.dtype != type.dtype and not _may_cast(found, type, casting):
+        raise _error(name, type, found, f"a {casting} cast does not exist")
+    with np.errstate(all="ignore"):
+        return np.require(found.astype(type.dtype, copy=False), None, ["C", "A"])
+
+
+def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
+    """What is given as an array of the base class, of a dtype that can be a tensor's."""
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        raise FeedError(
+            f"input {name!r} is {type}: a masked array with masked entries is given",
+            hint="fill the masked entries first",
+        )
+    try:
+        found = np.asarray(np.ma.getdata(array) if np.ma.isMaskedArray(array) else array)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FeedError(
+            f"input {name!r} is {type}: {array.__class__.__name__} is not an array: {error}"
+        ) from error
+    if found.dtype.kind not in "biuf" or found.dtype.newbyteorder("=") not in NAME_OF_DTYPE:
+        raise _error(name, type, found, "only booleans, integers and floats can be fed")
+    return found
+
+
+def _may_cast(found: np.ndarray[Any, Any], type: TensorType, casting: Any) -> bool:
+    """Whether the cast is allowed; Python integers may go to any integer dtype that holds them."""
+    if casting == "same_kind" and (found.size == 0 or _holds(found, type)):
+        return True
+    return np.can_cast(found.dtype, type.dtype, casting)
+
+
+def _holds(found: np.ndarray[Any, Any], type: TensorType) -> bool:
+    if found.dtype.kind not in "iu" or type.dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(type.dtype)
+    return limits.min <= int(found.min()) and int(found.max()) <= limits.max
+
+
+def _error(name: str, type: TensorType, found: np.ndarray[Any, Any], why: str) -> FeedError:
+    native = found.dtype.newbyteorder("=")
+    dtype = NAME_OF_DTYPE.get(native, str(found.dtype))
+    given = f"{dtype}[{','.join(map(str, found.shape))}]"
+    return FeedError(f"input {name!r} is {type}: {given} is given, {why}")

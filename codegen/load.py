@@ -1,0 +1,119 @@
+"""Layout of generated modules, their compilation, and the way back from a line to a step."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import linecache
+import weakref
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.codegen import support
+from primgraph.codegen.module import Module
+from primgraph.codegen.names import comment
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_number = itertools.count()
+
+# All that the text of helpers needs of Python's builtins, and the import of NumPy.
+_BUILTINS = {
+    "__import__": __import__,
+    "ValueError": ValueError,
+    "enumerate": enumerate,
+    "slice": slice,
+    "tuple": tuple,
+}
+
+
+@cache
+def _template(name: str) -> Any:
+    # Importing jinja2 takes longer than importing all of primgraph, so only compiling pays it.
+    jinja2 = importlib.import_module("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    return environment.get_template(name)
+
+
+def render(module: Module) -> str:
+    """The text of `module`."""
+    text: str = _template("module.j2").render(module=module)
+    return text
+
+
+@final
+class Loaded:
+    """A compiled module: its functions by name, its text, and the step of each line."""
+
+    __slots__ = ("__weakref__", "file", "namespace", "source", "steps")
+
+    def __init__(self, module: Module, source: str) -> None:
+        self.source = source
+        self.file = f"<primgraph kernel {comment(module.entry)} {next(_number)}>"
+        rows = source.splitlines(keepends=True)
+        starts = _starts(module, rows)
+        self.steps = [-1] * (len(rows) + 1)
+        self.namespace: dict[str, Any] = {
+            "__builtins__": _BUILTINS,
+            "__name__": "primgraph kernel",
+            "np": np,
+            **{name: getattr(support, name) for name in support.REQUIRES},
+            **module.table,
+        }
+        # Tracebacks print the lines of a kernel as those of any file.
+        linecache.cache[self.file] = (len(source), None, rows, self.file)
+        weakref.finalize(self, linecache.cache.pop, self.file, None)
+        exec(
+            compile("".join(rows[: starts[0]]), self.file, "exec", dont_inherit=True),
+            self.namespace,
+        )
+        for function, start in zip(module.functions, starts, strict=True):
+            first = start + 1 + len(function.docstring)
+            end = first + len(function.lines)
+            self.steps[first + 1 : end + 1] = function.steps
+            self._define(function.name, "".join(rows[start:end]), start)
+
+    def _define(self, name: str, text: str, start: int) -> None:
+        """Compile one function, and number its lines from where it stands in the file.
+
+        One by one, functions compile in linear time; all at once, CPython's parser and collector
+        would hold the whole file's syntax tree.
+        """
+        exec(compile(text, self.file, "exec", dont_inherit=True), self.namespace)
+        found = self.namespace[name]
+        found.__code__ = found.__code__.replace(co_firstlineno=start + 1)
+
+    def function(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = self.namespace[name]
+        return found
+
+    def failing(self, error: BaseException) -> tuple[int, int]:
+        """The line of this module that raised `error`, and its step; -1 where there is none."""
+        line, trace = -1, error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == self.file:
+                line = trace.tb_lineno
+            trace = trace.tb_next
+        return line, self.steps[line] if 0 <= line < len(self.steps) else -1
+
+
+def _starts(module: Module, rows: list[str]) -> list[int]:
+    """The row, counted from zero, of the header of each function."""
+    starts, place = [], 0
+    for function in module.functions:
+        header = function.header + "\n"
+        while rows[place] != header:
+            place += 1
+        starts.append(place)
+        place += 1 + len(function.docstring) + len(function.lines)
+    return starts

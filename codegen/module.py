@@ -1,0 +1,116 @@
+"""What an emitter makes and a template lays out: plain lines, and which step each belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+# Names in one display or unpacking; more make CPython's compiler slow.
+MANY = 200
+
+
+@dataclass(slots=True)
+class Function:
+    """A function of generated code; `steps[i]` is the step of `lines[i]`, -1 for none."""
+
+    name: str
+    parameters: str
+    lines: list[str] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    docstring: list[str] = field(default_factory=list)
+    decorator: str = ""
+
+    def line(self, text: str, step: int = -1) -> None:
+        self.lines.append(text)
+        self.steps.append(step)
+
+    def first(self, lines: list[str]) -> None:
+        """Put lines before all others."""
+        self.lines[:0], self.steps[:0] = lines, [-1] * len(lines)
+
+    @property
+    def indented(self) -> list[str]:
+        """Docstring and lines as they stand in the file."""
+        return [f"    {line}" if line else "" for line in (*self.docstring, *self.lines)]
+
+    @property
+    def header(self) -> str:
+        return f"def {self.name}({self.parameters}):"
+
+
+@dataclass(slots=True)
+class Module:
+    """A file of generated code, and the objects beside it that it refers to by name.
+
+    `users` are the names of primitives that are called through their own `impl`, which a file
+    that stands alone cannot do.
+    """
+
+    opening: list[str]
+    helpers: list[str]
+    functions: list[Function]
+    entry: str
+    table: dict[str, Any]
+    users: list[str] = field(default_factory=list)
+    docstring: list[str] = field(default_factory=list)
+
+
+def tuple_text(names: list[str]) -> str:
+    """A tuple display, also of one name or none."""
+    return f"({names[0]},)" if len(names) == 1 else f"({', '.join(names)})"
+
+
+@final
+class Parts:
+    """A long body as several functions, which hand values on in a list, `carried`.
+
+    A name is bound once, in one part. Each other part that uses it reads it from the list when
+    it starts, and its own part stores it there when it ends, so that no statement grows with
+    the number of values that are alive.
+    """
+
+    def __init__(self, parameters: str) -> None:
+        self.parameters = parameters
+        self.parts: list[Function] = []
+        self._home: dict[str, int] = {}
+        self._bound: list[list[str]] = []
+        self._taken: list[dict[str, None]] = []
+
+    @property
+    def current(self) -> Function:
+        return self.parts[-1]
+
+    def begin(self) -> Function:
+        """Start the next function."""
+        self.parts.append(Function(f"part_{len(self.parts)}", self.parameters))
+        self._bound.append([])
+        self._taken.append({})
+        return self.current
+
+    def argument(self, name: str) -> None:
+        self._home[name] = -1
+
+    def bind(self, name: str) -> None:
+        self._home[name] = len(self.parts) - 1
+        self._bound[-1].append(name)
+
+    def use(self, name: str) -> None:
+        """Note that the current function reads `name`; names that nobody bound are global."""
+        here = len(self.parts) - 1
+        if self._home.get(name, here) != here:
+            self._taken[here][name] = None
+
+    def finish(self, arguments: list[str], results: list[str]) -> int:
+        """Insert what hands values on; returns the place in the list of the first result."""
+        slot = {name: i for i, name in enumerate(arguments)}
+        for taken in self._taken:
+            for name in taken:
+                slot.setdefault(name, len(slot))
+        for k, result in enumerate(results):
+            self.current.line(f"carried[{len(slot) + k}] = {result}")
+        for part, taken, bound in zip(self.parts, self._taken, self._bound, strict=True):
+            part.first([f"{name} = carried[{slot[name]}]" for name in taken])
+            for name in bound:
+                if name in slot:
+                    part.line(f"carried[{slot[name]}] = {name}")
+        return len(slot)

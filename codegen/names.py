@@ -1,0 +1,77 @@
+"""Identifiers and comments of generated code: no text of the user's gets past this file."""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+from typing import final
+
+from primgraph.codegen.support import REQUIRES
+
+_SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_PART = re.compile(r"part_[0-9]+", re.ASCII)
+_TARGET = re.compile(r"([A-Za-z][A-Za-z0-9_]*)(?:\s*:[^=]*)?\s*=(?!=)", re.ASCII)
+_LONGEST = 40
+_WIDTH = 96
+
+RESERVED = frozenset(
+    {"np", *keyword.kwlist, *keyword.softkwlist, *dir(builtins), *REQUIRES, "carried", "arguments"}
+)
+
+
+def is_safe(text: str) -> bool:
+    """Whether `text` may stand in code as a name: short, plain ASCII, and with no meaning yet."""
+    return (
+        len(text) <= _LONGEST
+        and _SAFE.fullmatch(text) is not None
+        and text not in RESERVED
+        and _PART.fullmatch(text) is None
+    )
+
+
+def comment(text: str) -> str:
+    """`text` as the inside of a one-line comment: printable ASCII only, and no longer than a line.
+
+    Every other character, newlines and escapes of terminals included, is written as `\\uXXXX`.
+    """
+    shown = text[: 2 * _WIDTH]
+    safe = "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in shown)
+    return safe if len(safe) <= _WIDTH else safe[: _WIDTH - 3] + "..."
+
+
+def assigned_name(line: str) -> str:
+    """The name that a line of Python assigns to, such as `y` in `y = f(x)`; empty if none."""
+    match = _TARGET.match(line)
+    return match.group(1) if match else ""
+
+
+@final
+class Names:
+    """Hands out identifiers, each once."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    def hinted(self, hint: str, letter: str) -> str:
+        """`hint` where it is safe, with a number behind it if it is taken; else a counter."""
+        if not is_safe(hint):
+            return self.counted(letter)
+        name, count = hint, self._next.get(f"{hint}_", 2)
+        while name in self._taken:
+            name = f"{hint}_{count}"
+            count += 1
+        self._next[f"{hint}_"] = count
+        self._taken.add(name)
+        return name
+
+    def counted(self, letter: str) -> str:
+        """The next of `letter0`, `letter1` and so on that is not taken."""
+        count = self._next.get(letter, 0)
+        while f"{letter}{count}" in self._taken:
+            count += 1
+        self._next[letter] = count + 1
+        self._taken.add(f"{letter}{count}")
+        return f"{letter}{count}"

@@ -1,0 +1,407 @@
+"""The readable style: expressions as a person would write them, under the user's own lines."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from primgraph.codegen import support
+from primgraph.codegen.fallback import caller_of
+from primgraph.codegen.literals import (
+    array_lines,
+    dtype_text,
+    full_text,
+    is_spelled,
+    is_weak_default,
+    scalar_text,
+    shape_text,
+)
+from primgraph.codegen.module import MANY, Function, Module, Parts
+from primgraph.codegen.names import Names, assigned_name, comment, is_safe
+from primgraph.codegen.schedule import Schedule, Step
+from primgraph.codegen.spelling import ATOM, SPELLINGS, Spelling, Text, iota_shape, literal
+from primgraph.ir.source import Source
+from primgraph.ir.types import Shape, TensorType, broadcast_shapes
+
+_DEEPEST = 3
+_LONGEST = 84
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What stands for a value: a name, a literal, or an expression that is not yet a statement.
+
+    `shape` is that of the expression, which NumPy's broadcasting may still have to repeat.
+    `names` are the variables in it, `scalar` is the number that a literal says, `value` the
+    value to name if the expression gets a statement of its own: -1 where it needs none.
+    """
+
+    text: Text
+    shape: Shape
+    names: tuple[str, ...] = ()
+    scalar: Any = None
+    depth: int = 0
+    value: int = -1
+    step: int = -1
+
+    @property
+    def pending(self) -> bool:
+        return self.value >= 0
+
+
+def readable(schedule: Schedule, *, standalone: bool = False) -> Module:
+    """The schedule as a module whose entry takes arrays and returns one array, or a tuple.
+
+    With `standalone`, constants are in the text whatever their size, and the entry converts its
+    arguments, checks their shapes, and returns arrays of the declared types.
+    """
+    return _Reader(schedule, standalone).module()
+
+
+@final
+class _Reader:
+    def __init__(self, schedule: Schedule, standalone: bool) -> None:
+        self.schedule = schedule
+        self.standalone = standalone
+        self.entry = schedule.name if is_safe(schedule.name) else "kernel"
+        self.names = Names([self.entry])
+        self.pieces: dict[int, Piece] = {}
+        self.opening = ["import numpy as np"]
+        self.table: dict[str, Any] = {}
+        self.users: list[str] = []
+        self.helpers: dict[str, None] = {}
+        # Results that may share memory with an argument or a constant, though they are no views.
+        self.shared: set[int] = set()
+        self.parts = Parts("carried")
+        self.said: Source | None = None
+        self.lines_of: dict[str, list[str]] = {}
+        self.ends = {s.source: i for i, s in enumerate(schedule.steps)}
+        # Expressions without a statement, which the end of a function has to write.
+        self.waiting: dict[int, None] = {}
+
+    def module(self) -> Module:
+        schedule = self.schedule
+        arguments = [self.names.hinted(schedule.hints[i], "x") for i in range(schedule.inputs)]
+        for i, name in enumerate(arguments):
+            self.pieces[i] = Piece(Text(name), schedule.types[i].shape, (name,))
+            self.parts.argument(name)
+        for steps in schedule.chunks():
+            if self.parts.parts:
+                self._write_waiting()
+            self.parts.begin()
+            self.said = None
+            for i in steps:
+                self._step(i, schedule.steps[i])
+        if len(self.parts.parts) == 1 and max(len(arguments), len(schedule.outputs)) <= MANY:
+            functions = [self._single(arguments)]
+        else:
+            functions = self._several(arguments)
+        if self.helpers:
+            self.opening.insert(0, "from __future__ import annotations\n")
+        helpers = [inspect.getsource(getattr(support, name)) for name in self.helpers]
+        return Module(self.opening, helpers, functions, self.entry, self.table, self.users)
+
+    def _single(self, arguments: list[str]) -> Function:
+        function = self.parts.current
+        function.name, function.parameters = self.entry, ", ".join(arguments)
+        only = len(self.schedule.outputs) == 1
+        results = [self._result(v, inline=only) for v in self.schedule.outputs]
+        text, last = ", ".join(results) or "()", len(self.schedule.steps) - 1
+        if only or len(text) <= _LONGEST:
+            function.line(f"return {text}", last)
+        else:
+            for line in ("return (", *(f"    {r}," for r in results), ")"):
+                function.line(line, last)
+        if self.standalone:
+            function.first(self._checks(arguments))
+        return function
+
+    def _several(self, arguments: list[str]) -> list[Function]:
+        """Parts, and an entry that calls one after the other."""
+        results = [self._result(v, inline=False) for v in self.schedule.outputs]
+        first = self.parts.finish(arguments, results)
+        entry = Function(self.entry, "*arguments")
+        entry.line(f"carried = [*arguments, *[None] * {first + len(results) - len(arguments)}]")
+        if self.standalone:
+            for line in self._checks([f"carried[{i}]" for i in range(len(arguments))]):
+                entry.line(line)
+        for part in self.parts.parts:
+            entry.line(f"{part.name}(carried)")
+        only = len(results) == 1
+        entry.line(f"return carried[{first}]" if only else f"return tuple(carried[{first}:])")
+        return [*self.parts.parts, entry]
+
+    def _result(self, value: int, *, inline: bool) -> str:
+        """The expression of a result in full shape."""
+        if inline and self.pieces[value].pending:
+            self._say(self.schedule.steps[self.pieces[value].step])
+            self.waiting.pop(value, None)
+        elif self.pieces[value].pending:
+            self._write(value)
+        piece = self._explicit(self.pieces[value], self.schedule.types[value])
+        self._use(piece)
+        return self._own(value, piece) if self.standalone else piece.text.code
+
+    def _own(self, value: int, piece: Piece) -> str:
+        """The expression as an array that is neither an argument, a constant, nor a scalar."""
+        schedule, type = self.schedule, self.schedule.types[value]
+        computed = value >= schedule.inputs and not schedule.is_view(value)
+        fresh = computed and piece.shape == type.shape and value not in self.shared
+        if not fresh or schedule.outputs.count(value) > 1:
+            return f"np.array({piece.text.code}, {dtype_text(type.dtype)})"
+        if type.shape:
+            return piece.text.code
+        return f"np.asarray({piece.text.code}, {dtype_text(type.dtype)})"
+
+    def _checks(self, arguments: list[str]) -> list[str]:
+        lines = []
+        for i, name in enumerate(arguments):
+            type = self.schedule.types[i]
+            lines.append(f"{name} = np.asarray({name}, {dtype_text(type.dtype)})")
+            lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
+            message = f"argument {i} must have shape {shape_text(type.shape)}, not {{}}"
+            lines.append(f'    raise ValueError("{message}".format({name}.shape))')
+        return lines
+
+    # One step.
+
+    def _step(self, i: int, step: Step) -> None:
+        name = step.op.name
+        spelling = SPELLINGS.get(name)
+        if spelling is None:
+            self._call_user(i, step)
+        elif name == "full":
+            value = step.params["value"]
+            text = literal(value, step.params["dtype"])
+            self.pieces[step.outputs[0]] = Piece(text, (), scalar=value)
+        elif name == "constant":
+            self._constant(step)
+        elif spelling.view is not None:
+            for k, value in enumerate(step.outputs):
+                if self.schedule.uses[value]:
+                    self._view(i, step, spelling, k, value)
+        else:
+            self._compute(i, step, spelling)
+
+    def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
+        args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
+        self._type_literals(step, spelling, args)
+        text = spelling.read([a.text for a in args], step)
+        if len(text.code) > _LONGEST and any(a.pending for a in args):
+            for a in args:
+                if a.pending:
+                    self._write(a.value)
+            args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
+            self._type_literals(step, spelling, args)
+            text = spelling.read([a.text for a in args], step)
+        self._need(text.code, step)
+        shape = step.results[0].shape
+        if step.op.name == "iota":
+            shape = iota_shape(step)
+        elif spelling.broadcasts and spelling.amend is None:
+            shape = broadcast_shapes(*(a.shape for a in args))
+        piece = self._joined(text, shape, args, i, step.outputs[0])
+        if step.op.name == "gather":
+            self.shared.add(piece.value)
+        self._settle(piece, spelling.inline)
+        if spelling.amend is not None:
+            self._write(step.outputs[0])
+            bound = self.pieces[step.outputs[0]]
+            line = spelling.amend(bound.text.code, [a.text for a in args], step)
+            for a in args:
+                self._use(a)
+            self.parts.current.line(line, i)
+
+    def _operand(self, i: int, step: Step, spelling: Spelling, k: int) -> Piece:
+        """An operand as far as possible as the expression it is."""
+        value = step.inputs[k]
+        piece = self.pieces[value]
+        if piece.pending and not self._belongs(piece, step, spelling):
+            self._write(value)
+            piece = self.pieces[value]
+        small = k in spelling.broadcasts and not (k == 0 and spelling.amend is not None)
+        return piece if small else self._explicit(piece, step.operands[k])
+
+    def _belongs(self, piece: Piece, step: Step, spelling: Spelling) -> bool:
+        """Whether an expression reads well as a part of that of `step`."""
+        made = self.schedule.steps[piece.step]
+        same = made.source == step.source or not (_is_told(made.source) and _is_told(step.source))
+        reads_well = spelling.amend is None and piece.depth < _DEEPEST
+        return reads_well and (same or self._is_view(piece.step))
+
+    def _is_view(self, i: int) -> bool:
+        spelling = SPELLINGS.get(self.schedule.steps[i].op.name)
+        return spelling is not None and spelling.view is not None
+
+    def _type_literals(self, step: Step, spelling: Spelling, args: list[Piece]) -> None:
+        """Give one operand a dtype where all those that decide on the result are literals."""
+        if not spelling.broadcasts or not args or spelling.amend is not None:
+            return
+        first = 1 if step.op.name == "select" else 0
+        if any(a.scalar is None for a in args[first:]):
+            return
+        dtype = step.operands[first].dtype
+        if step.op.name == "select" and is_weak_default(dtype) and args[0].scalar is None:
+            return
+        typed = f"{dtype_text(dtype)}({scalar_text(args[first].scalar, dtype)})"
+        args[first] = Piece(Text(typed), ())
+
+    def _joined(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
+        names = tuple(dict.fromkeys(n for a in args for n in a.names))
+        viewed = self._is_view(i)
+        depth = max((a.depth for a in args), default=0) + (not viewed)
+        for a in args:
+            if a.pending:
+                self.waiting.pop(a.value, None)
+        return Piece(text, shape, names, depth=depth, value=value, step=i)
+
+    def _settle(self, piece: Piece, inline: bool) -> None:
+        """Keep an expression for its only reader, or make it a statement."""
+        value = piece.value
+        self.pieces[value] = piece
+        self.waiting[value] = None
+        named = self._hint(value, piece.step)
+        if not inline or self.schedule.uses[value] != 1 or named:
+            self._write(value)
+
+    def _view(self, i: int, step: Step, spelling: Spelling, k: int, value: int) -> None:
+        assert spelling.view is not None
+        source = step.inputs[0]
+        piece = self.pieces[source]
+        template = spelling.view(step, k)
+        if piece.scalar is not None:
+            self.pieces[value] = piece
+            return
+        if piece.pending and (template != "{}" or self.schedule.uses[value] != 1):
+            self._write(source)
+            piece = self.pieces[source]
+        if template == "{}":
+            if piece.pending:
+                self.waiting.pop(source, None)
+                self.waiting[value] = None
+                piece = replace(piece, value=value)
+            self.pieces[value] = piece
+            return
+        piece = self._explicit(piece, step.operands[0])
+        shape = step.results[k].shape
+        if step.op.name == "broadcast":
+            new = set(step.params["new_axes"])
+            shape = tuple(1 if a in new else n for a, n in enumerate(shape))
+        text = Text(template.format(piece.text.within(ATOM)))
+        joined = self._joined(text, shape, [piece], i, value)
+        self._settle(joined, inline=len(step.outputs) == 1)
+
+    def _call_user(self, i: int, step: Step) -> None:
+        name = self.names.counted("user_")
+        self.table[name] = caller_of(step)
+        self.users.append(step.op.name)
+        for value in step.inputs:
+            if self.pieces[value].pending:
+                self._write(value)
+        pieces = [
+            self._explicit(self.pieces[v], t)
+            for v, t in zip(step.inputs, step.operands, strict=True)
+        ]
+        text = Text(f"{name}({', '.join(p.text.code for p in pieces)})")
+        if not step.op.multiple:
+            joined = self._joined(text, step.results[0].shape, pieces, i, step.outputs[0])
+            self._settle(joined, inline=False)
+            return
+        results = self.names.counted("t")
+        for piece in pieces:
+            self._use(piece)
+        self._say(step)
+        self.parts.current.line(f"{results} = {text.code}", i)
+        for k, value in enumerate(step.outputs):
+            part = Piece(Text(f"{results}[{k}]"), step.results[k].shape, value=value, step=i)
+            self._settle(part, inline=False)
+
+    def _constant(self, step: Step) -> None:
+        array = step.params["value"].data
+        name = self.names.hinted(self.schedule.hints[step.outputs[0]], "k")
+        if self.standalone or is_spelled(array):
+            self.opening += array_lines(name, array)
+        else:
+            self.table[name] = array
+            self.opening.append(f"# {name} is {step.results[0]}, in the table beside this code.")
+        self.shared.add(step.outputs[0])
+        self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
+
+    # Statements.
+
+    def _write_waiting(self) -> None:
+        for value in list(self.waiting):
+            if value in self.waiting:
+                self._write(value)
+
+    def _write(self, value: int) -> None:
+        """Make the pending expression of `value` a statement, and its name what stands for it."""
+        piece = self.pieces[value]
+        self.waiting.pop(value, None)
+        step = self.schedule.steps[piece.step]
+        self._say(step)
+        self._use(piece)
+        name = self.names.hinted(self._hint(value, piece.step), "v")
+        self.parts.current.line(f"{name} = {piece.text.code}", piece.step)
+        self.parts.bind(name)
+        self.pieces[value] = Piece(Text(name), piece.shape, (name,))
+
+    def _use(self, piece: Piece) -> None:
+        for name in piece.names:
+            self.parts.use(name)
+
+    def _say(self, step: Step) -> None:
+        """A comment with the user's line, where it is another one than before."""
+        source = step.source
+        if source is None or source == self.said or not _is_told(source):
+            return
+        self.said = source
+        line = "" if source.role else self._line(source)
+        self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
+
+    def _line(self, source: Source) -> str:
+        """The text of the user's line; each file is looked up once."""
+        lines = self.lines_of.get(source.file)
+        if lines is None:
+            lines = self.lines_of[source.file] = linecache.getlines(source.file)
+        return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else ""
+
+    def _hint(self, value: int, i: int) -> str:
+        """The hint of a value, or the name to which the user's line assigns its last result."""
+        hint = self.schedule.hints[value]
+        source = self.schedule.steps[i].source
+        if hint or source is None or source.role or self.ends[source] != i:
+            return hint if is_safe(hint) else ""
+        name = assigned_name(self._line(source))
+        return name if is_safe(name) else ""
+
+    def _explicit(self, piece: Piece, type: TensorType) -> Piece:
+        """The same in full shape and with a dtype."""
+        if piece.scalar is not None and type.shape:
+            return Piece(Text(full_text(piece.scalar, type.shape, type.dtype)), type.shape)
+        if piece.scalar is not None:
+            number = scalar_text(piece.scalar, type.dtype)
+            return Piece(Text(f"{dtype_text(type.dtype)}({number})"), ())
+        if piece.shape == type.shape:
+            return piece
+        text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
+        return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
+
+    def _need(self, code: str, step: Step) -> None:
+        """Include the helper that an expression calls, and what that calls."""
+        name = step.op.name
+        if name in support.REQUIRES:
+            for required in (*support.REQUIRES[name], name):
+                self._include(required)
+
+    def _include(self, name: str) -> None:
+        for required in support.REQUIRES[name]:
+            self._include(required)
+        self.helpers.setdefault(name)
+
+
+def _is_told(source: Source | None) -> bool:
+    """Whether a place is in a file that a reader can open."""
+    return source is not None and not source.file.startswith("<") and source.file != "graph text"

@@ -1,0 +1,186 @@
+"""The schedule: which equations run, in which order, and how long each value is needed.
+
+Emitters consume a schedule and the table of spellings, and nothing else of the graph: this is
+where another backend would start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from primgraph.errors import CompileError
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.source import Source
+from primgraph.ir.types import Shape, TensorType
+
+# Equations in one generated function; longer ones would compile in more than linear time.
+CHUNK = 1000
+
+_VIEWS = frozenset(
+    {"reshape", "permute", "broadcast", "reverse", "slice", "split", "stop_gradient"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One equation to run; values are numbers."""
+
+    eqn: Equation
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def op(self) -> Primitive:
+        assert isinstance(self.eqn.op, Primitive)
+        return self.eqn.op
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return dict(self.eqn.params)
+
+    @property
+    def source(self) -> Source | None:
+        return self.eqn.source
+
+    @property
+    def operands(self) -> tuple[TensorType, ...]:
+        return tuple(v.type for v in self.eqn.inputs)
+
+    @property
+    def results(self) -> tuple[TensorType, ...]:
+        return tuple(v.type for v in self.eqn.outputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Steps in order, and for each value, by number, what emitters ask about it.
+
+    `uses` counts readers, an output of the graph being one more. `root` is the value whose
+    storage a view shares, the value itself for all others. `last` is the last step that reads a
+    root or a view of it; the number of steps for what is read at the end, -1 for what never is.
+    `contiguous` tells whether the elements lie in row-major order without gaps.
+    """
+
+    name: str
+    types: tuple[TensorType, ...]
+    hints: tuple[str, ...]
+    inputs: int
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+    uses: tuple[int, ...]
+    root: tuple[int, ...]
+    last: tuple[int, ...]
+    contiguous: tuple[bool, ...]
+
+    def is_view(self, value: int) -> bool:
+        return self.root[value] != value
+
+    def chunks(self) -> list[range]:
+        """Ranges of steps, one a generated function; at least one."""
+        count = len(self.steps)
+        return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 1), CHUNK)]
+
+
+def schedule(graph: Graph) -> Schedule:
+    """The steps that the outputs of `graph` need, in its own order.
+
+    Raises `CompileError` for an op that is not a primitive.
+    """
+    number = graph.numbering()
+    steps = [
+        Step(e, tuple(number[v] for v in e.inputs), tuple(number[v] for v in e.outputs))
+        for e in _needed(graph)
+    ]
+    types = tuple(v.type for v in number)
+    outputs = tuple(number[v] for v in graph.outputs)
+    uses = [0] * len(types)
+    for step in steps:
+        for value in step.inputs:
+            uses[value] += 1
+    for value in outputs:
+        uses[value] += 1
+    root, contiguous = _storage(steps, len(types))
+    return Schedule(
+        name=graph.name,
+        types=types,
+        hints=tuple(v.hint for v in number),
+        inputs=len(graph.inputs),
+        steps=tuple(steps),
+        outputs=outputs,
+        uses=tuple(uses),
+        root=root,
+        last=_last(steps, outputs, root),
+        contiguous=contiguous,
+    )
+
+
+def _needed(graph: Graph) -> list[Equation]:
+    needed = set(graph.outputs)
+    kept = []
+    for eqn in reversed(graph.body):
+        if not isinstance(eqn.op, Primitive):
+            raise CompileError(
+                f"{eqn.op.name} is not a primitive, so no code can be generated for it",
+                origin=() if eqn.source is None else (f"{eqn.source}   {eqn.source.text}",),
+                hint="lower the graph first",
+            )
+        if not needed.isdisjoint(eqn.outputs):
+            needed.update(eqn.inputs)
+            kept.append(eqn)
+    kept.reverse()
+    return kept
+
+
+def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    """Of each value the root, and whether it is contiguous."""
+    root = list(range(count))
+    contiguous = [True] * count
+    for step in steps:
+        if step.eqn.op.name not in _VIEWS:
+            continue
+        x = step.inputs[0]
+        if step.eqn.op.name == "reshape" and not contiguous[x]:
+            continue
+        for value, result in zip(step.outputs, step.eqn.outputs, strict=True):
+            root[value] = root[x]
+            kept = _keeps_order(step.eqn, result.shape)
+            contiguous[value] = result.type.size == 0 or (contiguous[x] and kept)
+    return tuple(root), tuple(contiguous)
+
+
+def _keeps_order(eqn: Equation, shape: Shape) -> bool:
+    """Whether a view of contiguous elements is contiguous again."""
+    name, source = eqn.op.name, eqn.inputs[0].shape
+    if name in ("reshape", "stop_gradient"):
+        return True
+    if name == "broadcast":
+        return eqn.inputs[0].type.size == eqn.outputs[0].type.size
+    if name == "permute":
+        moved = [a for a in eqn.kwargs["axes"] if source[a] != 1]
+        return moved == sorted(moved)
+    if name in ("slice", "split"):
+        return _is_prefix(eqn, shape)
+    return not any(source[a] > 1 for a in eqn.kwargs["axes"])
+
+
+def _is_prefix(eqn: Equation, shape: Shape) -> bool:
+    """Whether a slice leaves out elements along the first axis that has more than one only."""
+    source = eqn.inputs[0].shape
+    steps = eqn.kwargs.get("steps", (1,) * len(source))
+    first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return all(
+        n == m and step == 1 if i > first else n == 1 or step == 1
+        for i, (n, m, step) in enumerate(zip(shape, source, steps, strict=True))
+    )
+
+
+def _last(steps: list[Step], outputs: tuple[int, ...], root: tuple[int, ...]) -> tuple[int, ...]:
+    last = [-1] * len(root)
+    for i, step in enumerate(steps):
+        for value in step.inputs:
+            last[root[value]] = i
+    for value in outputs:
+        last[root[value]] = len(steps)
+    return tuple(last)

@@ -1,0 +1,26 @@
+"""The dtype of what is declared without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from primgraph.errors import DTypeError
+from primgraph.ir.types import FLOAT64, DType, as_dtype
+
+_current: list[DType] = [FLOAT64]
+
+
+def get_default_dtype() -> DType:
+    """The dtype of inputs declared without one and of Python floats; float64 at the start."""
+    return _current[0]
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Set the default dtype, for all programs built from now on.
+
+    Raises `DTypeError` for anything but a float dtype.
+    """
+    found = as_dtype(dtype)
+    if found.kind != "f":
+        raise DTypeError(f"the default dtype is a float dtype, not {found}")
+    _current[0] = found

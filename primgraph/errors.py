@@ -1,0 +1,79 @@
+"""What can go wrong, one class a kind; every message says what, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class PrimgraphError(Exception):
+    """Base of all errors that primgraph raises.
+
+    `message` is complete on its own. `origin` holds the lines that say where the user wrote
+    what went wrong, `hint` what to do about it. The parts are joined by `str`.
+    """
+
+    def __init__(self, message: str, *, origin: Iterable[str] = (), hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.origin = tuple(origin)
+        self.hint = hint
+
+    def located(self, origin: Iterable[str]) -> PrimgraphError:
+        """Add the user's lines, unless an inner call has already given them."""
+        if not self.origin:
+            self.origin = tuple(origin)
+        return self
+
+    def __str__(self) -> str:
+        lines = [self.message, *(f"  {line}" for line in self.origin)]
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+
+class BuildError(PrimgraphError):
+    """A program or graph was put together wrongly."""
+
+
+class ArgumentError(BuildError, TypeError):
+    """An argument has a type that the function does not take."""
+
+
+class BoundsError(BuildError, IndexError):
+    """A constant index or slice lies outside the array."""
+
+
+class ShapeError(PrimgraphError, ValueError):
+    """Shapes do not fit."""
+
+
+class DTypeError(PrimgraphError, TypeError):
+    """A dtype does not fit, or is not supported."""
+
+
+class NotDifferentiable(PrimgraphError, TypeError):
+    """A derivative was asked for that does not exist, such as one with respect to integers."""
+
+
+class MissingRuleError(PrimgraphError, NotImplementedError):
+    """An op lacks the rule that a transform needs."""
+
+
+class FeedError(PrimgraphError, ValueError):
+    """What was fed or fetched does not fit what was declared."""
+
+
+class LoadError(PrimgraphError, ValueError):
+    """A file or text cannot be read as what it should be."""
+
+
+class CompileError(PrimgraphError):
+    """A graph cannot be turned into a kernel."""
+
+
+class RunError(PrimgraphError, RuntimeError):
+    """A kernel failed while it ran, for instance on a gather index out of range."""
+
+
+class InternalError(PrimgraphError):
+    """A transform broke a promise: a defect of primgraph, not of the user's program."""

@@ -1,0 +1,1 @@
+"""The intermediate representation: types, ops, immutable graphs, and their text."""

@@ -1,0 +1,200 @@
+"""The builder: records equations, and never the same one twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, final
+
+from primgraph.errors import BuildError, PrimgraphError
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import Params, bits, freeze_all
+from primgraph.ir.primitive import Op, recording
+from primgraph.ir.source import Source, caller
+from primgraph.ir.types import TensorType
+
+
+@final
+class Builder:
+    """Records equations in order, and interns them.
+
+    The same op on the same inputs with the same parameters is one equation, so that common
+    subexpressions never exist. Entered as a context, it takes what primitives record.
+
+    With `source` set, new equations carry that line; with `source` None, the line of the caller
+    outside primgraph. `expands` tells which user-level operators are recorded as what they
+    decompose into rather than as themselves.
+    """
+
+    def __init__(
+        self,
+        name: str = "f",
+        source: Source | None = None,
+        expands: Callable[[Op], bool] = lambda op: False,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.expands = expands
+        self.inputs: list[Value] = []
+        self.body: list[Equation] = []
+        self.names: dict[str, Value] = {}
+        self.declared_at: dict[Value, Source] = {}
+        self._order: dict[Value, int] = {}
+        self._known: dict[Hashable, tuple[Value, ...]] = {}
+        self._params: dict[Hashable, Params] = {}
+        self._defined_by: dict[Value, Equation] = {}
+        self._entered: list[recording] = []
+
+    def __enter__(self) -> Builder:
+        scope = recording(self)
+        scope.__enter__()
+        self._entered.append(scope)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._entered.pop().__exit__()
+
+    def __contains__(self, value: Value) -> bool:
+        return value in self._order
+
+    def __len__(self) -> int:
+        """How many equations have been recorded."""
+        return len(self.body)
+
+    def input(self, type: TensorType, name: str = "") -> Value:
+        """A new input of the graph."""
+        value = Value(type)
+        self._order[value] = len(self._order)
+        self.inputs.append(value)
+        self.declared_at[value] = self.source or caller()
+        if name:
+            self.rename(value, name)
+        return value
+
+    def rename(self, value: Value, name: str) -> None:
+        """Give `value` a name, which no other value of this builder has."""
+        taken = self.names.get(name)
+        if taken is not None and taken is not value:
+            raise BuildError(f"the name {name!r} is taken by another value")
+        if value.hint and self.names.get(value.hint) is value:
+            raise BuildError(f"{value.hint!r} cannot be renamed to {name!r}: a value has one name")
+        value.hint = name
+        self.names[name] = value
+
+    def slice(self, outputs: Sequence[Value]) -> list[Equation]:
+        """The equations that `outputs` depend on, in order."""
+        found: dict[Equation, int] = {}
+        waiting = list(outputs)
+        while waiting:
+            eqn = self._defined_by.get(waiting.pop())
+            if eqn is not None and eqn not in found:
+                found[eqn] = self._order[eqn.outputs[0]]
+                waiting.extend(eqn.inputs)
+        return sorted(found, key=found.__getitem__)
+
+    def inline(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
+        """Record the body of `graph` on `inputs`; what is there already is not recorded again."""
+        moved = dict(zip(graph.inputs, inputs, strict=True))
+        for eqn in graph.body:
+            results = self.copy(eqn, tuple(moved[v] for v in eqn.inputs))
+            moved.update(zip(eqn.outputs, results, strict=True))
+        return [moved[v] for v in graph.outputs]
+
+    def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
+        """The outputs of `op` on `inputs`, recorded unless that equation exists already.
+
+        Raises the type rule's `ShapeError` or `DTypeError`, and `BuildError` for a value of
+        another builder.
+        """
+        operands = tuple(inputs)
+        key, frozen = self._key(op, operands, params)
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        source = self.source or caller()
+        try:
+            types = op.infer(tuple(v.type for v in operands), dict(frozen))
+        except PrimgraphError as error:
+            raise error.located(self.origin(source, operands)) from None
+        outputs = tuple(Value(t) for t in types)
+        self._append(Equation(op, operands, frozen, outputs, source))
+        self._known[key] = outputs
+        return outputs
+
+    def find(
+        self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> tuple[Value, ...] | None:
+        """The outputs of that equation if it has been recorded."""
+        return self._known.get(self._key(op, tuple(inputs), params)[0])
+
+    def copy(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Record an equation of another graph on `inputs`; its types are taken as checked."""
+        key = self._interning_key(eqn.op, inputs, bits(eqn.params) if eqn.params else ())
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        outputs = tuple(Value(v.type) for v in eqn.outputs)
+        self._append(Equation(eqn.op, inputs, eqn.params, outputs, eqn.source))
+        self._known[key] = outputs
+        return outputs
+
+    def definition(self, value: Value) -> Equation | None:
+        """The equation that computes `value`; None for an input."""
+        return self._defined_by.get(value)
+
+    def position(self, value: Value) -> int:
+        """When `value` was defined, counted over all values."""
+        return self._order[value]
+
+    def graph(self, outputs: Sequence[Value], name: str | None = None) -> Graph:
+        """All that was recorded, as a graph with these outputs."""
+        for value in outputs:
+            if value not in self._order:
+                raise BuildError(f"output {value!r} belongs to another builder")
+        return Graph(self.inputs, self.body, outputs, name or self.name)
+
+    def origin(self, source: Source | None, operands: Sequence[Value]) -> list[str]:
+        """Lines for an error message: where it was written, where the operands come from."""
+        lines = []
+        if source is not None:
+            lines.append(f"written here:  {source}   {source.text}")
+        for value in dict.fromkeys(operands):
+            eqn = self._defined_by.get(value)
+            if eqn is not None and eqn.source is not None:
+                made = f"{eqn.op.name} at {eqn.source}   {eqn.source.text}"
+                lines.append(f"{value.type} comes from {made}")
+            elif value in self.declared_at:
+                place = self.declared_at[value]
+                lines.append(f"{value.type} is input {value.hint!r} of {place}   {place.text}")
+        return lines
+
+    def _append(self, eqn: Equation) -> None:
+        self.body.append(eqn)
+        for value in eqn.outputs:
+            self._order[value] = len(self._order)
+            self._defined_by[value] = eqn
+
+    def _key(
+        self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
+    ) -> tuple[Hashable, Params]:
+        if not params:
+            return self._interning_key(op, inputs, ()), ()
+        frozen = freeze_all(params.items())
+        exact = bits(frozen)
+        # One tuple serves all equations with equal parameters, which keeps equations small.
+        frozen = self._params.setdefault(exact, frozen)
+        return self._interning_key(op, inputs, exact), frozen
+
+    def _interning_key(self, op: Op, inputs: tuple[Value, ...], exact: Hashable) -> Hashable:
+        order = self._order
+        try:
+            places = [order[v] for v in inputs]
+        except KeyError:
+            raise BuildError(
+                f"an operand of {op.name} belongs to another program or graph",
+                origin=self.origin(self.source or caller(), ()),
+                hint="values can be used only in the program in which they were made",
+            ) from None
+        if op.commutative and len(places) == 2 and places[1] < places[0]:
+            places.reverse()
+        # By name: a tuple of plain data is one object less for the garbage collector to follow.
+        return (op.name, *places, exact)

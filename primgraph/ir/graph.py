@@ -1,0 +1,266 @@
+"""The graph: a closed function in static single assignment form, immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, final
+
+from primgraph.errors import ShapeError
+from primgraph.ir.params import Params, bits
+from primgraph.ir.primitive import Op, Primitive, lookup
+from primgraph.ir.source import Source
+from primgraph.ir.types import DType, Shape, TensorType, scalar_of
+
+
+@final
+class Value:
+    """One value of a graph: a type, and a hint for the eye. The object is its identity.
+
+    The arithmetic operators record strict primitives (equal types, no promotion) into the
+    active builder; a Python scalar becomes a constant of the other operand's type. Derivative
+    rules are written with them.
+    """
+
+    __slots__ = ("hint", "type")
+
+    def __init__(self, type: TensorType, hint: str = "") -> None:
+        self.type = type
+        self.hint = hint
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    def __repr__(self) -> str:
+        return f"<value {self.hint or hex(id(self))}: {self.type}>"
+
+    def __copy__(self) -> Value:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Value:
+        return self
+
+    def __add__(self, other: Value | complex) -> Value:
+        return _strict("add", self, _like(other, self))
+
+    def __sub__(self, other: Value | complex) -> Value:
+        return _strict("sub", self, _like(other, self))
+
+    def __rsub__(self, other: complex) -> Value:
+        return _strict("sub", _like(other, self), self)
+
+    def __mul__(self, other: Value | complex) -> Value:
+        return _strict("mul", self, _like(other, self))
+
+    def __truediv__(self, other: Value | complex) -> Value:
+        return _strict("div", self, _like(other, self))
+
+    def __rtruediv__(self, other: complex) -> Value:
+        return _strict("div", _like(other, self), self)
+
+    def __neg__(self) -> Value:
+        return _strict("neg", self)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+def _strict(name: str, *operands: Value) -> Value:
+    op = lookup(name)
+    assert isinstance(op, Primitive)
+    result: Value = op(*operands)
+    return result
+
+
+def _like(other: Value | complex, value: Value) -> Value:
+    """A Python scalar as a constant of the type of `value`."""
+    if isinstance(other, Value):
+        return other
+    full = lookup("full")
+    assert isinstance(full, Primitive)
+    number = scalar_of(other, value.dtype)
+    result: Value = full(value=number, shape=value.shape, dtype=value.dtype)
+    return result
+
+
+@final
+class Equation:
+    """`outputs = op(*inputs, **params)`, and the line of the user's code it comes from."""
+
+    __slots__ = ("inputs", "op", "outputs", "params", "source")
+
+    def __init__(
+        self,
+        op: Op,
+        inputs: tuple[Value, ...],
+        params: Params,
+        outputs: tuple[Value, ...],
+        source: Source | None = None,
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.params = params
+        self.outputs = outputs
+        self.source = source
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        return dict(self.params)
+
+    @property
+    def output(self) -> Value:
+        """The only output, of an op that has one."""
+        return self.outputs[0]
+
+    def __repr__(self) -> str:
+        types = ", ".join(str(v.type) for v in self.inputs)
+        return f"<equation {self.op.name}({types})>"
+
+
+@final
+class Graph:
+    """A closed function: `inputs`, an ordered `body` of equations, `outputs`. Never changes.
+
+    Two graphs are equal if they compute the same thing in the same way: names, hints and source
+    lines do not count, ops, parameters (bit by bit), types and wiring do.
+    """
+
+    __slots__ = ("_hash", "body", "inputs", "name", "outputs")
+
+    inputs: tuple[Value, ...]
+    body: tuple[Equation, ...]
+    outputs: tuple[Value, ...]
+    name: str
+    _hash: int | None
+
+    def __init__(
+        self,
+        inputs: Iterable[Value],
+        body: Iterable[Equation],
+        outputs: Iterable[Value],
+        name: str = "f",
+    ) -> None:
+        set_once = object.__setattr__
+        set_once(self, "inputs", tuple(inputs))
+        set_once(self, "body", tuple(body))
+        set_once(self, "outputs", tuple(outputs))
+        set_once(self, "name", name)
+        set_once(self, "_hash", None)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Graph never changes: cannot set {name!r}; make a new one")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        """How many equations the body has."""
+        return len(self.body)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def input_types(self) -> tuple[TensorType, ...]:
+        return tuple(v.type for v in self.inputs)
+
+    @property
+    def output_types(self) -> tuple[TensorType, ...]:
+        return tuple(v.type for v in self.outputs)
+
+    def with_outputs(self, outputs: Iterable[Value]) -> Graph:
+        """The same body with other outputs; `outputs` are values of this graph."""
+        kept = tuple(outputs)
+        known = set(self.inputs).union(*(e.outputs for e in self.body))
+        if not known.issuperset(kept):
+            raise ShapeError("an output is not a value of the graph")
+        return Graph(self.inputs, self.body, kept, self.name)
+
+    def numbering(self) -> dict[Value, int]:
+        """All values in order of definition: inputs first, then outputs of the equations."""
+        number: dict[Value, int] = {}
+        for value in self.inputs:
+            number[value] = len(number)
+        for eqn in self.body:
+            for value in eqn.outputs:
+                number[value] = len(number)
+        return number
+
+    def _shape_of_computation(self) -> Iterator[Any]:
+        number = self.numbering()
+        yield self.input_types
+        for eqn in self.body:
+            inputs = tuple(number[v] for v in eqn.inputs)
+            yield eqn.op.name, inputs, bits(eqn.params), tuple(v.type for v in eqn.outputs)
+        yield tuple(number[v] for v in self.outputs)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Graph):
+            return NotImplemented
+        if self is other:
+            return True
+        if len(self) != len(other) or hash(self) != hash(other):
+            return False
+        pairs = zip(self._shape_of_computation(), other._shape_of_computation(), strict=True)
+        return all(mine == theirs for mine, theirs in pairs)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            total = 0
+            for part in self._shape_of_computation():
+                total = hash((total, part))
+            object.__setattr__(self, "_hash", total)
+        assert self._hash is not None
+        return self._hash
+
+    def __copy__(self) -> Graph:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Graph:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        number = self.numbering()
+        types = {t: i for i, t in enumerate(dict.fromkeys(v.type for v in number))}
+        values = [(types[v.type], v.hint) for v in number]
+        body = [
+            (e.op.name, [number[v] for v in e.inputs], e.params, len(e.outputs), e.source)
+            for e in self.body
+        ]
+        outputs = [number[v] for v in self.outputs]
+        return _restore, (self.name, list(types), values, len(self.inputs), body, outputs)
+
+    def __str__(self) -> str:
+        return printer[0](self)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(str, self.input_types))
+        outputs = ", ".join(map(str, self.output_types))
+        return f"<graph {self.name}: ({inputs}) -> ({outputs}), {len(self)} equations>"
+
+
+# How a graph prints; the module of the text puts its function here, as it needs graphs itself.
+printer: list[Callable[[Graph], str]] = [repr]
+
+
+def _restore(
+    name: str,
+    types: list[TensorType],
+    values: list[tuple[int, str]],
+    count: int,
+    body: list[tuple[str, list[int], Params, int, Source | None]],
+    outputs: list[int],
+) -> Graph:
+    """Rebuild a graph from the flat form that `Graph.__reduce__` gives."""
+    made = [Value(types[t], hint) for t, hint in values]
+    equations = []
+    defined = count
+    for op, inputs, params, width, source in body:
+        results = tuple(made[defined : defined + width])
+        operands = tuple(made[i] for i in inputs)
+        equations.append(Equation(lookup(op), operands, params, results, source))
+        defined += width
+    return Graph(made[:count], equations, (made[i] for i in outputs), name)

@@ -1,0 +1,38 @@
+"""The reference interpreter: slow, obvious, and sharing nothing with the code generator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import FeedError, InternalError
+from primgraph.ir.graph import Graph, Value
+
+
+def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
+    """Evaluate `graph` equation by equation with the plain NumPy meaning of each op.
+
+    `arrays` are given in the order of the inputs and must have their shapes; the results have
+    the types that the graph declares. Raises `FeedError` on a wrong number or shape.
+    """
+    if len(arrays) != len(graph.inputs):
+        raise FeedError(f"{graph.name} takes {len(graph.inputs)} arrays, {len(arrays)} given")
+    known: dict[Value, np.ndarray[Any, Any]] = {}
+    for value, array in zip(graph.inputs, arrays, strict=True):
+        known[value] = np.asarray(array, dtype=value.dtype)
+        if known[value].shape != value.shape:
+            raise FeedError(
+                f"input {value.hint!r} of {graph.name} is {value.type}, "
+                f"an array of shape {known[value].shape} is given"
+            )
+    with np.errstate(all="ignore"):
+        for eqn in graph.body:
+            results = eqn.op.evaluate([known[v] for v in eqn.inputs], eqn.kwargs)
+            for value, result in zip(eqn.outputs, results, strict=True):
+                known[value] = np.asarray(result, dtype=value.dtype)
+                if known[value].shape != value.shape:
+                    raise InternalError(
+                        f"{eqn.op.name} gave shape {known[value].shape}, not {value.shape}"
+                    )
+    return [np.array(known[v]) for v in graph.outputs]

@@ -1,0 +1,268 @@
+"""Ops: what an equation applies. Primitives carry their rules; the registry knows all names."""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+
+from primgraph.errors import BuildError, MissingRuleError
+from primgraph.ir.types import DType, Shape, TensorType
+
+if TYPE_CHECKING:
+    from primgraph.ir.graph import Value
+    from primgraph.ir.source import Source
+
+Rule: TypeAlias = Callable[..., Any]
+Types: TypeAlias = tuple[TensorType, ...]
+
+_registry: dict[str, Op] = {}
+
+
+class Recorder(Protocol):
+    """Whatever equations are recorded into: a builder, or a probe that only looks them up."""
+
+    source: Source | None
+    expands: Callable[[Op], bool]
+
+    def emit(
+        self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
+    ) -> tuple[Value, ...]: ...
+
+    def rename(self, value: Value, name: str) -> None: ...
+
+
+_active: ContextVar[Recorder | None] = ContextVar("primgraph_recorder", default=None)
+_fallback: list[Callable[[], Recorder]] = []
+
+
+def active_recorder() -> Recorder:
+    """The innermost recorder that is entered, else the default program's."""
+    recorder = _active.get()
+    if recorder is not None:
+        return recorder
+    if _fallback:
+        return _fallback[-1]()
+    raise BuildError("no builder is active", hint="enter one: `with pg.Builder() as builder:`")
+
+
+class recording:
+    """Context in which ops are recorded into `recorder`."""
+
+    __slots__ = ("recorder", "token")
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def __enter__(self) -> None:
+        self.token = _active.set(self.recorder)
+
+    def __exit__(self, *_: object) -> None:
+        _active.reset(self.token)
+
+
+def record_by_default_into(provider: Callable[[], Recorder]) -> None:
+    """Name the recorder that serves when none is entered."""
+    _fallback.append(provider)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Stands in a transpose rule for an operand in which the equation is linear."""
+
+    type: TensorType
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+
+class Op(ABC):
+    """Anything that an equation can apply: a name, a type rule and a meaning.
+
+    `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
+    change places without changing a bit of the result.
+    """
+
+    __slots__ = ("commutative", "multiple", "name")
+
+    def __init__(self, name: str, *, multiple: bool = False, commutative: bool = False) -> None:
+        if name in _registry:
+            raise BuildError(f"an op named {name!r} is registered already")
+        self.name = name
+        self.multiple = multiple
+        self.commutative = commutative
+        _registry[name] = self
+
+    @abstractmethod
+    def infer(self, types: Types, params: dict[str, Any]) -> Types:
+        """Types of the outputs; raises `ShapeError` or `DTypeError` if there are none."""
+
+    @abstractmethod
+    def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        """The plain NumPy meaning, one array an output."""
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return lookup, (self.name,)
+
+    def __deepcopy__(self, memo: Any) -> Op:
+        return self
+
+
+@final
+class Primitive(Op):
+    """An op of the small closed set, with every rule that the transforms need.
+
+    `linear` tells in what a primitive is linear: True for all operands together, a tuple for
+    some of them together, `"each"` for every operand by itself (a product), None for nothing.
+    `elementwise` primitives map the elements of equally shaped operands one by one.
+    `singular` ones can give an infinity or NaN, in value or derivative, at finite operands.
+    `constant` ones have derivative zero wherever they have one.
+    """
+
+    __slots__ = (
+        "_batch",
+        "_jvp",
+        "_transpose",
+        "constant",
+        "elementwise",
+        "impl",
+        "linear",
+        "singular",
+        "type_rule",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        type_rule: Rule,
+        impl: Rule,
+        *,
+        linear: bool | tuple[int, ...] | str | None = None,
+        multiple: bool = False,
+        commutative: bool = False,
+        elementwise: bool = False,
+        singular: bool = False,
+        constant: bool = False,
+    ) -> None:
+        super().__init__(name, multiple=multiple, commutative=commutative)
+        self.type_rule = type_rule
+        self.impl = impl
+        self.linear = linear
+        self.elementwise = elementwise
+        self.singular = singular
+        self.constant = constant
+        self._jvp: dict[int, Rule] = {}
+        self._transpose: Rule | None = None
+        self._batch: Rule | None = None
+
+    def __call__(self, *inputs: Value, **params: Any) -> Any:
+        """Record this primitive on values of the active builder."""
+        outputs = active_recorder().emit(self, inputs, params)
+        return outputs if self.multiple else outputs[0]
+
+    def infer(self, types: Types, params: dict[str, Any]) -> Types:
+        result = self.type_rule(*types, **params)
+        return result if self.multiple else (result,)
+
+    def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        result = self.impl(*arrays, **params)
+        return tuple(result) if self.multiple else (result,)
+
+    def linear_operands(self, count: int) -> tuple[int, ...]:
+        """Positions, among `count` operands, in which this primitive is linear."""
+        if self.linear is True or self.linear == "each":
+            return tuple(range(count))
+        return self.linear if isinstance(self.linear, tuple) else ()
+
+    def jvp(self, position: int = 0) -> Callable[[Rule], Rule]:
+        """Declare `rule(z, *inputs, tangent, **params)` for the operand at `position`."""
+
+        def declare(rule: Rule) -> Rule:
+            if position in self._jvp:
+                raise BuildError(f"{self.name} has a jvp rule for operand {position} already")
+            self._jvp[position] = rule
+            return rule
+
+        return declare
+
+    def transpose(self, rule: Rule) -> Rule:
+        """Declare `rule(ct, *inputs, **params)`, which gives one cotangent or None an input."""
+        if self._transpose is not None:
+            raise BuildError(f"{self.name} has a transpose rule already")
+        self._transpose = rule
+        return rule
+
+    def batch(self, rule: Rule) -> Rule:
+        """Declare `rule(batched, *inputs, **params)`: the op with one more leading axis.
+
+        `batched` tells for each input whether it has that axis; at least one does.
+        """
+        if self._batch is not None:
+            raise BuildError(f"{self.name} has a batching rule already")
+        self._batch = rule
+        return rule
+
+    def jvp_rule(self, position: int) -> Rule | None:
+        return self._jvp.get(position)
+
+    @property
+    def transpose_rule(self) -> Rule:
+        return self._required(self._transpose, "transpose")
+
+    @property
+    def batch_rule(self) -> Rule:
+        return self._required(self._batch, "batching")
+
+    @property
+    def has_transpose_rule(self) -> bool:
+        return self._transpose is not None
+
+    @property
+    def has_batch_rule(self) -> bool:
+        return self._batch is not None
+
+    def _required(self, rule: Rule | None, kind: str) -> Rule:
+        if rule is None:
+            raise MissingRuleError(
+                f"primitive {self.name} has no {kind} rule",
+                hint=f"declare one with @{self.name}.{'batch' if kind == 'batching' else kind}",
+            )
+        return rule
+
+
+def primitive(
+    *, name: str | None = None, impl: Rule, **properties: Any
+) -> Callable[[Rule], Primitive]:
+    """Decorator that makes a type rule into a primitive of the same name."""
+
+    def declare(type_rule: Rule) -> Primitive:
+        return Primitive(name or type_rule.__name__.rstrip("_"), type_rule, impl, **properties)
+
+    return declare
+
+
+def lookup(name: str) -> Op:
+    """The op of that name. Raises `MissingRuleError`, with near matches, if there is none."""
+    try:
+        return _registry[name]
+    except KeyError:
+        near = difflib.get_close_matches(name, _registry)
+        hint = f"did you mean {', '.join(near)}?" if near else ""
+        raise MissingRuleError(f"no op is named {name!r}", hint=hint) from None
+
+
+def registered() -> dict[str, Op]:
+    """All ops by name, in the order in which they were declared."""
+    return dict(_registry)

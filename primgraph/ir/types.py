@@ -1,0 +1,201 @@
+"""Tensor types, and all arithmetic on shapes and dtypes that rules share."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+
+Shape: TypeAlias = tuple[int, ...]
+DType: TypeAlias = "np.dtype[Any]"
+
+BOOL: DType = np.dtype(np.bool_)
+INT64: DType = np.dtype(np.int64)
+FLOAT16: DType = np.dtype(np.float16)
+FLOAT32: DType = np.dtype(np.float32)
+FLOAT64: DType = np.dtype(np.float64)
+
+DTYPE_OF_NAME: dict[str, DType] = {
+    "bool": BOOL,
+    **{f"i{8 * n}": np.dtype(f"i{n}") for n in (1, 2, 4, 8)},
+    **{f"u{8 * n}": np.dtype(f"u{n}") for n in (1, 2, 4, 8)},
+    **{f"f{8 * n}": np.dtype(f"f{n}") for n in (2, 4, 8)},
+}
+NAME_OF_DTYPE: dict[DType, str] = {dtype: name for name, dtype in DTYPE_OF_NAME.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The type of a value: a static shape and a dtype. It prints as `f64[3,4]`."""
+
+    shape: Shape
+    dtype: DType
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.kind == "f"
+
+    def with_shape(self, shape: Shape) -> TensorType:
+        return TensorType(shape, self.dtype)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(self.shape, dtype)
+
+    def __str__(self) -> str:
+        return f"{NAME_OF_DTYPE[self.dtype]}[{','.join(map(str, self.shape))}]"
+
+    __repr__ = __str__
+
+
+def as_dtype(dtype: Any) -> DType:
+    """The native NumPy dtype that `dtype` names.
+
+    Raises `DTypeError` for anything but booleans, integers and floats of 16, 32 or 64 bits.
+    """
+    if isinstance(dtype, str) and dtype in DTYPE_OF_NAME:
+        return DTYPE_OF_NAME[dtype]
+    try:
+        found: DType = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise DTypeError(f"{dtype!r} is not a dtype") from None
+    if found not in NAME_OF_DTYPE:
+        known = ", ".join(str(d) for d in NAME_OF_DTYPE)
+        raise DTypeError(f"dtype {found} is not supported", hint=f"supported are: {known}")
+    return found
+
+
+def scalar_of(value: Any, dtype: DType) -> bool | int | float:
+    """`value` as the Python scalar that stands for it in `dtype`, rounded as NumPy rounds.
+
+    Raises `DTypeError` for an integer that `dtype` cannot hold.
+    """
+    try:
+        with np.errstate(all="ignore"):
+            return dtype.type(value).item()  # type: ignore[no-any-return]
+    except (OverflowError, ValueError, TypeError):
+        raise DTypeError(f"{value!r} cannot be a constant of dtype {dtype}") from None
+
+
+def as_shape(shape: Any) -> Shape:
+    """A tuple of extents from an integer or a sequence of integers; extents are not negative."""
+    entries = (shape,) if isinstance(shape, int | np.integer) else shape
+    try:
+        extents = tuple(operator.index(n) for n in entries)
+    except TypeError:
+        raise ArgumentError(
+            f"a shape is an integer or a sequence of integers, not {shape!r}",
+            hint="extents that are unknown when the program is built are not supported",
+        ) from None
+    if any(n < 0 for n in extents):
+        raise ShapeError(
+            f"shape {extents} has a negative extent",
+            hint="extents that are unknown when the program is built are not supported",
+        )
+    return extents
+
+
+def as_axis(axis: Any, ndim: int) -> int:
+    """`axis` counted from the front; negative axes count from the back, as in NumPy."""
+    try:
+        number = operator.index(axis)
+    except TypeError:
+        raise ArgumentError(f"an axis is an integer, not {axis!r}") from None
+    if not -ndim <= number < ndim:
+        raise ShapeError(f"axis {number} is out of bounds for an array of {ndim} dimensions")
+    return number % ndim
+
+
+def check_axis(name: str, axis: int, type: TensorType) -> None:
+    """Refuse an axis that `type` lacks; in parameters of primitives axes count from the front."""
+    if not 0 <= axis < type.ndim:
+        raise ShapeError(f"{name}: {type} has no axis {axis}")
+
+
+def common_type(name: str, *types: TensorType) -> TensorType:
+    """The type that all operands of an op have, which neither broadcasts nor promotes.
+
+    Raises `ShapeError` where shapes differ, `DTypeError` where only dtypes do.
+    """
+    first = types[0]
+    for other in types[1:]:
+        if other.shape != first.shape:
+            raise ShapeError(f"{name} takes equal types, not {first} and {other}")
+        if other.dtype != first.dtype:
+            raise DTypeError(f"{name} takes equal types, not {first} and {other}")
+    return first
+
+
+def as_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Sorted axes, counted from the front, from None (all), an integer or a sequence."""
+    if axis is None:
+        return tuple(range(ndim))
+    entries: Iterable[Any] = axis if isinstance(axis, Iterable) else (axis,)
+    axes = sorted(as_axis(a, ndim) for a in entries)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"an axis is named twice in {tuple(axes)}")
+    return tuple(axes)
+
+
+def drop_axes(shape: Shape, axes: Sequence[int]) -> Shape:
+    """`shape` without the extents at `axes`."""
+    dropped = set(axes)
+    return tuple(n for i, n in enumerate(shape) if i not in dropped)
+
+
+def keep_axes(shape: Shape, axes: Sequence[int]) -> Shape:
+    """`shape` with extent one at `axes`."""
+    kept = set(axes)
+    return tuple(1 if i in kept else n for i, n in enumerate(shape))
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The common shape of NumPy's broadcasting rule.
+
+    Raises `ShapeError` if two extents at one place differ and neither is one.
+    """
+    ndim = max(map(len, shapes), default=0)
+    padded = [(1,) * (ndim - len(shape)) + shape for shape in shapes]
+    result = []
+    for extents in zip(*padded, strict=True):
+        different = {n for n in extents if n != 1}
+        if len(different) > 1:
+            texts = " with ".join(str(list(shape)) for shape in shapes)
+            raise ShapeError(f"cannot broadcast {texts}: sizes {sorted(different)} differ")
+        result.append(different.pop() if different else 1)
+    return tuple(result)
+
+
+def strided_size(start: int, limit: int, step: int) -> int:
+    """How many elements `range(start, limit, step)` has."""
+    return len(range(start, limit, step))
+
+
+def resolve_reshape(shape: Any, size: int) -> Shape:
+    """The full shape for a reshape of `size` elements; one extent may be -1."""
+    entries = (shape,) if isinstance(shape, int | np.integer) else shape
+    extents = [operator.index(n) for n in entries]
+    if extents.count(-1) > 1:
+        raise ShapeError(f"cannot reshape to {tuple(extents)}: only one extent may be -1")
+    if -1 in extents:
+        known = math.prod(n for n in extents if n != -1)
+        if known == 0 or size % known:
+            raise ShapeError(f"cannot reshape {size} elements to {tuple(extents)}")
+        extents[extents.index(-1)] = size // known
+    result = as_shape(extents)
+    if math.prod(result) != size:
+        raise ShapeError(f"cannot reshape {size} elements to {result}")
+    return result

@@ -1,0 +1,59 @@
+"""The verifier: every law of the IR, checked; its errors print the graph around the fault."""
+
+from __future__ import annotations
+
+from primgraph.errors import InternalError, PrimgraphError
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.text import lines_around
+from primgraph.ir.types import TensorType
+
+
+def verify(graph: Graph) -> Graph:
+    """Check that each value is bound once and before use, that types are as inferred.
+
+    Returns the graph itself. Raises `InternalError` that names the law broken and prints the
+    equations around the fault.
+    """
+    bound: set[Value] = set()
+    for value in graph.inputs:
+        if value in bound:
+            raise _broken(graph, None, f"input {value!r} is listed twice")
+        bound.add(value)
+    inferred: dict[object, tuple[TensorType, ...]] = {}
+    for eqn in graph.body:
+        for value in eqn.inputs:
+            if value not in bound:
+                raise _broken(graph, eqn, f"{eqn.op.name} uses {value!r} before it is bound")
+        types = tuple(v.type for v in eqn.outputs)
+        expected = _infer(graph, eqn, inferred)
+        if types != expected:
+            found, wanted = (", ".join(map(str, t)) for t in (types, expected))
+            raise _broken(graph, eqn, f"{eqn.op.name} has type {found}, its rule says {wanted}")
+        for value in eqn.outputs:
+            if value in bound:
+                raise _broken(graph, eqn, f"{value!r} is bound twice")
+            bound.add(value)
+    for value in graph.outputs:
+        if value not in bound:
+            raise _broken(graph, None, f"output {value!r} is not bound")
+    return graph
+
+
+def _infer(
+    graph: Graph, eqn: Equation, known: dict[object, tuple[TensorType, ...]]
+) -> tuple[TensorType, ...]:
+    types = tuple(v.type for v in eqn.inputs)
+    key = (eqn.op, types) if not eqn.params else None
+    if key in known:
+        return known[key]
+    try:
+        result = eqn.op.infer(types, eqn.kwargs)
+    except PrimgraphError as error:
+        raise _broken(graph, eqn, f"{eqn.op.name} is ill-typed: {error.message}") from error
+    if key is not None:
+        known[key] = result
+    return result
+
+
+def _broken(graph: Graph, eqn: Equation | None, fault: str) -> InternalError:
+    return InternalError(f"graph {graph.name}: {fault}", origin=lines_around(graph, eqn))

@@ -1,0 +1,74 @@
+"""Activation functions, each defined by what it is made of."""
+
+from __future__ import annotations
+
+import math
+
+from primgraph.operators.arithmetic import logaddexp
+from primgraph.operators.call import operator
+from primgraph.operators.elementary import erfc, exp, log, sigmoid, tanh
+from primgraph.operators.logic import less_equal, where
+from primgraph.operators.promotion import axes_of, floating, lift, require_flag
+from primgraph.operators.reductions import sum
+from primgraph.operators.statistics import narrow, wide, without_largest
+from primgraph.operators.variable import ArrayLike, Axes, Variable
+
+
+@operator("x")
+def relu(x: ArrayLike) -> Variable:
+    """`x` where it is positive, 0 elsewhere, with derivative 0 at 0; NaN stays NaN."""
+    return where(less_equal(x, 0), 0, x)
+
+
+@operator("x")
+def silu(x: ArrayLike) -> Variable:
+    """`x * sigmoid(x)`."""
+    value = lift(x, floating(x))
+    return value * sigmoid(value)
+
+
+@operator("x")
+def gelu(x: ArrayLike, approximate: bool = False) -> Variable:
+    """`x` times the normal distribution function of `x`.
+
+    The exact form is `x / 2 * erfc(-x / sqrt(2))`, right in the left tail too; the approximate
+    one is `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))` (Hendrycks and Gimpel,
+    Gaussian Error Linear Units, 2016).
+    """
+    value = lift(x, floating(x))
+    half = 0.5 * value
+    if not require_flag("approximate", approximate):
+        return half * erfc(value * -math.sqrt(0.5))
+    inside = math.sqrt(2 / math.pi) * (value + 0.044715 * value**3)
+    return half * (1.0 + tanh(inside))
+
+
+@operator("x")
+def softplus(x: ArrayLike) -> Variable:
+    """`log(1 + exp(x))`, without overflow."""
+    value = lift(x, floating(x))
+    return logaddexp(value, 0.0)
+
+
+@operator("x")
+def softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
+    """`exp(x) / sum(exp(x))` over `axis`, without overflow.
+
+    Raises `ShapeError` for axes that `x` lacks or that are named twice.
+    """
+    value = lift(x, floating(x))
+    axes = axes_of("softmax", value, axis)
+    powers = exp(without_largest(wide(value), axes)[0])
+    return narrow(powers / sum(powers, axes, True), value)
+
+
+@operator("x")
+def log_softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
+    """Logarithm of `softmax`, exact where that is close to zero or one.
+
+    Raises `ShapeError` for axes that `x` lacks or that are named twice.
+    """
+    value = lift(x, floating(x))
+    axes = axes_of("log_softmax", value, axis)
+    shifted, _ = without_largest(wide(value), axes)
+    return narrow(shifted - log(sum(exp(shifted), axes, True)), value)

@@ -1,0 +1,244 @@
+"""Arithmetic, element by element: sums, products, powers, extremes, rounding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, DTypeError
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.types import BOOL, DType, scalar_of
+from primgraph.operators.call import operator, public
+from primgraph.operators.logic import logical_or, not_equal, where
+from primgraph.operators.promotion import (
+    SCALARS,
+    array_of,
+    converted,
+    described,
+    emit,
+    lift,
+    promoted,
+    require_flag,
+    type_of,
+    ufunc_dtypes,
+)
+from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.primitives import elementwise as p
+from primgraph.primitives import logic
+
+# Beyond this exponent `x**n` is a power with a constant exponent.
+_LARGEST_INTEGER_POWER = 1024
+
+
+def _binary(
+    name: str, ufunc: np.ufunc, op: Primitive, doc: str, *, of_bools: Primitive | None = None
+) -> Callable[[ArrayLike, ArrayLike], Variable]:
+    """Declare a function of two arrays; `of_bools` is its primitive on booleans."""
+
+    def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
+        dtype = ufunc_dtypes(ufunc, x1, x2)[-1]
+        applied = of_bools if dtype == BOOL and of_bools is not None else op
+        return emit(applied, *promoted(x1, x2, dtype=dtype, name=name))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{doc}
+
+    The operands are broadcast, and promoted as `np.{name}` promotes them. Raises `ShapeError`
+    if the shapes do not broadcast, `DTypeError` for dtypes that `np.{name}` refuses and for a
+    Python integer that the dtype cannot hold.
+    """
+    return public(function)
+
+
+add = _binary(
+    "add", np.add, p.add, "Sum of two arrays; of booleans, whether either is true.",
+    of_bools=logic.logical_or,
+)  # fmt: skip
+subtract = _binary("subtract", np.subtract, p.sub, "Difference of two arrays.")
+multiply = _binary(
+    "multiply", np.multiply, p.mul, "Product of two arrays; of booleans, whether both are true.",
+    of_bools=logic.logical_and,
+)  # fmt: skip
+divide = _binary("divide", np.divide, p.div, "Quotient of two arrays, always a float.")
+floor_divide = _binary(
+    "floor_divide", np.floor_divide, p.floor_divide,
+    "Quotient of two arrays, rounded down. Its derivative is zero.",
+)  # fmt: skip
+remainder = _binary(
+    "remainder", np.remainder, p.remainder,
+    "What `floor_divide` leaves: `x1 - floor(x1 / x2) * x2`, with the sign of `x2`.",
+)  # fmt: skip
+maximum = _binary(
+    "maximum", np.maximum, p.maximum,
+    "The larger of two elements; NaN if either is. At a tie each gets half of the derivative.",
+)  # fmt: skip
+minimum = _binary(
+    "minimum", np.minimum, p.minimum,
+    "The smaller of two elements; NaN if either is. At a tie each gets half of the derivative.",
+)  # fmt: skip
+arctan2 = _binary(
+    "arctan2", np.arctan2, p.arctan2,
+    "Angle of the point (x2, x1) in radians, in the right quadrant.",
+)  # fmt: skip
+logaddexp = _binary(
+    "logaddexp", np.logaddexp, p.logaddexp,
+    "`log(exp(x1) + exp(x2))`, without overflow.",
+)  # fmt: skip
+mod = remainder
+
+
+@public
+def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
+    """`x1` to the power `x2`, element by element; 0 to the power 0 is 1.
+
+    A whole Python number as exponent has its own rule of differentiation, which is right at
+    negative and zero `x1`. Raises `DTypeError` for a negative constant exponent of integers.
+    """
+    dtype = ufunc_dtypes(np.power, x1, x2)[-1]
+    constant_exponent = not isinstance(x2, Variable)
+    if dtype.kind != "f" and constant_exponent and np.any(np.less(array_of(x2), 0)):
+        raise DTypeError(
+            f"integers have no negative powers: {described(x1)} to the power {described(x2)}",
+            hint="make the base a float, with pg.astype",
+        )
+    exponent = _whole_number(x2)
+    if exponent is not None and type(x1) not in SCALARS:
+        if dtype.kind != "f":
+            scalar_of(exponent, dtype)
+        if dtype.kind != "f" or -_LARGEST_INTEGER_POWER <= exponent <= _LARGEST_INTEGER_POWER:
+            return emit(p.integer_pow, lift(x1, dtype), n=exponent)
+    return emit(p.power, *promoted(x1, x2, dtype=dtype, name="power"))
+
+
+def _whole_number(x: Any) -> int | None:
+    """`x` as an integer if it is a Python number with an integer value."""
+    if type(x) is int:
+        return x
+    return int(x) if type(x) is float and x.is_integer() else None
+
+
+def _unary(
+    name: str, ufunc: np.ufunc, op: Primitive | None, doc: str, *, unchanged: str = ""
+) -> Callable[[ArrayLike], Variable]:
+    """Declare a function of one array; dtype kinds in `unchanged` are returned as they are."""
+
+    def function(x: ArrayLike) -> Variable:
+        kind = type_of(x).dtype.kind
+        if op is None or kind in unchanged:
+            if kind not in unchanged:
+                ufunc_dtypes(ufunc, x)
+            return lift(x)
+        return emit(op, lift(x, ufunc_dtypes(ufunc, x)[-1]))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{doc}
+
+    Raises `DTypeError` for dtypes that `np.{ufunc.__name__}` refuses.
+    """
+    return public(function)
+
+
+negative = _unary("negative", np.negative, p.neg, "`-x`.")
+positive = _unary("positive", np.positive, None, "`+x`, that is, `x` itself.")
+abs = _unary(
+    "abs", np.absolute, p.abs_, "Absolute value, with derivative 0 at 0.", unchanged="b"
+)  # fmt: skip
+sign = _unary("sign", np.sign, p.sign, "-1, 0 or 1, and NaN for NaN. Its derivative is zero.")
+floor = _unary(
+    "floor", np.floor, p.floor, "The largest integer not above x. Its derivative is zero.",
+    unchanged="iub",
+)  # fmt: skip
+ceil = _unary(
+    "ceil", np.ceil, p.ceil, "The smallest integer not below x. Its derivative is zero.",
+    unchanged="iub",
+)  # fmt: skip
+
+
+@public
+def round(x: ArrayLike, decimals: int = 0) -> Variable:
+    """`x` rounded to `decimals` places, halves to even, as `np.round` does.
+
+    Integers stay as they are. The derivative is zero. Raises `DTypeError` for integers that
+    are to be rounded to tens, hundreds and so on.
+    """
+    if type(decimals) is not int:
+        raise ArgumentError(f"decimals is an integer, not {decimals!r}")
+    kind = type_of(x).dtype.kind
+    if kind in "iu":
+        if decimals < 0:
+            raise DTypeError(f"round of {described(x)} to {decimals} decimals is not supported")
+        return lift(x)
+    value = lift(x, ufunc_dtypes(np.rint, x)[-1])
+    if decimals == 0:
+        return emit(p.round_, value)
+    if decimals > 0:
+        return divide(emit(p.round_, value * 10.0**decimals), 10.0**decimals)
+    return emit(p.round_, value / 10.0**-decimals) * 10.0**-decimals
+
+
+@public
+def square(x: ArrayLike) -> Variable:
+    """`x * x`, in the dtype that `np.square` gives."""
+    value = lift(x, ufunc_dtypes(np.square, x)[-1])
+    return emit(p.mul, value, value)
+
+
+@public
+def reciprocal(x: ArrayLike) -> Variable:
+    """`1 / x` of floats. Raises `DTypeError` for integers, whose reciprocals are no integers."""
+    kind: DType = type_of(x).dtype
+    if kind.kind != "f":
+        raise DTypeError(
+            f"reciprocal takes floats, not {described(x)}", hint="write 1.0 / x for floats"
+        )
+    return divide(1.0, x)
+
+
+@public
+def add_n(inputs: Any) -> Variable:
+    """Sum of all arrays in a list, broadcast and promoted. Raises `ArgumentError` if empty."""
+    if isinstance(inputs, Variable) or not inputs:
+        raise ArgumentError("add_n takes a list of at least one array")
+    return lift(inputs[0]) if len(inputs) == 1 else lift(reduce(add, inputs))
+
+
+@operator("x", "min", "max")
+def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Variable:
+    """`x` limited to the interval from `min` to `max`; either may be None.
+
+    The derivative with respect to `x` is 1 inside and at the bounds, and 0 outside. NaN stays
+    NaN; where `min` exceeds `max`, the result is `max`.
+    """
+    bounds = [b for b in (min, max) if b is not None]
+    dtype = ufunc_dtypes(np.maximum, x, bounds[0])[-1] if bounds else type_of(x).dtype
+    if len(bounds) == 2:
+        dtype = ufunc_dtypes(np.maximum, lift(x, dtype), bounds[1])[-1]
+    result = lift(x, dtype)
+    if min is not None:
+        result = where(_outside(result < min, min), min, result)
+    if max is not None:
+        result = where(_outside(result > max, max), max, result)
+    return converted(result, dtype)
+
+
+def _outside(beyond: Variable, bound: ArrayLike) -> Variable:
+    """Where the bound is to be taken: beyond it, and where it is NaN."""
+    if type(bound) in SCALARS and bound == bound:
+        return beyond
+    return logical_or(beyond, not_equal(bound, bound))
+
+
+@operator("x", "scale", "bias")
+def scale(
+    x: ArrayLike,
+    scale: ArrayLike = 1.0,
+    bias: ArrayLike = 0.0,
+    bias_after_scale: bool = True,
+) -> Variable:
+    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False."""
+    if require_flag("bias_after_scale", bias_after_scale):
+        return add(multiply(x, scale), bias)
+    return multiply(add(x, bias), scale)

@@ -1,0 +1,173 @@
+"""How a function on handles becomes a public one, and how an operator is declared."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, final
+
+import numpy as np
+
+from primgraph.errors import BuildError, PrimgraphError
+from primgraph.ir.builder import Builder
+from primgraph.ir.interpret import interpret
+from primgraph.ir.params import bits, freeze_all
+from primgraph.ir.primitive import Op, Recorder, Types, active_recorder, recording
+from primgraph.ir.source import caller
+from primgraph.ir.types import TensorType
+from primgraph.operators.promotion import SCALARS, handles, lift
+from primgraph.operators.variable import Variable, functions
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def common_recorder(operands: Iterable[Variable]) -> Recorder:
+    """The program that all `operands` belong to; the active one if there are none."""
+    found: Recorder | None = None
+    for operand in operands:
+        if found is None:
+            found = operand.recorder
+        elif operand.recorder is not found:
+            raise BuildError(
+                "variables of two different programs meet in one operation",
+                hint="build the whole computation in one program",
+            )
+    return found if found is not None else active_recorder()
+
+
+def public(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function on handles into one of the public operators.
+
+    It records into the program of its operands; errors name the user's line and the operands.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        operands = list(handles((*args, *kwargs.values())))
+        try:
+            recorder = common_recorder(operands)
+            with recording(recorder):
+                return function(*args, **kwargs)
+        except PrimgraphError as error:
+            raise error.located(_origin(operands)) from None
+
+    functions[function.__name__.rstrip("_")] = call
+    return call
+
+
+def _origin(operands: Sequence[Variable]) -> list[str]:
+    source = caller()
+    for operand in operands:
+        if isinstance(operand.recorder, Builder):
+            values = [v.value for v in operands]
+            return operand.recorder.origin(operand.recorder.source or source, values)
+    return [f"written here:  {source}   {source.text}"]
+
+
+@final
+class Operator(Op):
+    """A user-level op that is defined by what it decomposes into.
+
+    `decompose` is a function on handles. Types are those of the decomposition, so they cannot
+    disagree with it; they are worked out once for each combination of types and parameters.
+    """
+
+    __slots__ = ("_types", "decompose", "operands", "signature")
+
+    def __init__(
+        self, name: str, decompose: Callable[..., Variable], operands: tuple[str, ...]
+    ) -> None:
+        super().__init__(name)
+        self.decompose = decompose
+        self.operands = operands
+        self.signature = inspect.signature(decompose)
+        self._types: dict[Hashable, Types] = {}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Variable:
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        weak = self._weak_scalars(bound.arguments)
+        inputs: list[Variable] = []
+        params: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            if name not in self.operands or value is None or name in weak:
+                params[name] = value
+            elif self._is_variadic(name):
+                inputs += [lift(v) for v in value]
+            else:
+                inputs.append(lift(value))
+        recorder = active_recorder()
+        if recorder.expands(self):
+            return self.expand(inputs, params)
+        return Variable(recorder, recorder.emit(self, [v.value for v in inputs], params)[0])
+
+    def _is_variadic(self, name: str) -> bool:
+        return self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+
+    def _weak_scalars(self, arguments: dict[str, Any]) -> set[str]:
+        """Operands that are Python scalars beside an array: kept as parameters, to stay weak."""
+        given = {n: arguments[n] for n in self.operands if arguments.get(n) is not None}
+        weak = {n for n, value in given.items() if type(value) in SCALARS}
+        return weak if len(weak) < len(given) else set()
+
+    def expand(self, inputs: Sequence[Variable], params: dict[str, Any]) -> Variable:
+        """The decomposition on `inputs`, recorded into their program."""
+        waiting = list(inputs)
+        args: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                named[name] = params[name] if name in params else waiting.pop(0)
+            elif name in params:
+                args.append(params[name])
+            elif self._is_variadic(name):
+                args += waiting
+                waiting.clear()
+            else:
+                args.append(waiting.pop(0))
+        return self.decompose(*args, **named)
+
+    def _traced(self, types: Types, params: dict[str, Any]) -> tuple[Builder, Variable]:
+        builder = Builder(self.name, source=caller(), expands=lambda op: True)
+        inputs = [Variable(builder, builder.input(t)) for t in types]
+        with builder:
+            return builder, self.expand(inputs, params)
+
+    def infer(self, types: Types, params: dict[str, Any]) -> Types:
+        key = (types, bits(freeze_all(params.items())))
+        if key not in self._types:
+            try:
+                self._types[key] = (self._traced(types, params)[1].type,)
+            except PrimgraphError as error:
+                # The recorder adds the lines of the program; those of the trace say less.
+                error.origin = ()
+                raise
+        return self._types[key]
+
+    def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
+        types = tuple(TensorType(np.shape(a), np.asarray(a).dtype) for a in arrays)
+        builder, output = self._traced(types, params)
+        return tuple(interpret(builder.graph([output.value]), *arrays))
+
+
+def operator(*operands: str) -> Callable[[Callable[P, Variable]], Callable[P, Variable]]:
+    """Make a decomposition on handles into a public operator with these operands.
+
+    A call records one equation; `lower` turns it into what the decorated function records.
+    An operand that is None is left out, and one that is a Python scalar beside an array is
+    recorded as a parameter.
+    """
+
+    def declare(decompose: Callable[P, Variable]) -> Callable[P, Variable]:
+        op = Operator(decompose.__name__.rstrip("_"), decompose, operands)
+
+        @public
+        @wraps(decompose)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Variable:
+            return op(*args, **kwargs)
+
+        return call
+
+    return declare

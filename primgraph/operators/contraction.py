@@ -1,0 +1,198 @@
+"""Einstein's sums: products over labelled axes, through matrix products."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TypeAlias
+
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.types import BOOL, INT64
+from primgraph.operators.call import operator
+from primgraph.operators.indexing import diagonal
+from primgraph.operators.linalg import product
+from primgraph.operators.logic import not_equal
+from primgraph.operators.promotion import broadcasted, converted, emit, lift, result_dtype
+from primgraph.operators.shaping import permuted, reshaped
+from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.primitives import elementwise, reductions
+
+# A term is an operand with one label an axis; labels made for an ellipsis are no letters.
+Labels: TypeAlias = tuple[str, ...]
+Term: TypeAlias = tuple[Variable, Labels]
+
+
+@operator("operands")
+def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
+    """Sum of products over labelled axes, as in `np.einsum("ij,jk->ik", x, y)`.
+
+    Labels that the output lacks are summed; a label repeated in one operand takes a diagonal;
+    an ellipsis stands for axes that are broadcast. Without `->` the output has the labels that
+    occur once, in alphabetical order. Several operands are multiplied in the order in which
+    intermediate results stay small. Raises `ArgumentError` for subscripts that cannot be read
+    and `ShapeError` where they do not fit the operands.
+    """
+    if not isinstance(subscripts, str):
+        raise ArgumentError(
+            f"einsum takes its subscripts as a string, not {type(subscripts).__name__}"
+        )
+    dtype = result_dtype(*operands) if operands else BOOL
+    values = [lift(x, dtype) for x in operands]
+    labels, output = _parsed(subscripts, values)
+    if dtype == BOOL:
+        values = [converted(v, INT64) for v in values]
+    sizes = _sizes(subscripts, values, labels)
+    terms = [_one_axis_a_label(v, t, sizes) for v, t in zip(values, labels, strict=True)]
+    while len(terms) > 1:
+        i, j = _next_pair(terms, output, sizes)
+        second, first = terms.pop(j), terms.pop(i)
+        needed = set(output).union(*(t for _, t in terms))
+        terms.append(_multiplied(first, second, needed, sizes))
+    result = _in_order(_summed(terms[0], set(output)), output, sizes)
+    return not_equal(result, 0) if dtype == BOOL else result
+
+
+def _parsed(subscripts: str, operands: list[Variable]) -> tuple[list[Labels], Labels]:
+    """Labels of each operand and of the output."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    parts = left.split(",")
+    if len(parts) != len(operands):
+        raise ArgumentError(
+            f"einsum subscripts {subscripts!r} are for {len(parts)} operands, "
+            f"{len(operands)} are given"
+        )
+    letters = [part.replace("...", "", 1) for part in (*parts, right)]
+    if not all(part == "" or (part.isascii() and part.isalpha()) for part in letters):
+        raise ArgumentError(f"einsum subscripts {subscripts!r} cannot be read")
+    ranks = []
+    for part, named, x in zip(parts, letters, operands, strict=False):
+        rank = x.ndim - len(named)
+        if rank < 0 or (rank > 0 and "..." not in part):
+            raise ShapeError(f"einsum subscripts {part!r} do not fit {x.type}")
+        ranks.append(rank)
+    widest = max(ranks)
+    hidden = tuple(str(i) for i in range(widest))
+    labels = [
+        _spelled(part, hidden[widest - rank :]) for part, rank in zip(parts, ranks, strict=True)
+    ]
+    return labels, _output(subscripts, arrow, right, labels, hidden)
+
+
+def _spelled(part: str, hidden: Labels) -> Labels:
+    """The labels of one part, with those of the ellipsis in its place."""
+    if "..." not in part:
+        return tuple(part)
+    before, _, behind = part.partition("...")
+    return (*before, *hidden, *behind)
+
+
+def _output(
+    subscripts: str, arrow: str, right: str, labels: list[Labels], hidden: Labels
+) -> Labels:
+    count = Counter(label for part in labels for label in part)
+    if not arrow:
+        return (*hidden, *sorted(k for k, n in count.items() if n == 1 and k.isalpha()))
+    if hidden and "..." not in right:
+        raise ArgumentError(
+            f"einsum subscripts {subscripts!r} have axes under the ellipsis that the output lacks"
+        )
+    output = _spelled(right, hidden)
+    if len(set(output)) != len(output) or not set(output) <= count.keys():
+        raise ArgumentError(
+            f"einsum subscripts {subscripts!r}: each label of the output is one of an operand, "
+            "named once"
+        )
+    return output
+
+
+def _sizes(subscripts: str, operands: list[Variable], labels: list[Labels]) -> dict[str, int]:
+    """The extent of each label; extents of one are broadcast."""
+    sizes: dict[str, int] = {}
+    for x, part in zip(operands, labels, strict=True):
+        for label, extent in zip(part, x.shape, strict=True):
+            known = sizes.get(label, 1)
+            if known != 1 and extent not in (1, known):
+                found = " and ".join(str(v.type) for v in operands)
+                raise ShapeError(
+                    f"einsum {subscripts!r} of {found}: label {label!r} has sizes "
+                    f"{known} and {extent}"
+                )
+            sizes[label] = extent if known == 1 else known
+    return sizes
+
+
+def _one_axis_a_label(x: Variable, labels: Labels, sizes: dict[str, int]) -> Term:
+    """Repeated labels as diagonals, and labels along which `x` is broadcast left out."""
+    for label, count in Counter(labels).items():
+        for _ in range(count - 1):
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise ShapeError(f"einsum takes a diagonal along {label!r} of {x.type}")
+            x = diagonal(x, 0, first, second)
+            rest = (k for i, k in enumerate(labels) if i not in (first, second))
+            labels = (*rest, label)
+    full = [(k, n) for k, n in zip(labels, x.shape, strict=True) if n == sizes[k]]
+    return reshaped(x, tuple(n for _, n in full)), tuple(k for k, _ in full)
+
+
+def _next_pair(terms: list[Term], output: Labels, sizes: dict[str, int]) -> tuple[int, int]:
+    """The two terms whose product is smallest compared with them; the first two at a tie."""
+    pairs = [(i, j) for j in range(len(terms)) for i in range(j)]
+    if len(pairs) == 1:
+        return pairs[0]
+
+    def growth(pair: tuple[int, int]) -> tuple[int, int]:
+        first, second = (set(terms[i][1]) for i in pair)
+        others = [t for i, (_, t) in enumerate(terms) if i not in pair]
+        remaining = (first | second) & set(output).union(*others)
+        made, used, other = (_product_of(k, sizes) for k in (remaining, first, second))
+        return made - used - other, _product_of(first | second, sizes)
+
+    return min(pairs, key=growth)
+
+
+def _product_of(labels: set[str], sizes: dict[str, int]) -> int:
+    return math.prod(sizes[k] for k in labels)
+
+
+def _summed(term: Term, needed: set[str]) -> Term:
+    """The term summed over the labels that nothing else needs."""
+    x, labels = term
+    axes = tuple(i for i, k in enumerate(labels) if k not in needed)
+    if not axes:
+        return term
+    return emit(reductions.reduce_sum, x, axes=axes), tuple(k for k in labels if k in needed)
+
+
+def _multiplied(first: Term, second: Term, needed: set[str], sizes: dict[str, int]) -> Term:
+    """The product of two terms, summed over labels that nothing else needs."""
+    x, left = _summed(first, needed | set(second[1]))
+    y, right = _summed(second, needed | set(left))
+    both = [k for k in left if k in right]
+    lead = [k for k in both if k in needed]
+    inner = [k for k in both if k not in needed]
+    rows = [k for k in left if k not in both]
+    columns = [k for k in right if k not in both]
+    result = (*lead, *rows, *columns)
+    if not inner:
+        x, y = (_in_order(t, result, sizes) for t in ((x, left), (y, right)))
+        return emit(elementwise.mul, x, y), result
+    shape = [tuple(sizes[k] for k in group) for group in (lead, rows, inner, columns)]
+    m, k, n = (math.prod(extents) for extents in shape[1:])
+    flat_x = reshaped(_permuted_to(x, left, (*lead, *rows, *inner)), (*shape[0], m, k))
+    flat_y = reshaped(_permuted_to(y, right, (*lead, *inner, *columns)), (*shape[0], k, n))
+    return reshaped(product(flat_x, flat_y), (*shape[0], *shape[1], *shape[3])), result
+
+
+def _permuted_to(x: Variable, labels: Labels, order: Labels) -> Variable:
+    return permuted(x, tuple(labels.index(k) for k in order))
+
+
+def _in_order(term: Term, order: Labels, sizes: dict[str, int]) -> Variable:
+    """The term with its axes in `order`, repeated along the labels that it lacks."""
+    x, labels = term
+    x = _permuted_to(x, labels, tuple(k for k in order if k in labels))
+    x = reshaped(x, tuple(sizes[k] if k in labels else 1 for k in order))
+    return broadcasted(x, tuple(sizes[k] for k in order))

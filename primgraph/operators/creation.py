@@ -1,0 +1,203 @@
+"""Arrays made from nothing, and conversions of what is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.defaults import get_default_dtype
+from primgraph.errors import ArgumentError, DTypeError
+from primgraph.ir.types import INT64, DType, TensorType, as_axis, as_dtype, as_shape
+from primgraph.operators.call import public
+from primgraph.operators.logic import equal
+from primgraph.operators.promotion import (
+    SCALARS,
+    array_of,
+    broadcasted,
+    common_shape,
+    converted,
+    emit,
+    lift,
+    type_of,
+    wrap,
+)
+from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.primitives import constants, elementwise
+from primgraph.primitives.constants import filled
+
+
+def dtype_or_default(dtype: Any) -> DType:
+    """The dtype that `dtype` names; the default dtype for None."""
+    return get_default_dtype() if dtype is None else as_dtype(dtype)
+
+
+@public
+def array(value: ArrayLike, dtype: Any = None) -> Variable:
+    """`value` as a constant of the program; a handle stays what it is.
+
+    Python floats take the default dtype, everything else the dtype that NumPy gives it, unless
+    `dtype` says otherwise. Raises `DTypeError` for numbers that the dtype cannot hold, and
+    `ArgumentError` for what is no array.
+    """
+    if isinstance(value, Variable) or dtype is None:
+        return lift(value, None if dtype is None else as_dtype(dtype))
+    wanted = as_dtype(dtype)
+    if isinstance(value, int | list | tuple) and wanted.kind in "iu":
+        found = array_of(value)
+        limits = np.iinfo(wanted)
+        if found.dtype.kind in "iu" and found.size:
+            smallest, largest = int(found.min()), int(found.max())
+            if smallest < limits.min or largest > limits.max:
+                raise DTypeError(f"{smallest} to {largest} do not fit dtype {wanted}")
+    return lift(value, wanted)
+
+
+@public
+def assign(x: ArrayLike) -> Variable:
+    """`x` itself, as a handle."""
+    return lift(x)
+
+
+@public
+def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
+    """An array of that shape with all elements equal to `fill_value`, which may be a handle.
+
+    Without `dtype`, the dtype is that of `fill_value`. Raises `ShapeError` for a negative
+    extent and `DTypeError` for a number that the dtype cannot hold.
+    """
+    extents = as_shape(shape)
+    wanted = type_of(fill_value).dtype if dtype is None else as_dtype(dtype)
+    if type(fill_value) in SCALARS:
+        return wrap(filled(fill_value, TensorType(extents, wanted)))
+    value = lift(fill_value, wanted)
+    common_shape("full", value, wrap(filled(0, TensorType(extents, wanted))))
+    return broadcasted(value, extents)
+
+
+@public
+def zeros(shape: Any, dtype: Any = None) -> Variable:
+    """Zeros, in the default dtype unless `dtype` is given."""
+    return wrap(filled(0, TensorType(as_shape(shape), dtype_or_default(dtype))))
+
+
+@public
+def ones(shape: Any, dtype: Any = None) -> Variable:
+    """Ones, in the default dtype unless `dtype` is given."""
+    return wrap(filled(1, TensorType(as_shape(shape), dtype_or_default(dtype))))
+
+
+@public
+def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None) -> Variable:
+    """An array of the shape of `x`, and of its dtype unless `dtype` is given."""
+    like = type_of(x)
+    result: Variable = full(like.shape, fill_value, like.dtype if dtype is None else dtype)
+    return result
+
+
+@public
+def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
+    """Zeros of the shape of `x`, and of its dtype unless `dtype` is given."""
+    result: Variable = full_like(x, 0, dtype)
+    return result
+
+
+@public
+def ones_like(x: ArrayLike, dtype: Any = None) -> Variable:
+    """Ones of the shape of `x`, and of its dtype unless `dtype` is given."""
+    result: Variable = full_like(x, 1, dtype)
+    return result
+
+
+@public
+def iota(shape: Any, axis: int = 0, dtype: Any = np.int64) -> Variable:
+    """An array in which each element is its own index along `axis`.
+
+    Raises `ShapeError` for an axis that the shape lacks and `DTypeError` for booleans.
+    """
+    extents, wanted = as_shape(shape), as_dtype(dtype)
+    number = as_axis(axis, len(extents))
+    return emit(constants.iota, shape=extents, axis=number, dtype=wanted)
+
+
+@public
+def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Variable:
+    """Numbers from `start` (0 if there is no `stop`) up to but without `stop`, `step` apart.
+
+    All three are Python or NumPy numbers, since the extent is fixed when the program is built;
+    anything else raises `ArgumentError`.
+    """
+    for number in (start, stop, step):
+        if not isinstance(number, int | float | np.integer | np.floating | None):
+            raise ArgumentError(
+                f"arange takes numbers, not {number!r:.60}",
+                hint="extents are fixed when the program is built",
+            )
+    if step == 0:
+        raise ArgumentError("arange with step 0 never reaches its end")
+    first, last = (0, start) if stop is None else (start, stop)
+    numbers = np.arange(first, last, step)
+    if dtype is None and any(type(n) is float for n in (first, last, step)):
+        dtype = get_default_dtype()
+    wanted = numbers.dtype if dtype is None else as_dtype(dtype)
+    exact = numbers if wanted == numbers.dtype else np.arange(first, last, step, dtype=wanted)
+    if (first, step) == (0, 1) and wanted.kind in "iu" and exact.size:
+        return emit(constants.iota, shape=exact.shape, axis=0, dtype=wanted)
+    return lift(exact)
+
+
+@public
+def linspace(start: float, stop: float, num: int = 50, dtype: Any = None) -> Variable:
+    """`num` numbers from `start` to `stop`, both included, evenly spaced.
+
+    All are fixed when the program is built; anything but numbers raises `ArgumentError`.
+    """
+    for number in (start, stop, num):
+        if not isinstance(number, int | float | np.integer | np.floating):
+            raise ArgumentError(f"linspace takes numbers, not {number!r:.60}")
+    if num != int(num) or num < 0:
+        raise ArgumentError(f"linspace makes a whole number of elements, not {num}")
+    return lift(np.linspace(start, stop, int(num)), dtype_or_default(dtype))
+
+
+@public
+def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable:
+    """Ones on the diagonal `k` of an `N` by `M` matrix, zeros elsewhere."""
+    shape = as_shape((N, N if M is None else M))
+    rows, columns = (emit(constants.iota, shape=shape, axis=a, dtype=INT64) for a in (0, 1))
+    return converted(equal(rows + int(k), columns), dtype_or_default(dtype))
+
+
+@public
+def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
+    """A new last axis of extent `depth`, with a one at the index and zeros elsewhere.
+
+    An index outside `0 <= index < depth` gives zeros only. The result has the default dtype
+    unless `dtype` is given. Raises `DTypeError` for indices that are no integers.
+    """
+    index = lift(indices)
+    if index.dtype.kind not in "iu":
+        raise DTypeError(f"one_hot takes integer indices, not {index.type}")
+    (extent,) = as_shape(depth)
+    shape = (*index.shape, extent)
+    classes = emit(constants.iota, shape=shape, axis=index.ndim, dtype=INT64)
+    hit = equal(index[..., None], classes)
+    return converted(hit, dtype_or_default(dtype))
+
+
+@public
+def astype(x: ArrayLike, dtype: Any) -> Variable:
+    """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does.
+
+    Between floats it has derivative 1; from or to integers and booleans the derivative is zero.
+    """
+    return converted(lift(x), as_dtype(dtype))
+
+
+cast = astype
+
+
+@public
+def stop_gradient(x: ArrayLike) -> Variable:
+    """`x` itself, as a constant for differentiation: no derivative goes through it."""
+    return emit(elementwise.stop_gradient, lift(x))

@@ -1,0 +1,285 @@
+"""Arrays joined, cut, repeated, turned round, and set into a frame."""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.types import as_axis
+from primgraph.operators.call import public
+from primgraph.operators.promotion import (
+    axes_of,
+    axis_of,
+    broadcasted,
+    converted,
+    emit,
+    lift,
+    naming,
+    result_dtype,
+    wrap,
+)
+from primgraph.operators.shaping import reshaped
+from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.primitives import indexing, shapes
+from primgraph.primitives.constants import filled
+
+
+def sliced(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Variable:
+    """`size` elements along `axis` from `start` on; `x` itself if those are all."""
+    if (start, size, step) == (0, x.shape[axis], 1):
+        return x
+    starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], sizes[axis], steps[axis] = start if size else 0, size, step
+    return emit(shapes.slice_, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+
+
+def _parts(name: str, arrays: Any) -> list[Variable]:
+    """The arrays to be joined, in one dtype."""
+    if isinstance(arrays, Variable):
+        return [lift(a) for a in arrays] if arrays.ndim else _refuse(name, arrays)
+    if not isinstance(arrays, Sequence | np.ndarray) or len(arrays) == 0:
+        return _refuse(name, arrays)
+    parts = [lift(a) for a in arrays]
+    dtype = result_dtype(*parts)
+    return [converted(v, dtype) for v in parts]
+
+
+def _refuse(name: str, arrays: Any) -> list[Variable]:
+    raise ArgumentError(f"{name} takes a list of at least one array, not {arrays!r:.60}")
+
+
+@public
+def concatenate(arrays: Sequence[ArrayLike], axis: int | None = 0) -> Variable:
+    """The arrays one after the other along `axis`; with None, all their elements in a row.
+
+    They are promoted to one dtype. Raises `ShapeError` if other extents differ, or for 0-d
+    arrays, and `ArgumentError` for an empty list.
+    """
+    parts = _parts("concatenate", arrays)
+    if axis is None:
+        parts = [reshaped(v, (v.size,)) for v in parts]
+        axis = 0
+    first = parts[0]
+    if first.ndim == 0:
+        raise ShapeError(
+            f"concatenate cannot join 0-d arrays such as {first.type}", hint="use pg.stack"
+        )
+    number = axis_of("concatenate", first, axis)
+    for other in parts[1:]:
+        if other.ndim != first.ndim or any(
+            n != m
+            for i, (n, m) in enumerate(zip(first.shape, other.shape, strict=True))
+            if i != number
+        ):
+            raise ShapeError(
+                f"concatenate along axis {number} cannot join {first.type} and {other.type}: "
+                "all other extents are to be equal"
+            )
+    return first if len(parts) == 1 else emit(shapes.concat, *parts, axis=number)
+
+
+concat = concatenate
+
+
+@public
+def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
+    """Arrays of one shape along a new axis.
+
+    They are promoted to one dtype. Raises `ShapeError` if their shapes differ and
+    `ArgumentError` for an empty list.
+    """
+    parts = _parts("stack", arrays)
+    first = parts[0]
+    for other in parts[1:]:
+        if other.shape != first.shape:
+            raise ShapeError(f"stack takes arrays of one shape, not {first.type} and {other.type}")
+    with naming(f"stack of {first.type}"):
+        number = as_axis(axis, first.ndim + 1)
+    shape = (*first.shape[:number], 1, *first.shape[number:])
+    expanded = [reshaped(v, shape) for v in parts]
+    return expanded[0] if len(parts) == 1 else emit(shapes.concat, *expanded, axis=number)
+
+
+@public
+def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Variable]:
+    """Consecutive parts of `x` along `axis`, as a list.
+
+    An integer is the number of equal parts; a sequence gives the indices at which to cut.
+    Raises `ShapeError` if the parts would not be equal.
+    """
+    value = lift(x)
+    number = axis_of("split", value, axis)
+    extent = value.shape[number]
+    if isinstance(indices_or_sections, int | np.integer):
+        count = int(indices_or_sections)
+        if count < 1 or extent % count:
+            raise ShapeError(
+                f"split of {value.type}: axis {number} does not divide into {count} equal parts"
+            )
+        cuts = [extent // count * i for i in range(1, count)]
+    else:
+        cuts = [_as_int("split", i) for i in indices_or_sections]
+    bounds = [
+        slice(a, b).indices(extent)[:2] for a, b in zip([0, *cuts], [*cuts, None], strict=True)
+    ]
+    sizes = tuple(max(stop - start, 0) for start, stop in bounds)
+    if len(sizes) == 1:
+        return [value]
+    if sum(sizes) == extent and all(a[1] == b[0] for a, b in pairwise(bounds)):
+        recorder = value.recorder
+        parts = recorder.emit(shapes.split, [value.value], {"sizes": sizes, "axis": number})
+        return [Variable(recorder, part) for part in parts]
+    return [sliced(value, number, start, n) for (start, _), n in zip(bounds, sizes, strict=True)]
+
+
+def _as_int(name: str, number: Any) -> int:
+    try:
+        return python.index(number)
+    except TypeError:
+        raise ArgumentError(
+            f"{name} takes integers that are fixed when the program is built, not {number!r:.60}"
+        ) from None
+
+
+@public
+def flip(x: ArrayLike, axis: Axes = None) -> Variable:
+    """`x` with the order of elements along `axis`, or along all axes, turned round."""
+    value = lift(x)
+    axes = axes_of("flip", value, axis)
+    return emit(shapes.reverse, value, axes=axes) if axes else value
+
+
+@public
+def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variable:
+    """`x` moved by `shift` places along `axis`, in a circle; without axis, in row-major order.
+
+    With several axes `shift` may be one number for all or one number each.
+    """
+    value = lift(x)
+    if axis is None:
+        shape = value.shape
+        flat = reshaped(value, (value.size,))
+        total = sum(_as_int("roll", s) for s in _each(shift))
+        return reshaped(_rolled(flat, total, 0), shape)
+    axes = [axis_of("roll", value, a) for a in _each(axis)]
+    shifts = [_as_int("roll", s) for s in _each(shift)]
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        raise ShapeError(f"roll of {value.type}: {len(shifts)} shifts for {len(axes)} axes")
+    count = max(len(shifts), len(axes))
+    for places, a in zip(shifts * (count // len(shifts)), axes * (count // len(axes)), strict=True):
+        value = _rolled(value, places, a)
+    return value
+
+
+def _each(entry: int | Sequence[int]) -> Sequence[int]:
+    return entry if isinstance(entry, Sequence) else (entry,)
+
+
+def _rolled(x: Variable, shift: int, axis: int) -> Variable:
+    extent = x.shape[axis]
+    places = shift % extent if extent else 0
+    if places == 0:
+        return x
+    last = sliced(x, axis, extent - places, places)
+    return emit(shapes.concat, last, sliced(x, axis, 0, extent - places), axis=axis)
+
+
+@public
+def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
+    """`x` repeated as a whole `reps` times along each axis; new axes come first."""
+    value = lift(x)
+    counts = [_as_int("tile", n) for n in _each(reps)]
+    if any(n < 0 for n in counts):
+        raise ShapeError(f"tile of {value.type}: {tuple(counts)} has a negative number")
+    ndim = max(len(counts), value.ndim)
+    counts = [1] * (ndim - len(counts)) + counts
+    shape = (1,) * (ndim - value.ndim) + value.shape
+    spaced = tuple(n for extent in shape for n in (1, extent))
+    wide = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
+    result = tuple(count * extent for count, extent in zip(counts, shape, strict=True))
+    return reshaped(broadcasted(reshaped(value, spaced), wide), result)
+
+
+@public
+def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) -> Variable:
+    """Each element repeated, along `axis` or, without one, in row-major order.
+
+    `repeats` is one number for all elements, or one number each. Raises `ShapeError` if there
+    are not as many numbers as elements, or negative ones.
+    """
+    value = lift(x)
+    if axis is None:
+        value, axis = reshaped(value, (value.size,)), 0
+    number = axis_of("repeat", value, axis)
+    extent = value.shape[number]
+    counts = [_as_int("repeat", n) for n in _each(repeats)]
+    if any(n < 0 for n in counts) or len(counts) not in (1, extent):
+        raise ShapeError(f"repeat of {value.type} along axis {number}: {counts} does not fit")
+    if len(counts) > 1:
+        index = lift(np.repeat(np.arange(extent), counts))
+        return emit(indexing.gather, value, index, axis=number)
+    lead, rest = value.shape[:number], value.shape[number + 1 :]
+    spaced = reshaped(value, (*lead, extent, 1, *rest))
+    wide = broadcasted(spaced, (*lead, extent, counts[0], *rest))
+    return reshaped(wide, (*lead, extent * counts[0], *rest))
+
+
+@public
+def pad(
+    x: ArrayLike, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0
+) -> Variable:
+    """`x` in a frame: `pad_width` is one number, a pair, or a pair (before, behind) an axis.
+
+    The frame holds `constant_values`, one number; with mode `edge`, `reflect`, `symmetric` or
+    `wrap` it holds elements of `x` as `np.pad` arranges them. Raises `ShapeError` for widths
+    that are negative or do not fit and `ArgumentError` for other modes.
+    """
+    value = lift(x)
+    widths = _pad_widths(value, pad_width)
+    low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
+    if not any((*low, *high)):
+        return value
+    if mode in ("edge", "reflect", "symmetric", "wrap"):
+        return _padded_from_inside(value, widths, mode)
+    if mode != "constant":
+        raise ArgumentError(
+            f"pad mode {mode!r:.60} is not supported",
+            hint="modes: 'constant', 'edge', 'reflect', 'symmetric', 'wrap'",
+        )
+    if not isinstance(constant_values, bool | int | float | np.generic):
+        raise ArgumentError(f"constant_values is one number, not {constant_values!r:.60}")
+    if constant_values == 0:
+        return emit(shapes.pad, value, low=low, high=high)
+    extents = (n + a + b for n, (a, b) in zip(value.shape, widths, strict=True))
+    frame = wrap(filled(constant_values, value.type.with_shape(tuple(extents))))
+    return emit(shapes.slice_assign, frame, value, starts=low, steps=(1,) * value.ndim)
+
+
+def _pad_widths(x: Variable, pad_width: Any) -> list[tuple[int, int]]:
+    try:
+        given = np.asarray(pad_width)
+        pairs = np.broadcast_to(given, (x.ndim, 2)).tolist()
+    except ValueError:
+        raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} do not fit") from None
+    if given.dtype.kind not in "iu":
+        raise ArgumentError(f"pad of {x.type}: widths are integers, not {pad_width!r:.60}")
+    if any(n < 0 for pair in pairs for n in pair):
+        raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} are negative")
+    return [(a, b) for a, b in pairs]
+
+
+def _padded_from_inside(x: Variable, widths: list[tuple[int, int]], mode: Any) -> Variable:
+    """Along each axis, take the elements that `np.pad` would repeat in the frame."""
+    for axis, width in enumerate(widths):
+        if not any(width):
+            continue
+        if x.shape[axis] == 0:
+            raise ShapeError(f"pad of {x.type}: mode {mode!r} has nothing to repeat")
+        index = np.pad(np.arange(x.shape[axis]), width, mode=mode)
+        x = emit(indexing.gather, x, lift(index), axis=axis)
+    return x

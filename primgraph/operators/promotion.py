@@ -1,0 +1,251 @@
+"""From what users pass to what strict primitives take: lifting, promotion, broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from primgraph.defaults import get_default_dtype
+from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Primitive, active_recorder
+from primgraph.ir.types import (
+    DType,
+    Shape,
+    TensorType,
+    as_axes,
+    as_axis,
+    as_dtype,
+    broadcast_shapes,
+)
+from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.primitives.constants import constant_op, filled
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.shapes import broadcast, reshape
+
+Ufunc = TypeVar("Ufunc", bound=np.ufunc)
+
+# A bool counts as a scalar, but not as a weak one: it has NumPy's dtype of booleans.
+SCALARS = (bool, int, float)
+
+
+def handles(arguments: Iterable[Any]) -> Iterator[Variable]:
+    """The handles among `arguments`, those in lists and tuples included."""
+    for argument in arguments:
+        if isinstance(argument, Variable):
+            yield argument
+        elif isinstance(argument, list | tuple):
+            yield from handles(argument)
+
+
+def emit(op: Primitive, *operands: Variable, **params: Any) -> Variable:
+    """Apply a primitive to handles."""
+    recorder = operands[0].recorder if operands else active_recorder()
+    return Variable(recorder, recorder.emit(op, [v.value for v in operands], params)[0])
+
+
+def wrap(value: Value) -> Variable:
+    """A handle on a value of the active recorder."""
+    return Variable(active_recorder(), value)
+
+
+def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
+    """`x` as a NumPy array; Python floats take the default dtype unless `dtype` says otherwise.
+
+    Raises `ArgumentError` for what is no array, `DTypeError` for a dtype that is not supported.
+    """
+    if isinstance(x, list | tuple) and any(True for _ in handles(x)):
+        raise ArgumentError("a list of variables is not an array", hint="join them with pg.stack")
+    if isinstance(x, np.ma.MaskedArray):
+        raise ArgumentError("a masked array has no counterpart", hint="fill it with x.filled(...)")
+    if dtype is None and _is_python_float(x):
+        dtype = get_default_dtype()
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise ArgumentError(f"cannot make an array of {_shortened(x)}: {error}") from None
+    if array.dtype.kind == "O":
+        raise ArgumentError(f"cannot make an array of {_shortened(x)}")
+    with np.errstate(all="ignore"):
+        return array.astype(as_dtype(array.dtype) if dtype is None else dtype)
+
+
+def _shortened(x: Any) -> str:
+    text = repr(x)
+    return f"{type(x).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+def _is_python_float(x: Any) -> bool:
+    """Whether all numbers in `x` are Python's own and at least one is a float."""
+    if isinstance(x, list | tuple):
+        kinds = [_is_python_float(v) for v in x]
+        return any(kinds) and not any(isinstance(v, np.ndarray | np.generic) for v in x)
+    return type(x) is float
+
+
+def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
+    """`x` as a handle: handles stay, arrays and numbers become constants.
+
+    Python floats take the default dtype unless `dtype` says otherwise.
+    """
+    if isinstance(x, Variable):
+        return x if dtype is None else converted(x, dtype)
+    array = array_of(x, dtype)
+    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape))
+    return emit(op, **params)
+
+
+def type_of(x: ArrayLike) -> TensorType:
+    """The type that `lift` would give to `x`."""
+    if isinstance(x, Variable):
+        return x.type
+    array = array_of(x)
+    return TensorType(array.shape, array.dtype)
+
+
+def described(x: Any) -> str:
+    """`x` for a message: its type, or the number itself."""
+    return repr(x) if type(x) in SCALARS else str(type_of(x))
+
+
+def listed(operands: Iterable[Any]) -> str:
+    """The operands for a message, joined by `and`."""
+    return " and ".join(described(x) for x in operands)
+
+
+@contextmanager
+def naming(text: str) -> Iterator[None]:
+    """Begin the message of an error inside with `text`, such as `sum of f64[3]`."""
+    try:
+        yield
+    except PrimgraphError as error:
+        raise type(error)(
+            f"{text}: {error.message}", origin=error.origin, hint=error.hint
+        ) from None
+
+
+def axes_of(name: str, x: Variable, axis: Axes) -> tuple[int, ...]:
+    """The sorted axes that `axis` names; errors tell the function and the type of `x`."""
+    with naming(f"{name} of {x.type}"):
+        return as_axes(axis, x.ndim)
+
+
+def axis_of(name: str, x: Variable, axis: Any) -> int:
+    """The axis that `axis` names; errors tell the function and the type of `x`."""
+    with naming(f"{name} of {x.type}"):
+        return as_axis(axis, x.ndim)
+
+
+def require_flag(name: str, value: Any) -> bool:
+    """`value` if it is a boolean; anything else is an argument at the wrong place."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise ArgumentError(f"{name} is True or False, not {value!r}")
+
+
+def require_number(name: str, value: Any) -> float:
+    """`value` as a Python float, for parameters that are fixed when the program is built."""
+    if isinstance(value, bool | int | float | np.integer | np.floating):
+        return float(value)
+    raise ArgumentError(
+        f"{name} is a number, not {_shortened(value)}",
+        hint="it is fixed when the program is built",
+    )
+
+
+def _known(operands: Iterable[ArrayLike]) -> list[Any]:
+    """The operands, with lists read as arrays."""
+    return [x if isinstance(x, Variable) or type(x) in SCALARS else array_of(x) for x in operands]
+
+
+def _weak_float(operands: Sequence[Any]) -> bool:
+    """Whether there are Python scalars only, and a float among them."""
+    return all(type(x) in SCALARS for x in operands) and any(type(x) is float for x in operands)
+
+
+def result_dtype(*operands: ArrayLike) -> DType:
+    """The dtype that NumPy gives to the combination; Python scalars are weak."""
+    known = _known(operands)
+    if _weak_float(known):
+        return get_default_dtype()
+    return as_dtype(np.result_type(*(x if type(x) in SCALARS else x.dtype for x in known)))
+
+
+def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
+    """The dtypes in which NumPy applies `ufunc` to the operands, the result's last.
+
+    Raises `DTypeError` where NumPy has no loop for them.
+    """
+    known = _known(operands)
+    parts = [type(x) if type(x) in (int, float) else _strong_dtype(x) for x in known]
+    try:
+        found = ufunc.resolve_dtypes((*parts, *(None,) * ufunc.nout))
+    except TypeError:
+        raise DTypeError(
+            f"{ufunc.__name__} does not take {listed(known)}",
+            hint="convert the operands first, with pg.astype",
+        ) from None
+    if _weak_float(known):
+        found = tuple(get_default_dtype() if d.kind == "f" else d for d in found)
+    return tuple(as_dtype(d) for d in found)
+
+
+def _strong_dtype(x: Any) -> DType:
+    return np.dtype(np.bool_) if type(x) is bool else as_dtype(x.dtype)
+
+
+def floating(*operands: ArrayLike) -> DType:
+    """The float dtype in which NumPy computes a function such as `sin` on the operands."""
+    dtype = result_dtype(*operands)
+    if dtype.kind == "f":
+        return dtype
+    return as_dtype(np.sin.resolve_dtypes((dtype, None))[1])
+
+
+def converted(x: Variable, dtype: DType) -> Variable:
+    """`x` in another dtype; itself if it has that dtype."""
+    return x if x.dtype == dtype else emit(cast, x, dtype=dtype)
+
+
+def broadcasted(x: Variable, shape: Shape) -> Variable:
+    """`x` repeated to `shape` by NumPy's rule, through explicit reshape and broadcast."""
+    if x.shape == shape:
+        return x
+    lead = len(shape) - len(x.shape)
+    repeated = [i for i, n in enumerate(shape) if i < lead or (x.shape[i - lead] == 1 and n != 1)]
+    kept = tuple(n for i, n in enumerate(shape) if i not in set(repeated))
+    if kept != x.shape:
+        x = emit(reshape, x, shape=kept)
+    return emit(broadcast, x, shape=shape, new_axes=tuple(repeated))
+
+
+def common_shape(name: str, *operands: ArrayLike) -> Shape:
+    """The shape to which the operands of `name` broadcast."""
+    try:
+        return broadcast_shapes(*(type_of(x).shape for x in operands))
+    except ShapeError as error:
+        found = " with ".join(described(x) for x in operands)
+        reason = error.message.partition(": ")[2]
+        raise ShapeError(f"{name} cannot broadcast {found}: {reason}") from None
+
+
+def promoted(
+    *operands: ArrayLike, dtype: DType | None = None, name: str = "the operation"
+) -> list[Variable]:
+    """All operands in one dtype and one shape, as a strict primitive takes them.
+
+    Raises `ShapeError` in the words of `name` if the shapes do not broadcast, and `DTypeError`
+    for a Python integer that the dtype cannot hold.
+    """
+    known = _known(operands)
+    dtype = dtype or result_dtype(*known)
+    shape = common_shape(name, *known)
+    return [
+        wrap(filled(x, TensorType(shape, dtype)))
+        if type(x) in SCALARS
+        else broadcasted(lift(x, dtype), shape)
+        for x in known
+    ]

@@ -1,0 +1,140 @@
+"""Means, spreads and norms over axes, each defined by what it is made of."""
+
+from __future__ import annotations
+
+import math
+
+from primgraph.errors import ArgumentError
+from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType
+from primgraph.operators.arithmetic import abs, square
+from primgraph.operators.call import operator
+from primgraph.operators.creation import stop_gradient
+from primgraph.operators.elementary import exp, log, sqrt
+from primgraph.operators.logic import equal, isfinite, where
+from primgraph.operators.promotion import (
+    axes_of,
+    converted,
+    floating,
+    lift,
+    require_flag,
+    require_number,
+)
+from primgraph.operators.reductions import max, sum
+from primgraph.operators.shaping import squeeze
+from primgraph.operators.variable import ArrayLike, Axes, Variable
+
+
+def wide(x: Variable) -> Variable:
+    """Floats as they are, but float16 as float32 and integers as float64, for sums."""
+    return converted(x, _wide_dtype(x.dtype))
+
+
+def _wide_dtype(dtype: DType) -> DType:
+    if dtype.kind != "f":
+        return FLOAT64
+    return FLOAT32 if dtype == FLOAT16 else dtype
+
+
+def narrow(x: Variable, like: Variable) -> Variable:
+    """`x` in the float dtype of `like`, or as it is if `like` holds integers."""
+    return converted(x, like.dtype) if like.type.is_float else x
+
+
+def _count(x: Variable, axes: tuple[int, ...]) -> int:
+    return math.prod(x.shape[a] for a in axes)
+
+
+def _mean(x: Variable, axes: tuple[int, ...], keepdims: bool = False) -> Variable:
+    return sum(x, axes, keepdims) / float(_count(x, axes))
+
+
+@operator("x")
+def mean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """Arithmetic mean over `axis`, or of all; of integers as float64.
+
+    float16 is summed in float32. The mean of no elements is NaN. Raises `ShapeError` for axes
+    that `x` lacks or that are named twice.
+    """
+    value = lift(x)
+    return narrow(_mean(wide(value), axes_of("mean", value, axis), keepdims), value)
+
+
+def _variance(name: str, x: Variable, axis: Axes, keepdims: bool, ddof: float) -> Variable:
+    axes = axes_of(name, x, axis)
+    divisor = _count(x, axes) - require_number("ddof", ddof)
+    centered = x - _mean(x, axes, keepdims=True)
+    return sum(square(centered), axes, keepdims) / (divisor if divisor > 0 else 0.0)
+
+
+@operator("x")
+def var(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+    """Mean squared distance from the mean over `axis`, or of all, with divisor `n - ddof`.
+
+    float16 is summed in float32; integers give float64. Raises `ShapeError` for axes that `x`
+    lacks or that are named twice.
+    """
+    value = lift(x)
+    return narrow(_variance("var", wide(value), axis, keepdims, ddof), value)
+
+
+@operator("x")
+def std(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+    """Square root of `var`."""
+    value = lift(x)
+    return narrow(sqrt(_variance("std", wide(value), axis, keepdims, ddof)), value)
+
+
+@operator("x")
+def norm(x: ArrayLike, ord: float = 2, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """Norm of vectors over `axis`, or of all elements: `ord` is 1, 2 or infinity.
+
+    All elements over the axes make one vector, so that for a matrix `ord` 2 is the Frobenius
+    norm. At a vector of zeros norm 2 has the subgradient 0. Raises `ArgumentError` for other
+    values of `ord` and `ShapeError` for axes that `x` lacks or that are named twice.
+    """
+    value = lift(x)
+    elements = wide(value)
+    axes = axes_of("norm", value, axis)
+    require_flag("keepdims", keepdims)
+    if ord == 1:
+        result = sum(abs(elements), axes, keepdims)
+    elif ord == math.inf:
+        result = max(abs(elements), axes, keepdims)
+    elif ord == 2:
+        squares = sum(square(elements), axes, keepdims)
+        zero = equal(squares, 0)
+        # Twice guarded: the root is never taken at zero, where its slope is infinite.
+        result = where(zero, 0, sqrt(where(zero, 1, squares)))
+    else:
+        raise ArgumentError(f"norm of {value.type} with ord {ord!r:.40} is not supported")
+    return narrow(result, value)
+
+
+def without_largest(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Variable]:
+    """`x` less its largest element over `axes`, and that element, for exponentials.
+
+    The shift is 0 where the largest is not finite. No derivative goes through it.
+    """
+    if x.size == 0:
+        shift = stop_gradient(sum(x, axes, True))
+    else:
+        largest = max(x, axes, True)
+        shift = stop_gradient(where(isfinite(largest), largest, 0))
+    return x - shift, shift
+
+
+@operator("x")
+def logsumexp(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """`log(sum(exp(x)))` over `axis`, or over all, without overflow.
+
+    Of elements that are all -inf, or of none, it is -inf; if one is inf, it is inf. Raises
+    `ShapeError` for axes that `x` lacks or that are named twice.
+    """
+    value = lift(x, floating(x))
+    axes = axes_of("logsumexp", value, axis)
+    elements = wide(value)
+    shifted, shift = without_largest(elements, axes)
+    result = log(sum(exp(shifted), axes, True)) + shift
+    if not require_flag("keepdims", keepdims):
+        result = squeeze(result, axes)
+    return narrow(result, value)

@@ -1,0 +1,284 @@
+"""The handle that users compute with: a value of a program, with an ndarray's manners."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias, final
+
+import numpy.typing as npt
+
+from primgraph.errors import ArgumentError, BuildError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Recorder
+from primgraph.ir.types import DType, Shape, TensorType
+
+# The public functions by name, filled where they are defined; methods of handles call them.
+functions: dict[str, Callable[..., Any]] = {}
+
+
+def _call(name: str, *args: Any, **kwargs: Any) -> Variable:
+    result: Variable = functions[name](*args, **kwargs)
+    return result
+
+
+def checked_name(name: Any) -> str:
+    """`name`, if it may name an input or a variable.
+
+    Raises `ArgumentError` for anything but a string, `BuildError` for an empty or very long one
+    and for one with control, format or surrogate characters, which could not be seen.
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(f"a name is a string, not {type(name).__name__} {name!r:.80}")
+    if not 0 < len(name) <= 200:
+        raise BuildError(f"a name has 1 to 200 characters, {len(name)} given")
+    if any(unicodedata.category(c)[0] == "C" for c in name):
+        raise BuildError(f"the name {name!r:.220} has characters that cannot be seen")
+    return name
+
+
+@final
+class Variable:
+    """A handle on one value of a program. Computing with it adds to the program.
+
+    Operators and methods mean what they mean on a NumPy array, broadcasting and promotion
+    included; Python scalars take the dtype of the array they meet. Nothing is computed before
+    the program runs, so a handle has no elements to look at.
+    """
+
+    __slots__ = ("recorder", "value")
+    __hash__ = object.__hash__
+
+    def __init__(self, recorder: Recorder, value: Value) -> None:
+        self.recorder = recorder
+        self.value = value
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.type
+
+    @property
+    def shape(self) -> Shape:
+        """Extent along each axis."""
+        return self.value.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The NumPy dtype of the elements."""
+        return self.value.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.type.size
+
+    @property
+    def name(self) -> str:
+        """The name it was given, or nothing. Set it once to fetch the variable by name."""
+        return self.value.hint
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.recorder.rename(self.value, checked_name(name))
+
+    @property
+    def T(self) -> Variable:
+        """The array with its axes in reverse order."""
+        return _call("transpose", self)
+
+    def __repr__(self) -> str:
+        name = f" {self.name!r}" if self.name else ""
+        return f"<Variable{name} {self.type}>"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentError("a 0-d variable has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Variable]:
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        raise ArgumentError(
+            "the truth of a variable is not known while the program is built",
+            hint="choose between arrays with pg.where(condition, x, y)",
+        )
+
+    def __array__(self, *args: Any, **kwargs: Any) -> npt.NDArray[Any]:
+        raise ArgumentError(
+            "a variable has no elements before the program runs, so NumPy cannot read it",
+            hint="use the function of the same name in primgraph, or run the program",
+        )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Let `array - variable` and `np.sin(variable)` build the program."""
+        name = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
+        if method != "__call__" or kwargs or name not in functions:
+            raise ArgumentError(f"np.{ufunc.__name__} cannot be built into a program this way")
+        return functions[name](*inputs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let `np.sum(variable)` and the like build the program."""
+        # Functions of numpy.linalg and others mean something else by the same names.
+        if func.__module__ != "numpy" or func.__name__ not in functions:
+            raise ArgumentError(f"{func.__module__}.{func.__name__} has no counterpart here")
+        return functions[func.__name__](*args, **kwargs)
+
+    def __add__(self, other: ArrayLike) -> Variable:
+        return _call("add", self, other)
+
+    def __radd__(self, other: ArrayLike) -> Variable:
+        return _call("add", other, self)
+
+    def __sub__(self, other: ArrayLike) -> Variable:
+        return _call("subtract", self, other)
+
+    def __rsub__(self, other: ArrayLike) -> Variable:
+        return _call("subtract", other, self)
+
+    def __mul__(self, other: ArrayLike) -> Variable:
+        return _call("multiply", self, other)
+
+    def __rmul__(self, other: ArrayLike) -> Variable:
+        return _call("multiply", other, self)
+
+    def __truediv__(self, other: ArrayLike) -> Variable:
+        return _call("divide", self, other)
+
+    def __rtruediv__(self, other: ArrayLike) -> Variable:
+        return _call("divide", other, self)
+
+    def __floordiv__(self, other: ArrayLike) -> Variable:
+        return _call("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: ArrayLike) -> Variable:
+        return _call("floor_divide", other, self)
+
+    def __mod__(self, other: ArrayLike) -> Variable:
+        return _call("remainder", self, other)
+
+    def __rmod__(self, other: ArrayLike) -> Variable:
+        return _call("remainder", other, self)
+
+    def __pow__(self, other: ArrayLike) -> Variable:
+        return _call("power", self, other)
+
+    def __rpow__(self, other: ArrayLike) -> Variable:
+        return _call("power", other, self)
+
+    def __matmul__(self, other: ArrayLike) -> Variable:
+        return _call("matmul", self, other)
+
+    def __rmatmul__(self, other: ArrayLike) -> Variable:
+        return _call("matmul", other, self)
+
+    def __and__(self, other: ArrayLike) -> Variable:
+        return _call("bitwise_and", self, other)
+
+    def __or__(self, other: ArrayLike) -> Variable:
+        return _call("bitwise_or", self, other)
+
+    def __xor__(self, other: ArrayLike) -> Variable:
+        return _call("bitwise_xor", self, other)
+
+    __rand__ = __and__
+    __ror__ = __or__
+    __rxor__ = __xor__
+
+    def __invert__(self) -> Variable:
+        return _call("invert", self)
+
+    def __neg__(self) -> Variable:
+        return _call("negative", self)
+
+    def __pos__(self) -> Variable:
+        return self
+
+    def __abs__(self) -> Variable:
+        return _call("abs", self)
+
+    def __lt__(self, other: ArrayLike) -> Variable:
+        return _call("less", self, other)
+
+    def __le__(self, other: ArrayLike) -> Variable:
+        return _call("less_equal", self, other)
+
+    def __gt__(self, other: ArrayLike) -> Variable:
+        return _call("greater", self, other)
+
+    def __ge__(self, other: ArrayLike) -> Variable:
+        return _call("greater_equal", self, other)
+
+    def __eq__(self, other: ArrayLike) -> Variable:  # type: ignore[override]
+        return _call("equal", self, other)
+
+    def __ne__(self, other: ArrayLike) -> Variable:  # type: ignore[override]
+        return _call("not_equal", self, other)
+
+    def __getitem__(self, index: Any) -> Variable:
+        return _call("getitem", self, index)
+
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+        """Sum over `axis`; see `pg.sum`."""
+        return _call("sum", self, axis, keepdims)
+
+    def mean(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+        """Mean over `axis`; see `pg.mean`."""
+        return _call("mean", self, axis, keepdims)
+
+    def max(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+        """Maximum over `axis`; see `pg.max`."""
+        return _call("max", self, axis, keepdims)
+
+    def min(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+        """Minimum over `axis`; see `pg.min`."""
+        return _call("min", self, axis, keepdims)
+
+    def prod(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+        """Product over `axis`; see `pg.prod`."""
+        return _call("prod", self, axis, keepdims)
+
+    def reshape(self, *shape: Any) -> Variable:
+        """The same elements in another shape, given as integers or as one tuple."""
+        return _call("reshape", self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Variable:
+        """Axes permuted, by default reversed; see `pg.transpose`."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return _call("transpose", self, order)
+
+    def astype(self, dtype: Any) -> Variable:
+        """The same numbers in another dtype; see `pg.astype`."""
+        return _call("astype", self, dtype)
+
+    def squeeze(self, axis: Axes = None) -> Variable:
+        """Without axes of extent one; see `pg.squeeze`."""
+        return _call("squeeze", self, axis)
+
+    def flatten(self) -> Variable:
+        """All elements along one axis."""
+        return _call("flatten", self)
+
+    def dot(self, other: ArrayLike) -> Variable:
+        """Product of vectors or matrices; see `pg.dot`."""
+        return _call("dot", self, other)
+
+    def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Variable:
+        """Elements limited to an interval; see `pg.clip`."""
+        return _call("clip", self, min, max)
+
+
+# Ufuncs whose own name is not the one that primgraph's function has.
+_NAME_OF_UFUNC = {
+    "absolute": "abs",
+    "true_divide": "divide",
+    "rint": "round",
+    }
+
+ArrayLike: TypeAlias = Variable | npt.ArrayLike
+Axes: TypeAlias = int | Sequence[int] | None

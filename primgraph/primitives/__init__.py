@@ -1,0 +1,13 @@
+"""The closed set of primitives; importing this package registers all of them."""
+
+from primgraph.primitives import (
+    constants,
+    elementwise,
+    indexing,
+    linalg,
+    logic,
+    reductions,
+    shapes,
+)
+
+__all__ = ["constants", "elementwise", "indexing", "linalg", "logic", "reductions", "shapes"]

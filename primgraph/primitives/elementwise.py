@@ -1,0 +1,306 @@
+"""Elementwise arithmetic and functions: one row a primitive.
+
+In rules `x, y` are inputs, `z` the result and `d` the tangent of the operand that the rule is
+for. Formulas are those of any table of derivatives, written from the result where that is
+stable.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
+from primgraph.ir.types import DType, TensorType, common_type
+from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.logic import equal, greater, less, select
+from primgraph.primitives.shapes import with_batch_axis
+
+FLOATS = "f"
+NUMBERS = "iuf"
+ANY = "biuf"
+
+
+def elementwise(
+    name: str,
+    impl: Rule,
+    *,
+    operands: int = 1,
+    kinds: str = FLOATS,
+    jvp: Rule | Sequence[Rule | None] = (),
+    transpose: Rule | None = None,
+    linear: bool | tuple[int, ...] | str | None = None,
+    commutative: bool = False,
+    singular: bool = False,
+    constant: bool = False,
+) -> Primitive:
+    """Declare a primitive on `operands` equal types of a dtype kind in `kinds`.
+
+    `jvp` gives a rule for each operand in which the primitive is not linear.
+    """
+
+    def type_rule(*types: TensorType) -> TensorType:
+        return _same_type(name, operands, kinds, types)
+
+    op = Primitive(
+        name,
+        type_rule,
+        impl,
+        linear=linear,
+        commutative=commutative,
+        elementwise=True,
+        singular=singular,
+        constant=constant,
+    )
+    for position, rule in enumerate((jvp,) if callable(jvp) else jvp):
+        if rule is not None:
+            op.jvp(position)(rule)
+    if transpose is not None:
+        op.transpose(transpose)
+
+    @op.batch
+    def batch_rule(batched: tuple[bool, ...], *inputs: Value) -> Value:
+        result: Value = op(*with_batch_axis(batched, inputs))
+        return result
+
+    return op
+
+
+def _same_type(name: str, operands: int, kinds: str, types: tuple[TensorType, ...]) -> TensorType:
+    if len(types) != operands:
+        raise ShapeError(f"{name} takes {operands} operands, not {len(types)}")
+    first = common_type(name, *types)
+    if first.dtype.kind not in kinds:
+        raise DTypeError(f"{name} does not take {first}")
+    return first
+
+
+# Linear and bilinear.
+
+
+def _mul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[Any, Any]:
+    """`x * y` is linear in one factor at a time; `Linear` marks which."""
+    if isinstance(x, Linear):
+        return ct * y, None  # type: ignore[operator]
+    return None, ct * x
+
+
+add = elementwise(
+    "add", np.add, operands=2, kinds=NUMBERS, linear=True, commutative=True,
+    transpose=lambda ct, x, y: (ct, ct),
+    jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
+)  # fmt: skip
+sub = elementwise(
+    "sub", np.subtract, operands=2, kinds=NUMBERS, linear=True,
+    transpose=lambda ct, x, y: (ct, -ct if isinstance(y, Linear) else None),
+    jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -d),
+)  # fmt: skip
+neg = elementwise(
+    "neg", np.negative, kinds=NUMBERS, linear=True, transpose=lambda ct, x: (-ct,)
+)  # fmt: skip
+mul = elementwise(
+    "mul", np.multiply, operands=2, kinds=NUMBERS, linear="each", commutative=True,
+    transpose=_mul_transpose,
+)  # fmt: skip
+div = elementwise(
+    "div", np.true_divide, operands=2, linear=(0,), singular=True,
+    transpose=lambda ct, x, y: (ct / y, None),
+    jvp=(None, lambda z, x, y, d: -(d * (z / y))),
+)  # fmt: skip
+
+# Powers and roots.
+
+
+def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
+    """`y * x**(y-1)`; where x and y are 0 the second factor is kept finite.
+
+    The first factor stays as it is, so that derivatives by y see it. An x without a finite
+    reciprocal counts as 0.
+    """
+    smallest = filled(np.finfo(x.dtype).tiny, x.type)
+    exponent = y - 1.0
+    finite = select(less(abs_(x), smallest), filled(1, y.type), exponent)
+    result: Value = d * (y * power(x, select(equal(y, zeros_like(y)), finite, exponent)))
+    return result
+
+
+def _power_jvp_exponent(z: Value, x: Value, y: Value, d: Value) -> Value:
+    """`z * log(x)`; at x = 0 the logarithm is taken as 0."""
+    safe = select(equal(x, zeros_like(x)), filled(1, x.type), x)
+    result: Value = d * (z * log(safe))
+    return result
+
+
+power = elementwise(
+    "power", np.power, operands=2, singular=True, kinds=NUMBERS,
+    jvp=(_power_jvp_base, _power_jvp_exponent),
+)  # fmt: skip
+sqrt = elementwise("sqrt", np.sqrt, singular=True, jvp=lambda z, x, d: d * (0.5 / z))
+rsqrt = elementwise(
+    "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), singular=True,
+    jvp=lambda z, x, d: d * (-0.5 * (z / x)),
+)  # fmt: skip
+
+
+def _integer_pow_type(x: TensorType, *, n: int) -> TensorType:
+    if x.dtype.kind not in NUMBERS:
+        raise DTypeError(f"integer_pow does not take {x}")
+    if n < 0 and not x.is_float:
+        raise DTypeError(f"integers have no negative integer powers: {x} to the power {n}")
+    return x
+
+
+integer_pow = Primitive(
+    "integer_pow", _integer_pow_type, lambda x, *, n: x**n, elementwise=True, singular=True
+)
+
+
+@integer_pow.jvp()
+def _integer_pow_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value | None:
+    """`n * x**(n-1)`; the powers 0 and 1 are constant and linear everywhere."""
+    if n == 0:
+        return None
+    if n == 1:
+        return d
+    slope = x if n == 2 else integer_pow(x, n=n - 1)
+    return d * (float(n) * slope)
+
+
+@integer_pow.batch
+def _integer_pow_batch(batched: tuple[bool, ...], x: Value, *, n: int) -> Value:
+    result: Value = integer_pow(x, n=n)
+    return result
+
+
+# Exponentials and logarithms.
+
+exp = elementwise("exp", np.exp, singular=True, jvp=lambda z, x, d: d * z)
+expm1 = elementwise("expm1", np.expm1, singular=True, jvp=lambda z, x, d: d * exp(x))
+log = elementwise("log", np.log, singular=True, jvp=lambda z, x, d: d / x)
+log1p = elementwise("log1p", np.log1p, singular=True, jvp=lambda z, x, d: d / (1.0 + x))
+sigmoid: Primitive = elementwise(
+    "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x))
+)  # fmt: skip
+logaddexp = elementwise(
+    "logaddexp", np.logaddexp, operands=2, commutative=True, singular=True,
+    jvp=(lambda z, x, y, d: d * sigmoid(x - y), lambda z, x, y, d: d * sigmoid(y - x)),
+)  # fmt: skip
+
+# Circular and hyperbolic functions and their inverses; angles are in radians.
+
+sin = elementwise("sin", np.sin, jvp=lambda z, x, d: d * cos(x))
+cos: Primitive = elementwise("cos", np.cos, jvp=lambda z, x, d: -(d * sin(x)))
+tan = elementwise("tan", np.tan, singular=True, jvp=lambda z, x, d: d * (1.0 + z * z))
+sinh = elementwise("sinh", np.sinh, singular=True, jvp=lambda z, x, d: d * cosh(x))
+cosh: Primitive = elementwise("cosh", np.cosh, singular=True, jvp=lambda z, x, d: d * sinh(x))
+tanh = elementwise("tanh", np.tanh, jvp=lambda z, x, d: d * (1.0 - z * z))
+arcsin = elementwise(
+    "arcsin", np.arcsin, singular=True, jvp=lambda z, x, d: d * rsqrt((1.0 - x) * (1.0 + x))
+)  # fmt: skip
+arccos = elementwise(
+    "arccos", np.arccos, singular=True, jvp=lambda z, x, d: -(d * rsqrt((1.0 - x) * (1.0 + x)))
+)  # fmt: skip
+arctan = elementwise("arctan", np.arctan, jvp=lambda z, x, d: d / (1.0 + x * x))
+arcsinh = elementwise("arcsinh", np.arcsinh, jvp=lambda z, x, d: d * rsqrt(1.0 + x * x))
+arccosh = elementwise(
+    "arccosh", np.arccosh, singular=True, jvp=lambda z, x, d: d * (rsqrt(x - 1.0) * rsqrt(x + 1.0))
+)  # fmt: skip
+arctanh = elementwise(
+    "arctanh", np.arctanh, singular=True, jvp=lambda z, x, d: d / ((1.0 - x) * (1.0 + x))
+)  # fmt: skip
+arctan2 = elementwise(
+    "arctan2", np.arctan2, operands=2, singular=True,
+    jvp=(
+        lambda z, x, y, d: d * (y / (x * x + y * y)),
+        lambda z, x, y, d: -(d * (x / (x * x + y * y))),
+    ),
+)  # fmt: skip
+
+# The error function, through the C library's own, element by element: slow, and the oracle for
+# what generated code uses. DLMF 7.2.1 and 7.2.2; erf' = 2/sqrt(pi) exp(-x^2).
+
+_SLOPE = 2 / math.sqrt(math.pi)
+
+erf = elementwise(
+    "erf", lambda x: _per_element(math.erf, x), jvp=lambda z, x, d: d * (_SLOPE * exp(-(x * x)))
+)  # fmt: skip
+erfc = elementwise(
+    "erfc", lambda x: _per_element(math.erfc, x), jvp=lambda z, x, d: d * (-_SLOPE * exp(-(x * x)))
+)  # fmt: skip
+
+# With kinks. At a tie of maximum or minimum the slope is split evenly; abs' (0) is 0.
+
+
+def _greater_share(d: Value, x: Value, y: Value) -> Value:
+    """`d` where x is the greater, half of it at a tie."""
+    shared = select(equal(x, y), 0.5 * d, d)
+    result: Value = select(greater(y, x), zeros_like(d), shared)
+    return result
+
+
+abs_ = elementwise("abs", np.abs, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x))
+maximum = elementwise(
+    "maximum", np.maximum, operands=2, kinds=ANY, commutative=True,
+    jvp=(
+        lambda z, x, y, d: _greater_share(d, x, y),
+        lambda z, x, y, d: _greater_share(d, y, x),
+    ),
+)  # fmt: skip
+minimum = elementwise(
+    "minimum", np.minimum, operands=2, kinds=ANY, commutative=True,
+    jvp=(
+        lambda z, x, y, d: _greater_share(d, y, x),
+        lambda z, x, y, d: _greater_share(d, x, y),
+    ),
+)  # fmt: skip
+remainder = elementwise(
+    "remainder", np.remainder, operands=2, kinds=NUMBERS, singular=True,
+    jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -(d * floor_divide(x, y))),
+)  # fmt: skip
+
+# With derivative zero.
+
+sign: Primitive = elementwise("sign", np.sign, kinds=NUMBERS, constant=True)
+floor = elementwise("floor", np.floor, constant=True)
+ceil = elementwise("ceil", np.ceil, constant=True)
+round_ = elementwise("round", np.rint, constant=True)
+floor_divide: Primitive = elementwise(
+    "floor_divide", np.floor_divide, operands=2, kinds=NUMBERS, constant=True
+)  # fmt: skip
+stop_gradient = elementwise("stop_gradient", np.array, kinds=ANY, constant=True)
+
+# Conversion.
+
+
+@primitive(impl=lambda x, *, dtype: x.astype(dtype), linear=True, elementwise=True)
+def cast(x: TensorType, *, dtype: DType) -> TensorType:
+    """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does."""
+    return x.with_dtype(dtype)
+
+
+@cast.transpose
+def _cast_transpose(ct: Value, x: Linear, *, dtype: DType) -> tuple[Value]:
+    return (cast(ct, dtype=x.dtype),)
+
+
+@cast.batch
+def _cast_batch(batched: tuple[bool, ...], x: Value, *, dtype: DType) -> Value:
+    result: Value = cast(x, dtype=dtype)
+    return result
+
+
+def _sigmoid(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """1 / (1 + exp(-x)), without overflow on either side."""
+    small = np.exp(-np.abs(x))
+    result: np.ndarray[Any, Any] = np.where(x < 0, small, np.ones_like(small)) / (1 + small)
+    return result
+
+
+def _per_element(function: Rule, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    flat = [function(float(v)) for v in np.asarray(x).reshape(-1)]
+    return np.array(flat, x.dtype).reshape(np.shape(x))

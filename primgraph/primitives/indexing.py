@@ -1,0 +1,116 @@
+"""Reading and adding at computed positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.types import INT64, TensorType, common_type
+from primgraph.primitives.constants import iota, zeros_like
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.shapes import permute, with_batch_axis
+
+
+def _check_indices(name: str, x: TensorType, indices: tuple[TensorType, ...], axis: int) -> None:
+    if not indices or len({i.shape for i in indices}) != 1:
+        raise ShapeError(f"{name} takes index arrays of one shape, not {list(indices)}")
+    if any(i.dtype.kind not in "iu" for i in indices):
+        raise DTypeError(f"{name} takes integer index arrays, not {list(indices)}")
+    if axis < 0 or axis + len(indices) > x.ndim:
+        raise ShapeError(f"{name} of {x}: no {len(indices)} axes from axis {axis} on")
+
+
+def _gathered(x: TensorType, indices: tuple[TensorType, ...], axis: int) -> TensorType:
+    return x.with_shape(x.shape[:axis] + indices[0].shape + x.shape[axis + len(indices) :])
+
+
+def _index(indices: tuple[Any, ...], axis: int) -> tuple[Any, ...]:
+    return (slice(None),) * axis + indices
+
+
+@primitive(impl=lambda x, *indices, axis: x[_index(indices, axis)], linear=(0,))
+def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
+    """`x[..., i, j, ...]`: index arrays of one shape stand for the axes from `axis` on.
+
+    Indices may repeat and may count from the end; one out of range is an IndexError at run time.
+    """
+    _check_indices("gather", x, indices, axis)
+    return _gathered(x, indices, axis)
+
+
+@gather.transpose
+def _gather_transpose(ct: Value, x: Linear, *indices: Value, axis: int) -> tuple[Any, ...]:
+    total = scatter_add(zeros_like(x), ct, *indices, axis=axis)
+    return (total, *(None for _ in indices))
+
+
+def _scatter_add(x: Any, y: Any, *indices: Any, axis: int) -> Any:
+    result = np.array(x)
+    np.add.at(result, _index(indices, axis), y)
+    return result
+
+
+@primitive(impl=_scatter_add, linear=(0, 1))
+def scatter_add(x: TensorType, y: TensorType, *indices: TensorType, axis: int) -> TensorType:
+    """`x` with the elements of `y` added where `gather` with the same indices would read."""
+    _check_indices("scatter_add", x, indices, axis)
+    read = _gathered(x, indices, axis)
+    if y.shape != read.shape:
+        raise ShapeError(f"scatter_add into {x}: {y} is not what gather would give, {read}")
+    common_type("scatter_add", read, y)
+    return x
+
+
+@scatter_add.transpose
+def _scatter_add_transpose(
+    ct: Value, x: Value | Linear, y: Value | Linear, *indices: Value, axis: int
+) -> tuple[Any, ...]:
+    return (ct, gather(ct, *indices, axis=axis), *(None for _ in indices))
+
+
+def _to_front(x: Value, axis: int, count: int, to: int) -> Value:
+    """Move `count` axes from `axis` on to position `to`."""
+    moved = list(range(axis, axis + count))
+    order = [i for i in range(len(x.shape)) if i not in moved]
+    order[to:to] = moved
+    result: Value = permute(x, axes=tuple(order))
+    return result
+
+
+def _batch_index(indices: list[Value]) -> list[Value]:
+    """Batched indices, led by the number of the sample."""
+    sample = iota(shape=indices[0].shape, axis=0, dtype=INT64)
+    return [sample, *(cast(i, dtype=INT64) for i in indices)]
+
+
+@gather.batch
+def _gather_batch(batched: tuple[bool, ...], x: Value, *indices: Value, axis: int) -> Any:
+    count = len(indices)
+    if not any(batched[1:]):
+        return gather(x, *indices, axis=axis + 1)
+    each = with_batch_axis(batched, (x, *indices))
+    rank = len(each[1].shape) - 1
+    front = _to_front(each[0], axis + 1, count, 1)
+    result = gather(front, *_batch_index(each[1:]), axis=0)
+    # The index axes come first; put the axes that stood before them back in place.
+    return _to_front(result, 1 + rank, axis, 1)
+
+
+@scatter_add.batch
+def _scatter_add_batch(
+    batched: tuple[bool, ...], x: Value, y: Value, *indices: Value, axis: int
+) -> Any:
+    count = len(indices)
+    if not any(batched[2:]):
+        whole, part = with_batch_axis(batched[:2], (x, y))
+        return scatter_add(whole, part, *indices, axis=axis + 1)
+    each = with_batch_axis(batched, (x, y, *indices))
+    rank = len(each[2].shape) - 1
+    front = _to_front(each[0], axis + 1, count, 1)
+    part = _to_front(each[1], axis + 1, rank, 1)
+    result = scatter_add(front, part, *_batch_index(each[2:]), axis=0)
+    return _to_front(result, 1, count, axis + 1)

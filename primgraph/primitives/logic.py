@@ -1,0 +1,88 @@
+"""Comparisons, logic, and the choice between two arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
+from primgraph.ir.types import BOOL, TensorType, common_type
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.shapes import with_batch_axis
+
+
+def _declare(name: str, impl: Rule, type_rule: Rule, *, commutative: bool = False) -> Primitive:
+    op = Primitive(name, type_rule, impl, elementwise=True, commutative=commutative)
+
+    @op.batch
+    def batch_rule(batched: tuple[bool, ...], *inputs: Value) -> Value:
+        result: Value = op(*with_batch_axis(batched, inputs))
+        return result
+
+    return op
+
+
+def _comparison(name: str, impl: Rule, *, commutative: bool = False) -> Primitive:
+    """Declare a comparison of two equal types; the result is boolean."""
+
+    def type_rule(x: TensorType, y: TensorType) -> TensorType:
+        return common_type(name, x, y).with_dtype(BOOL)
+
+    return _declare(name, impl, type_rule, commutative=commutative)
+
+
+def _logical(operands: int) -> Callable[[str, Rule], Primitive]:
+    """Declare functions of booleans."""
+
+    def declare(name: str, impl: Rule) -> Primitive:
+        def type_rule(*types: TensorType) -> TensorType:
+            if len(types) != operands:
+                raise ShapeError(f"{name} takes {operands} operands, not {len(types)}")
+            first = common_type(name, *types)
+            if first.dtype != BOOL:
+                raise DTypeError(f"{name} takes booleans, not {first}")
+            return first
+
+        return _declare(name, impl, type_rule, commutative=operands == 2)
+
+    return declare
+
+
+equal = _comparison("equal", np.equal, commutative=True)
+not_equal = _comparison("not_equal", np.not_equal, commutative=True)
+greater = _comparison("greater", np.greater)
+greater_equal = _comparison("greater_equal", np.greater_equal)
+less = _comparison("less", np.less)
+less_equal = _comparison("less_equal", np.less_equal)
+
+logical_and = _logical(2)("logical_and", np.logical_and)
+logical_or = _logical(2)("logical_or", np.logical_or)
+logical_xor = _logical(2)("logical_xor", np.logical_xor)
+logical_not = _logical(1)("logical_not", np.logical_not)
+
+
+@primitive(impl=np.where, linear=(1, 2), elementwise=True)
+def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
+    """`x` where `condition`, `y` elsewhere."""
+    if condition.dtype != BOOL:
+        raise DTypeError(f"select chooses by a boolean, not {condition}")
+    common_type("select", condition, x.with_dtype(BOOL))
+    return common_type("select", x, y)
+
+
+@select.transpose
+def _select_transpose(
+    ct: Value, condition: Value, x: Value | Linear, y: Value | Linear
+) -> tuple[Any, ...]:
+    zero = zeros_like(ct)
+    return None, select(condition, ct, zero), select(condition, zero, ct)
+
+
+@select.batch
+def _select_batch(batched: tuple[bool, ...], *inputs: Value) -> Value:
+    result: Value = select(*with_batch_axis(batched, inputs))
+    return result

@@ -1,0 +1,200 @@
+"""Reductions and scans along axes. Sums and products of float16 accumulate in float32."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
+from primgraph.ir.types import (
+    BOOL,
+    FLOAT16,
+    FLOAT32,
+    INT64,
+    DType,
+    TensorType,
+    check_axis,
+    drop_axes,
+)
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.logic import equal, select
+from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
+
+Axes = tuple[int, ...]
+
+
+def accumulator(dtype: DType) -> DType:
+    """The dtype in which sums and products of `dtype` are accumulated."""
+    return FLOAT32 if dtype == FLOAT16 else dtype
+
+
+def _accumulate(function: Rule) -> Rule:
+    def impl(x: Any, *, axes: Axes) -> Any:
+        return np.asarray(function(x, axis=axes, dtype=accumulator(x.dtype))).astype(x.dtype)
+
+    return impl
+
+
+def _reduced(name: str, x: TensorType, axes: Axes) -> TensorType:
+    if list(axes) != sorted(set(axes)) or not all(0 <= a < x.ndim for a in axes):
+        raise ShapeError(f"{name} over axes {axes} does not fit {x}")
+    return x.with_shape(drop_axes(x.shape, axes))
+
+
+def _numeric(name: str, x: TensorType) -> None:
+    if x.dtype == BOOL:
+        raise DTypeError(f"{name} does not take {x}", hint="cast it to an integer dtype first")
+
+
+@primitive(impl=_accumulate(np.sum), linear=True)
+def reduce_sum(x: TensorType, *, axes: Axes) -> TensorType:
+    """Sum over `axes`, which disappear from the shape."""
+    _numeric("reduce_sum", x)
+    return _reduced("reduce_sum", x, axes)
+
+
+@reduce_sum.transpose
+def _reduce_sum_transpose(ct: Value, x: Linear, *, axes: Axes) -> tuple[Value]:
+    return (broadcast(ct, shape=x.shape, new_axes=axes),)
+
+
+@broadcast.transpose
+def _broadcast_transpose(ct: Value, x: Linear, *, shape: Any, new_axes: Axes) -> tuple[Value]:
+    """Repeating and summing along the same axes are each other's transposes."""
+    return (reduce_sum(ct, axes=new_axes),)
+
+
+@primitive(impl=_accumulate(np.prod), singular=True)
+def reduce_prod(x: TensorType, *, axes: Axes) -> TensorType:
+    """Product over `axes`, which disappear from the shape."""
+    _numeric("reduce_prod", x)
+    return _reduced("reduce_prod", x, axes)
+
+
+@reduce_prod.jvp()
+def _reduce_prod_jvp(z: Value, x: Value, d: Value, *, axes: Axes) -> Value | None:
+    """The product rule on a balanced tree of products: right at zeros, at every order."""
+    kept = tuple(i for i in range(len(x.shape)) if i not in axes)
+    count = math.prod(x.shape[a] for a in axes)
+    if count == 0:
+        return None
+    primal, tangent = (
+        reshape(permute(v, axes=(*kept, *axes)), shape=(*z.shape, count)) for v in (x, d)
+    )
+    while count > 1:
+        half = count // 2
+        left, right, rest = (_last(primal, i, n) for i, n in _halves(count))
+        dleft, dright, drest = (_last(tangent, i, n) for i, n in _halves(count))
+        primal, tangent = left * right, dleft * right + left * dright
+        if count % 2:
+            axis = len(z.shape)
+            primal = concat(primal, rest, axis=axis)
+            tangent = concat(tangent, drest, axis=axis)
+        count = half + count % 2
+    result: Value = reshape(tangent, shape=z.shape)
+    return result
+
+
+def _halves(count: int) -> tuple[tuple[int, int], ...]:
+    """Start and size of the two equal halves and of what is left over."""
+    half = count // 2
+    return (0, half), (half, half), (2 * half, count % 2)
+
+
+def _last(x: Value, start: int, size: int) -> Value:
+    """`size` entries of the last axis from `start` on."""
+    lead = x.shape[:-1]
+    result: Value = slice_(
+        x,
+        starts=(*(0 for _ in lead), start if size else 0),
+        sizes=(*lead, size),
+        steps=(1,) * len(x.shape),
+    )
+    return result
+
+
+def _extremum(name: str, impl: Rule) -> Primitive:
+    """Declare a maximum or minimum over axes; its slope is split evenly among the tied."""
+
+    def type_rule(x: TensorType, *, axes: Axes) -> TensorType:
+        result = _reduced(name, x, axes)
+        if x.size == 0 and result.size != 0:
+            raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
+        return result
+
+    op = Primitive(name, type_rule, impl)
+
+    @op.jvp()
+    def jvp_rule(z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
+        tied = equal(x, broadcast(z, shape=x.shape, new_axes=axes))
+        count = reduce_sum(cast(tied, dtype=accumulator(x.dtype)), axes=axes)
+        total = reduce_sum(select(tied, d, zeros_like(d)), axes=axes)
+        share: Value = total / cast(count, dtype=x.dtype)
+        return share
+
+    return op
+
+
+reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes))
+reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes))
+
+
+def _position(name: str, impl: Rule) -> Primitive:
+    """Declare the index, along one axis, of the first extremum."""
+
+    def type_rule(x: TensorType, *, axis: int) -> TensorType:
+        check_axis(name, axis, x)
+        if x.shape[axis] == 0:
+            raise ShapeError(f"{name} along axis {axis} of {x}: no elements")
+        return TensorType(drop_axes(x.shape, (axis,)), INT64)
+
+    op = Primitive(name, type_rule, impl)
+
+    @op.batch
+    def batch_rule(batched: tuple[bool, ...], x: Value, *, axis: int) -> Any:
+        return op(x, axis=axis + 1)
+
+    return op
+
+
+argmax = _position("argmax", lambda x, *, axis: np.argmax(x, axis=axis))
+argmin = _position("argmin", lambda x, *, axis: np.argmin(x, axis=axis))
+
+
+def _cumsum(x: Any, *, axis: int, reverse: bool) -> Any:
+    along = np.flip(x, axis) if reverse else x
+    total = np.cumsum(along, axis=axis, dtype=accumulator(x.dtype)).astype(x.dtype)
+    return np.flip(total, axis) if reverse else total
+
+
+@primitive(impl=_cumsum, linear=True)
+def cumsum(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
+    """Running sum along `axis`, from its end if `reverse`."""
+    _numeric("cumsum", x)
+    check_axis("cumsum", axis, x)
+    return x
+
+
+@cumsum.transpose
+def _cumsum_transpose(ct: Value, x: Linear, *, axis: int, reverse: bool) -> tuple[Value]:
+    return (cumsum(ct, axis=axis, reverse=not reverse),)
+
+
+@cumsum.batch
+def _cumsum_batch(batched: tuple[bool, ...], x: Value, *, axis: int, reverse: bool) -> Any:
+    return cumsum(x, axis=axis + 1, reverse=reverse)
+
+
+def _batch_over_axes(op: Primitive) -> None:
+    @op.batch
+    def batch_rule(batched: tuple[bool, ...], x: Value, *, axes: Axes) -> Any:
+        return op(x, axes=tuple(a + 1 for a in axes))
+
+
+for _op in (reduce_sum, reduce_prod, reduce_max, reduce_min):
+    _batch_over_axes(_op)

@@ -1,0 +1,269 @@
+"""Structural primitives: they move elements and compute nothing. All are linear."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.types import Shape, TensorType, as_shape, check_axis, common_type, drop_axes
+from primgraph.primitives.constants import zeros_like
+
+Slices = tuple[int, ...]
+
+
+def with_batch_axis(batched: Sequence[bool], inputs: Sequence[Value]) -> list[Value]:
+    """All `inputs` with the leading batch axis, the ones without it repeated along it."""
+    size = next(v.shape[0] for v, has in zip(inputs, batched, strict=True) if has)
+    return [
+        v if has else broadcast(v, shape=(size, *v.shape), new_axes=(0,))
+        for v, has in zip(inputs, batched, strict=True)
+    ]
+
+
+def _shifted(axes: Sequence[int]) -> tuple[int, ...]:
+    """`axes` behind one more leading axis."""
+    return tuple(a + 1 for a in axes)
+
+
+@primitive(impl=lambda x, *, shape: np.reshape(x, shape), linear=True)
+def reshape(x: TensorType, *, shape: Shape) -> TensorType:
+    """The same elements, in row-major order, in another shape of the same size."""
+    result = x.with_shape(as_shape(shape))
+    if result.size != x.size:
+        raise ShapeError(f"reshape cannot turn {x} into shape {shape}: the sizes differ")
+    return result
+
+
+@reshape.transpose
+def _reshape_transpose(ct: Value, x: Linear, *, shape: Shape) -> tuple[Value]:
+    return (reshape(ct, shape=x.shape),)
+
+
+@reshape.batch
+def _reshape_batch(batched: tuple[bool, ...], x: Value, *, shape: Shape) -> Any:
+    return reshape(x, shape=(x.shape[0], *shape))
+
+
+@primitive(impl=lambda x, *, axes: np.transpose(x, axes), linear=True)
+def permute(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
+    """Axis `i` of the result is axis `axes[i]` of `x`."""
+    if sorted(axes) != list(range(x.ndim)):
+        raise ShapeError(f"{axes} is not a permutation of the axes of {x}")
+    return x.with_shape(tuple(x.shape[a] for a in axes))
+
+
+@permute.transpose
+def _permute_transpose(ct: Value, x: Linear, *, axes: tuple[int, ...]) -> tuple[Value]:
+    inverse = tuple(axes.index(i) for i in range(len(axes)))
+    return (permute(ct, axes=inverse),)
+
+
+@permute.batch
+def _permute_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Any:
+    return permute(x, axes=(0, *_shifted(axes)))
+
+
+@primitive(
+    impl=lambda x, *, shape, new_axes: np.array(
+        np.broadcast_to(np.expand_dims(x, new_axes), shape)
+    ),
+    linear=True,
+)
+def broadcast(x: TensorType, *, shape: Shape, new_axes: tuple[int, ...]) -> TensorType:
+    """`x` repeated along `new_axes` of `shape`; without those, `shape` is that of `x`."""
+    result = x.with_shape(as_shape(shape))
+    for axis in new_axes:
+        check_axis("broadcast", axis, result)
+    if drop_axes(shape, new_axes) != x.shape or list(new_axes) != sorted(set(new_axes)):
+        raise ShapeError(f"broadcast of {x} along {new_axes} does not give shape {shape}")
+    return result
+
+
+@broadcast.batch
+def _broadcast_batch(
+    batched: tuple[bool, ...], x: Value, *, shape: Shape, new_axes: tuple[int, ...]
+) -> Any:
+    return broadcast(x, shape=(x.shape[0], *shape), new_axes=_shifted(new_axes))
+
+
+@primitive(impl=lambda x, *, axes: np.array(np.flip(x, axes)), linear=True)
+def reverse(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
+    """`x` with the order of elements along `axes` turned round."""
+    for axis in axes:
+        check_axis("reverse", axis, x)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"reverse of {x} names an axis twice in {axes}")
+    return x
+
+
+@reverse.transpose
+def _reverse_transpose(ct: Value, x: Linear, *, axes: tuple[int, ...]) -> tuple[Value]:
+    return (reverse(ct, axes=axes),)
+
+
+@reverse.batch
+def _reverse_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Any:
+    return reverse(x, axes=_shifted(axes))
+
+
+def _pad(x: Any, *, low: Slices, high: Slices) -> Any:
+    widths = list(zip(low, high, strict=True))
+    return np.pad(x, widths) if widths else np.array(x)
+
+
+@primitive(impl=_pad, linear=True)
+def pad(x: TensorType, *, low: Slices, high: Slices) -> TensorType:
+    """`x` with `low[i]` zeros before and `high[i]` zeros behind along each axis `i`."""
+    if not len(low) == len(high) == x.ndim or min((*low, *high), default=0) < 0:
+        raise ShapeError(f"pad widths {low} and {high} do not fit {x}")
+    return x.with_shape(tuple(a + n + b for a, n, b in zip(low, x.shape, high, strict=True)))
+
+
+@pad.transpose
+def _pad_transpose(ct: Value, x: Linear, *, low: Slices, high: Slices) -> tuple[Value]:
+    return (slice_(ct, starts=low, sizes=x.shape, steps=(1,) * len(low)),)
+
+
+@pad.batch
+def _pad_batch(batched: tuple[bool, ...], x: Value, *, low: Slices, high: Slices) -> Any:
+    return pad(x, low=(0, *low), high=(0, *high))
+
+
+def strided(starts: Slices, sizes: Slices, steps: Slices) -> tuple[slice, ...]:
+    """NumPy slices that take `sizes[i]` elements from `starts[i]` on, `steps[i]` apart."""
+    result = []
+    for start, size, step in zip(starts, sizes, steps, strict=True):
+        stop = start + size * step
+        # A stop before the first element is written None: -1 would mean the last one.
+        result.append(slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0))
+    return tuple(result)
+
+
+def _check_strided(name: str, x: TensorType, starts: Slices, sizes: Slices, steps: Slices) -> None:
+    if not len(starts) == len(sizes) == len(steps) == x.ndim:
+        raise ShapeError(f"{name} needs a start, size and step for each axis of {x}")
+    for start, size, step, n in zip(starts, sizes, steps, x.shape, strict=True):
+        ends = (start, start + (size - 1) * step)
+        if size < 0 or step == 0 or (size and not all(0 <= i < n for i in ends)):
+            raise ShapeError(f"{name} from {start}, {size} elements {step} apart, leaves {x}")
+
+
+@primitive(
+    name="slice",
+    impl=lambda x, *, starts, sizes, steps: x[strided(starts, sizes, steps)],
+    linear=True,
+)
+def slice_(x: TensorType, *, starts: Slices, sizes: Slices, steps: Slices) -> TensorType:
+    """`sizes[i]` elements of `x` from `starts[i]` on, `steps[i]` apart; steps may be negative."""
+    _check_strided("slice", x, starts, sizes, steps)
+    return x.with_shape(sizes)
+
+
+@slice_.transpose
+def _slice_transpose(
+    ct: Value, x: Linear, *, starts: Slices, sizes: Slices, steps: Slices
+) -> tuple[Value]:
+    return (slice_assign(zeros_like(x), ct, starts=starts, steps=steps),)
+
+
+@slice_.batch
+def _slice_batch(
+    batched: tuple[bool, ...], x: Value, *, starts: Slices, sizes: Slices, steps: Slices
+) -> Any:
+    return slice_(x, starts=(0, *starts), sizes=(x.shape[0], *sizes), steps=(1, *steps))
+
+
+def _slice_assign(x: Any, y: Any, *, starts: Slices, steps: Slices) -> Any:
+    result = np.array(x)
+    result[strided(starts, np.shape(y), steps)] = y
+    return result
+
+
+@primitive(impl=_slice_assign, linear=(0, 1))
+def slice_assign(x: TensorType, y: TensorType, *, starts: Slices, steps: Slices) -> TensorType:
+    """`x` with the slice that starts at `starts` and has the shape of `y` replaced by `y`."""
+    _check_strided("slice_assign", x, starts, y.shape, steps)
+    common_type("slice_assign", x, y.with_shape(x.shape))
+    return x
+
+
+@slice_assign.transpose
+def _slice_assign_transpose(
+    ct: Value, x: Value | Linear, y: Value | Linear, *, starts: Slices, steps: Slices
+) -> tuple[Value, Value]:
+    to_x = slice_assign(ct, zeros_like(y), starts=starts, steps=steps)
+    return to_x, slice_(ct, starts=starts, sizes=y.shape, steps=steps)
+
+
+@slice_assign.batch
+def _slice_assign_batch(
+    batched: tuple[bool, ...], x: Value, y: Value, *, starts: Slices, steps: Slices
+) -> Any:
+    whole, part = with_batch_axis(batched, (x, y))
+    return slice_assign(whole, part, starts=(0, *starts), steps=(1, *steps))
+
+
+@primitive(impl=lambda *xs, axis: np.concatenate(xs, axis), linear=True)
+def concat(*xs: TensorType, axis: int) -> TensorType:
+    """The operands one after the other along `axis`; all other extents are equal."""
+    if not xs:
+        raise ShapeError("concat takes at least one operand")
+    first = xs[0]
+    check_axis("concat", axis, first)
+    for x in xs[1:]:
+        if x.ndim != first.ndim or drop_axes(x.shape, (axis,)) != drop_axes(first.shape, (axis,)):
+            raise ShapeError(f"concat along axis {axis} cannot join {first} and {x}")
+        common_type("concat", first, x.with_shape(first.shape))
+    total = sum(x.shape[axis] for x in xs)
+    return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))
+
+
+@concat.transpose
+def _concat_transpose(ct: Value, *xs: Value | Linear, axis: int) -> tuple[Any, ...]:
+    ends = accumulate((x.shape[axis] for x in xs), initial=0)
+    steps = (1,) * len(ct.shape)
+    return tuple(
+        slice_(
+            ct,
+            starts=tuple(start if i == axis else 0 for i in range(len(x.shape))),
+            sizes=x.shape,
+            steps=steps,
+        )
+        if isinstance(x, Linear)
+        else None
+        for x, start in zip(xs, ends, strict=False)
+    )
+
+
+@concat.batch
+def _concat_batch(batched: tuple[bool, ...], *xs: Value, axis: int) -> Any:
+    return concat(*with_batch_axis(batched, xs), axis=axis + 1)
+
+
+def _split(x: Any, *, sizes: Slices, axis: int) -> Any:
+    return np.split(x, list(accumulate(sizes))[:-1], axis)
+
+
+@primitive(impl=_split, linear=True, multiple=True)
+def split(x: TensorType, *, sizes: Slices, axis: int) -> tuple[TensorType, ...]:
+    """Consecutive parts of `x` along `axis`, of extents `sizes`, which add up."""
+    check_axis("split", axis, x)
+    if not sizes or min(sizes) < 0 or sum(sizes) != x.shape[axis]:
+        raise ShapeError(f"split of {x} along axis {axis}: sizes {sizes} do not add up")
+    return tuple(x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes)
+
+
+@split.transpose
+def _split_transpose(cts: Sequence[Value], x: Linear, *, sizes: Slices, axis: int) -> tuple[Value]:
+    return (concat(*cts, axis=axis),)
+
+
+@split.batch
+def _split_batch(batched: tuple[bool, ...], x: Value, *, sizes: Slices, axis: int) -> Any:
+    return split(x, sizes=sizes, axis=axis + 1)

@@ -1,0 +1,38 @@
+"""What holds for all tests: every graph that a transform returns is verified and printed.
+
+Debug mode is switched on before primgraph is imported, so that contracts and the verifier run on
+every transform; the observer below adds the round trip through text.
+"""
+
+import os
+
+os.environ["PRIMGRAPH_DEBUG"] = "1"
+
+from collections.abc import Iterator  # noqa: E402
+
+import pytest  # noqa: E402
+
+from primgraph.ir.graph import Graph  # noqa: E402
+from primgraph.ir.text import parse, to_text  # noqa: E402
+from primgraph.transforms.contract import observers  # noqa: E402
+
+# Larger graphs are left out, as reading them would take longer than what is tested.
+_LARGEST = 2000
+
+
+def reads_back(graph: Graph) -> None:
+    """The text of `graph` parses to an equal graph, which prints the same text."""
+    if len(graph) > _LARGEST:
+        return
+    text = to_text(graph)
+    again = parse(text)
+    assert again == graph, f"the text does not read back to the same graph:\n{text}"
+    assert to_text(again) == text, f"what was read back prints differently:\n{text}"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def round_trip_of_every_graph() -> Iterator[None]:
+    """Print and parse every graph that a transform returns in any test."""
+    observers.append(reads_back)
+    yield
+    observers.remove(reads_back)

@@ -1,0 +1,67 @@
+"""What tests of operators share: building a program of one function and evaluating it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.ir.text import parse
+from primgraph.ir.types import TensorType
+from primgraph.ir.verify import verify
+from primgraph.operators.variable import Variable
+
+# Without bfloat16 and longdouble, which no graph holds.
+DTYPES = [np.dtype(c) for c in ["?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", "f", "d"]]
+
+
+def traced(function: Callable[..., Any], *arrays: Any) -> Graph:
+    """The graph of `function` on inputs of the types of `arrays`, verified and round-tripped."""
+    builder = Builder()
+    inputs = [
+        Variable(builder, builder.input(TensorType(a.shape, a.dtype), f"x{i}"))
+        for i, a in enumerate(map(np.asarray, arrays))
+    ]
+    with builder:
+        result = function(*inputs)
+    results = list(result) if isinstance(result, list | tuple) else [result]
+    graph = verify(builder.graph([v.value for v in results]))
+    assert parse(str(graph)) == graph
+    return graph
+
+
+def evaluate(function: Callable[..., Any], *arrays: Any) -> list[np.ndarray[Any, Any]]:
+    """The results of `function`, written with handles, on `arrays`."""
+    return interpret(traced(function, *arrays), *arrays)
+
+
+def evaluate_one(function: Callable[..., Any], *arrays: Any) -> np.ndarray[Any, Any]:
+    """The only result of `function` on `arrays`."""
+    (result,) = evaluate(function, *arrays)
+    return result
+
+
+def sample(shape: Any, dtype: Any = np.float64, seed: int = 0, low: float = -2.0) -> Any:
+    """Numbers of that shape and dtype: small integers, booleans, or floats down to `low`."""
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return np.asarray(rng.random(shape) < 0.5)
+    if kind in "iu":
+        return np.asarray(rng.integers(-5 if kind == "i" else 0, 6, shape)).astype(dtype)
+    return np.asarray(low + (2.0 - low) * rng.random(shape)).astype(dtype)
+
+
+def same(found: Any, expected: Any, tolerance: float = 0.0) -> None:
+    """Equal dtypes, shapes and elements, NaN included; within a relative tolerance if given."""
+    expected = np.asarray(expected)
+    assert found.dtype == expected.dtype, f"{found.dtype} instead of {expected.dtype}"
+    assert found.shape == expected.shape, f"{found.shape} instead of {expected.shape}"
+    if tolerance:
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    else:
+        np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,279 @@
+"""User-level operators of random programs: one row an operator, on operands at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from program_draft import BOOL, I64, Draft, Unfit
+
+import primgraph.operators as op
+from primgraph.ir.types import TensorType
+from primgraph.operators.variable import Variable
+
+Row = Callable[[Draft], Variable | list[Variable]]
+
+OPERATORS: list[Row] = []
+
+
+def _any(draft: Draft, kinds: str = "biuf", rank: int = 0) -> Variable:
+    return draft.variable(draft.pick(kinds, rank=rank))
+
+
+def _shaped(draft: Draft, like: Variable, shape: tuple[int, ...]) -> Variable:
+    return draft.variable(draft.typed(TensorType(shape, like.dtype)))
+
+
+def _axis(draft: Draft, x: Variable) -> Any:
+    """None, one axis or several, counted from either end; none of them empty."""
+    if draft.chance(0.3) or x.ndim == 0:
+        return None
+    axes = tuple(a - x.ndim * draft.chance(0.3) for a in draft.subset(x.ndim, least=1))
+    return axes if draft.chance(0.5) else axes[0]
+
+
+def _one(draft: Draft, x: Variable) -> int:
+    if x.ndim == 0:
+        raise Unfit
+    return draft.below(x.ndim, -x.ndim)
+
+
+def _partner(draft: Draft, x: Variable) -> Any:
+    """A second operand: of the same type, of one that broadcasts, of another dtype, a scalar."""
+    kind = draft.below(4)
+    if kind == 0:
+        return x
+    if kind == 1:
+        return draft.choose((0, 1, -1, 2, 0.5, -0.0, 3.0))
+    shape = tuple(1 if draft.chance(0.3) else n for n in x.shape)[draft.below(x.ndim + 1) :]
+    y = _shaped(draft, x, shape)
+    return y if kind == 2 else draft.variable(draft.converted(y.value, draft.dtype()))
+
+
+def _unary(*functions: Callable[..., Variable], kinds: str = "f") -> None:
+    OPERATORS.append(lambda draft: draft.choose(functions)(_any(draft, kinds)))
+
+
+def _binary(*functions: Callable[..., Variable], kinds: str = "iuf") -> None:
+    def row(draft: Draft) -> Variable:
+        x = _any(draft, kinds)
+        pair = (x, _partner(draft, x))
+        return draft.choose(functions)(*(pair[::-1] if draft.chance(0.3) else pair))
+
+    OPERATORS.append(row)
+
+
+def _over_axes(*functions: Callable[..., Variable], kinds: str = "f") -> None:
+    def row(draft: Draft) -> Variable:
+        x = _any(draft, kinds)
+        keep = draft.chance(0.3)
+        return draft.choose(functions)(x, axis=_axis(draft, x), keepdims=keep)
+
+    OPERATORS.append(row)
+
+
+def _along(*functions: Callable[..., Variable], kinds: str = "f") -> None:
+    def row(draft: Draft) -> Variable:
+        x = _any(draft, kinds, rank=1)
+        return draft.choose(functions)(x, _one(draft, x))
+
+    OPERATORS.append(row)
+
+
+_unary(op.relu, op.silu, op.gelu, op.softplus, op.relu)
+_unary(op.square, op.exp2, op.tanh, op.sigmoid, op.isnan, op.isinf, op.isfinite)
+_unary(op.log2, op.log10, op.reciprocal)
+_unary(op.flatten, op.transpose, op.negative, op.stop_gradient, op.assign, kinds="iuf")
+_unary(op.abs, op.floor, op.ceil, op.round, op.sin, op.logical_not, kinds="biuf")
+_binary(op.add, op.subtract, op.multiply, op.maximum, op.minimum)
+_binary(op.add, op.multiply, op.divide, op.logaddexp, op.arctan2, op.remainder)
+_binary(op.equal, op.less, op.greater_equal, op.logical_and, op.logical_or, kinds="biuf")
+_over_axes(op.sum, op.mean, op.var, op.std, op.norm, op.logsumexp)
+_over_axes(op.sum, op.prod, op.max, op.min, op.any, op.all, op.count_nonzero, kinds="biuf")
+_over_axes(op.mean, op.norm, op.logsumexp)
+_along(op.softmax, op.log_softmax)
+_along(op.cumsum, op.argmax, op.flip, op.expand_dims, kinds="biuf")
+
+
+def row(function: Row) -> Row:
+    OPERATORS.append(function)
+    return function
+
+
+@row
+def clip(draft: Draft) -> Variable:
+    x = _any(draft, "iuf")
+    low, high = sorted(draft.choose((-2, -1, 0, 1, 2, 3)) for _ in range(2))
+    bounds = (max(low, 0), max(high, 0)) if x.dtype.kind == "u" else (low, high)
+    if draft.chance(0.3):
+        return op.clip(x, min=_partner(draft, x))
+    return op.clip(x, *bounds) if draft.chance(0.6) else op.clip(x, max=bounds[1])
+
+
+@row
+def normalized(draft: Draft) -> Variable:
+    x = _any(draft, "f", rank=1)
+    axis = _one(draft, x)
+    weight, bias = (_shaped(draft, x, (x.shape[axis],)) for _ in range(2))
+    if draft.chance(0.5):
+        return op.layer_norm(x, weight, bias, axis=axis)
+    return op.batch_norm(x, weight=weight, bias=bias, axis=axis)
+
+
+@row
+def scale(draft: Draft) -> Variable:
+    x = _any(draft, "f")
+    return op.scale(x, scale=_partner(draft, x), bias=0.5, bias_after_scale=draft.chance(0.5))
+
+
+@row
+def power(draft: Draft) -> Variable:
+    x = _any(draft, "f")
+    return op.power(x, draft.choose((0, 1, 2, 3, -1, 2.0, 0.5, 1.7)))
+
+
+@row
+def where(draft: Draft) -> Variable:
+    x = _any(draft)
+    condition = draft.variable(draft.typed(TensorType(x.shape, BOOL)))
+    return op.where(condition, x, _partner(draft, x))
+
+
+@row
+def where_of_logarithm(draft: Draft) -> Variable:
+    x = _any(draft, "f")
+    function = draft.choose((op.log, op.sqrt, op.rsqrt))
+    return op.where(x > 0.01, function(x), _partner(draft, x) if draft.chance(0.5) else 0.0)
+
+
+@row
+def matmul(draft: Draft) -> Variable:
+    x = _any(draft, "iuf", rank=1)
+    if draft.chance(0.4):
+        return op.matmul(x, _shaped(draft, x, (x.shape[-1],)))
+    lead = x.shape[:-2] if draft.chance(0.3) else ()
+    return op.matmul(x, _shaped(draft, x, (*lead, x.shape[-1], draft.below(4, 1))))
+
+
+@row
+def products(draft: Draft) -> Variable:
+    x = _any(draft, "f", rank=1)
+    y = _shaped(draft, x, x.shape)
+    kind = draft.below(4)
+    if kind == 0 and x.size <= 15:
+        return op.outer(x, y)
+    if kind == 1:
+        return op.inner(x, y)
+    if kind == 2:
+        axis = _one(draft, x)
+        if (x.size // max(x.shape[axis], 1)) ** 2 > 200:
+            raise Unfit
+        return op.tensordot(x, y, axes=([axis], [axis]))
+    return op.linear(x, _shaped(draft, x, (x.shape[-1], 2)), _shaped(draft, x, (2,)))
+
+
+@row
+def einsum(draft: Draft) -> Variable:
+    x = _any(draft, "f", rank=2)
+    if x.ndim != 2:
+        raise Unfit
+    text = draft.choose(("ij,ij->", "ij,ij->i", "ij,ij->ji", "ij,kj->ik", "ij,ij->j"))
+    return op.einsum(text, x, _shaped(draft, x, x.shape))
+
+
+@row
+def join(draft: Draft) -> Variable:
+    x = _any(draft)
+    y = _shaped(draft, x, x.shape)
+    if draft.chance(0.5) or x.ndim == 0:
+        return op.stack([x, y, x][: draft.below(4, 1)], axis=draft.below(x.ndim + 1))
+    return op.concatenate([y, x, x][: draft.below(4, 1)], axis=_one(draft, x))
+
+
+@row
+def frames(draft: Draft) -> Variable:
+    x = _any(draft, rank=1)
+    mode = draft.choose(("constant", "edge", "reflect", "symmetric", "wrap"))
+    return op.pad(x, [(draft.below(2), draft.below(3)) for _ in x.shape], mode=mode)
+
+
+@row
+def repeats(draft: Draft) -> Variable:
+    x = _any(draft, rank=1)
+    kind = draft.below(3)
+    if kind == 0:
+        return op.tile(x, draft.choose((1, 2, (2, 1))))
+    if kind == 1:
+        return op.repeat(x, draft.below(3), axis=_one(draft, x))
+    return op.roll(x, draft.below(6, -5), axis=_one(draft, x) if draft.chance(0.7) else None)
+
+
+@row
+def subscripts(draft: Draft) -> Variable:
+    x = _any(draft, rank=1)
+    n = x.shape[0]
+    if n == 0:
+        return x[..., ::-1]
+    places = draft.rng.integers(-n, n, draft.shape(highest=2))
+    entry = draft.choose((places, slice(None, None, -1), slice(1, None), draft.below(n, -n), None))
+    return x[entry] if draft.chance(0.6) else x[entry, ...]
+
+
+@row
+def taken(draft: Draft) -> Variable:
+    x = _any(draft, rank=1)
+    axis = _one(draft, x)
+    n = x.shape[axis]
+    if n == 0:
+        raise Unfit
+    indices = op.remainder(draft.variable(draft.typed(TensorType((3,), I64))), n)
+    return op.take(x, indices, axis=axis)
+
+
+@row
+def replaced(draft: Draft) -> Variable:
+    x = _any(draft, rank=1)
+    stop = draft.below(x.shape[0] + 1)
+    return op.set_slice(x, slice(0, stop), _shaped(draft, x, (stop, *x.shape[1:])))
+
+
+@row
+def parts(draft: Draft) -> list[Variable]:
+    x = _any(draft, rank=1)
+    axis = _one(draft, x)
+    return list(op.split(x, [draft.below(x.shape[axis] + 1)], axis=axis))
+
+
+@row
+def triangles(draft: Draft) -> Variable:
+    x = _any(draft, rank=2)
+    kind = draft.below(4)
+    if kind == 3:
+        return op.diagonal(x, offset=draft.below(3, -2))
+    if kind == 2:
+        return op.swapaxes(x, 0, -1)
+    return (op.tril, op.triu)[kind](x, draft.below(2, -1))
+
+
+@row
+def losses(draft: Draft) -> Variable:
+    x = _any(draft, "f", rank=1)
+    reduction = draft.choose(("mean", "sum", "none"))
+    if draft.chance(0.5) or not x.shape[-1]:
+        return op.mse_loss(x, _shaped(draft, x, x.shape), reduction=reduction)
+    places = np.asarray(draft.rng.integers(0, x.shape[-1], x.shape[:-1]))
+    return op.cross_entropy(x, op.array(places), reduction=reduction)
+
+
+@row
+def coded(draft: Draft) -> Variable:
+    depth = draft.below(4, 1)
+    places = draft.rng.integers(0, depth, draft.shape(highest=2))
+    return op.one_hot(op.array(np.asarray(places)), depth)
+
+
+@row
+def dropped_out(draft: Draft) -> Variable:
+    x = _any(draft, "f")
+    return op.dropout(x, draft.below(1000), rate=0.3)

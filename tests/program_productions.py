@@ -1,0 +1,331 @@
+"""What a random program is made of: one function a kind of equation, each with its weight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from program_draft import BOOL, DTYPES, F64, I64, Draft, Unfit, drop
+from program_operators import OPERATORS
+
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.types import TensorType
+from primgraph.primitives import constants as c
+from primgraph.primitives import elementwise as e
+from primgraph.primitives import indexing, linalg, logic
+from primgraph.primitives import reductions as r
+from primgraph.primitives import shapes as s
+
+Production = Callable[[Draft], list[Value]]
+
+PRODUCTIONS: list[Production] = []
+_weights: list[float] = []
+
+
+def production(weight: float) -> Callable[[Production], Production]:
+    def declare(function: Production) -> Production:
+        PRODUCTIONS.append(function)
+        _weights.append(weight)
+        return function
+
+    return declare
+
+
+# Elementwise arithmetic.
+
+_EVERYWHERE = (
+    e.neg, e.exp, e.expm1, e.sigmoid, e.sin, e.cos, e.tan, e.sinh, e.cosh, e.tanh, e.arctan,
+    e.arcsinh, e.erf, e.erfc, e.abs_, e.sign, e.floor, e.ceil, e.round_, e.stop_gradient,
+)  # fmt: skip
+_POSITIVE = (e.sqrt, e.rsqrt, e.log, e.log1p)
+_BELOW_ONE = (e.arcsin, e.arccos, e.arctanh)
+
+
+@production(3)
+def unary(draft: Draft) -> list[Value]:
+    return [draft.choose(_EVERYWHERE)(draft.pick("f"))]
+
+
+@production(1.5)
+def partial(draft: Draft) -> list[Value]:
+    """A function of a part of the line only, mostly of an argument brought there."""
+    x = draft.pick("f")
+    op = draft.choose((*_POSITIVE, *_BELOW_ONE, e.arccosh))
+    if draft.smooth and draft.chance(0.8):
+        if op in _BELOW_ONE:
+            x = 0.75 * e.tanh(x)
+        else:
+            x = x * x + (1.5 if op is e.arccosh else 0.5)
+    return [op(x)]
+
+
+_BINARY = (
+    e.add, e.sub, e.mul, e.mul, e.div, e.logaddexp, e.arctan2, e.maximum, e.minimum, e.remainder,
+    e.floor_divide,
+)  # fmt: skip
+
+
+@production(4)
+def binary(draft: Draft) -> list[Value]:
+    x = draft.pick("f")
+    return [draft.choose(_BINARY)(x, draft.like(x))]
+
+
+@production(0.7)
+def power(draft: Draft) -> list[Value]:
+    x = draft.pick("f")
+    y = draft.like(x)
+    base = e.abs_(x) + 0.5 if draft.smooth else x
+    return [e.power(base, y), e.integer_pow(x, n=draft.below(6, -2))]
+
+
+@production(1)
+def integers(draft: Draft) -> list[Value]:
+    """Arithmetic that wraps around; powers have exponents that are not negative."""
+    x = draft.pick("iu")
+    y = draft.like(x)
+    binary = (e.add, e.sub, e.mul, e.maximum, e.minimum, e.remainder, e.floor_divide)
+    unary = (e.neg, e.abs_, e.sign, e.stop_gradient)
+    results = [draft.choose(binary)(x, y), draft.choose(unary)(x)]
+    if draft.chance(0.3):
+        exponent = e.remainder(y, c.filled(4, y.type))
+        results += [e.power(x, exponent), e.integer_pow(x, n=draft.below(5))]
+    return results
+
+
+_COMPARISONS = (
+    logic.equal, logic.not_equal, logic.greater, logic.greater_equal, logic.less, logic.less_equal
+)  # fmt: skip
+_LOGICAL = (logic.logical_and, logic.logical_or, logic.logical_xor, e.maximum, e.minimum)
+
+
+@production(1.2)
+def compare(draft: Draft) -> list[Value]:
+    x = draft.pick()
+    return [draft.choose(_COMPARISONS)(x, draft.like(x))]
+
+
+@production(0.8)
+def combine(draft: Draft) -> list[Value]:
+    x = draft.pick("b")
+    return [draft.choose(_LOGICAL)(x, draft.like(x)), logic.logical_not(x)]
+
+
+def _condition(draft: Draft, value: Value) -> Value:
+    kind = value.type.with_dtype(BOOL)
+    x = draft.typed(kind)
+    return x if draft.chance(0.7) else logic.logical_not(x)
+
+
+@production(1.5)
+def select(draft: Draft) -> list[Value]:
+    x = draft.pick()
+    return [logic.select(_condition(draft, x), x, draft.like(x))]
+
+
+@production(1)
+def guarded(draft: Draft) -> list[Value]:
+    """A partial function where it has a value, something else where it has none."""
+    x = draft.pick("f")
+    op = draft.choose((*_POSITIVE, e.arccosh))
+    shifted = x - (1.0 if op is e.arccosh else -1.0 if op is e.log1p else 0.0)
+    inside = logic.greater(shifted, c.filled(0.01, x.type))
+    branch = op(x)
+    if draft.chance(0.4):
+        branch = branch * x
+    if draft.chance(0.3):
+        return [logic.select(logic.logical_not(inside), draft.like(x), branch)]
+    return [logic.select(inside, branch, draft.like(x))]
+
+
+@production(2)
+def cast(draft: Draft) -> list[Value]:
+    return [draft.converted(draft.pick(), draft.dtype())]
+
+
+# Views, and what joins and takes apart.
+
+
+@production(1.6)
+def view(draft: Draft) -> list[Value]:
+    x = draft.pick()
+    rank = len(x.shape)
+    kind = draft.below(3)
+    if kind == 0:
+        return [s.permute(x, axes=draft.order(rank))]
+    if kind == 1:
+        return [s.reverse(x, axes=draft.subset(rank))]
+    extents = [n for n in x.shape if n != 1]
+    extents.insert(draft.below(len(extents) + 1), 1)
+    if len(extents) > 1 and draft.chance(0.5):
+        place = draft.below(len(extents) - 1)
+        extents[place : place + 2] = [extents[place] * extents[place + 1]]
+    return [s.reshape(x, shape=tuple(extents))]
+
+
+@production(1)
+def broadcast(draft: Draft) -> list[Value]:
+    x = draft.pick(test=lambda v: len(v.shape) < 4)
+    shape = list(x.shape)
+    new = draft.subset(min(len(shape) + 2, 4))[: 4 - len(shape)]
+    new = tuple(a for a in new if a < len(shape) + len(new))
+    for axis in new:
+        shape.insert(axis, draft.below(4) + (not draft.chance(0.1)))
+    kept = s.drop_axes(tuple(shape), new) == x.shape
+    return [s.broadcast(x, shape=tuple(shape), new_axes=new)] if kept else []
+
+
+def _window(draft: Draft, shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Starts, sizes and steps of a slice of an array of that shape."""
+    found = []
+    for n in shape:
+        start = draft.below(n) if n else 0
+        step = draft.choose((1, 1, 1, 2, -1, -2))
+        room = 0 if n == 0 else 1 + ((n - 1 - start) // step if step > 0 else start // -step)
+        full = step == 1 and draft.chance(0.4)
+        found.append((0, n, 1) if full else (start, draft.below(room + 1, min(room, 1)), step))
+    return tuple(tuple(entry) for entry in zip(*found, strict=True)) if found else ((), (), ())
+
+
+@production(1.2)
+def slices(draft: Draft) -> list[Value]:
+    x = draft.pick()
+    starts, sizes, steps = _window(draft, x.shape)
+    part = s.slice_(x, starts=starts, sizes=sizes, steps=steps)
+    if draft.chance(0.5):
+        return [part]
+    y = draft.typed(part.type)
+    return [part, s.slice_assign(x, y, starts=starts, steps=steps)]
+
+
+@production(1)
+def join(draft: Draft) -> list[Value]:
+    x = draft.pick(rank=1)
+    axis = draft.below(len(x.shape))
+    parts = [x]
+    for _ in range(draft.below(3)):
+        shape = list(x.shape)
+        shape[axis] = draft.below(4)
+        parts.append(x if draft.chance(0.4) else draft.typed(x.type.with_shape(tuple(shape))))
+    return [s.concat(*(parts[i] for i in draft.order(len(parts))), axis=axis)]
+
+
+@production(0.8)
+def pad(draft: Draft) -> list[Value]:
+    x = draft.pick()
+    low, high = (tuple(draft.below(3) for _ in x.shape) for _ in range(2))
+    return [s.pad(x, low=low, high=high)]
+
+
+@production(1)
+def split(draft: Draft) -> list[Value]:
+    x = draft.pick(rank=1)
+    axis = draft.below(len(x.shape))
+    ends = sorted(draft.below(x.shape[axis] + 1) for _ in range(draft.below(3)))
+    sizes = np.diff([0, *ends, x.shape[axis]]).tolist()
+    parts = s.split(x, sizes=tuple(sizes), axis=axis)
+    return [parts[i] for i in draft.order(len(parts))[:2]]
+
+
+@production(2)
+def gather(draft: Draft) -> list[Value]:
+    """Reading, and adding, at positions that are often the same."""
+    x = draft.pick(test=lambda v: any(v.shape), rank=1)
+    axis = draft.choose([i for i, n in enumerate(x.shape) if n])
+    count = 1 + (axis + 1 < len(x.shape) and x.shape[axis + 1] > 0 and draft.chance(0.4))
+    shape = draft.shape(highest=2)
+    indices = [_indices(draft, shape, x.shape[axis + i]) for i in range(count)]
+    taken = indexing.gather(x, *indices, axis=axis)
+    if draft.chance(0.5) or x.dtype == BOOL or taken.type.size > 300:
+        return [taken]
+    return [taken, indexing.scatter_add(x, draft.typed(taken.type), *indices, axis=axis)]
+
+
+def _indices(draft: Draft, shape: tuple[int, ...], limit: int) -> Value:
+    dtype = draft.choose([d for d in DTYPES if d.kind in "iu"])
+    kind = TensorType(shape, dtype)
+    if draft.chance(0.5):
+        low = -limit if dtype.kind == "i" else 0
+        return c.constant(value=np.asarray(draft.rng.integers(low, limit, shape)).astype(dtype))
+    return e.remainder(draft.typed(kind), c.filled(limit, kind))
+
+
+# Sums, products, extrema.
+
+
+@production(2.5)
+def reduce(draft: Draft) -> list[Value]:
+    x = draft.pick("iuf")
+    axes = draft.subset(len(x.shape), least=1)
+    op = draft.choose((r.reduce_sum, r.reduce_sum, r.reduce_prod, r.reduce_max, r.reduce_min))
+    if op in (r.reduce_max, r.reduce_min) and any(x.shape[a] == 0 for a in axes):
+        raise Unfit
+    return [op(x, axes=axes)]
+
+
+@production(1)
+def along(draft: Draft) -> list[Value]:
+    x = draft.pick(rank=1)
+    axis = draft.below(len(x.shape))
+    results = []
+    if x.shape[axis]:
+        results.append(draft.choose((r.argmax, r.argmin))(x, axis=axis))
+    if x.dtype != BOOL:
+        results.append(r.cumsum(x, axis=axis, reverse=draft.chance(0.5)))
+    return results
+
+
+@production(0.4)
+def extremum_of_booleans(draft: Draft) -> list[Value]:
+    x = draft.pick("b", test=lambda v: all(v.shape), rank=1)
+    op: Primitive = draft.choose((r.reduce_max, r.reduce_min))
+    return [op(x, axes=draft.subset(len(x.shape), least=1))]
+
+
+@production(1.5)
+def matmul(draft: Draft) -> list[Value]:
+    x = draft.pick("iuf", rank=2)
+    lead, (rows, inner) = x.shape[:-2], x.shape[-2:]
+    if rows == inner and draft.chance(0.5):
+        return [linalg.matmul(x, x)]
+    if draft.chance(0.4):
+        return [linalg.matmul(x, linalg.swap_last(x))]
+    y = draft.typed(x.type.with_shape((*lead, inner, draft.below(4))))
+    return [linalg.matmul(x, y)]
+
+
+# Sources.
+
+
+@production(1)
+def source(draft: Draft) -> list[Value]:
+    kind = TensorType(draft.shape(), draft.dtype())
+    if kind.shape and kind.dtype != BOOL and draft.chance(0.3):
+        axis = draft.below(len(kind.shape))
+        return [c.iota(shape=kind.shape, axis=axis, dtype=kind.dtype)]
+    return [draft.constant(kind)]
+
+
+@production(0.4)
+def random(draft: Draft) -> list[Value]:
+    key = draft.typed(TensorType(draft.shape(highest=1), I64))
+    shape = draft.shape(highest=2)
+    if math.prod((*key.shape, *shape)) > 100:
+        raise Unfit
+    low = draft.choose((0.0, -1.0))
+    uniform = c.random_uniform(key, shape=shape, dtype=F64, low=low, high=1.5)
+    return [uniform, c.random_bernoulli(key, shape=shape, p=0.4)]
+
+
+@production(7)
+def operator(draft: Draft) -> list[Value]:
+    """A user-level operator, which may broadcast, promote and be lowered later."""
+    found = draft.choose(OPERATORS)(draft)
+    return [v.value for v in (found if isinstance(found, list) else [found])]
+
+
+SHARES = [w / sum(_weights) for w in _weights]
+
+__all__ = ["PRODUCTIONS", "SHARES", "drop", "view"]

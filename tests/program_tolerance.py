@@ -1,0 +1,133 @@
+"""When two results of one program are the same: bit for bit, or as far as rounding may differ.
+
+NumPy rounds some functions differently for other layouts of the same numbers. Where a program
+applies one of these, the error that they can make in its results is measured: the program is
+interpreted again with random errors of that many units in the last place put in, and results may
+differ by a small multiple of what these errors did. Everything else is equal bit for bit, apart
+from the sign and payload of NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.operators.call import Operator
+
+_LOOPS = "NumPy has one loop for elements in order and another for those in reverse or apart"
+_ORDER = "the order of the sum depends on the layout of the operand, and on the BLAS"
+_FDLIBM = "kernels use rational approximations, the interpreter the C library"
+_ZEROS = "of two zeros of different sign either is the larger one"
+
+# By how many units in the last place a primitive may differ, and why.
+ULPS: dict[str, tuple[float, str]] = {
+    **dict.fromkeys(("exp", "expm1", "log", "log1p", "power", "integer_pow"), (4, _LOOPS)),
+    **dict.fromkeys(("tan", "sinh", "cosh", "tanh", "sin", "cos", "sigmoid"), (4, _LOOPS)),
+    **dict.fromkeys(("arcsin", "arccos", "arctan", "arctan2", "logaddexp"), (4, _LOOPS)),
+    **dict.fromkeys(("arcsinh", "arccosh", "arctanh"), (4, _LOOPS)),
+    **dict.fromkeys(("reduce_sum", "reduce_prod", "cumsum", "matmul", "scatter_add"), (4, _ORDER)),
+    **dict.fromkeys(("erf", "erfc"), (4, _FDLIBM)),
+    **dict.fromkeys(("maximum", "minimum", "reduce_max", "reduce_min"), (0, _ZEROS)),
+}
+
+_SUMS = ("reduce_sum", "cumsum", "matmul", "scatter_add", "reduce_prod")
+_RUNS = 4
+_MORE_RUNS = 40
+_SLACK = 8.0
+
+
+def differs(
+    graph: Graph,
+    feeds: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+) -> str:
+    """What is wrong with `found`, if anything, as the results of `graph` on `feeds`."""
+    for i, (wanted, given) in enumerate(zip(expected, found, strict=True)):
+        if (given.dtype, given.shape) != (wanted.dtype, wanted.shape):
+            return f"output {i} is {given.dtype}{given.shape}, not {wanted.dtype}{wanted.shape}"
+    if all(np.all(same_bits(a, b)) for a, b in zip(expected, found, strict=True)):
+        return ""
+    if not any(may_differ(e) for e in graph.body):
+        return _first_difference(expected, found, None)
+    fault = ""
+    for runs in (_RUNS, _MORE_RUNS):
+        disturbed = [interpret_disturbed(graph, feeds, seed) for seed in range(runs)]
+        fault = _first_difference(expected, found, disturbed)
+        if not fault:
+            return ""
+    return fault
+
+
+def may_differ(eqn: Equation) -> bool:
+    return eqn.op.name in ULPS or isinstance(eqn.op, Operator)
+
+
+def same_bits(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Which elements are equal bit by bit, all NaNs being one."""
+    if x.dtype.kind != "f":
+        return np.asarray(x == y)
+    both_nan = np.isnan(x) & np.isnan(y)
+    return np.asarray(both_nan | ((x == y) & (np.signbit(x) == np.signbit(y))))
+
+
+def _first_difference(
+    expected: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+    disturbed: list[list[np.ndarray]] | None,
+) -> str:
+    for i, (wanted, given) in enumerate(zip(expected, found, strict=True)):
+        fine = same_bits(wanted, given)
+        for run in disturbed or ():
+            fine |= same_bits(run[i], given)
+        if disturbed and wanted.dtype.kind == "f":
+            fine |= _within(wanted, given, [run[i] for run in disturbed])
+        elif disturbed:
+            fine |= np.any([run[i] != wanted for run in disturbed], axis=0)
+        if not np.all(fine):
+            return f"output {i} is\n{given!r}, not\n{wanted!r}"
+    return ""
+
+
+def _within(wanted: np.ndarray, given: np.ndarray, runs: list[np.ndarray]) -> np.ndarray:
+    """Which elements differ by no more than the disturbed runs say."""
+    with np.errstate(all="ignore"):
+        spread = np.max([np.abs(r.astype(np.longdouble) - wanted) for r in runs], axis=0)
+        lost = np.any([np.isfinite(r) != np.isfinite(wanted) for r in runs], axis=0)
+        close = np.abs(given.astype(np.longdouble) - wanted) <= _SLACK * spread
+        return np.asarray(lost | (close & (spread > 0)))
+
+
+def interpret_disturbed(
+    graph: Graph, feeds: Sequence[np.ndarray], seed: int
+) -> list[np.ndarray]:
+    """The results of `graph` with errors as large as `ULPS` allows."""
+    rng = np.random.default_rng(seed)
+    known: dict[Value, np.ndarray] = dict(zip(graph.inputs, feeds, strict=True))
+    with np.errstate(all="ignore"):
+        for eqn in graph.body:
+            inputs = [known[v] for v in eqn.inputs]
+            if isinstance(eqn.op, Operator):
+                builder, result = eqn.op._traced(tuple(v.type for v in eqn.inputs), eqn.kwargs)
+                inner = builder.graph([result.value])
+                known[eqn.output] = interpret_disturbed(inner, inputs, seed)[0]
+                continue
+            ulps = ULPS[eqn.op.name][0] if may_differ(eqn) else 0
+            if eqn.op.name in _SUMS:
+                inputs = [_disturbed(x, ulps, rng) for x in inputs]
+            results = [np.array(r) for r in eqn.op.evaluate(inputs, eqn.kwargs)]
+            if may_differ(eqn):
+                results = [_disturbed(r, ulps, rng) for r in results]
+            known.update(zip(eqn.outputs, results, strict=True))
+    return [known[v] for v in graph.outputs]
+
+
+def _disturbed(x: np.ndarray, ulps: float, rng: np.random.Generator) -> np.ndarray:
+    """`x` with random errors, and zeros of random sign."""
+    if x.dtype.kind != "f":
+        return x
+    unit = np.where(np.isfinite(x), np.spacing(np.abs(x)), 0)
+    moved = x + (ulps * rng.uniform(-1, 1, x.shape) * unit).astype(x.dtype)
+    return np.where(x == 0, np.copysign(x, rng.uniform(-1, 1, x.shape)), moved).astype(x.dtype)

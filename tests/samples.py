@@ -1,0 +1,703 @@
+"""Samples of every primitive: one row a primitive, which the registry test runs through.
+
+A row tells on what the primitive is called, where its operands are drawn from, and what is
+refused. Types are texts as in `f64[2,3]`; the dtype `x` stands for each dtype of the row. What a
+row leaves out has a default that suits elementwise functions of floats.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.params import Array
+from primgraph.ir.types import BOOL, FLOAT32, FLOAT64, INT64
+
+Interval = tuple[float, float]
+Union = tuple[Interval, ...]
+
+FLOATS = ("f64", "f32", "f16")
+INTS = ("i64", "i32", "i8", "u64", "u8")
+NUMBERS = FLOATS + INTS
+EVERYTHING = (*NUMBERS, "bool")
+
+REAL: Union = ((-2.0, 2.0),)
+POSITIVE: Union = ((0.3, 2.5),)
+NONZERO: Union = ((-2.0, -0.4), (0.4, 2.0))
+INSIDE: Union = ((-0.9, 0.9),)
+ABOVE_ONE: Union = ((1.2, 3.0),)
+NATURAL: Union = ((0.0, 5.0),)
+
+SHAPES = ("", "0", "1", "3", "2,3", "2,0,3")
+
+# Derivatives of such a function are compared with differences, for want of an analytic one.
+DIFFERENCES = "differences"
+
+
+class Call:
+    """The operands of one call, types or arrays, and its parameters."""
+
+    def __init__(self, *operands: str | np.ndarray, **params: Any) -> None:
+        self.operands = operands
+        self.params = params
+
+    def __str__(self) -> str:
+        shown = [a if isinstance(a, str) else f"{a.dtype}{list(a.shape)}" for a in self.operands]
+        return " ".join([*shown, *(f"{k}={v}" for k, v in self.params.items())])
+
+
+class Refused:
+    """A call with this type rule's error."""
+
+    def __init__(self, error: type[Exception], *operands: str, **params: Any) -> None:
+        self.error = error
+        self.call = Call(*operands, **params)
+
+
+@dataclass(frozen=True)
+class Row:
+    """All samples of one primitive.
+
+    `domain` has an interval, or several, for each operand, the last one serving the rest.
+    `reference` is an expression that shares no code with the primitive; None where the primitive
+    is the NumPy function of the same name. `analytic` agrees with the primitive on real arrays
+    and takes complex ones; None where the primitive's own meaning does.
+    """
+
+    calls: Sequence[Call]
+    refused: Sequence[Refused]
+    dtypes: Sequence[str] = FLOATS
+    domain: Sequence[Union] = (REAL,)
+    reference: Callable[..., Any] | None = None
+    analytic: Callable[..., Any] | str | None = None
+
+
+def elementwise(
+    operands: int = 1,
+    domain: Union | Sequence[Union] = REAL,
+    dtypes: Sequence[str] = FLOATS,
+    **details: Any,
+) -> Row:
+    """The row of a primitive on `operands` equal types; `details` are those of `Row`."""
+    refused = []
+    if "bool" not in dtypes:
+        refused.append(Refused(DTypeError, *["bool[3]"] * operands))
+    if "i64" not in dtypes:
+        refused.append(Refused(DTypeError, *["i64[3]"] * operands))
+    if operands == 2:
+        refused += _unequal("f64[3]")
+    each = domain if isinstance(domain[0][0], tuple) else (domain,)
+    calls = [Call(*[f"x[{shape}]"] * operands) for shape in SHAPES]
+    return Row(calls, refused, dtypes, each, **details)
+
+
+def comparison() -> Row:
+    """The row of a comparison."""
+    calls = [Call(f"x[{shape}]", f"x[{shape}]") for shape in SHAPES]
+    return Row(calls, _unequal("f64[3]"), EVERYTHING)
+
+
+def logical(operands: int) -> Row:
+    """The row of a function of booleans."""
+    calls = [Call(*[f"bool[{shape}]"] * operands) for shape in SHAPES]
+    refused = [Refused(DTypeError, *["i64[3]"] * operands)]
+    if operands == 2:
+        refused += _unequal("bool[3]")
+    return Row(calls, refused, ["bool"])
+
+
+def _unequal(type: str) -> list[Refused]:
+    """Pairs of types that are not broadcast and not promoted."""
+    other = "i8[3]" if type != "i8[3]" else "f64[3]"
+    return [
+        Refused(ShapeError, type, "f64[1]"),
+        Refused(ShapeError, "f64[]", type),
+        Refused(ShapeError, type, "f64[1,3]"),
+        Refused(DTypeError, type, other),
+    ]
+
+
+def reduction(
+    dtypes: Sequence[str] = NUMBERS, empty: bool = True, domain: Union = REAL, **details: Any
+) -> Row:
+    """The row of a reduction; without `empty`, it refuses to reduce over no elements."""
+    calls = [
+        Call("x[]", axes=()),
+        Call("x[1]", axes=(0,)),
+        Call("x[3]", axes=()),
+        Call("x[3]", axes=(0,)),
+        Call("x[2,3]", axes=(0,)),
+        Call("x[2,3]", axes=(1,)),
+        Call("x[2,3]", axes=(0, 1)),
+        Call("x[2,3,5]", axes=(0, 2)),
+        Call("x[2,0,3]", axes=(0,)),
+        Call("x[0]", axes=()),
+    ]
+    over_nothing = [Call("x[0]", axes=(0,)), Call("x[2,0,3]", axes=(1, 2))]
+    refused = [
+        Refused(ShapeError, "f64[3]", axes=(1,)),
+        Refused(ShapeError, "f64[3]", axes=(-1,)),
+        Refused(ShapeError, "f64[3]", axes=(0, 0)),
+        Refused(ShapeError, "f64[2,3]", axes=(1, 0)),
+    ]
+    if empty:
+        calls += over_nothing
+    else:
+        refused += [Refused(ShapeError, "f64[2,0,3]", axes=(1,))]
+    if "bool" not in dtypes:
+        refused.append(Refused(DTypeError, "bool[3]", axes=(0,)))
+    return Row(calls, refused, dtypes, [domain], **details)
+
+
+def position() -> Row:
+    """The row of the index of an extremum."""
+    calls = [
+        Call("x[1]", axis=0),
+        Call("x[4]", axis=0),
+        Call("x[2,3]", axis=0),
+        Call("x[2,3]", axis=1),
+        Call("x[0,3]", axis=1),
+        Call("x[2,3,2]", axis=1),
+    ]
+    refused = [
+        Refused(ShapeError, "f64[]", axis=0),
+        Refused(ShapeError, "f64[3]", axis=1),
+        Refused(ShapeError, "f64[3]", axis=-1),
+        Refused(ShapeError, "f64[0,3]", axis=0),
+    ]
+    return Row(calls, refused, EVERYTHING)
+
+
+# References and analytic versions.
+
+
+def by_mpmath(function: Callable[[Any], Any]) -> Callable[..., np.ndarray]:
+    """`function` of one number, applied to each element with 40 digits."""
+
+    def reference(x: np.ndarray) -> np.ndarray:
+        with mpmath.workdps(40):
+            flat = [float(function(mpmath.mpf(float(v)))) for v in np.asarray(x).reshape(-1)]
+        return np.array(flat).reshape(np.shape(x))
+
+    return reference
+
+
+def each_sample(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    """`function(n, **params)` for every element `n` of the key."""
+
+    def reference(key: np.ndarray, *, shape: tuple[int, ...], **params: Any) -> np.ndarray:
+        rows = [function(int(n), shape, **params) for n in key.reshape(-1)]
+        return np.array(rows).reshape(key.shape + shape)
+
+    return reference
+
+
+def philox(key: int, shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.Generator(np.random.Philox(key=key % 2**64)).random(shape)
+
+
+def gather_by_loop(x: np.ndarray, *indices: np.ndarray, axis: int) -> np.ndarray:
+    tail = x.shape[axis + len(indices) :]
+    result = np.zeros(x.shape[:axis] + indices[0].shape + tail, x.dtype)
+    for lead in np.ndindex(x.shape[:axis]):
+        for place in np.ndindex(indices[0].shape):
+            result[lead + place] = x[lead + tuple(int(i[place]) for i in indices)]
+    return result
+
+
+def scatter_by_loop(
+    x: np.ndarray, y: np.ndarray, *indices: np.ndarray, axis: int
+) -> np.ndarray:
+    result = x.copy()
+    for lead in np.ndindex(x.shape[:axis]):
+        for place in np.ndindex(indices[0].shape):
+            result[lead + tuple(int(i[place]) for i in indices)] += y[lead + place]
+    return result
+
+
+def pad_by_assignment(x: np.ndarray, *, low: Any, high: Any) -> np.ndarray:
+    result = np.zeros([a + n + b for a, n, b in zip(low, x.shape, high, strict=True)], x.dtype)
+    result[tuple(slice(a, a + n) for a, n in zip(low, x.shape, strict=True))] = x
+    return result
+
+
+def _positions(starts: Any, sizes: Any, steps: Any) -> Any:
+    ranges = zip(starts, sizes, steps, strict=True)
+    return np.ix_(*([start + i * step for i in range(n)] for start, n, step in ranges))
+
+
+def slice_by_positions(x: np.ndarray, *, starts: Any, sizes: Any, steps: Any) -> np.ndarray:
+    if not starts:
+        return x
+    return x[tuple(i.astype(int) for i in _positions(starts, sizes, steps))]
+
+
+def assign_by_positions(x: np.ndarray, y: np.ndarray, *, starts: Any, steps: Any) -> np.ndarray:
+    if not starts:
+        return y
+    result = x.copy()
+    result[tuple(i.astype(int) for i in _positions(starts, y.shape, steps))] = y
+    return result
+
+
+def cumsum_by_matrix(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
+    n = x.shape[axis]
+    ones = np.tril(np.ones((n, n))) if not reverse else np.triu(np.ones((n, n)))
+    return np.moveaxis(np.tensordot(ones, x, (1, axis)), 0, axis).astype(x.dtype)
+
+
+def broadcast_by_tiles(x: np.ndarray, *, shape: Any, new_axes: Any) -> np.ndarray:
+    for axis in new_axes:
+        x = np.repeat(np.expand_dims(x, axis), shape[axis], axis)
+    return x
+
+
+def concat_by_lists(*xs: np.ndarray, axis: int) -> np.ndarray:
+    return np.stack([row for x in xs for row in np.moveaxis(x, axis, 0)], axis)
+
+
+def split_by_take(x: np.ndarray, *, sizes: Any, axis: int) -> list[np.ndarray]:
+    ends = np.cumsum([0, *sizes])
+    return [np.take(x, np.arange(a, b), axis) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+
+def extremum_of_complex(real_extremum: Callable[..., Any]) -> Callable[..., Any]:
+    """The element with the extreme real part; no two are equal in the samples."""
+
+    def analytic(x: np.ndarray, *, axes: Any) -> np.ndarray:
+        if x.size == 0:
+            return real_extremum(x.real, axis=axes)
+        best = x.real == real_extremum(x.real, axis=axes, keepdims=True)
+        return np.sum(np.where(best, x, 0), axis=axes)
+
+    return analytic
+
+
+def matmul_by_einsum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.einsum("...ij,...jk->...ik", x, y)
+
+
+ROWS: dict[str, Row] = {
+    # Without operands that carry a tangent.
+    "full": Row(
+        [
+            Call(value=2.5, shape=(), dtype=FLOAT64),
+            Call(value=-0.0, shape=(2, 3), dtype=FLOAT32),
+            Call(value=math.inf, shape=(0,), dtype=FLOAT64),
+            Call(value=7, shape=(3,), dtype=INT64),
+            Call(value=True, shape=(1,), dtype=BOOL),
+        ],
+        [
+            Refused(DTypeError, value=1, shape=(), dtype=FLOAT64),
+            Refused(DTypeError, value=0.1, shape=(), dtype=FLOAT32),
+            Refused(DTypeError, value=1.0, shape=(), dtype=INT64),
+            Refused(ShapeError, value=1.0, shape=(-1,), dtype=FLOAT64),
+        ],
+        reference=lambda *, value, shape, dtype: np.zeros(shape, dtype) + np.array(value, dtype),
+    ),
+    "constant": Row(
+        [
+            Call(value=Array(np.array(1.5))),
+            Call(value=Array(np.arange(6, dtype=np.int8).reshape(2, 3))),
+            Call(value=Array(np.zeros((2, 0, 3), np.float16))),
+        ],
+        [],
+        reference=lambda *, value: np.array(value.data),
+    ),
+    "iota": Row(
+        [
+            Call(shape=(3,), axis=0, dtype=INT64),
+            Call(shape=(2, 3), axis=1, dtype=FLOAT32),
+            Call(shape=(2, 0, 3), axis=2, dtype=FLOAT64),
+        ],
+        [
+            Refused(ShapeError, shape=(), axis=0, dtype=INT64),
+            Refused(ShapeError, shape=(3,), axis=1, dtype=INT64),
+            Refused(ShapeError, shape=(3,), axis=-1, dtype=INT64),
+            Refused(ShapeError, shape=(-3,), axis=0, dtype=INT64),
+            Refused(DTypeError, shape=(3,), axis=0, dtype=BOOL),
+        ],
+        reference=lambda *, shape, axis, dtype: np.indices(shape)[axis].astype(dtype),
+    ),
+    "random_uniform": Row(
+        [
+            Call("x[]", shape=(), dtype=FLOAT64, low=0.0, high=1.0),
+            Call("x[2]", shape=(3,), dtype=FLOAT64, low=-1.0, high=2.0),
+            Call("x[0]", shape=(3,), dtype=FLOAT32, low=0.0, high=1.0),
+            Call("x[1]", shape=(2, 0), dtype=FLOAT64, low=0.0, high=1.0),
+        ],
+        [
+            Refused(DTypeError, "f64[]", shape=(), dtype=FLOAT64, low=0.0, high=1.0),
+            Refused(DTypeError, "i64[]", shape=(), dtype=INT64, low=0.0, high=1.0),
+            Refused(ShapeError, "i64[]", shape=(-1,), dtype=FLOAT64, low=0.0, high=1.0),
+        ],
+        dtypes=INTS,
+        reference=each_sample(
+            lambda n, shape, dtype, low, high: low + (high - low) * philox(n, shape)
+        ),
+    ),
+    "random_bernoulli": Row(
+        [
+            Call("x[]", shape=(), p=0.5),
+            Call("x[2]", shape=(3,), p=0.25),
+            Call("x[0]", shape=(3,), p=1.0),
+            Call("x[1]", shape=(2, 0), p=0.0),
+        ],
+        [
+            Refused(DTypeError, "bool[]", shape=(), p=0.5),
+            Refused(ShapeError, "i64[]", shape=(-1,), p=0.5),
+        ],
+        dtypes=INTS,
+        reference=each_sample(lambda n, shape, p: philox(n, shape) < p),
+    ),
+    # Arithmetic.
+    "add": elementwise(2, dtypes=NUMBERS),
+    "sub": elementwise(2, dtypes=NUMBERS),
+    "neg": elementwise(dtypes=NUMBERS),
+    "mul": elementwise(2, dtypes=NUMBERS),
+    "div": elementwise(2, (REAL, NONZERO)),
+    "remainder": elementwise(
+        2, (REAL, NONZERO), NUMBERS, analytic=lambda x, y: x - y * np.floor(x.real / y.real)
+    ),
+    "floor_divide": elementwise(2, (REAL, NONZERO), NUMBERS),
+    "power": elementwise(2, (POSITIVE, NATURAL), NUMBERS),
+    "integer_pow": Row(
+        [
+            *(Call(f"x[{shape}]", n=3) for shape in SHAPES),
+            *(Call("x[2,3]", n=n) for n in (0, 1, 2, 5)),
+            *(Call(f"{dtype}[3]", n=n) for n in (-1, -2) for dtype in FLOATS),
+        ],
+        [Refused(DTypeError, "i64[3]", n=-1), Refused(DTypeError, "bool[3]", n=2)],
+        dtypes=NUMBERS,
+        domain=[NONZERO],
+        analytic=lambda x, *, n: (1 / x if n < 0 else x) ** abs(n),
+    ),
+    "sqrt": elementwise(1, POSITIVE),
+    "rsqrt": elementwise(1, POSITIVE, reference=lambda x: x**-0.5),
+    # Exponentials and logarithms.
+    "exp": elementwise(),
+    "expm1": elementwise(),
+    "log": elementwise(1, POSITIVE),
+    "log1p": elementwise(1, INSIDE),
+    "sigmoid": elementwise(
+        reference=by_mpmath(lambda x: 1 / (1 + mpmath.exp(-x))),
+        analytic=lambda x: 1 / (1 + np.exp(-x)),
+    ),
+    "logaddexp": elementwise(2, analytic=lambda x, y: np.log(np.exp(x) + np.exp(y))),
+    # Circular and hyperbolic functions.
+    "sin": elementwise(),
+    "cos": elementwise(),
+    "tan": elementwise(1, INSIDE),
+    "sinh": elementwise(),
+    "cosh": elementwise(),
+    "tanh": elementwise(),
+    "arcsin": elementwise(1, INSIDE),
+    "arccos": elementwise(1, INSIDE),
+    "arctan": elementwise(),
+    "arcsinh": elementwise(),
+    "arccosh": elementwise(1, ABOVE_ONE),
+    "arctanh": elementwise(1, INSIDE),
+    "arctan2": elementwise(
+        2, NONZERO, analytic=lambda x, y: np.arctan(x / y) + np.pi * np.sign(x.real) * (y.real < 0)
+    ),
+    "erf": elementwise(reference=by_mpmath(mpmath.erf), analytic=DIFFERENCES),
+    "erfc": elementwise(reference=by_mpmath(mpmath.erfc), analytic=DIFFERENCES),
+    # With kinks, and with derivative zero.
+    "abs": elementwise(1, NONZERO, NUMBERS, analytic=lambda x: x * np.sign(x.real)),
+    "maximum": elementwise(
+        2, dtypes=EVERYTHING, analytic=lambda x, y: np.where(x.real > y.real, x, y)
+    ),
+    "minimum": elementwise(
+        2, dtypes=EVERYTHING, analytic=lambda x, y: np.where(x.real < y.real, x, y)
+    ),
+    "sign": elementwise(dtypes=NUMBERS),
+    "floor": elementwise(),
+    "ceil": elementwise(),
+    "round": elementwise(reference=lambda x: np.copysign(np.round(x), x)),
+    "stop_gradient": elementwise(dtypes=EVERYTHING, reference=lambda x: x),
+    "cast": Row(
+        [
+            *(Call(f"x[{shape}]", dtype=FLOAT64) for shape in SHAPES),
+            Call("x[2,3]", dtype=FLOAT32),
+            Call("x[2,3]", dtype=INT64),
+            Call("x[2,3]", dtype=BOOL),
+        ],
+        [],
+        dtypes=EVERYTHING,
+        reference=lambda x, *, dtype: np.array(x, dtype),
+        analytic=lambda x, *, dtype: x,
+    ),
+    # Comparisons, logic, choice.
+    "equal": comparison(),
+    "not_equal": comparison(),
+    "greater": comparison(),
+    "greater_equal": comparison(),
+    "less": comparison(),
+    "less_equal": comparison(),
+    "logical_and": logical(2),
+    "logical_or": logical(2),
+    "logical_xor": logical(2),
+    "logical_not": logical(1),
+    "select": Row(
+        [Call(f"bool[{shape}]", f"x[{shape}]", f"x[{shape}]") for shape in SHAPES],
+        [
+            Refused(DTypeError, "f64[3]", "f64[3]", "f64[3]"),
+            Refused(DTypeError, "bool[3]", "f64[3]", "f32[3]"),
+            Refused(ShapeError, "bool[]", "f64[3]", "f64[3]"),
+            Refused(ShapeError, "bool[3]", "f64[3]", "f64[]"),
+        ],
+        dtypes=EVERYTHING,
+        reference=lambda c, x, y: np.choose(c.astype(int), [y, x]),
+    ),
+    # Moving elements.
+    "reshape": Row(
+        [
+            Call("x[]", shape=()),
+            Call("x[]", shape=(1, 1)),
+            Call("x[1]", shape=()),
+            Call("x[6]", shape=(2, 3)),
+            Call("x[2,3]", shape=(3, 2)),
+            Call("x[2,0,3]", shape=(0, 5)),
+        ],
+        [
+            Refused(ShapeError, "f64[6]", shape=(4,)),
+            Refused(ShapeError, "f64[6]", shape=(-1,)),
+            Refused(ShapeError, "f64[6]", shape=(-2, -3)),
+        ],
+        dtypes=EVERYTHING,
+        reference=lambda x, *, shape: np.array(x.reshape(-1).tolist(), x.dtype).reshape(shape),
+    ),
+    "permute": Row(
+        [
+            Call("x[]", axes=()),
+            Call("x[3]", axes=(0,)),
+            Call("x[2,3]", axes=(1, 0)),
+            Call("x[2,3,4]", axes=(2, 0, 1)),
+            Call("x[2,0,3]", axes=(1, 2, 0)),
+        ],
+        [
+            Refused(ShapeError, "f64[2,3]", axes=(0,)),
+            Refused(ShapeError, "f64[2,3]", axes=(0, 0)),
+            Refused(ShapeError, "f64[2,3]", axes=(0, -1)),
+        ],
+        dtypes=EVERYTHING,
+        reference=lambda x, *, axes: np.moveaxis(x, axes, range(x.ndim)),
+    ),
+    "broadcast": Row(
+        [
+            Call("x[]", shape=(), new_axes=()),
+            Call("x[]", shape=(3,), new_axes=(0,)),
+            Call("x[]", shape=(0,), new_axes=(0,)),
+            Call("x[3]", shape=(2, 3), new_axes=(0,)),
+            Call("x[3]", shape=(3, 2), new_axes=(1,)),
+            Call("x[2,3]", shape=(1, 2, 4, 3), new_axes=(0, 2)),
+            Call("x[0,3]", shape=(2, 0, 3), new_axes=(0,)),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", shape=(2, 4), new_axes=(0,)),
+            Refused(ShapeError, "f64[1]", shape=(3,), new_axes=()),
+            Refused(ShapeError, "f64[3]", shape=(3,), new_axes=(1,)),
+            Refused(ShapeError, "f64[3]", shape=(3, 2), new_axes=(-1,)),
+            Refused(ShapeError, "f64[3]", shape=(-1, 3), new_axes=(0,)),
+            Refused(ShapeError, "f64[]", shape=(2, 3), new_axes=(1, 0)),
+        ],
+        dtypes=EVERYTHING,
+        reference=broadcast_by_tiles,
+    ),
+    "reverse": Row(
+        [
+            Call("x[]", axes=()),
+            Call("x[3]", axes=(0,)),
+            Call("x[2,3]", axes=(1,)),
+            Call("x[2,3]", axes=(0, 1)),
+            Call("x[2,0,3]", axes=(1, 2)),
+        ],
+        [
+            Refused(ShapeError, "f64[2,3]", axes=(2,)),
+            Refused(ShapeError, "f64[2,3]", axes=(-1,)),
+            Refused(ShapeError, "f64[2,3]", axes=(0, 0)),
+        ],
+        dtypes=EVERYTHING,
+        reference=lambda x, *, axes: x[
+            tuple(slice(None, None, -1 if i in axes else 1) for i in range(x.ndim))
+        ],
+    ),
+    "pad": Row(
+        [
+            Call("x[]", low=(), high=()),
+            Call("x[3]", low=(1,), high=(2,)),
+            Call("x[0]", low=(2,), high=(0,)),
+            Call("x[2,3]", low=(0, 1), high=(2, 0)),
+            Call("x[2,0,3]", low=(1, 0, 0), high=(0, 0, 1)),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", low=(1, 0), high=(0, 0)),
+            Refused(ShapeError, "f64[3]", low=(-1,), high=(0,)),
+        ],
+        dtypes=EVERYTHING,
+        reference=pad_by_assignment,
+    ),
+    "slice": Row(
+        [
+            Call("x[]", starts=(), sizes=(), steps=()),
+            Call("x[3]", starts=(1,), sizes=(2,), steps=(1,)),
+            Call("x[5]", starts=(4,), sizes=(3,), steps=(-2,)),
+            Call("x[5]", starts=(4,), sizes=(5,), steps=(-1,)),
+            Call("x[2,3]", starts=(1, 0), sizes=(1, 2), steps=(1, 2)),
+            Call("x[2,3]", starts=(0, 3), sizes=(2, 0), steps=(1, 1)),
+            Call("x[2,0,3]", starts=(1, 0, 2), sizes=(1, 0, 2), steps=(1, 1, -1)),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", starts=(0,), sizes=(4,), steps=(1,)),
+            Refused(ShapeError, "f64[3]", starts=(-1,), sizes=(1,), steps=(1,)),
+            Refused(ShapeError, "f64[3]", starts=(0,), sizes=(2,), steps=(-1,)),
+            Refused(ShapeError, "f64[3]", starts=(0,), sizes=(2,), steps=(0,)),
+            Refused(ShapeError, "f64[3]", starts=(0,), sizes=(-1,), steps=(1,)),
+            Refused(ShapeError, "f64[2,3]", starts=(0,), sizes=(1,), steps=(1,)),
+        ],
+        dtypes=EVERYTHING,
+        reference=slice_by_positions,
+    ),
+    "slice_assign": Row(
+        [
+            Call("x[]", "x[]", starts=(), steps=()),
+            Call("x[3]", "x[2]", starts=(1,), steps=(1,)),
+            Call("x[5]", "x[3]", starts=(4,), steps=(-2,)),
+            Call("x[2,3]", "x[1,2]", starts=(1, 0), steps=(1, 2)),
+            Call("x[2,3]", "x[2,0]", starts=(0, 3), steps=(1, 1)),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", "f64[4]", starts=(0,), steps=(1,)),
+            Refused(ShapeError, "f64[3]", "f64[1,1]", starts=(0,), steps=(1,)),
+            Refused(DTypeError, "f64[3]", "f32[2]", starts=(0,), steps=(1,)),
+        ],
+        dtypes=EVERYTHING,
+        reference=assign_by_positions,
+    ),
+    "concat": Row(
+        [
+            Call("x[3]", axis=0),
+            Call("x[3]", "x[0]", "x[1]", axis=0),
+            Call("x[2,3]", "x[2,1]", axis=1),
+            Call("x[2,3]", "x[1,3]", axis=0),
+            Call("x[2,0,3]", "x[2,0,1]", axis=2),
+        ],
+        [
+            Refused(ShapeError, axis=0),
+            Refused(ShapeError, "f64[]", "f64[]", axis=0),
+            Refused(ShapeError, "f64[2,3]", "f64[3,3]", axis=1),
+            Refused(ShapeError, "f64[2,3]", "f64[3]", axis=0),
+            Refused(ShapeError, "f64[2,3]", "f64[2,3]", axis=-1),
+            Refused(DTypeError, "f64[3]", "f32[3]", axis=0),
+        ],
+        dtypes=EVERYTHING,
+        reference=concat_by_lists,
+    ),
+    "split": Row(
+        [
+            Call("x[3]", sizes=(3,), axis=0),
+            Call("x[4]", sizes=(1, 0, 3), axis=0),
+            Call("x[2,3]", sizes=(1, 2), axis=1),
+            Call("x[2,0,3]", sizes=(2, 1), axis=2),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", sizes=(1, 1), axis=0),
+            Refused(ShapeError, "f64[3]", sizes=(), axis=0),
+            Refused(ShapeError, "f64[3]", sizes=(4, -1), axis=0),
+            Refused(ShapeError, "f64[3]", sizes=(3,), axis=1),
+            Refused(ShapeError, "f64[2,3]", sizes=(1, 2), axis=-1),
+        ],
+        dtypes=EVERYTHING,
+        reference=split_by_take,
+    ),
+    "gather": Row(
+        [
+            Call("x[4]", np.array(2), axis=0),
+            Call("x[4]", np.array([3, 0, 3, -1]), axis=0),
+            Call("x[2,3]", np.array([[2, 1], [0, 0]], np.int32), axis=1),
+            Call("x[2,3]", np.array([1, 0, 1], np.uint8), np.array([2, 2, 0], np.uint64), axis=0),
+            Call("x[2,3,4]", np.array([1, 1]), np.array([3, 3]), axis=1),
+            Call("x[3,2]", np.array([], np.int64), axis=0),
+            Call("x[2,0,3]", np.array([2, 0]), axis=2),
+        ],
+        [
+            Refused(DTypeError, "f64[4]", "f64[2]", axis=0),
+            Refused(ShapeError, "f64[4]", axis=0),
+            Refused(ShapeError, "f64[4]", "i64[2]", axis=1),
+            Refused(ShapeError, "f64[4]", "i64[2]", axis=-1),
+            Refused(ShapeError, "f64[4]", "i64[2]", "i64[2]", axis=0),
+            Refused(ShapeError, "f64[4,4]", "i64[2]", "i64[1]", axis=0),
+        ],
+        dtypes=EVERYTHING,
+        reference=gather_by_loop,
+    ),
+    "scatter_add": Row(
+        [
+            Call("x[4]", "x[]", np.array(2), axis=0),
+            Call("x[4]", "x[4]", np.array([3, 0, 3, -1]), axis=0),
+            Call("x[2,3]", "x[2,2,2]", np.array([[2, 1], [0, 0]], np.int32), axis=1),
+            Call("x[2,3]", "x[3]", np.array([1, 0, 1]), np.array([2, 2, 2], np.uint8), axis=0),
+            Call("x[2,3,4]", "x[2,2]", np.array([1, 1]), np.array([3, 3]), axis=1),
+            Call("x[3,2]", "x[0,2]", np.array([], np.int64), axis=0),
+        ],
+        [
+            Refused(DTypeError, "f64[4]", "f64[2]", "f64[2]", axis=0),
+            Refused(DTypeError, "f64[4]", "f32[2]", "i64[2]", axis=0),
+            Refused(ShapeError, "f64[4]", "f64[3]", "i64[2]", axis=0),
+            Refused(ShapeError, "f64[4]", "f64[2]", axis=0),
+            Refused(ShapeError, "f64[4]", "f64[2]", "i64[2]", axis=1),
+        ],
+        dtypes=EVERYTHING,
+        reference=scatter_by_loop,
+    ),
+    # Reductions and products.
+    "reduce_sum": reduction(reference=lambda x, *, axes: np.add.reduce(x, axes)),
+    "reduce_prod": reduction(
+        reference=lambda x, *, axes: np.multiply.reduce(x, axes, dtype=x.dtype), domain=NONZERO
+    ),
+    "reduce_max": reduction(EVERYTHING, empty=False, analytic=extremum_of_complex(np.max)),
+    "reduce_min": reduction(EVERYTHING, empty=False, analytic=extremum_of_complex(np.min)),
+    "argmax": position(),
+    "argmin": position(),
+    "cumsum": Row(
+        [
+            Call("x[1]", axis=0, reverse=False),
+            Call("x[4]", axis=0, reverse=True),
+            Call("x[2,3]", axis=0, reverse=False),
+            Call("x[2,3]", axis=1, reverse=True),
+            Call("x[2,0,3]", axis=1, reverse=True),
+        ],
+        [
+            Refused(ShapeError, "f64[]", axis=0, reverse=False),
+            Refused(ShapeError, "f64[3]", axis=1, reverse=False),
+            Refused(ShapeError, "f64[3]", axis=-1, reverse=False),
+            Refused(DTypeError, "bool[3]", axis=0, reverse=False),
+        ],
+        dtypes=NUMBERS,
+        reference=cumsum_by_matrix,
+    ),
+    "matmul": Row(
+        [
+            Call("x[2,3]", "x[3,4]"),
+            Call("x[1,1]", "x[1,1]"),
+            Call("x[2,0]", "x[0,3]"),
+            Call("x[0,2]", "x[2,3]"),
+            Call("x[2,2,3]", "x[2,3,1]"),
+            Call("x[0,2,3]", "x[0,3,2]"),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", "f64[3]"),
+            Refused(ShapeError, "f64[2,3]", "f64[4,2]"),
+            Refused(ShapeError, "f64[2,3]", "f64[5,3,2]"),
+            Refused(ShapeError, "f64[2,2,3]", "f64[1,3,2]"),
+            Refused(DTypeError, "f64[2,3]", "f32[3,2]"),
+            Refused(DTypeError, "bool[2,3]", "bool[3,2]"),
+        ],
+        dtypes=NUMBERS,
+        reference=matmul_by_einsum,
+    ),
+}

@@ -1,0 +1,898 @@
+"""Generated kernels: equal to the interpreter in both styles, safe to share, clear when they fail."""
+
+import copy
+import gc
+import linecache
+import math
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import primgraph.primitives  # noqa: F401  (registers the primitives)
+from primgraph.codegen import compile_graph
+from primgraph.codegen.feeds import as_feed
+from primgraph.codegen.literals import array_lines
+from primgraph.codegen.names import Names, comment, is_safe
+from primgraph.codegen.schedule import schedule
+from primgraph.codegen.spelling import SPELLINGS
+from primgraph.codegen.support import erf, erfc
+from primgraph.errors import CompileError, FeedError, RunError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.ir.params import Array
+from primgraph.ir.primitive import Op, Primitive, lookup, registered
+from primgraph.ir.text import parse
+from primgraph.ir.types import DTYPE_OF_NAME, TensorType
+
+STYLES = ("planned", "readable")
+TOLERANCE = {"f64": 1e-13, "f32": 1e-5, "f16": 4e-3}
+
+FLOATS = ("f64", "f32", "f16")
+NUMBERS = (*FLOATS, "i64", "i8", "u8", "u64")
+ANY = (*NUMBERS, "bool")
+SHAPES = ((), (0,), (1,), (5,), (3, 4), (2, 0), (2, 3, 4))
+
+
+def tensor(text: str) -> TensorType:
+    """`f64[3,4]` as a type."""
+    name, _, extents = text.rstrip("]").partition("[")
+    return TensorType(tuple(int(n) for n in extents.split(",") if n), DTYPE_OF_NAME[name])
+
+
+def listed(name: str, shape: tuple[int, ...]) -> TensorType:
+    return TensorType(shape, DTYPE_OF_NAME[name])
+
+
+def elementwise_samples() -> list[tuple[str, list[TensorType], dict]]:
+    samples = []
+    for name, op in registered().items():
+        if not isinstance(op, Primitive) or not op.elementwise:
+            continue
+        for dtype in ANY:
+            for shape in SHAPES if dtype in ("f64", "i8", "bool") else ((), (5,), (3, 4)):
+                samples += _elementwise_sample(name, op, listed(dtype, shape))
+    return samples
+
+
+def _elementwise_sample(name, op, type):
+    boolean = type.with_dtype(np.dtype(bool))
+    if name == "select":
+        return [(name, [boolean, type, type], {})]
+    if name == "cast":
+        return [(name, [type], {"dtype": DTYPE_OF_NAME[to]}) for to in ("f64", "f16", "i8", "bool")]
+    if name == "integer_pow":
+        powers = range(-3, 5) if type.is_float else range(4)
+        return [(name, [type], {"n": n}) for n in powers] if type.dtype.kind != "b" else []
+    for operands in (1, 2):
+        try:
+            op.infer((type,) * operands, {})
+        except (TypeError, ValueError):
+            continue
+        return [(name, [type] * operands, {})]
+    return []
+
+
+STRUCTURAL = [
+    ("full", [], {"value": 1.5, "shape": (2, 3), "dtype": np.dtype("f4")}),
+    ("full", [], {"value": 7, "shape": (), "dtype": np.dtype("u1")}),
+    ("constant", [], {"value": Array(np.arange(6.0).reshape(2, 3))}),
+    ("constant", [], {"value": Array(np.arange(600, dtype=np.int16))}),
+    ("constant", [], {"value": Array(np.float32(2.5))}),
+    *(
+        ("iota", [], {"shape": shape, "axis": axis, "dtype": np.dtype(dtype)})
+        for shape, axis in (((4,), 0), ((2, 3), 0), ((2, 3), 1), ((0,), 0), ((2, 3, 4), 1))
+        for dtype in ("i8", "f8", "f2", "i1")
+    ),
+    ("random_uniform", ["i64[]"], {"shape": (3,), "dtype": np.dtype("f4"), "low": -1.0, "high": 2.0}),
+    ("random_uniform", ["u64[2]"], {"shape": (), "dtype": np.dtype("f8"), "low": 0.0, "high": 1.0}),
+    ("random_bernoulli", ["i64[2,2]"], {"shape": (50,), "p": 0.25}),
+    ("reshape", ["f64[6]"], {"shape": (2, 3)}),
+    ("reshape", ["i8[1,1]"], {"shape": ()}),
+    ("reshape", ["f32[]"], {"shape": (1, 1)}),
+    ("reshape", ["f32[0,3]"], {"shape": (5, 0)}),
+    ("permute", ["f64[2,3]"], {"axes": (1, 0)}),
+    ("permute", ["f64[2,3,4]"], {"axes": (2, 0, 1)}),
+    ("permute", ["bool[]"], {"axes": ()}),
+    ("broadcast", ["f64[]"], {"shape": (2, 3), "new_axes": (0, 1)}),
+    ("broadcast", ["f64[3]"], {"shape": (2, 3), "new_axes": (0,)}),
+    ("broadcast", ["f64[2]"], {"shape": (2, 3), "new_axes": (1,)}),
+    ("broadcast", ["u8[2,4]"], {"shape": (5, 2, 3, 4), "new_axes": (0, 2)}),
+    ("broadcast", ["f64[3]"], {"shape": (3,), "new_axes": ()}),
+    ("broadcast", ["f64[3]"], {"shape": (1, 3), "new_axes": (0,)}),
+    ("broadcast", ["f64[3]"], {"shape": (0, 3), "new_axes": (0,)}),
+    ("reverse", ["f64[3,4]"], {"axes": (1,)}),
+    ("reverse", ["f64[]"], {"axes": ()}),
+    ("pad", ["f64[2,3]"], {"low": (1, 0), "high": (0, 2)}),
+    ("pad", ["i8[2]"], {"low": (0,), "high": (0,)}),
+    ("slice", ["f64[6]"], {"starts": (1,), "sizes": (2,), "steps": (3,)}),
+    ("slice", ["f64[6,3]"], {"starts": (5, 0), "sizes": (6, 3), "steps": (-1, 1)}),
+    ("slice", ["f64[6]"], {"starts": (4,), "sizes": (2,), "steps": (-4,)}),
+    ("slice", ["f64[6]"], {"starts": (2,), "sizes": (0,), "steps": (1,)}),
+    ("slice", ["f64[]"], {"starts": (), "sizes": (), "steps": ()}),
+    ("slice_assign", ["f64[5]", "f64[2]"], {"starts": (1,), "steps": (2,)}),
+    ("slice_assign", ["f32[3,4]", "f32[2,4]"], {"starts": (2, 0), "steps": (-1, 1)}),
+    ("slice_assign", ["i8[]", "i8[]"], {"starts": (), "steps": ()}),
+    ("slice_assign", ["f64[3]", "f64[0]"], {"starts": (1,), "steps": (1,)}),
+    ("concat", ["f64[2,3]", "f64[1,3]"], {"axis": 0}),
+    ("concat", ["u8[2,3]", "u8[2,0]", "u8[2,1]"], {"axis": 1}),
+    ("concat", ["f64[2]"] * 130, {"axis": 0}),
+    ("concat", ["f64[2]"], {"axis": 0}),
+    ("split", ["f64[6]"], {"sizes": (1, 0, 5), "axis": 0}),
+    ("split", ["i8[2,3]"], {"sizes": (1, 2), "axis": 1}),
+    ("gather", ["f64[5]", "index[3]"], {"axis": 0}),
+    ("gather", ["f64[5,2]", "index[]"], {"axis": 0}),
+    ("gather", ["f64[5]", "index[]"], {"axis": 0}),
+    ("gather", ["f64[2,5]", "index[2,2]"], {"axis": 1}),
+    ("gather", ["f32[4,5,2]", "index[3]", "index[3]"], {"axis": 0}),
+    ("gather", ["f32[2,4,5]", "index[3]", "index[3]"], {"axis": 1}),
+    ("scatter_add", ["f64[5]", "f64[3]", "index[3]"], {"axis": 0}),
+    ("scatter_add", ["f64[2,5]", "f64[2,3]", "index[3]"], {"axis": 1}),
+    ("scatter_add", ["i8[4,5,2]", "i8[3,2]", "index[3]", "index[3]"], {"axis": 0}),
+    ("scatter_add", ["f32[2,4,5]", "f32[2,3]", "index[3]", "index[3]"], {"axis": 1}),
+    ("scatter_add", ["f64[5]", "f64[]", "index[]"], {"axis": 0}),
+    *(
+        (name, [f"{dtype}[{shape}]"], {"axes": axes})
+        for name in ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
+        for dtype in NUMBERS
+        for shape, axes in (("", ()), ("3", (0,)), ("2,3", (1,)), ("2,3,4", (0, 2)), ("2,3", (0, 1)), ("2,3", ()))
+    ),
+    ("reduce_sum", ["f64[0,3]"], {"axes": (0,)}),
+    ("reduce_prod", ["f32[2,0]"], {"axes": (1,)}),
+    ("reduce_max", ["bool[2,3]"], {"axes": (1,)}),
+    ("argmax", ["f64[5]"], {"axis": 0}),
+    ("argmin", ["i8[3,4]"], {"axis": 1}),
+    ("argmax", ["bool[3,4]"], {"axis": 0}),
+    *(
+        ("cumsum", [f"{dtype}[3,4]"], {"axis": axis, "reverse": reverse})
+        for dtype in NUMBERS
+        for axis in (0, 1)
+        for reverse in (False, True)
+    ),
+    *(
+        ("matmul", [f"{dtype}[{x}]", f"{dtype}[{y}]"], {})
+        for dtype in NUMBERS
+        for x, y in (("2,3", "3,4"), ("2,0", "0,4"), ("5,2,3", "5,3,1"))
+    ),
+]  # fmt: skip
+
+SAMPLES = elementwise_samples() + [(name, types, params) for name, types, params in STRUCTURAL]
+
+
+def feeds_of(types, seed=0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    feeds = []
+    for type in types:
+        if type.dtype.kind == "f":
+            array = rng.normal(size=type.shape) * 1.5
+        else:
+            array = rng.integers(0, 2 if type.dtype.kind == "b" else 4, size=type.shape)
+        feeds.append(np.asarray(array).astype(type.dtype))
+    return feeds
+
+
+def check(graph: Graph, feeds, exact: bool = False) -> None:
+    """Both styles agree with the interpreter, in values, shapes, dtypes, and ownership."""
+    expected = interpret(graph, *feeds)
+    before = [np.array(f) for f in feeds]
+    for f in feeds:
+        f.setflags(write=False)
+    for style in STYLES:
+        kernel = compile_graph(graph, style=style)
+        first = kernel(*feeds)
+        kept = [np.array(r) for r in first]
+        second = kernel(*feeds)
+        for made, again, copied, wanted, value in zip(
+            first, second, kept, expected, graph.outputs, strict=True
+        ):
+            assert type(made) is np.ndarray
+            assert made.dtype == value.dtype
+            assert made.shape == value.shape
+            assert made.flags.writeable
+            assert made.tobytes() == again.tobytes() == copied.tobytes()
+            agrees(made, wanted, exact)
+        arrays = [*first, *second]
+        for i, one in enumerate(arrays):
+            for other in (*arrays[i + 1 :], *feeds, *constants(graph)):
+                assert not np.shares_memory(one, other)
+    for f, b in zip(feeds, before, strict=True):
+        assert f.tobytes() == b.tobytes()
+
+
+def agrees(made, wanted, exact=False) -> None:
+    name = {8: "f64", 4: "f32", 2: "f16"}.get(made.itemsize, "f64")
+    if exact or made.dtype.kind != "f":
+        np.testing.assert_array_equal(made, wanted)
+    else:
+        np.testing.assert_allclose(made, wanted, rtol=TOLERANCE[name], atol=TOLERANCE[name] / 10)
+
+
+def constants(graph):
+    return [v.data for e in graph.body for _, v in e.params if isinstance(v, Array) and v.data.size]
+
+
+def sample_graphs(name, types, params) -> list[Graph]:
+    """The op on feeds with results for the user, and between buffers that the kernel owns."""
+    op = lookup(name)
+    assert isinstance(op, Primitive)
+    graphs = []
+    for inside in (False, True):
+        with Builder(name) as builder:
+            inputs = [builder.input(t, f"a{i}") for i, t in enumerate(types)]
+            maximum = lookup("maximum")
+            operands = [maximum(v, v) for v in inputs] if inside else inputs
+            results = op(*operands, **params)
+            results = list(results) if op.multiple else [results]
+            if inside:
+                results = [maximum(r, r) for r in results]
+        graphs.append(builder.graph(results))
+    return graphs
+
+
+def typed(types) -> list[TensorType]:
+    if not types or isinstance(types[0], TensorType):
+        return types
+    return [tensor(t.replace("index", "i64")) for t in types]
+
+
+@pytest.mark.parametrize("name", sorted({s[0] for s in SAMPLES}))
+def test_a_primitive_in_both_styles_is_what_the_interpreter_says(name):
+    for sample, types, params in SAMPLES:
+        if sample != name:
+            continue
+        for graph in sample_graphs(name, typed(types), params):
+            feeds = feeds_of(graph.input_types)
+            with np.errstate(all="ignore"):
+                check(graph, feeds)
+
+
+def test_every_primitive_has_samples_and_a_spelling():
+    names = {n for n, op in registered().items() if isinstance(op, Primitive)}
+    built_in = {n for n in names if not n.startswith("test_")}
+    assert built_in <= {s[0] for s in SAMPLES}
+    assert built_in <= set(SPELLINGS)
+
+
+GRAPHS = {
+    "in_place_and_views": """
+graph f(%x: f64[2,3]) {
+  %0: f64[2,3] = sin(%x)
+  %1: f64[3,2] = permute(%0, axes=(1, 0))
+  %2: f64[2,3] = exp(%0)
+  %3: f64[2,3] = reshape(%1, shape=(2, 3))
+  %4: f64[2,3] = add(%2, %3)
+  %5: f64[6] = reshape(%4, shape=(6,))
+  %6: f64[6] = mul(%5, %5)
+  %7: f64[6] = reverse(%6, axes=(0,))
+  %8: f64[6] = add(%6, %7)
+  %9: f64[3] = slice(%8, starts=(5,), sizes=(3,), steps=(-2,))
+  return %9, %1, %4
+}""",
+    "a_matrix_plus_its_transpose": """
+graph f(%x: f64[3,3]) {
+  %0: f64[3,3] = sin(%x)
+  %1: f64[3,3] = permute(%0, axes=(1, 0))
+  %2: f64[3,3] = add(%0, %1)
+  %3: f64[3,3] = matmul(%2, %2)
+  %4: f64[3,3] = cos(%3)
+  return %4
+}""",
+    "the_same_thing_many_times": """
+graph f(%x: f64[3], %k: f64[3]) {
+  %0: f64[3] = constant(value=f64[3]{1.0, 2.0, 3.0})
+  %1: f64[3] = stop_gradient(%x)
+  %2: f64[3] = add(%x, %0)
+  %3: f64[3] = stop_gradient(%2)
+  %4: f64[2] = slice(%2, starts=(0,), sizes=(2,), steps=(1,))
+  %5: f64[3] = full(value=2.0, shape=(3,), dtype=f64)
+  return %x, %x, %0, %0, %1, %2, %2, %3, %4, %5, %5
+}""",
+    "literals_only": """
+graph f() {
+  %0: f32[2] = full(value=0.10000000149011612, shape=(2,), dtype=f32)
+  %1: f32[2] = full(value=2.0, shape=(2,), dtype=f32)
+  %2: f32[2] = add(%0, %1)
+  %3: bool[2] = less(%0, %1)
+  %4: f32[2] = select(%3, %0, %1)
+  %5: f32[] = reduce_sum(%0, axes=(0,))
+  %6: f32[1,2] = reshape(%1, shape=(1, 2))
+  %7: f32[2,1] = permute(%6, axes=(1, 0))
+  %8: f32[1,1] = matmul(%6, %7)
+  %9: i8[2] = cast(%1, dtype=i8)
+  %10: f32[2] = integer_pow(%1, n=-2)
+  %11: f32[2] = neg(%1)
+  return %2, %3, %4, %5, %6, %7, %8, %9, %10, %11
+}""",
+    "weak_literals": """
+graph f(%x: f32[3], %i: u8[3], %b: bool[3], %h: f16[]) {
+  %0: f32[3] = full(value=0.10000000149011612, shape=(3,), dtype=f32)
+  %1: f32[3] = mul(%x, %0)
+  %2: f32[3] = select(%b, %x, %0)
+  %3: f32[3] = full(value=-0.0, shape=(3,), dtype=f32)
+  %4: f32[3] = select(%b, %0, %3)
+  %5: u8[3] = full(value=250, shape=(3,), dtype=u8)
+  %6: u8[3] = add(%i, %5)
+  %7: bool[3] = full(value=True, shape=(3,), dtype=bool)
+  %8: bool[3] = logical_xor(%b, %7)
+  %9: bool[3] = logical_not(%7)
+  %10: f16[] = full(value=inf, shape=(), dtype=f16)
+  %11: f16[] = mul(%h, %10)
+  %12: f32[3] = full(value=nan, shape=(3,), dtype=f32)
+  %13: f32[3] = maximum(%x, %12)
+  %14: f32[3] = div(%x, %3)
+  %15: i8[3] = cast(%i, dtype=i8)
+  %16: i8[3] = full(value=-128, shape=(3,), dtype=i8)
+  %17: i8[3] = sub(%16, %15)
+  return %1, %2, %4, %6, %8, %9, %11, %13, %14, %17
+}""",
+    "broadcasting": """
+graph f(%x: f64[3,4], %r: f64[4], %c: f64[3], %s: f64[]) {
+  %0: f64[3,4] = broadcast(%r, shape=(3, 4), new_axes=(0,))
+  %1: f64[3,4] = broadcast(%c, shape=(3, 4), new_axes=(1,))
+  %2: f64[3,4] = broadcast(%s, shape=(3, 4), new_axes=(0, 1))
+  %3: f64[3,4] = add(%x, %0)
+  %4: f64[3,4] = mul(%3, %1)
+  %5: f64[3,4] = sub(%0, %1)
+  %6: f64[3,4] = mul(%0, %2)
+  %7: f64[4,3] = permute(%6, axes=(1, 0))
+  %8: f64[12] = reshape(%1, shape=(12,))
+  %9: f64[3] = reduce_sum(%6, axes=(1,))
+  %10: f64[3,3] = matmul(%0, %7)
+  %11: f64[2,3,4] = broadcast(%1, shape=(2, 3, 4), new_axes=(0,))
+  %12: f64[2,3,4] = exp(%11)
+  %13: f64[3,4] = integer_pow(%2, n=3)
+  return %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %0
+}""",
+    "no_dimension_at_all": """
+graph f(%x: f64[], %i: i64[]) {
+  %0: f64[] = sin(%x)
+  %1: f64[1] = reshape(%0, shape=(1,))
+  %2: f64[] = reduce_sum(%1, axes=(0,))
+  %3: f64[] = slice_assign(%0, %2, starts=(), steps=())
+  %4: f32[] = cast(%3, dtype=f32)
+  %5: f64[] = stop_gradient(%0)
+  %6: bool[] = less(%0, %5)
+  %7: f64[] = select(%6, %0, %5)
+  %8: i64[] = mul(%i, %i)
+  %9: f64[] = erf(%7)
+  return %0, %1, %2, %3, %4, %6, %7, %8, %9, %x
+}""",
+    "nothing_to_compute": "graph f(%x: f64[2]) {\n  return %x\n}",
+    "no_outputs": "graph f(%x: f64[2]) {\n  %0: f64[2] = sin(%x)\n  return\n}",
+    "zeros_filled_in": """
+graph f(%x: f64[2], %i: i64[2]) {
+  %0: f64[5] = full(value=0.0, shape=(5,), dtype=f64)
+  %1: f64[5] = slice_assign(%0, %x, starts=(1,), steps=(2,))
+  %2: f64[5] = scatter_add(%1, %x, %i, axis=0)
+  %3: f64[5] = scatter_add(%2, %x, %i, axis=0)
+  %4: f64[2] = slice(%3, starts=(0,), sizes=(2,), steps=(1,))
+  %5: f64[5] = slice_assign(%3, %4, starts=(2,), steps=(1,))
+  return %5, %1
+}""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_graph_in_both_styles_is_what_the_interpreter_says(name):
+    graph = parse(GRAPHS[name])
+    with np.errstate(all="ignore"):
+        check(graph, feeds_of(graph.input_types))
+
+
+def test_the_readable_source_is_what_a_person_would_write(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text("y = pg.tanh(x)\ndy = pg.grad(y, x)\n")
+    linecache.checkcache(str(path))
+    source = primgraph.ir.source.Source(str(path), 1)
+    with Builder("tanh_grad", source) as builder:
+        x = builder.input(tensor("f64[3]"), "x")
+        y = lookup("tanh")(x)
+        builder.source = source.derived("gradient")
+        graph = builder.graph([1.0 - y * y])
+    assert compile_graph(graph).source == (
+        "import numpy as np\n"
+        "\n\n"
+        "def tanh_grad(x):\n"
+        "    # model.py:1  y = pg.tanh(x)\n"
+        "    y = np.tanh(x)\n"
+        "    # in the gradient of model.py:1\n"
+        "    return 1.0 - y * y\n"
+    )
+
+
+def test_parentheses_are_written_where_python_needs_them_only():
+    graph = parse("""
+graph f(%a: f64[3], %b: f64[3], %m: f64[3,3]) {
+  %0: f64[3] = sub(%a, %b)
+  %1: f64[3] = sub(%b, %0)
+  %2: f64[3] = neg(%1)
+  %3: f64[3] = integer_pow(%2, n=3)
+  %7: f64[3] = neg(%b)
+  %8: f64[3] = integer_pow(%7, n=3)
+  %4: f64[3,3] = matmul(%m, %m)
+  %5: f64[3,3] = broadcast(%3, shape=(3, 3), new_axes=(1,))
+  %6: f64[3,3] = mul(%4, %5)
+  return %6, %8
+}""")
+    source = compile_graph(graph).source
+    assert "= -(b - (a - b))\n" in source
+    assert "(-b)**3" in source
+    assert "(m @ m) * v1[:, None]" in source
+
+
+def test_buffers_are_reused_and_results_are_computed_where_they_are_handed_out():
+    graph = parse("""
+graph f(%x: f64[9]) {
+  %0: f64[9] = sin(%x)
+  %1: f64[9] = exp(%0)
+  %2: f64[9] = mul(%1, %1)
+  %3: f64[9] = add(%2, %x)
+  return %3
+}""")
+    source = compile_graph(graph).planned_source
+    assert source.count("np.empty(") == 1
+    assert "exp(b0, b0)" in source
+    assert "r0 = add(b0, x0)" in source
+    assert "copy" not in source
+
+
+X = TensorType((2, 3), DTYPE_OF_NAME["f64"])
+GOOD = np.arange(6.0).reshape(2, 3)
+
+
+class Sub(np.ndarray):
+    pass
+
+
+def misaligned() -> np.ndarray:
+    raw = np.zeros(8 * 6 + 1, np.uint8)
+    view = raw[1:].view(np.float64).reshape(2, 3)
+    view[...] = GOOD
+    return view
+
+
+@pytest.mark.parametrize(
+    "feed",
+    [
+        GOOD.astype(">f8"),
+        misaligned(),
+        np.asfortranarray(GOOD),
+        GOOD[::-1, ::-1][::-1, ::-1],
+        np.repeat(GOOD, 2, axis=1)[:, ::2],
+        GOOD.view(Sub),
+        np.ma.array(GOOD),
+        GOOD.tolist(),
+        GOOD.astype(int).tolist(),
+        GOOD.astype(np.float32),
+        GOOD.astype(np.int32),
+        GOOD.astype(np.uint8),
+    ],
+)
+def test_a_feed_is_converted_where_no_value_changes(feed):
+    made = as_feed(feed, X, "x")
+    assert type(made) is np.ndarray
+    assert made.dtype == np.float64
+    assert made.flags.c_contiguous
+    assert made.flags.aligned
+    np.testing.assert_array_equal(made, GOOD)
+    assert as_feed(made, X, "x") is made
+
+
+def test_a_feed_with_zero_strides_is_written_out():
+    made = as_feed(np.broadcast_to(1.5, (2, 3)), X, "x")
+    assert made.strides == (24, 8)
+
+
+@pytest.mark.parametrize(
+    ("type", "feed"),
+    [
+        ("f64[2,3]", GOOD[0]),
+        ("f64[2,3]", GOOD.T),
+        ("f64[2,3]", 1.0),
+        ("f64[3]", np.ones((1, 3))),
+        ("f64[]", np.ones(1)),
+        ("f64[2]", np.array([1, None])),
+        ("f64[2]", ["a", "b"]),
+        ("f64[2]", [[1.0], [1.0, 2.0]]),
+        ("f64[1]", np.array([(1.0,)], [("a", float)])),
+        ("f64[1]", np.array([1j])),
+        ("f64[1]", np.array(["2020-01-01"], "M8[D]")),
+        ("f64[1]", np.ones(1, np.longdouble)),
+        ("f32[1]", np.ones(1)),
+        ("i64[1]", [1.5]),
+        ("i64[1]", np.ones(1)),
+        ("u8[1]", [256]),
+        ("u8[1]", [-1]),
+        ("bool[1]", [1]),
+        ("f64[2]", np.ma.array([1.0, 2.0], mask=[True, False])),
+        ("f64[1]", {"a": 1}),
+    ],
+)
+def test_a_feed_that_does_not_fit_is_an_error_with_declared_and_given(type, feed):
+    with pytest.raises(FeedError, match=r"input 'x' is " + type.replace("[", r"\[")):
+        as_feed(feed, tensor(type), "x")
+
+
+@pytest.mark.parametrize(
+    ("type", "feed", "value"),
+    [("f32[]", 1.5, 1.5), ("f32[2]", [1, 2], [1, 2]), ("u8[1]", [200], [200]), ("f64[0]", [], [])],
+)
+def test_python_numbers_take_the_declared_dtype(type, feed, value):
+    made = as_feed(feed, tensor(type), "x")
+    assert made.dtype == tensor(type).dtype
+    np.testing.assert_array_equal(made, value)
+
+
+def test_a_wrong_number_of_feeds_is_an_error():
+    with pytest.raises(FeedError, match="takes 1 arrays, 2 given"):
+        compile_graph(parse(GRAPHS["nothing_to_compute"]))(GOOD, GOOD)
+
+
+MODEL = """
+graph f(%x: f64[40,30], %w: f64[30,20]) {
+  %0: f64[40,20] = matmul(%x, %w)
+  %1: f64[40,20] = tanh(%0)
+  %2: f64[40,20] = mul(%1, %1)
+  %3: f64[40] = reduce_sum(%2, axes=(1,))
+  %4: f64[40,20] = broadcast(%3, shape=(40, 20), new_axes=(1,))
+  %5: f64[40,20] = div(%1, %4)
+  return %5, %3
+}"""
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_threads_share_a_kernel(style):
+    graph = parse(MODEL)
+    kernel = compile_graph(graph, style=style)
+    wrong, together = [], threading.Barrier(16)
+
+    def work(seed):
+        feeds = feeds_of(graph.input_types, seed)
+        expected = [r.tobytes() for r in kernel(*feeds)]
+        together.wait()
+        for _ in range(200):
+            if [r.tobytes() for r in kernel(*feeds)] != expected:
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_kernel_keeps_no_feed_and_no_result(style):
+    kernel = compile_graph(parse(MODEL), style=style)
+    feeds = feeds_of(kernel.graph.input_types)
+    results = kernel(*feeds)
+    seen = [weakref.ref(a) for a in (*feeds, *results)]
+    del feeds, results
+    gc.collect()
+    assert not any(r() is not None for r in seen)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_pickles_copies_and_prints(style):
+    kernel = compile_graph(parse(MODEL), style=style)
+    again = pickle.loads(pickle.dumps(kernel))
+    feeds = feeds_of(kernel.graph.input_types)
+    assert [r.tobytes() for r in again(*feeds)] == [r.tobytes() for r in kernel(*feeds)]
+    assert again.style == style
+    assert again.source == kernel.source
+    assert again.planned_source == kernel.planned_source
+    assert copy.deepcopy(kernel) is kernel
+    assert repr(kernel) == (
+        f"<{style} kernel f: (f64[40,30], f64[30,20]) -> (f64[40,20], f64[40])>"
+    )
+    with pytest.raises(AttributeError):
+        kernel.style = "other"
+
+
+def saved(graph: Graph, path, feeds) -> list[np.ndarray]:
+    """What the saved file computes in a process that cannot import primgraph."""
+    compile_graph(graph).save(path)
+    name = graph.name if is_safe(graph.name) else "kernel"
+    np.savez(path.with_suffix(".npz"), *feeds)
+    code = (
+        "import sys, runpy, numpy as np\n"
+        f"f = runpy.run_path({str(path)!r})[{name!r}]\n"
+        f"with np.load({str(path.with_suffix('.npz'))!r}) as data:\n"
+        "    results = f(*(data[k] for k in data))\n"
+        "results = results if type(results) is tuple else (results,)\n"
+        "assert 'primgraph' not in sys.modules\n"
+        f"np.savez({str(path.with_suffix('.out.npz'))!r}, *results)\n"
+    )
+    subprocess.run([sys.executable, "-I", "-W", "error", "-c", code], check=True, cwd=path.parent)
+    with np.load(path.with_suffix(".out.npz")) as data:
+        return [data[k] for k in data]
+
+
+@pytest.mark.parametrize("name", ["zeros_filled_in", "weak_literals", "no_dimension_at_all"])
+def test_a_saved_file_needs_numpy_only(name, tmp_path):
+    graph = parse(GRAPHS[name])
+    feeds = feeds_of(graph.input_types)
+    made = saved(graph, tmp_path / "kernel.py", feeds)
+    for got, wanted, type in zip(made, interpret(graph, *feeds), graph.output_types, strict=True):
+        assert got.dtype == type.dtype
+        agrees(got, wanted)
+
+
+def test_a_saved_file_holds_constants_of_any_size_exactly(tmp_path):
+    values = np.random.default_rng(0).normal(size=(50, 7)).astype(np.float32)
+    values[0, :4] = np.nan, np.inf, -np.inf, -0.0
+    small = np.array([-0.0, 1e-300, np.inf, 0.1])
+    with Builder("f") as builder:
+        outputs = [lookup("constant")(value=v) for v in (values, small, np.arange(9, dtype=">i2"))]
+    graph = builder.graph(outputs)
+    made = saved(graph, tmp_path / "k.py", [])
+    expected = interpret(graph)
+    for got, wanted in zip(made, expected, strict=True):
+        assert got.tobytes() == wanted.tobytes()
+    assert max(map(len, (tmp_path / "k.py").read_text().splitlines())) <= 100
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_constants_are_exact(style):
+    specials = [np.nan, np.inf, -np.inf, -0.0, 5e-324, 0.1, 1e308]
+    with Builder("f") as builder:
+        outputs = [
+            lookup("full")(value=dtype.type(v).item(), shape=shape, dtype=dtype)
+            for v in specials[:6]
+            for shape in ((), (2,))
+            for dtype in map(np.dtype, ("f8", "f4", "f2"))
+        ]
+        outputs.append(lookup("constant")(value=np.array(specials)))
+        outputs.append(lookup("constant")(value=np.array([2**63, 2**64 - 1], np.uint64)))
+    graph = builder.graph(outputs)
+    for got, wanted in zip(compile_graph(graph, style=style)(), interpret(graph), strict=True):
+        assert got.dtype == wanted.dtype
+        assert got.tobytes() == wanted.tobytes()
+
+
+def test_large_constants_stay_out_of_the_source():
+    with Builder("f") as builder:
+        big = lookup("constant")(value=np.random.default_rng(0).normal(size=100_000))
+    kernel = compile_graph(builder.graph([big]))
+    assert len(kernel.source) < 1000
+    assert len(kernel.planned_source) < 1000
+    assert not any("normal" in line for line in array_lines("k0", np.arange(20)))
+
+
+HOSTILE = [
+    "", "def", "None", "np", "print", "__builtins__", "carried", "part_0", "erf", "match", "_",
+    "x\n    canary()", "x\r canary()", "x; canary()", "'", '"', '"""', "\\", "#", "{{ canary() }}",
+    "{% raw %}", "x" * 10_000, "ﬁ", "é", "x\u202e", "x\u2028canary()", "\x00", "\x1b[31m", "lambda: 0",
+    "f", "v0", "x0", "b0", "r0", "w", "np.x", "type", "self",
+]  # fmt: skip
+
+
+def test_hostile_names_never_reach_code(tmp_path, monkeypatch):
+    path = tmp_path / "evil\ncanary().py"
+    path.write_text("canary()  # \r canary()\n")
+    monkeypatch.setattr(
+        "builtins.canary", lambda: pytest.fail("a name was executed"), raising=False
+    )
+    source = primgraph.ir.source.Source(str(path), 1)
+    for role in ("", "x\ncanary()"):
+        with Builder("f\n    canary()", source.derived(role) if role else source) as builder:
+            inputs = [builder.input(tensor("f64[]"), name) for name in HOSTILE]
+            total = inputs[0]
+            for value in inputs[1:]:
+                total = total + value
+            for value, name in zip((e.output for e in builder.body), HOSTILE, strict=False):
+                value.hint = name
+        graph = builder.graph([total])
+        for style in STYLES:
+            kernel = compile_graph(graph, style=style)
+            assert kernel(*[1.0] * len(inputs))[0] == len(inputs)
+            for text in (kernel.source, kernel.planned_source):
+                assert text.isascii()
+                lines = [line.lstrip() for line in text.splitlines()]
+                assert not any(line.startswith("canary") for line in lines)
+        kernel.save(tmp_path / "saved.py")
+        assert (tmp_path / "saved.py").read_text().count("def kernel(") == 1
+
+
+def test_names_are_plain_and_given_once():
+    names = Names()
+    assert names.hinted("loss", "v") == "loss"
+    assert names.hinted("loss", "v") == "loss_2"
+    assert names.hinted("class", "v") == "v0"
+    assert names.hinted("v1", "v") == "v1"
+    assert names.counted("v") == "v2"
+    assert not any(map(is_safe, ("", "if", "np", "len", "ﬁ", "a b", "x" * 41, "_x", "1x", "x\n")))
+    assert comment("a\nb\u202e") == "a\\u000ab\\u202e"
+    assert len(comment("\n" * 10_000)) < 100
+
+
+BAD_GATHER = """
+graph lookup_rows(%table: f64[3,2], %rows: i64[2]) {
+  %0: f64[3,2] = sin(%table)
+  %1: f64[2,2] = gather(%0, %rows, axis=0)
+  %2: f64[2,2] = exp(%1)
+  return %2
+}"""
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_failure_names_the_equation_the_line_and_the_users_line(style):
+    kernel = compile_graph(parse(BAD_GATHER), style=style)
+    table, rows = np.ones((3, 2)), np.array([0, 7])
+    with pytest.raises(RunError) as caught:
+        kernel(table, rows)
+    text = str(caught.value)
+    assert "gather failed in kernel lookup_rows: IndexError: index 7" in text
+    assert "%3: f64[2,2] = gather(%2: f64[3,2], %1: i64[2], axis=0)" in text
+    assert "graph text:2" in text
+    assert isinstance(caught.value.__cause__, IndexError)
+    shown = "".join(traceback.format_exception(caught.value))
+    line = "take(x1, 0, b1)" if style == "planned" else "[rows]"
+    assert line in text
+    assert line in shown.split("During handling")[0]
+    kept = kernel(table, np.array([0, -1]))
+    np.testing.assert_allclose(kept[0], np.exp(np.sin(np.ones((2, 2)))))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_an_interrupt_in_the_middle_leaves_the_kernel_usable(style, unregistered):
+    raised = []
+
+    def impl(x):
+        if not raised:
+            raised.append(True)
+            raise KeyboardInterrupt
+        return x
+
+    op = unregistered("test_interrupt", lambda x: x, impl)
+    with Builder("f") as builder:
+        x = builder.input(tensor("f64[3]"), "x")
+        outputs = [op(x * x) + x]
+    kernel = compile_graph(builder.graph(outputs), style=style)
+    with pytest.raises(KeyboardInterrupt):
+        kernel(np.ones(3))
+    np.testing.assert_array_equal(kernel(np.ones(3))[0], [2.0, 2.0, 2.0])
+
+
+@pytest.fixture
+def unregistered(monkeypatch):
+    """Primitives that are forgotten when the test ends."""
+    monkeypatch.setattr("primgraph.ir.primitive._registry", dict(registered()))
+    return Primitive
+
+
+def test_a_primitive_of_the_users_runs_through_its_impl(unregistered, tmp_path):
+    cache = np.ones(3)
+    identity = unregistered("test_identity", lambda x, *, text: x, lambda x, *, text: x)
+    cached = unregistered("test_cached", lambda x: x, lambda x: cache)
+    pair = unregistered("test_pair", lambda x: (x, x), lambda x: [x + 1.0, x.T], multiple=True)
+    with Builder("f") as builder:
+        x = builder.input(tensor("f64[3]"), "x")
+        y = identity(x * 2.0, text="\n'\"")
+        first, second = pair(y)
+        outputs = [y, y + 1.0, identity(x, text=""), cached(x), first, second * second]
+    graph = builder.graph(outputs)
+    for style in STYLES:
+        kernel = compile_graph(graph, style=style)
+        feed = np.arange(3.0)
+        results = kernel(feed)
+        for got, wanted in zip(results, interpret(graph, feed), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+            assert not any(np.shares_memory(got, other) for other in (feed, cache))
+    with pytest.raises(CompileError, match="test_identity"):
+        kernel.save(tmp_path / "k.py")
+
+
+def test_an_impl_with_a_wrong_shape_is_an_error(unregistered):
+    op = unregistered("test_shape", lambda x: x, lambda x: x[:1])
+    with Builder("f") as builder:
+        graph = builder.graph([op(builder.input(tensor("f64[3]")))])
+    for style in STYLES:
+        with pytest.raises(RunError, match=r"gave shape \(1,\), not \(3,\)"):
+            compile_graph(graph, style=style)(np.ones(3))
+
+
+def test_an_op_that_is_no_primitive_is_refused():
+    class Operator(Op):
+        __slots__ = ()
+
+        def infer(self, types, params):
+            return types
+
+        def evaluate(self, arrays, params):
+            return arrays
+
+    op = Operator.__new__(Operator)
+    op.name, op.multiple, op.commutative = "softmax", False, False
+    builder = Builder("f")
+    x = builder.input(tensor("f64[3]"))
+    graph = builder.graph(builder.emit(op, (x,), {}))
+    with pytest.raises(CompileError, match="softmax"):
+        compile_graph(graph)
+    with pytest.raises(CompileError, match="no style 'fast'"):
+        compile_graph(parse(MODEL), style="fast")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_the_users_state_stays_as_it_was(style):
+    graph = parse("graph f(%x: f64[2]) {\n  %0: f64[2] = log(%x)\n  return %0\n}")
+    kernel = compile_graph(graph, style=style)
+    with np.errstate(all="raise"):
+        before = np.geterr()
+        assert kernel(np.array([0.0, -1.0]))[0][0] == -np.inf
+        assert np.geterr() == before
+
+
+def chain(length: int, live: bool) -> Graph:
+    """Long, and with `live` a value for every second equation that is needed at the end."""
+    builder = Builder("f")
+    builder.source = primgraph.ir.source.Source("graph text", 1)
+    x = value = builder.input(tensor("f64[2]"), "x")
+    kept = []
+    for _ in range(length // 2):
+        value = builder.emit(lookup("sin"), (value,), {})[0]
+        kept.append(value)
+    for other in kept if live else [x] * (length // 2):
+        value = builder.emit(lookup("add"), (value, other), {})[0]
+    return builder.graph([value])
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("live", [False, True])
+def test_long_graphs_compile_in_linear_time(style, live):
+    seconds = {}
+    for length in (4_000, 40_000):
+        graph = chain(length, live)
+        start = time.process_time()
+        kernel = compile_graph(graph, style=style)
+        seconds[length] = time.process_time() - start
+    exponent = math.log10(seconds[40_000] / seconds[4_000])
+    assert exponent < 1.35, seconds
+    np.testing.assert_allclose(kernel(np.ones(2)), interpret(graph, np.ones(2)))
+    assert max(map(len, kernel.source.splitlines())) < 120
+
+
+def test_a_hundred_thousand_equations_compile():
+    graph = chain(100_000, live=False)
+    assert len(schedule(graph).steps) == 100_000
+    kernel = compile_graph(graph)
+    np.testing.assert_allclose(kernel(np.ones(2)), interpret(graph, np.ones(2)))
+
+
+def test_many_inputs_and_outputs():
+    builder = Builder("f")
+    inputs = [builder.input(tensor("f64[]"), f"x{i}") for i in range(700)]
+    outputs = [builder.emit(lookup("sin"), (v,), {})[0] for v in inputs]
+    graph = builder.graph([*outputs, *inputs])
+    check(graph, feeds_of(graph.input_types))
+
+
+@pytest.mark.parametrize("function", [erf, erfc])
+def test_the_error_functions_are_accurate(function):
+    """Against the C library's, which is within about one unit in the last place of the truth."""
+    x = np.concatenate([np.linspace(-28, 28, 40_001), np.geomspace(1e-300, 1, 5_000)])
+    exact = np.array([getattr(math, function.__name__)(v) for v in x])
+    with np.errstate(all="ignore"):
+        got = function(x)
+    assert np.all(np.abs(got - exact) <= 6 * np.spacing(np.abs(exact)))
+    special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0])
+    with np.errstate(all="ignore"):
+        got = function(special)
+    np.testing.assert_array_equal(got, [getattr(math, function.__name__)(v) for v in special])
+    assert np.signbit(erf(special))[-1]
+
+
+def test_the_bare_name_cannot_be_imported():
+    root = str(Path(__file__).parent.parent)
+    code = f"import sys; sys.path.insert(0, {root!r}); import codegen"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert "import primgraph.codegen, not codegen" in done.stderr

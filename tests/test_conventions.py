@@ -1,0 +1,199 @@
+"""What is promised about values where systems differ: special values, dtypes, empty arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import DTYPES, evaluate, evaluate_one, same, sample, traced
+
+import primgraph.operators as ops
+from primgraph.defaults import set_default_dtype
+from primgraph.errors import PrimgraphError
+from primgraph.transforms import lower
+
+SPECIAL = np.array([-np.inf, -2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf, np.nan])
+
+
+# Values at the edges.
+
+
+def test_zero_to_the_power_zero_is_one() -> None:
+    zeros = np.zeros(2)
+    for function in (lambda x: x**0, lambda x: x**0.0, lambda x: x**x, lambda x: 0.0**x):
+        same(evaluate_one(function, zeros), np.ones(2))
+    same(evaluate_one(lambda x: x**0, np.array([np.nan, np.inf])), np.ones(2))
+
+
+def test_powers_of_negative_numbers_are_nan_unless_the_exponent_is_whole() -> None:
+    x = np.array([-2.0, -0.5])
+    same(evaluate_one(lambda v: v**0.5, x), np.full(2, np.nan))
+    same(evaluate_one(lambda v: v**3, x), x**3)
+    same(evaluate_one(lambda v: v**-1.0, x), 1 / x)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "log", "arccos", "arcsin", "arctanh", "log1p"])
+def test_the_edge_of_the_domain_is_what_the_mathematics_says(name: str) -> None:
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(SPECIAL)
+    same(evaluate_one(getattr(ops, name), SPECIAL), expected)
+
+
+@pytest.mark.parametrize(
+    "name", ["maximum", "minimum", "add", "multiply", "divide", "arctan2", "power", "logaddexp"]
+)
+def test_special_values_of_pairs_are_numpys(name: str) -> None:
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(SPECIAL[:, None], SPECIAL)
+    same(evaluate_one(getattr(ops, name), SPECIAL[:, None], SPECIAL), expected)
+
+
+def test_nan_goes_through_every_function_that_could_hide_it() -> None:
+    x = np.array([np.nan, 1.0])
+    functions = [
+        ops.relu, ops.abs, ops.sign, ops.floor, ops.round, ops.norm, ops.max, ops.min, ops.sum,
+        ops.mean, ops.std, ops.softplus, ops.sigmoid, ops.gelu, ops.silu, ops.logsumexp,
+        ops.softmax, lambda v: ops.clip(v, -1, 1), lambda v: ops.clip(v, None, 1),
+    ]  # fmt: skip
+    for function in functions:
+        assert np.isnan(evaluate_one(function, x).reshape(-1)[0])
+
+
+def test_signed_zeros_and_infinities_of_constants_survive() -> None:
+    constant = np.array([0.0, -0.0, np.inf, -np.inf, np.nan])
+    found = evaluate_one(lambda x: ops.array(constant) + x * 0, np.array(-1.0))
+    same(np.signbit(found[:2]), np.array([False, True]))
+    same(evaluate_one(lambda x: ops.array(constant), np.array(1.0)), constant)
+    kept = evaluate_one(lambda x: ops.stack([-0.0 * ops.ones(()), x]), np.array(-0.0))
+    assert np.signbit(kept).all()
+
+
+def test_the_branch_not_chosen_leaves_no_trace_in_the_value() -> None:
+    x = np.array([-1.0, 0.0, 1.0])
+    same(evaluate_one(lambda v: ops.where(v > 0, ops.log(v), 0), x), np.zeros(3))
+    same(evaluate_one(lambda v: ops.where(v > 0, ops.sqrt(v), 0), x), np.maximum(x, 0))
+
+
+def test_comparisons_and_positions_have_numpys_dtypes() -> None:
+    results = evaluate(lambda x: [x > 0, ops.argmax(x), ops.sign(x), ops.floor(x)], SPECIAL)
+    assert [r.dtype.name for r in results] == ["bool", "int64", "float64", "float64"]
+
+
+# Dtypes.
+
+
+def test_the_dtype_of_every_value_is_fixed_when_it_is_built() -> None:
+    for first in DTYPES:
+        for second in DTYPES:
+            x, y = np.ones(2, first), np.ones(2, second)
+            (type_,) = traced(ops.add, x, y).output_types
+            assert type_.dtype == np.result_type(first, second)
+            same(evaluate_one(ops.multiply, x, y), x * y)
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != "b"])
+@pytest.mark.parametrize("scalar", [True, 1, 2.0])
+def test_python_scalars_are_weak(dtype: Any, scalar: Any) -> None:
+    x = np.ones(2, dtype)
+    for function in (
+        lambda v: v * scalar, lambda v: scalar + v, lambda v: v / scalar, lambda v: v**scalar,
+        lambda v: scalar - v,
+    ):  # fmt: skip
+        same(evaluate_one(function, x), function(x))
+
+
+def test_operators_keep_python_scalars_weak_too() -> None:
+    x = sample((2, 3), np.float32)
+    for function in (
+        lambda v: ops.clip(v, -1, 1.0), lambda v: ops.scale(v, 2.0, 1), ops.relu, ops.gelu,
+        lambda v: ops.mse_loss(v, 0.5), lambda v: ops.dropout(v, 1), ops.softplus, ops.layer_norm,
+        lambda v: ops.where(v > 0, v, 1.5),
+    ):  # fmt: skip
+        graph = traced(function, x)
+        assert graph.output_types[0].dtype == np.float32
+        assert "f64" not in str(lower(graph)), str(lower(graph))
+
+
+def test_numpy_scalars_are_not_weak() -> None:
+    x = np.ones(2, np.float32)
+    same(evaluate_one(lambda v: v * np.float64(2), x), x * np.float64(2))
+    same(evaluate_one(lambda v: np.int64(2) + v, x), np.int64(2) + x)
+
+
+def test_the_default_dtype_is_float64_and_is_never_a_silent_downcast() -> None:
+    x = np.ones(2, np.float32)
+    for made in (ops.zeros, ops.ones, lambda n: ops.full(n, 1.5), ops.eye, ops.array):
+        (type_,) = traced(lambda v, m=made: m(2.0 if m is ops.array else 2), x).output_types
+        assert type_.dtype == np.float64
+    set_default_dtype(np.float32)
+    try:
+        assert traced(lambda v: ops.zeros(2), x).output_types[0].dtype == np.float32
+        assert traced(lambda v: ops.array([1.5]), x).output_types[0].dtype == np.float32
+        assert traced(lambda v: v * 1.5, np.ones(2)).output_types[0].dtype == np.float64
+        assert traced(lambda v: v + np.ones(2), x).output_types[0].dtype == np.float64
+    finally:
+        set_default_dtype(np.float64)
+
+
+def test_float16_accumulates_in_float32() -> None:
+    ones = np.ones(4096, np.float16)
+    same(evaluate_one(ops.sum, ones), np.float16(4096))
+    same(evaluate_one(lambda v: ops.cumsum(v)[-1], ones), np.float16(4096))
+    same(evaluate_one(lambda v: v @ v, ones), np.float16(4096))
+    same(evaluate_one(lambda v: ops.einsum("i,i", v, v), ones), np.float16(4096))
+    large = np.array([300, 300, 1 / 512, 1 / 512], np.float16)
+    same(evaluate_one(ops.prod, large), np.float16(300 * 300 / 512 / 512))
+
+
+# Shapes.
+
+
+def test_0d_values_are_0d_arrays() -> None:
+    x = np.array(2.0)
+    results = evaluate(lambda v: [v, v + 1, ops.sum(v), v**2, ops.sin(v), v[None][0], v.T], x)
+    for result in results:
+        assert type(result) is np.ndarray
+        assert result.shape == ()
+
+
+def test_empty_reductions_are_those_of_numpy() -> None:
+    x = np.zeros((0, 3))
+    same(evaluate_one(ops.sum, x), np.float64(0))
+    same(evaluate_one(ops.prod, x), np.float64(1))
+    same(evaluate_one(lambda v: ops.sum(v, 0), x), np.zeros(3))
+    same(evaluate_one(lambda v: ops.max(v, 1), x), np.zeros(0))
+    same(evaluate_one(ops.mean, x), np.float64(np.nan))
+    same(evaluate_one(ops.all, x), np.bool_(True))
+    same(evaluate_one(ops.any, x), np.bool_(False))
+    for function in (ops.max, ops.min, ops.argmax, ops.argmin):
+        with pytest.raises(PrimgraphError, match="no elements"):
+            traced(function, x)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "softmax", "log_softmax", "logsumexp", "layer_norm", "mean", "var", "std", "norm", "gelu",
+        "silu", "softplus", "relu", "clip", "scale", "tril", "flip", "ravel", "square", "cumsum",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,)])
+def test_empty_arrays_go_through_every_operator(name: str, shape: Any) -> None:
+    evaluate(getattr(ops, name), np.zeros(shape))
+
+
+def test_equal_results_from_run_to_run() -> None:
+    x = sample((50, 50), np.float32)
+    graphs = [lambda v: ops.softmax(v @ v.T), lambda v: ops.layer_norm(ops.sin(v)), ops.logsumexp]
+    for function in graphs:
+        first, second = evaluate_one(function, x), evaluate_one(function, x)
+        assert first.tobytes() == second.tobytes()
+
+
+def test_norm_is_zero_at_zero() -> None:
+    same(evaluate_one(ops.norm, np.zeros(3)), np.float64(0))
+    same(evaluate_one(lambda v: ops.norm(v, axis=1), np.zeros((2, 3))), np.zeros(2))
+    same(evaluate_one(ops.norm, np.array([3.0, -4.0])), np.float64(5))
+    same(evaluate_one(ops.norm, np.array([np.inf, 1.0])), np.float64(math.inf))

@@ -1,0 +1,356 @@
+"""Programs, executors, tracing and compiling: what a user touches."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.operators.variable import functions
+
+
+def small():
+    with pg.Program("small") as program:
+        x = pg.data("x", (3,))
+        y = pg.data("y", (3,))
+        z = x * y + 1.0
+    return program, x, y, z
+
+
+ONES = np.ones(3)
+
+
+def test_programs_stand_side_by_side_and_nest():
+    with pg.Program() as outer:
+        x = pg.data("x", (2,))
+        with pg.Program() as inner:
+            a = pg.data("a", (3,))
+            b = a + 1
+        y = x + 1
+        with pg.program_guard(inner):
+            c = pg.data("c", (3,))
+    assert list(inner.inputs) == ["a", "c"]
+    assert list(outer.inputs) == ["x"]
+    run = pg.Executor().run
+    np.testing.assert_array_equal(run(outer, {"x": [1, 2]}, [y])[0], [2, 3])
+    np.testing.assert_array_equal(run(inner, {"a": [1, 2, 3]}, [b])[0], [2, 3, 4])
+    assert c.shape == (3,)
+    with pytest.raises(pg.BuildError, match="two different programs") as caught:
+        x + a
+    assert "test_program.py" in str(caught.value)
+    with pytest.raises(pg.ArgumentError, match="takes a Program"), pg.program_guard("main"):
+        pass
+
+
+def test_the_default_program_needs_no_guard():
+    main = pg.default_main_program()
+    x = pg.data("only here", (2,))
+    y = x * 2.0
+    (found,) = pg.Executor().run(feed={"only here": [1.0, 2.0]}, fetch_list=[y])
+    np.testing.assert_array_equal(found, [2, 4])
+    assert "only here" in main.inputs
+
+
+def test_threads_build_their_own_programs():
+    failures = []
+
+    def build(number):
+        try:
+            with pg.Program() as program:
+                x = pg.data("x", (3,))
+                for _ in range(50):
+                    x = pg.tanh(x) * float(number)
+            assert len(program.builder) <= 101
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=build, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+
+
+def test_fetches_are_variables_names_and_lists_of_them():
+    program, _x, _y, z = small()
+    z.name = "z"
+    run = pg.Executor().run
+    found = run(program, {"x": ONES, "y": 2 * ONES}, [z, "z", ["x", z], "y"])
+    for value, expected in zip(found, [3, 3, 1, 3, 2], strict=True):
+        np.testing.assert_array_equal(value, np.full(3, expected))
+    assert not any(np.shares_memory(a, b) for a in found for b in found if a is not b)
+    assert run(program, {}, []) == []
+    with pytest.raises(pg.FeedError, match="cannot fetch 'zz'") as caught:
+        run(program, {}, ["zz"])
+    assert "did you mean 'z'" in str(caught.value)
+    with pytest.raises(TypeError, match="cannot fetch None"):
+        run(program, {}, [None])
+    with pytest.raises(TypeError, match="cannot fetch a int"):
+        run(program, {}, [3])
+    with pytest.raises(TypeError, match="fetch_list is a list"):
+        run(program, {}, z)
+    with pytest.raises(TypeError, match="run takes a Program"):
+        run("program", {}, [z])
+    with pytest.raises(TypeError, match="feed is a mapping"):
+        run(program, [ONES], [z])
+    _other, *_, foreign = small()
+    with pytest.raises(pg.FeedError, match="another program"):
+        run(program, {"x": ONES, "y": ONES}, [foreign])
+
+
+def test_only_what_the_fetches_need_runs():
+    program, x, _y, _z = small()
+    with program:
+        w = pg.sin(x)
+    run = pg.Executor().run
+    np.testing.assert_array_equal(run(program, {"x": ONES}, [w])[0], np.sin(ONES))
+    assert len(pg.Executor().kernel(program, [w]).graph) == 1
+    run(program, {"x": ONES, "y": ONES}, [w])
+
+
+def test_a_second_run_does_not_compile():
+    program, _x, _y, z = small()
+    executor = pg.Executor()
+    feed = {"x": ONES, "y": ONES}
+    executor.run(program, feed, [z])
+    kernel = executor.kernel(program, [z])
+    executor.run(program, feed, [[z]])
+    assert executor.kernel(program, [z]) is kernel
+    assert len(program.kernels) == 1
+
+
+@pytest.mark.parametrize(
+    ("feed", "words"),
+    [
+        ({"x": ONES}, ["missing 'y' f64[3]", "declared at test_program.py", 'pg.data("y", (3,))']),
+        ({}, ["missing 'x' f64[3], 'y' f64[3]"]),
+        ({"x": ONES, "yy": ONES}, ["missing 'y'", "unexpected 'yy'", "did you mean 'y'?"]),
+        ({"x": ONES, "y": ONES, "extra": 1}, ["unexpected 'extra'"]),
+        ({"x": np.ones(4), "y": ONES}, ["'x'", "f64[3]", "4"]),
+        ({"x": 1.0, "y": ONES}, ["'x'", "f64[3]"]),
+        ({"x": np.ones((1, 3)), "y": ONES}, ["'x'", "f64[3]"]),
+        ({"x": ONES.astype(complex), "y": ONES}, ["'x'", "complex"]),
+        ({"x": ["a", "b", "c"], "y": ONES}, ["'x'"]),
+        ({"x": [None, None, None], "y": ONES}, ["'x'"]),
+    ],
+)
+def test_feeds_that_do_not_fit_are_refused(feed, words):
+    program, *_, z = small()
+    with pytest.raises(pg.FeedError) as caught:
+        pg.Executor().run(program, feed, [z])
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_feeds_of_any_layout_give_the_same_bits():
+    with pg.Program() as program:
+        x = pg.data("x", (4, 6))
+        y = pg.sum(pg.tanh(x) * x, axis=0)
+    base = np.random.default_rng(0).standard_normal((4, 6))
+    wide = np.zeros((8, 12))
+    wide[::2, ::2] = base
+    packed = np.zeros(8 * 24 + 1, np.uint8)[1:].view(np.float64).reshape(4, 6)
+    packed[...] = base
+    locked = base.copy()
+    locked.setflags(write=False)
+    layouts = [
+        base,
+        np.asfortranarray(base),
+        wide[::2, ::2],
+        base[::-1][::-1],
+        base.astype(">f8"),
+        packed,
+        locked,
+        base.tolist(),
+        np.ma.masked_array(base),
+    ]
+    results = [pg.Executor().run(program, {"x": a}, [y])[0].tobytes() for a in layouts]
+    assert set(results) == {results[0]}
+
+
+def test_names_are_checked():
+    with pg.Program():
+        x = pg.data("x", (2,))
+        for bad in ("", "a\nb", "a\rb", "\u202e", "x" * 10_000, "\x00"):
+            with pytest.raises(pg.BuildError):
+                pg.data(bad, (2,))
+        with pytest.raises(pg.ArgumentError):
+            pg.data(3, (2,))
+        with pytest.raises(pg.BuildError, match="named 'x' already"):
+            pg.data("x", (2,))
+        pg.data("fi", (2,))
+        with pytest.raises(pg.BuildError, match="looks like 'fi'"):
+            pg.data("\ufb01", (2,))
+        y = x + 1
+        y.name = "y"
+        with pytest.raises(pg.BuildError, match="taken"):
+            (x + 2).name = "y"
+        with pytest.raises(pg.BuildError, match="one name"):
+            x.name = "z"
+        for bad in ((-1,), (2, None), (1.5,)):
+            with pytest.raises(pg.PrimgraphError):
+                pg.data("shape", bad)
+        for bad in ("c16", "O", "U1"):
+            with pytest.raises(pg.DTypeError):
+                pg.data("dtype", (2,), bad)
+
+
+def test_the_default_dtype_is_what_was_set():
+    assert pg.get_default_dtype() == np.float64
+    pg.set_default_dtype("float32")
+    try:
+        with pg.Program():
+            x = pg.data("x", (2,))
+            assert x.dtype == np.float32
+            assert (x * 2.0).dtype == np.float32
+            assert pg.zeros((2,)).dtype == np.float32
+            assert pg.data("y", (2,), np.float64).dtype == np.float64
+        with pytest.raises(pg.DTypeError, match="float dtype"):
+            pg.set_default_dtype(int)
+    finally:
+        pg.set_default_dtype("float64")
+
+
+def test_programs_print_as_text_that_reads_back():
+    program, *_ = small()
+    assert pg.parse(str(program)) == program.graph()
+    assert "2 equations" not in repr(program)
+    assert "small" in repr(program)
+
+
+def test_handles_have_an_arrays_manners():
+    with pg.Program() as program:
+        x = pg.data("x", (2, 3))
+        assert (x.shape, x.dtype, x.ndim, x.size, len(x)) == ((2, 3), np.float64, 2, 6, 2)
+        array = np.arange(6.0).reshape(2, 3)
+        fetches = {
+            "T": x.T,
+            "sum": x.sum(axis=0),
+            "mean": x.mean(),
+            "max": x.max(1),
+            "min": x.min(axis=-1, keepdims=True),
+            "prod": x.prod(),
+            "reshape": x.reshape(3, 2),
+            "reshape1": x.reshape((6,)),
+            "transpose": x.transpose(1, 0),
+            "astype": x.astype(np.float32),
+            "squeeze": x[:1].squeeze(),
+            "flatten": x.flatten(),
+            "dot": x.dot(array.T),
+            "clip": x.clip(1, 3),
+            "left": array - x,
+            "rmatmul": array.T @ x,
+            "ufunc": np.sin(x),
+            "function": np.sum(x, axis=1),
+        }
+        rows = list(x)
+    found = dict(
+        zip(
+            fetches,
+            pg.Executor().run(program, {"x": array + 1}, list(fetches.values())),
+            strict=True,
+        )
+    )
+    a = array + 1
+    expected = {
+        "T": a.T,
+        "sum": a.sum(axis=0),
+        "mean": a.mean(),
+        "max": a.max(1),
+        "min": a.min(axis=-1, keepdims=True),
+        "prod": a.prod(),
+        "reshape": a.reshape(3, 2),
+        "reshape1": a.reshape(6),
+        "transpose": a.T,
+        "astype": a.astype(np.float32),
+        "squeeze": a[0],
+        "flatten": a.ravel(),
+        "dot": a.dot(array.T),
+        "clip": a.clip(1, 3),
+        "left": array - a,
+        "rmatmul": array.T @ a,
+        "ufunc": np.sin(a),
+        "function": a.sum(axis=1),
+    }
+    for name, value in expected.items():
+        assert found[name].dtype == value.dtype
+        np.testing.assert_allclose(found[name], value, rtol=1e-15)
+    assert len(rows) == 2
+    with pytest.raises(TypeError, match="truth of a variable"):
+        bool(x)
+    with pytest.raises(TypeError, match="has no elements before"):
+        np.asarray(x)
+    with pytest.raises(TypeError, match="counterpart"):
+        np.median(x)
+    with pytest.raises(TypeError, match="no length"):
+        len(x[0, 0])
+
+
+def test_every_method_finds_its_function():
+    names = set(pg.Variable.__dict__) & {"sum", "mean", "max", "min", "prod", "reshape"}
+    assert names <= set(functions)
+    for name in ("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power"):
+        assert functions[name] is getattr(pg, name)
+
+
+def test_trace_gives_a_graph_with_the_functions_names():
+    def model(x, w):
+        h = pg.tanh(x @ w)
+        return h, pg.grad(pg.sum(h), w)
+
+    graph = pg.trace(model, pg.spec((2, 3)), np.ones((3, 4)))
+    assert graph.name == "model"
+    assert [v.hint for v in graph.inputs] == ["x", "w"]
+    x, w = np.ones((2, 3)), np.full((3, 4), 0.1)
+    h, dw = pg.compile(graph)(x, w)
+    np.testing.assert_allclose(h, np.tanh(x @ w), rtol=1e-15)
+    np.testing.assert_allclose(dw, x.T @ (1 - np.tanh(x @ w) ** 2), rtol=1e-14)
+    for name, function in {"None": lambda x: None, "nothing": lambda x: ()}.items():
+        with pytest.raises(pg.ArgumentError, match="not a variable"):
+            pg.trace(function, pg.spec((2,)))
+        assert name
+    assert pg.trace(lambda *xs: xs[0] + xs[1], 1.0, 2.0).input_types[0].shape == ()
+
+
+def test_compile_runs_saves_and_pickles(tmp_path):
+    graph = pg.trace(lambda x: pg.softmax(x), pg.spec((2, 3)))
+    x = np.random.default_rng(0).standard_normal((2, 3))
+    expected = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    for style in ("planned", "readable"):
+        kernel = pg.compile(graph, style=style)
+        np.testing.assert_allclose(kernel(x)[0], expected, rtol=1e-14)
+        np.testing.assert_allclose(pickle.loads(pickle.dumps(kernel))(x)[0], expected, rtol=1e-14)
+    path = tmp_path / "saved.py"
+    kernel.save(path)
+    assert "import numpy as np" in path.read_text()
+    with pytest.raises(pg.ArgumentError, match="compile takes a graph"):
+        pg.compile(lambda x: x)
+    with pytest.raises(pg.CompileError):
+        pg.compile(graph, style="fast")
+
+
+def test_results_belong_to_the_caller():
+    program, x, _y, z = small()
+    executor = pg.Executor()
+    feed = {"x": ONES.copy(), "y": ONES.copy()}
+    first = executor.run(program, feed, [z, x, x.T])
+    before = [f.copy() for f in first]
+    executor.run(program, {"x": 5 * ONES, "y": 5 * ONES}, [z, x, x.T])
+    for value, kept in zip(first, before, strict=True):
+        np.testing.assert_array_equal(value, kept)
+        assert not any(np.shares_memory(value, f) for f in feed.values())
+        value[...] = 0
+
+
+def test_a_failure_at_run_time_names_the_users_line():
+    with pg.Program() as program:
+        x, i = pg.data("x", (3,)), pg.data("i", (2,), "int64")
+        y = pg.take(x, i)  # the line that fails
+    run = pg.Executor().run
+    with pytest.raises(pg.RunError) as caught:
+        run(program, {"x": ONES, "i": [0, 9]}, [y])
+    assert "the line that fails" in str(caught.value)
+    assert "gather" in str(caught.value)
+    np.testing.assert_array_equal(run(program, {"x": ONES, "i": [0, 1]}, [y])[0], [1, 1])

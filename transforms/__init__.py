@@ -1,0 +1,32 @@
+"""Transforms: plain functions from graph to graph, one a file."""
+
+if __name__ != "primgraph.transforms":
+    raise ImportError("import primgraph.transforms, not transforms")
+
+from primgraph.transforms.batch import batch
+from primgraph.transforms.bind import bind
+from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.contract import debug
+from primgraph.transforms.dead_code import dead_code
+from primgraph.transforms.fold_constants import fold_constants
+from primgraph.transforms.linearize import linearize
+from primgraph.transforms.lower import lower
+from primgraph.transforms.raise_ import raise_
+from primgraph.transforms.simplify import simplify
+from primgraph.transforms.transpose import transpose
+from primgraph.transforms.unzip import unzip
+
+__all__ = [
+    "batch",
+    "bind",
+    "clean_up",
+    "dead_code",
+    "debug",
+    "fold_constants",
+    "linearize",
+    "lower",
+    "raise_",
+    "simplify",
+    "transpose",
+    "unzip",
+]

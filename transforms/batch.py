@@ -1,0 +1,56 @@
+"""Vectorisation: one more leading axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.errors import BuildError, MissingRuleError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.types import TensorType
+from primgraph.primitives.shapes import broadcast
+from primgraph.transforms.contract import primitives_only, transform
+from primgraph.transforms.rebuild import NOWHERE, copy, require_primitive, written
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def batch(graph: Graph, size: int, axes: Sequence[int | None] | None = None) -> Graph:
+    """Turn `f(x) -> y` into the graph that maps `size` samples at once.
+
+    `axes` has 0 for each input that gets a leading axis of that size and None for one that all
+    samples share; by default all get it. Every output has the axis. Sample `i` of the outputs is
+    `f` of sample `i` of the inputs.
+
+    Raises `MissingRuleError` where a primitive has no batching rule.
+    """
+    chosen = (0,) * len(graph.inputs) if axes is None else tuple(axes)
+    if len(chosen) != len(graph.inputs) or not set(chosen) <= {0, None}:
+        raise BuildError(f"axes are 0 or None, one for each of {len(graph.inputs)} inputs")
+    builder = Builder(f"{graph.name}_batch", source=NOWHERE)
+    moved: dict[Value, Value] = {}
+    batched: set[Value] = set()
+    for value, axis in zip(graph.inputs, chosen, strict=True):
+        shape = value.shape if axis is None else (size, *value.shape)
+        moved[value] = builder.input(TensorType(shape, value.dtype), value.hint)
+        if axis is not None:
+            batched.add(value)
+    with builder:
+        for eqn in graph.body:
+            if batched.isdisjoint(eqn.inputs):
+                copy(builder, eqn, moved)
+                continue
+            batched.update(eqn.outputs)
+            builder.source = eqn.source or NOWHERE
+            op = require_primitive(eqn)
+            try:
+                rule = op.batch_rule
+            except MissingRuleError as error:
+                raise error.located(written(eqn)) from None
+            flags = tuple(v in batched for v in eqn.inputs)
+            result = rule(flags, *(moved[v] for v in eqn.inputs), **eqn.kwargs)
+            moved.update(zip(eqn.outputs, result if op.multiple else (result,), strict=True))
+        outputs = [
+            moved[v] if v in batched else broadcast(moved[v], shape=(size, *v.shape), new_axes=(0,))
+            for v in graph.outputs
+        ]
+    return builder.graph(outputs)

@@ -1,0 +1,91 @@
+"""What a transform requires of its graph and ensures of its result, checked in debug mode."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+from primgraph.errors import InternalError
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.verify import verify
+
+P = ParamSpec("P")
+R = TypeVar("R", bound="Graph | tuple[Graph, ...]")
+
+Condition: TypeAlias = Callable[[Graph], str]
+"""A property of graphs: says what is wrong with one, or nothing."""
+
+_debug: ContextVar[bool] = ContextVar(
+    "primgraph_debug", default=os.environ.get("PRIMGRAPH_DEBUG", "0") not in ("", "0")
+)
+
+# Called with every graph that a transform returns in debug mode; tests add theirs.
+observers: list[Callable[[Graph], None]] = []
+
+
+@contextmanager
+def debug(on: bool = True) -> Iterator[None]:
+    """Verify what goes into and comes out of every transform inside this context.
+
+    The environment variable PRIMGRAPH_DEBUG=1 does the same for a whole process.
+    """
+    token = _debug.set(on)
+    try:
+        yield
+    finally:
+        _debug.reset(token)
+
+
+def transform(
+    *, requires: Sequence[Condition] = (), ensures: Sequence[Condition] = ()
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Declare a transform: a function from a graph, its first argument, to graphs."""
+
+    def declare(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if not _debug.get():
+                return function(*args, **kwargs)
+            before: Any = args[0]
+            _check(before, requires, f"the argument of {function.__name__}")
+            result = function(*args, **kwargs)
+            for graph in result if isinstance(result, tuple) else (result,):
+                _check(graph, ensures, f"the result of {function.__name__}")
+                for observe in observers:
+                    observe(graph)
+            return result
+
+        return call
+
+    return declare
+
+
+def _check(graph: Graph, conditions: Sequence[Condition], what: str) -> None:
+    verify(graph)
+    for condition in conditions:
+        fault = condition(graph)
+        if fault:
+            raise InternalError(f"{what} breaks its contract: {fault}")
+
+
+def primitives_only(graph: Graph) -> str:
+    """Every equation applies a primitive."""
+    for eqn in graph.body:
+        if not isinstance(eqn.op, Primitive):
+            return f"{eqn.op.name} is not a primitive; lower the graph first"
+    return ""
+
+
+def every_equation_is_used(graph: Graph) -> str:
+    """Every equation helps to compute some output."""
+    needed: set[Value] = set(graph.outputs)
+    for eqn in reversed(graph.body):
+        if needed.isdisjoint(eqn.outputs):
+            return f"the result of {eqn.op.name} is used nowhere"
+        needed.update(eqn.inputs)
+    return ""

@@ -1,0 +1,72 @@
+"""Computes at build time what depends on constants only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.primitives.constants import constant, constant_op, filled, full, uniform_scalar
+from primgraph.transforms.contract import primitives_only, transform
+from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
+
+# Larger results are left to the kernel, so that a graph never grows much by folding.
+_LARGEST = 4096
+
+# What looks after constants itself, or must stay visible to later transforms.
+_KEPT = frozenset({"full", "constant", "stop_gradient", "random_uniform", "random_bernoulli"})
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def fold_constants(graph: Graph) -> Graph:
+    """Replace equations on constants by their results, computed as the interpreter does.
+
+    Elementwise functions of uniform arrays stay uniform, whatever their size.
+    """
+    builder, moved = rebuild(graph)
+    with builder, np.errstate(all="ignore"):
+        for eqn in graph.body:
+            inputs = [moved[v] for v in eqn.inputs]
+            builder.source = eqn.source or NOWHERE
+            results = None if eqn.op.name in _KEPT else _fold(builder, eqn, inputs)
+            if results is None:
+                copy(builder, eqn, moved)
+            else:
+                moved.update(zip(eqn.outputs, results, strict=True))
+    return builder.graph([moved[v] for v in graph.outputs])
+
+
+def _fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | None:
+    assert isinstance(eqn.op, Primitive)
+    definitions = [builder.definition(v) for v in inputs]
+    if any(d is None or d.op not in (full, constant) for d in definitions):
+        return None
+    scalars = [d.kwargs["value"] for d in definitions if d is not None and d.op is full]
+    if eqn.op.elementwise and len(scalars) == len(inputs):
+        return _fold_uniform(eqn, inputs, scalars)
+    if any(v.type.size > _LARGEST for v in (*inputs, *eqn.outputs)):
+        return None
+    arrays = [_array(d) for d in definitions if d is not None]
+    results = eqn.op.evaluate(arrays, eqn.kwargs)
+    return [_record(np.asarray(r, v.dtype)) for r, v in zip(results, eqn.outputs, strict=True)]
+
+
+def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value] | None:
+    arrays = [np.asarray(s, v.dtype) for s, v in zip(scalars, inputs, strict=True)]
+    result = np.asarray(eqn.op.evaluate(arrays, eqn.kwargs)[0], eqn.output.dtype)
+    scalar = uniform_scalar(result)
+    return None if scalar is None else [filled(scalar, eqn.output.type)]
+
+
+def _array(definition: Equation) -> np.ndarray[Any, Any]:
+    assert isinstance(definition.op, Primitive)
+    return np.asarray(definition.op.evaluate([], definition.kwargs)[0])
+
+
+def _record(array: np.ndarray[Any, Any]) -> Value:
+    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape))
+    result: Value = op(**params)
+    return result

@@ -1,0 +1,186 @@
+"""Forward mode: from a graph to the graph of its values and directional derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import chain
+from typing import Any
+
+from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.elementwise import add
+from primgraph.primitives.logic import select
+from primgraph.transforms.contract import primitives_only, transform
+from primgraph.transforms.guards import Guards, guards_of
+from primgraph.transforms.rebuild import copy, derived_source, rebuild, require_primitive, written
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def linearize(graph: Graph, wrt: Sequence[int | Value] | None = None) -> Graph:
+    """Turn `f(x) -> y` into `f_jvp(x, dx) -> (y, dy)`, linear in `dx`.
+
+    `wrt` names what `dx` are the tangents of: positions of inputs, or values of the graph;
+    by default all float inputs. A value inside the graph gets its tangent in addition to what
+    reaches it from others. `dy` has one tangent for each float output, zeros where no tangent
+    reaches it. An equation whose operands carry no tangent is copied and costs nothing more.
+
+    Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
+    no jvp rule.
+    """
+    seeds = differentiated(graph, wrt)
+    builder, moved = rebuild(graph)
+    tangents = {v: builder.input(v.type) for v in seeds}
+    with builder:
+        push_forward(builder, graph, moved, tangents)
+        outputs = [v for v in graph.outputs if v.type.is_float]
+        found = [tangents[v] if v in tangents else zeros_like(v) for v in outputs]
+    return builder.graph([*(moved[v] for v in graph.outputs), *found], f"{graph.name}_jvp")
+
+
+def differentiated(graph: Graph, wrt: Sequence[int | Value] | None) -> list[Value]:
+    """The values that `wrt` names; all of a float dtype."""
+    if wrt is None:
+        return [v for v in graph.inputs if v.type.is_float]
+    values = [graph.inputs[v] if isinstance(v, int) else v for v in wrt]
+    for value in values:
+        if not value.type.is_float:
+            raise NotDifferentiable(f"{value.type} has no derivatives: only floats have")
+    if len(set(values)) != len(values):
+        raise BuildError("a value is listed twice among those to differentiate by")
+    return values
+
+
+def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
+    """The float values that depend on `sources` in a differentiable way, and those themselves."""
+    active = set(sources)
+    for eqn in graph.body:
+        if not active.isdisjoint(eqn.inputs) and eqn.op.name != "stop_gradient":
+            active.update(v for v in eqn.outputs if v.type.is_float)
+    return active
+
+
+def push_forward(
+    builder: Builder, graph: Graph, moved: dict[Value, Value], tangents: dict[Value, Value]
+) -> None:
+    """Record values and tangents of all equations of `graph`.
+
+    `moved` maps inputs to values of `builder`, `tangents` maps those to differentiate by; both
+    are extended. A value without an entry in `tangents` has a tangent that is zero everywhere.
+    """
+    seeds = dict(tangents)
+    guards = guards_of(graph, depending(graph, list(tangents)))
+    definitions = {v: e for e in graph.body for v in e.outputs} if guards else {}
+    for eqn in graph.body:
+        outputs = copy(builder, eqn, moved)
+        found: Sequence[Value | None] = (None,) * len(outputs)
+        if any(v in tangents for v in eqn.inputs):
+            for guard in chain.from_iterable(guards.get(eqn, ())):
+                _copy_ahead(builder, guard.condition, definitions, moved)
+            builder.source = derived_source(eqn)
+            found = _jvp(eqn, moved, tangents, guards.get(eqn))
+        for value, tangent in zip(eqn.outputs, found, strict=True):
+            if tangent is not None and value in seeds:
+                tangents[value] = add(seeds[value], tangent)
+            elif tangent is not None:
+                tangents[value] = tangent
+
+
+def _copy_ahead(
+    builder: Builder,
+    condition: Value,
+    definitions: dict[Value, Equation],
+    moved: dict[Value, Value],
+) -> None:
+    """Copy what `condition` needs now, as it may be defined after what it guards."""
+    waiting = [condition]
+    while waiting:
+        if waiting[-1] in moved:
+            waiting.pop()
+            continue
+        eqn = definitions[waiting[-1]]
+        missing = [v for v in eqn.inputs if v not in moved]
+        if missing:
+            waiting += missing
+        else:
+            copy(builder, eqn, moved)
+
+
+def _jvp(
+    eqn: Equation,
+    moved: dict[Value, Value],
+    tangents: dict[Value, Value],
+    guards: list[Guards] | None,
+) -> Sequence[Value | None]:
+    """Tangents of the outputs of `eqn`; None for one that is zero everywhere."""
+    op = require_primitive(eqn)
+    if op.constant or not any(v.type.is_float for v in eqn.outputs):
+        return (None,) * len(eqn.outputs)
+    incoming = [tangents.get(v) for v in eqn.inputs]
+    if guards is not None:
+        incoming = [
+            d if d is None else _masked(d, g, moved) for d, g in zip(incoming, guards, strict=True)
+        ]
+    contributions = [*_linear_part(eqn, op, moved, incoming), *_rules(eqn, op, moved, incoming)]
+    if op.multiple:
+        return contributions[0]  # type: ignore[return-value]
+    present = [c for c in contributions if c is not None]
+    return (reduce(add, present),) if present else (None,)
+
+
+def _masked(tangent: Value, guards: Guards, moved: dict[Value, Value]) -> Value:
+    """`tangent` with zeros where the guards say that it does not matter."""
+    for guard in guards:
+        zero = zeros_like(tangent)
+        sides = (tangent, zero) if guard.side else (zero, tangent)
+        tangent = select(moved[guard.condition], *sides)
+    return tangent
+
+
+def _linear_part(
+    eqn: Equation, op: Primitive, moved: dict[Value, Value], incoming: Sequence[Value | None]
+) -> list[Value | None]:
+    """What comes through the operands in which the primitive is linear: itself on tangents."""
+    inputs = [moved[v] for v in eqn.inputs]
+    linear = [i for i in op.linear_operands(len(inputs)) if inputs[i].type.is_float]
+    present = [i for i in linear if incoming[i] is not None]
+    if not present:
+        return []
+    if op.linear == "each":
+        return [op(*_with(inputs, {i: incoming[i]}), **eqn.kwargs) for i in present]
+    if len(present) < len(linear) and all(op.jvp_rule(i) for i in present):
+        return [_apply_rule(eqn, op, i, moved, incoming[i]) for i in present]
+    filled = {i: incoming[i] or zeros_like(inputs[i]) for i in linear}
+    return [op(*_with(inputs, filled), **eqn.kwargs)]
+
+
+def _with(inputs: Sequence[Value], others: Mapping[int, Value | None]) -> list[Any]:
+    """`inputs` with those at some places replaced by `others`."""
+    return [others.get(i, v) for i, v in enumerate(inputs)]
+
+
+def _rules(
+    eqn: Equation, op: Primitive, moved: dict[Value, Value], incoming: Sequence[Value | None]
+) -> list[Value | None]:
+    """What comes through the other operands: the rule of each that has a tangent."""
+    linear = op.linear_operands(len(incoming))
+    places = [i for i, d in enumerate(incoming) if d is not None and i not in linear]
+    return [_apply_rule(eqn, op, i, moved, incoming[i]) for i in places]
+
+
+def _apply_rule(
+    eqn: Equation, op: Primitive, position: int, moved: dict[Value, Value], tangent: Value | None
+) -> Value | None:
+    rule = op.jvp_rule(position)
+    if rule is None:
+        raise MissingRuleError(
+            f"primitive {op.name} has no jvp rule for operand {position}",
+            origin=written(eqn),
+            hint=f"declare one with @{op.name}.jvp({position})",
+        )
+    inputs = [moved[v] for v in eqn.inputs]
+    result: Value | None = rule(moved[eqn.outputs[0]], *inputs, tangent, **eqn.kwargs)
+    return result

@@ -1,0 +1,57 @@
+"""Rewrites operators into the primitives that they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from primgraph.errors import ArgumentError, InternalError
+from primgraph.ir.graph import Graph
+from primgraph.ir.primitive import Op
+from primgraph.operators.call import Operator
+from primgraph.operators.variable import Variable
+from primgraph.transforms.contract import transform
+from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
+
+
+@transform()
+def lower(
+    graph: Graph, allow: Iterable[str] | None = None, deny: Iterable[str] | None = None
+) -> Graph:
+    """Rewrite operators into primitives; outputs keep their types.
+
+    With `allow`, only operators of these names are rewritten; those named in `deny` never are.
+    Operators inside a decomposition are treated alike. Without both the result has primitives
+    only, and lowering it again changes nothing.
+    """
+    allowed, denied = _names(allow), _names(deny)
+
+    def expands(op: Op) -> bool:
+        if not isinstance(op, Operator) or (denied is not None and op.name in denied):
+            return False
+        return allowed is None or op.name in allowed
+
+    if not any(expands(eqn.op) for eqn in graph.body):
+        return graph
+    builder, moved = rebuild(graph, expands)
+    with builder:
+        for eqn in graph.body:
+            if not expands(eqn.op):
+                copy(builder, eqn, moved)
+                continue
+            assert isinstance(eqn.op, Operator)
+            builder.source = eqn.source or NOWHERE
+            operands = [Variable(builder, moved[v]) for v in eqn.inputs]
+            result = eqn.op.expand(operands, eqn.kwargs).value
+            if result.type != eqn.output.type:
+                raise InternalError(f"{eqn.op.name} lowers {eqn.output.type} to {result.type}")
+            moved[eqn.output] = result
+    return builder.graph([moved[v] for v in graph.outputs])
+
+
+def _names(names: Iterable[str] | None) -> frozenset[str] | None:
+    if names is None:
+        return None
+    listed = list(names)
+    if isinstance(names, str) or not all(isinstance(n, str) for n in listed):
+        raise ArgumentError("allow and deny are collections of operator names")
+    return frozenset(listed)

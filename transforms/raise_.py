@@ -1,0 +1,167 @@
+"""Recognises, in primitives, the operators that a backend has a better form for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, TypeAlias
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import bits, freeze_all
+from primgraph.ir.primitive import lookup
+from primgraph.ir.types import TensorType
+from primgraph.operators.call import Operator
+from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.contract import transform
+from primgraph.transforms.dead_code import dead_code
+from primgraph.transforms.lower import lower
+from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
+
+Definitions: TypeAlias = dict[Value, Equation]
+Instance: TypeAlias = tuple[tuple[TensorType, ...], dict[str, Any]]
+
+# How far above the last equation of a pattern its reduction or product is looked for.
+_REACH = 6
+
+
+@transform()
+def raise_(graph: Graph) -> Graph:
+    """Replace what an operator decomposes into by the operator: the inverse of `lower`.
+
+    Recognised are softmax, log_softmax, logsumexp, mean, linear, gelu, silu, softplus and relu,
+    each by comparison with its own cleaned-up decomposition, so that lowering the result gives
+    the same computation. The larger pattern wins.
+    """
+    plain = clean_up(lower(graph))
+    builder, moved = rebuild(plain)
+    definitions = {v: e for e in plain.body for v in e.outputs}
+    patterns: dict[Hashable, Graph] = {}
+    for eqn in plain.body:
+        found = _recognise(eqn, definitions, patterns)
+        if found is None:
+            copy(builder, eqn, moved)
+            continue
+        op, inputs, params = found
+        builder.source = eqn.source or NOWHERE
+        moved[eqn.output] = builder.emit(op, [moved[v] for v in inputs], params)[0]
+    return dead_code(builder.graph([moved[v] for v in plain.outputs]))
+
+
+def _recognise(
+    eqn: Equation, definitions: Definitions, patterns: dict[Hashable, Graph]
+) -> tuple[Operator, list[Value], dict[str, Any]] | None:
+    """The operator, operands and parameters whose decomposition ends in `eqn`."""
+    for name, instances in _FINDERS.get(eqn.op.name, ()):
+        op = lookup(name)
+        assert isinstance(op, Operator)
+        for types, params in instances(eqn, definitions):
+            key = (name, types, bits(freeze_all(params.items())))
+            if key not in patterns:
+                patterns[key] = _pattern(op, types, params)
+            pattern = patterns[key]
+            binding = _match(pattern, eqn.output, definitions)
+            if binding is not None:
+                return op, [binding[v] for v in pattern.inputs], params
+    return None
+
+
+def _pattern(op: Operator, types: tuple[TensorType, ...], params: dict[str, Any]) -> Graph:
+    builder = Builder(op.name, source=NOWHERE)
+    inputs = [builder.input(t) for t in types]
+    return clean_up(lower(builder.graph(builder.emit(op, inputs, params))))
+
+
+def _match(pattern: Graph, value: Value, definitions: Definitions) -> dict[Value, Value] | None:
+    """What the values of `pattern` stand for if its output is `value`; None if it is not."""
+    parts = {v: e for e in pattern.body for v in e.outputs}
+
+    def extend(part: Value, whole: Value, binding: dict[Value, Value]) -> dict[Value, Value] | None:
+        if part in binding:
+            return binding if binding[part] is whole else None
+        if part.type != whole.type:
+            return None
+        wanted, found = parts.get(part), definitions.get(whole)
+        if wanted is None:
+            return {**binding, part: whole}
+        if found is None or wanted.op is not found.op:
+            return None
+        if bits(wanted.params) != bits(found.params) or len(wanted.inputs) != len(found.inputs):
+            return None
+        orders = [found.inputs]
+        if wanted.op.commutative:
+            orders.append(found.inputs[::-1])
+        for order in orders:
+            extended: dict[Value, Value] | None = {**binding, part: whole}
+            for inner, outer in zip(wanted.inputs, order, strict=True):
+                if extended is not None:
+                    extended = extend(inner, outer, extended)
+            if extended is not None:
+                return extended
+        return None
+
+    return extend(pattern.outputs[0], value, {})
+
+
+# Which instances of an operator could end in an equation: types of the operands, parameters.
+
+
+def _alike(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
+    """Operators of one operand, of the type of the result."""
+    yield (eqn.output.type,), {}
+
+
+def _gelu(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
+    for approximate in (False, True):
+        yield (eqn.output.type,), {"approximate": approximate}
+
+
+def _along_axes(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
+    """Operators of one operand of the result's type, along the axes of a reduction above."""
+    for reduction in _above(eqn, definitions, "reduce_sum"):
+        axes = reduction.kwargs["axes"]
+        if reduction.inputs[0].type == eqn.output.type:
+            last = axes == (eqn.output.type.ndim - 1,)
+            yield (eqn.output.type,), {"axis": -1 if last else axes}
+
+
+def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
+    """Operators of one operand that reduce it, over the axes of a reduction above."""
+    for reduction in _above(eqn, definitions, "reduce_sum"):
+        x, axes = reduction.inputs[0].type, reduction.kwargs["axes"]
+        for keepdims in (False, True):
+            axis = None if len(axes) == x.ndim and not keepdims else axes
+            yield (x,), {"axis": axis, "keepdims": keepdims}
+
+
+def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
+    """A product with a matrix, and a bias of one axis."""
+    for product in _above(eqn, definitions, "matmul"):
+        weight = product.inputs[1].type
+        bias = TensorType(weight.shape[-1:], weight.dtype)
+        x = TensorType((*eqn.output.shape[:-1], weight.shape[-2]), weight.dtype)
+        if weight.ndim == 2:
+            yield (x, weight, bias), {}
+
+
+def _above(eqn: Equation, definitions: Definitions, name: str) -> Iterator[Equation]:
+    """Equations of that op within a few steps above `eqn`, the nearest first."""
+    level, seen = [eqn], {eqn}
+    for _ in range(_REACH):
+        yield from (e for e in level if e.op.name == name)
+        above = [definitions[v] for e in level for v in e.inputs if v in definitions]
+        level = [e for e in dict.fromkeys(above) if e not in seen]
+        seen.update(level)
+
+
+Finder: TypeAlias = Callable[[Equation, Definitions], Iterator[Instance]]
+
+# By the last primitive of the decomposition; larger patterns come first.
+_FINDERS: dict[str, tuple[tuple[str, Finder], ...]] = {
+    "div": (("softmax", _along_axes), ("mean", _reducing)),
+    "sub": (("log_softmax", _along_axes),),
+    "add": (("logsumexp", _reducing), ("linear", _linear)),
+    "reshape": (("logsumexp", _reducing),),
+    "mul": (("gelu", _gelu), ("silu", _alike)),
+    "logaddexp": (("softplus", _alike),),
+    "select": (("relu", _alike),),
+}

@@ -1,0 +1,125 @@
+"""Reverse mode: from a linear graph to its transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from primgraph.errors import BuildError, MissingRuleError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Linear, Primitive
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.elementwise import add
+from primgraph.transforms.contract import primitives_only, transform
+from primgraph.transforms.rebuild import (
+    NOWHERE,
+    copy,
+    derived_source,
+    full_value,
+    require_primitive,
+    written,
+)
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
+    """Turn `F(x, dx) -> dy`, linear in `dx`, into `F_t(x, ct_dy) -> ct_dx`.
+
+    `wrt` holds the positions of the inputs `dx`. Equations that do not depend on them are copied
+    in order; the others are visited in reverse, and cotangents that meet at one value are added.
+    For all u and v: `<u, F(x, v)> == <F_t(x, u), v>`.
+
+    Raises `MissingRuleError`, with the op and the user's line, where the graph is not linear.
+    """
+    if len(set(wrt)) != len(wrt):
+        raise BuildError(f"an input is listed twice in {tuple(wrt)}")
+    dx = [graph.inputs[i] for i in wrt]
+    linear = set(dx)
+    builder = Builder(f"{graph.name}_t", source=NOWHERE)
+    moved = {v: builder.input(v.type, v.hint) for v in graph.inputs if v not in linear}
+    with builder:
+        equations = _linear_equations(builder, graph, linear, moved)
+        cts: dict[Value, Value] = {}
+        for value in graph.outputs:
+            ct = builder.input(value.type)
+            _check_output(builder, value, linear, moved)
+            _accumulate(cts, value, ct)
+        for eqn in reversed(equations):
+            builder.source = derived_source(eqn)
+            _pull_back(builder, eqn, linear, moved, cts)
+        found = [cts[v] if v in cts else zeros_like(v) for v in dx]
+    return builder.graph(found)
+
+
+def _linear_equations(
+    builder: Builder, graph: Graph, linear: set[Value], moved: dict[Value, Value]
+) -> list[Equation]:
+    """Copy what does not depend on `linear`; return what does, and add its results to it."""
+    equations = []
+    for eqn in graph.body:
+        if linear.isdisjoint(eqn.inputs):
+            copy(builder, eqn, moved)
+        else:
+            equations.append(eqn)
+            linear.update(eqn.outputs)
+    return equations
+
+
+def _check_output(
+    builder: Builder, value: Value, linear: set[Value], moved: dict[Value, Value]
+) -> None:
+    if value not in linear and full_value(builder, moved[value]) != 0:
+        raise MissingRuleError(
+            f"output {value!r} does not depend on what the graph is transposed by",
+            hint="keep only the linear outputs: graph.with_outputs(...)",
+        )
+
+
+def _accumulate(cts: dict[Value, Value], value: Value, ct: Value) -> None:
+    cts[value] = add(cts[value], ct) if value in cts else ct
+
+
+def _pull_back(
+    builder: Builder,
+    eqn: Equation,
+    linear: set[Value],
+    moved: dict[Value, Value],
+    cts: dict[Value, Value],
+) -> None:
+    """Add what the cotangents of the outputs of `eqn` contribute to those of its inputs."""
+    present = [cts.pop(v, None) for v in eqn.outputs]
+    if all(ct is None for ct in present):
+        return
+    op = require_primitive(eqn)
+    operands: list[Any] = [Linear(v.type) if v in linear else moved[v] for v in eqn.inputs]
+    _check_linear(builder, eqn, op, operands)
+    filled = [
+        zeros_like(v) if ct is None else ct for v, ct in zip(eqn.outputs, present, strict=True)
+    ]
+    try:
+        rule = op.transpose_rule
+    except MissingRuleError as error:
+        raise error.located(written(eqn)) from None
+    results = rule(filled if op.multiple else filled[0], *operands, **eqn.kwargs)
+    for value, ct in zip(eqn.inputs, results, strict=True):
+        if value in linear and ct is not None:
+            _accumulate(cts, value, ct)
+
+
+def _check_linear(builder: Builder, eqn: Equation, op: Primitive, operands: Sequence[Any]) -> None:
+    """Refuse an equation that is not linear in its linear operands taken together."""
+    places = [i for i, x in enumerate(operands) if isinstance(x, Linear)]
+    allowed = op.linear_operands(len(operands))
+    others = [i for i in allowed if i not in places]
+    if not set(places) <= set(allowed):
+        fault = f"{op.name} is not linear in operand {next(i for i in places if i not in allowed)}"
+    elif op.linear == "each":
+        if len(places) == 1:
+            return
+        fault = f"{op.name} is a product of two linear operands"
+    elif any(full_value(builder, operands[i]) != 0 for i in others):
+        fault = f"{op.name} adds a constant, which makes it affine"
+    else:
+        return
+    raise MissingRuleError(f"the graph is not linear: {fault}", origin=written(eqn))

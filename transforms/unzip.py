@@ -1,0 +1,39 @@
+"""Splits a linearized graph into its primal part and its linear part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.transforms.contract import primitives_only, transform
+from primgraph.transforms.dead_code import dead_code
+from primgraph.transforms.rebuild import NOWHERE, copy
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
+    """Split `f_jvp(x, dx) -> (y, dy)` into `f(x) -> (y, r)` and `f_lin(r, dx) -> dy`.
+
+    `wrt` holds the positions of the inputs `dx`. The outputs that do not depend on them are `y`;
+    the residuals `r` are what the linear part needs of the primal part, in order of definition.
+    """
+    dx = [graph.inputs[i] for i in wrt]
+    linear = set(dx)
+    for eqn in graph.body:
+        if not linear.isdisjoint(eqn.inputs):
+            linear.update(eqn.outputs)
+    tangent_body = [e for e in graph.body if e.outputs[0] in linear]
+    used = {v for e in tangent_body for v in e.inputs} - linear
+    residuals = [v for v in graph.numbering() if v in used]
+    x = [v for v in graph.inputs if v not in linear]
+    y = [v for v in graph.outputs if v not in linear]
+    primal_body = [e for e in graph.body if e.outputs[0] not in linear]
+    primal = Graph(x, primal_body, [*y, *residuals], f"{graph.name}_primal")
+
+    builder = Builder(f"{graph.name}_linear", source=NOWHERE)
+    moved: dict[Value, Value] = {v: builder.input(v.type, v.hint) for v in [*residuals, *dx]}
+    for eqn in tangent_body:
+        copy(builder, eqn, moved)
+    dy = [moved[v] for v in graph.outputs if v in linear]
+    return dead_code(primal), dead_code(builder.graph(dy))
