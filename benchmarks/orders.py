@@ -11,6 +11,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def product(x: pg.Variable) -> pg.Variable:
 def network(x: pg.Variable) -> pg.Variable:
     """A tanh network with constant weights, on rows of `x`."""
     rng = np.random.default_rng(0)
-    for n, m in zip(WIDTHS, WIDTHS[1:], strict=False):
+    for n, m in pairwise(WIDTHS):
         x = x @ rng.normal(scale=n**-0.5, size=(n, m)) + rng.normal(size=m)
         x = pg.tanh(x) if m > 1 else x
     return x

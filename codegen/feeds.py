@@ -27,7 +27,7 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         and array.shape == type.shape
         and array.flags.num & _READY == _READY
     ):
-        return array  # type: ignore[no-any-return]
+        return array
     found = _found(array, type, name)
     if found.shape != type.shape:
         raise _error(name, type, found, "the shapes differ")

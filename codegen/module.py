@@ -18,7 +18,7 @@ class Function:
     lines: list[str] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
     docstring: list[str] = field(default_factory=list)
-    decorator: str = ""
+    decorators: list[str] = field(default_factory=list)
 
     def line(self, text: str, step: int = -1) -> None:
         self.lines.append(text)

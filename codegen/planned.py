@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, final
 
-import numpy as np
-
 from primgraph.codegen.fallback import caller_of
 from primgraph.codegen.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.module import MANY, Function, Module, Parts, tuple_text
 from primgraph.codegen.names import Names
+from primgraph.codegen.notation import Spelling
 from primgraph.codegen.schedule import Schedule, Step
-from primgraph.codegen.spelling import SPELLINGS, Spelling, iota_shape
+from primgraph.codegen.spelling import SPELLINGS, iota_shape
+from primgraph.codegen.structure import expanded_shape
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, Shape, TensorType, broadcast_shapes
 
@@ -253,10 +253,7 @@ class _Planner:
             return Place(
                 place.name, place.shape, place.plain and same, full=place.full if same else ""
             )
-        shape = result.shape
-        if step.op.name == "broadcast":
-            new = set(step.params["new_axes"])
-            shape = tuple(1 if a in new else n for a, n in enumerate(shape))
+        shape = expanded_shape(step) if step.op.name == "broadcast" else result.shape
         return Place(self.view(self._full(place, step.operands[0]), template), shape, plain=False)
 
     def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
@@ -291,18 +288,18 @@ class _Planner:
 
     def _dying(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> int | None:
         """The operand whose buffer the result may take over: nothing else reads it any more."""
-        type = step.results[0]
+        last, type = self.schedule.last, step.eqn.outputs[0].type
         roots = [self.schedule.root[v] for v in step.inputs]
         for k in spelling.in_place:
-            if k >= len(places) or not places[k].plain or step.operands[k] != type:
+            if k >= len(places) or last[roots[k]] != i or not places[k].plain:
                 continue
             root, name = roots[k], places[k].name
-            alone = all(
+            if self.buffers.get(root) != name or step.eqn.inputs[k].type != type:
+                continue
+            if all(
                 r != root or (p.plain and p.name == name and (k == j or bool(spelling.ufunc)))
                 for j, (r, p) in enumerate(zip(roots, places, strict=True))
-            )
-            dies = self.schedule.last[root] == i and self.buffers.get(root) == name
-            if dies and alone and places[k].shape == type.shape:
+            ):
                 return k
         return None
 

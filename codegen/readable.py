@@ -20,8 +20,10 @@ from primgraph.codegen.literals import (
 )
 from primgraph.codegen.module import MANY, Function, Module, Parts
 from primgraph.codegen.names import Names, assigned_name, comment, is_safe
+from primgraph.codegen.notation import ATOM, Spelling, Text
 from primgraph.codegen.schedule import Schedule, Step
-from primgraph.codegen.spelling import ATOM, SPELLINGS, Spelling, Text, iota_shape, literal
+from primgraph.codegen.spelling import SPELLINGS, iota_shape, literal
+from primgraph.codegen.structure import expanded_shape
 from primgraph.ir.source import Source
 from primgraph.ir.types import Shape, TensorType, broadcast_shapes
 
@@ -74,6 +76,7 @@ class _Reader:
         self.helpers: dict[str, None] = {}
         # Results that may share memory with an argument or a constant, though they are no views.
         self.shared: set[int] = set()
+        self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried")
         self.said: Source | None = None
         self.lines_of: dict[str, list[str]] = {}
@@ -188,48 +191,55 @@ class _Reader:
     def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
         args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
         self._type_literals(step, spelling, args)
-        text = spelling.read([a.text for a in args], step)
+        text = self._expression(step, spelling, args)
         if len(text.code) > _LONGEST and any(a.pending for a in args):
             for a in args:
                 if a.pending:
                     self._write(a.value)
             args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
             self._type_literals(step, spelling, args)
-            text = spelling.read([a.text for a in args], step)
-        self._need(text.code, step)
+            text = self._expression(step, spelling, args)
+        if step.op.name in support.REQUIRES:
+            self._include(step.op.name)
         shape = step.results[0].shape
         if step.op.name == "iota":
             shape = iota_shape(step)
         elif spelling.broadcasts and spelling.amend is None:
-            shape = broadcast_shapes(*(a.shape for a in args))
+            shapes = {a.shape for a in args}
+            shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
         piece = self._joined(text, shape, args, i, step.outputs[0])
         if step.op.name == "gather":
             self.shared.add(piece.value)
         self._settle(piece, spelling.inline)
         if spelling.amend is not None:
-            self._write(step.outputs[0])
-            bound = self.pieces[step.outputs[0]]
-            line = spelling.amend(bound.text.code, [a.text for a in args], step)
+            line = spelling.amend(self.pieces[piece.value].text.code, [a.text for a in args], step)
             for a in args:
                 self._use(a)
             self.parts.current.line(line, i)
+
+    def _expression(self, step: Step, spelling: Spelling, args: list[Piece]) -> Text:
+        """The right-hand side; an array to be amended is a copy, or new where it is all equal."""
+        first = self.pieces[step.inputs[0]] if step.inputs else None
+        if spelling.amend is not None and first is not None and first.scalar is not None:
+            type = step.results[0]
+            return Text(full_text(first.scalar, type.shape, type.dtype))
+        return spelling.read([a.text for a in args], step)
 
     def _operand(self, i: int, step: Step, spelling: Spelling, k: int) -> Piece:
         """An operand as far as possible as the expression it is."""
         value = step.inputs[k]
         piece = self.pieces[value]
-        if piece.pending and not self._belongs(piece, step, spelling):
+        if piece.pending and not self._belongs(piece, step):
             self._write(value)
             piece = self.pieces[value]
         small = k in spelling.broadcasts and not (k == 0 and spelling.amend is not None)
         return piece if small else self._explicit(piece, step.operands[k])
 
-    def _belongs(self, piece: Piece, step: Step, spelling: Spelling) -> bool:
+    def _belongs(self, piece: Piece, step: Step) -> bool:
         """Whether an expression reads well as a part of that of `step`."""
         made = self.schedule.steps[piece.step]
         same = made.source == step.source or not (_is_told(made.source) and _is_told(step.source))
-        reads_well = spelling.amend is None and piece.depth < _DEEPEST
-        return reads_well and (same or self._is_view(piece.step))
+        return piece.depth < _DEEPEST and (same or self._is_view(piece.step))
 
     def _is_view(self, i: int) -> bool:
         spelling = SPELLINGS.get(self.schedule.steps[i].op.name)
@@ -262,8 +272,10 @@ class _Reader:
         value = piece.value
         self.pieces[value] = piece
         self.waiting[value] = None
+        # Several results stand better under their own lines than in a long return.
+        returned = len(self.schedule.outputs) > 1 and value in self.outputs
         named = self._hint(value, piece.step)
-        if not inline or self.schedule.uses[value] != 1 or named:
+        if not inline or self.schedule.uses[value] != 1 or returned or named:
             self._write(value)
 
     def _view(self, i: int, step: Step, spelling: Spelling, k: int, value: int) -> None:
@@ -285,10 +297,7 @@ class _Reader:
             self.pieces[value] = piece
             return
         piece = self._explicit(piece, step.operands[0])
-        shape = step.results[k].shape
-        if step.op.name == "broadcast":
-            new = set(step.params["new_axes"])
-            shape = tuple(1 if a in new else n for a, n in enumerate(shape))
+        shape = expanded_shape(step) if step.op.name == "broadcast" else step.results[k].shape
         text = Text(template.format(piece.text.within(ATOM)))
         joined = self._joined(text, shape, [piece], i, value)
         self._settle(joined, inline=len(step.outputs) == 1)
@@ -389,14 +398,8 @@ class _Reader:
         text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
         return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
 
-    def _need(self, code: str, step: Step) -> None:
-        """Include the helper that an expression calls, and what that calls."""
-        name = step.op.name
-        if name in support.REQUIRES:
-            for required in (*support.REQUIRES[name], name):
-                self._include(required)
-
     def _include(self, name: str) -> None:
+        """Include a helper that an expression calls, behind those that it calls itself."""
         for required in support.REQUIRES[name]:
             self._include(required)
         self.helpers.setdefault(name)

@@ -16,7 +16,9 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "polynomial": (),
     "erf_near_zero": ("polynomial",),
     "erf_near_one": ("polynomial",),
-    "erfc_tail": ("polynomial",),
+    "erfc_ratio_left": ("polynomial",),
+    "erfc_ratio_right": ("polynomial",),
+    "erfc_tail": ("erfc_ratio_left", "erfc_ratio_right"),
     "erf": ("erf_near_zero", "erf_near_one", "erfc_tail"),
     "erfc": ("erf_near_zero", "erf_near_one", "erfc_tail"),
     "each_key": (),
@@ -97,60 +99,68 @@ def erf_near_one(x: Any) -> Any:
 def erfc_tail(x: Any) -> Any:
     """erfc(x) for x >= 1.25, with its relative accuracy down to the smallest numbers."""
     inverse = 1.0 / (x * x)
-    above = np.where(
-        x < 1 / 0.35,
-        polynomial(
-            inverse,
-            -9.86494403484714822705e-03,
-            -6.93858572707181764372e-01,
-            -1.05586262253232909814e01,
-            -6.23753324503260060396e01,
-            -1.62396669462573470355e02,
-            -1.84605092906711035994e02,
-            -8.12874355063065934246e01,
-            -9.81432934416914548592e00,
-        ),
-        polynomial(
-            inverse,
-            -9.86494292470009928597e-03,
-            -7.99283237680523006574e-01,
-            -1.77579549177547519889e01,
-            -1.60636384855821916062e02,
-            -6.37566443368389627722e02,
-            -1.02509513161107724954e03,
-            -4.83519191608651397019e02,
-        ),
-    )
-    below = np.where(
-        x < 1 / 0.35,
-        polynomial(
-            inverse,
-            1.0,
-            1.96512716674392571292e01,
-            1.37657754143519042600e02,
-            4.34565877475229228821e02,
-            6.45387271733267880336e02,
-            4.29008140027567833386e02,
-            1.08635005541779435134e02,
-            6.57024977031928170135e00,
-            -6.04244152148580987438e-02,
-        ),
-        polynomial(
-            inverse,
-            1.0,
-            3.03380607434824582924e01,
-            3.25792512996573918826e02,
-            1.53672958608443695994e03,
-            3.19985821950859553908e03,
-            2.55305040643316442583e03,
-            4.74528541206955367215e02,
-            -2.24409524465858183362e01,
-        ),
-    )
+    ratio = np.empty_like(x)
+    left = x < 1 / 0.35
+    ratio[left] = erfc_ratio_left(inverse[left])
+    ratio[~left] = erfc_ratio_right(inverse[~left])
     # The head of x has so few bits that its square is exact; the rest corrects it.
     head = x.astype(np.float32).astype(np.float64)
-    rest = np.exp((head - x) * (head + x) + above / below)
+    rest = np.exp((head - x) * (head + x) + ratio)
     return np.exp(-head * head - 0.5625) * rest / x
+
+
+def erfc_ratio_left(s: Any) -> Any:
+    """log(x erfc(x)) + x^2 + 0.5625 for 1.25 <= x < 1 / 0.35, where s = 1 / x^2."""
+    above = polynomial(
+        s,
+        -9.86494403484714822705e-03,
+        -6.93858572707181764372e-01,
+        -1.05586262253232909814e01,
+        -6.23753324503260060396e01,
+        -1.62396669462573470355e02,
+        -1.84605092906711035994e02,
+        -8.12874355063065934246e01,
+        -9.81432934416914548592e00,
+    )
+    below = polynomial(
+        s,
+        1.0,
+        1.96512716674392571292e01,
+        1.37657754143519042600e02,
+        4.34565877475229228821e02,
+        6.45387271733267880336e02,
+        4.29008140027567833386e02,
+        1.08635005541779435134e02,
+        6.57024977031928170135e00,
+        -6.04244152148580987438e-02,
+    )
+    return above / below
+
+
+def erfc_ratio_right(s: Any) -> Any:
+    """log(x erfc(x)) + x^2 + 0.5625 for x >= 1 / 0.35, where s = 1 / x^2."""
+    above = polynomial(
+        s,
+        -9.86494292470009928597e-03,
+        -7.99283237680523006574e-01,
+        -1.77579549177547519889e01,
+        -1.60636384855821916062e02,
+        -6.37566443368389627722e02,
+        -1.02509513161107724954e03,
+        -4.83519191608651397019e02,
+    )
+    below = polynomial(
+        s,
+        1.0,
+        3.03380607434824582924e01,
+        3.25792512996573918826e02,
+        1.53672958608443695994e03,
+        3.19985821950859553908e03,
+        2.55305040643316442583e03,
+        4.74528541206955367215e02,
+        -2.24409524465858183362e01,
+    )
+    return above / below
 
 
 def erf(x: Any, out: Any = None) -> Any:

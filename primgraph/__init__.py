@@ -1,6 +1,6 @@
 """primgraph compiles NumPy programs and their derivatives of any order into NumPy programs."""
 
-from primgraph import operators, transforms
+from primgraph import initializers, operators, optimizer, transforms
 from primgraph.codegen import Kernel
 from primgraph.compiler import compile
 from primgraph.defaults import get_default_dtype, set_default_dtype
@@ -29,7 +29,14 @@ from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
 from primgraph.operators import *  # noqa: F403
 from primgraph.operators.variable import Variable
-from primgraph.program import Program, data, default_main_program, program_guard
+from primgraph.program import (
+    Program,
+    create_parameter,
+    data,
+    default_main_program,
+    program_guard,
+)
+from primgraph.scope import Scope
 from primgraph.tracing import spec, trace
 
 __version__ = "0.1.0"
@@ -52,16 +59,20 @@ __all__ = [
     "PrimgraphError",
     "Program",
     "RunError",
+    "Scope",
     "ShapeError",
     "TensorType",
     "Variable",
     "compile",
+    "create_parameter",
     "data",
     "default_main_program",
     "forward_grad",
     "get_default_dtype",
     "grad",
+    "initializers",
     "interpret",
+    "optimizer",
     "parse",
     "program_guard",
     "set_default_dtype",

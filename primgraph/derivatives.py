@@ -41,7 +41,7 @@ def grad(
     outputs: Variable | Sequence[Variable],
     inputs: Variable | Sequence[Variable],
     grad_outputs: Seeds = None,
-) -> Variable | None | list[Variable | None]:
+) -> Variable | list[Variable | None] | None:
     """The gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
 
     One result of the input's type for each input, alone for a single input, in a list for a
@@ -81,7 +81,7 @@ def forward_grad(
     outputs: Variable | Sequence[Variable],
     inputs: Variable | Sequence[Variable],
     grad_inputs: Seeds = None,
-) -> Variable | None | list[Variable | None]:
+) -> Variable | list[Variable | None] | None:
     """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
     One result of the output's type for each output, summed over all inputs; alone for a single
@@ -140,7 +140,7 @@ class _Request:
 
     def answer(
         self, results: list[Value | None], given: Any
-    ) -> Variable | None | list[Variable | None]:
+    ) -> Variable | list[Variable | None] | None:
         """Handles on the results, in the form in which the variables were given."""
         found = [None if v is None else Variable(self.builder, v) for v in results]
         return found[0] if isinstance(given, Variable) else found
@@ -258,8 +258,9 @@ def _forward(request: _Request, seeds: list[Value | None]) -> list[Value | None]
         total: dict[Value, Value | None] = {}
         for value, seed in zip(request.inputs, seeds, strict=True):
             if value in total:
-                total[value] = add(*(filled(1, value.type) if s is None else s
-                                     for s in (total[value], seed)))
+                total[value] = add(
+                    *(filled(1, value.type) if s is None else s for s in (total[value], seed))
+                )
             else:
                 total[value] = seed
     found = _record(request, path.jvp(), path.free, [total[v] for v in path.wrt])

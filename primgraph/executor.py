@@ -1,9 +1,10 @@
-"""Runs programs: picks what the fetches need, compiles it once, feeds and fetches."""
+"""Runs programs: picks what the fetches need, compiles it once, feeds, fetches, keeps state."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -13,15 +14,41 @@ from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import compile
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
-from primgraph.program import Program, default_main_program
+from primgraph.program import Program, State, default_main_program
+from primgraph.scope import Scope
 
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 
 
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How one list of fetches is run: the kernel, and where its inputs come from.
+
+    `feeds` are the inputs to be fed, by position in the kernel, and `states` those taken from
+    the scope; `stored` are the states that the last outputs of the kernel are stored as.
+    """
+
+    kernel: Kernel
+    names: list[str]
+    feeds: list[tuple[int, str, TensorType]]
+    states: list[tuple[int, State]]
+    fetched: int
+    stored: list[str]
+
+
 @final
 class Executor:
-    """Runs programs. It holds nothing: kernels are kept with the program they come from."""
+    """Runs programs. Kernels are kept with the program they come from.
+
+    `scope` is where states are read and written; by default each program's own.
+    """
+
+    def __init__(self, scope: Scope | None = None) -> None:
+        if scope is not None and not isinstance(scope, Scope):
+            raise ArgumentError(f"an executor takes a Scope, not {type(scope).__name__}")
+        self.scope = scope
 
     def run(
         self,
@@ -29,13 +56,14 @@ class Executor:
         feed: Mapping[str, Any] | None = None,
         fetch_list: Sequence[Fetch] | None = None,
     ) -> list[np.ndarray[Any, Any]]:
-        """Compute what `fetch_list` names from the arrays in `feed`.
+        """Compute what `fetch_list` names from the arrays in `feed`, and update the state.
 
         `program` is the default main program unless given. `feed` maps names of inputs to
         arrays of exactly the declared shapes, of dtypes that convert safely. `fetch_list` has
         variables, or names of inputs and of named variables, or lists of these, which are
-        flattened. Only what the fetches need is computed and has to be fed. The first run for a
-        list of fetches compiles a kernel, later ones reuse it.
+        flattened. Only what the fetches and the program's updates need is computed and has to
+        be fed. A fetched state that the run updates is fetched as it is afterwards. The first
+        run for a list of fetches compiles a kernel, later ones reuse it.
 
         Returns one new array for each fetch. Raises `FeedError` for a missing, unknown or
         unfitting feed and for an unknown fetch, `ArgumentError` for other objects.
@@ -46,32 +74,68 @@ class Executor:
         given = {} if feed is None else feed
         if not isinstance(given, Mapping):
             raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
-        values = tuple(_fetched(program, item) for item in _flat(fetch_list))
-        kernel, names = self._kernel(program, values)
-        _check_names(program, given, names)
-        arrays = [
-            as_feed(given[n], v.type, n) for n, v in zip(names, kernel.graph.inputs, strict=True)
-        ]
-        return kernel(*arrays)
+        plan = self._plan(program, fetch_list)
+        _check_names(program, given, plan.names)
+        arrays: list[Any] = [None] * len(plan.kernel.graph.inputs)
+        for place, name, kind in plan.feeds:
+            arrays[place] = as_feed(given[name], kind, name)
+        scope = program.scope if self.scope is None else self.scope
+        for place, state in plan.states:
+            arrays[place] = _stored(program, scope, state)
+        results = plan.kernel(*arrays)
+        for name, array in zip(plan.stored, results[plan.fetched :], strict=True):
+            scope.arrays[name] = array
+        return results[: plan.fetched]
 
     def kernel(self, program: Program, fetch_list: Sequence[Fetch]) -> Kernel:
         """The kernel that `run` uses for these fetches."""
-        values = tuple(_fetched(program, item) for item in _flat(fetch_list))
-        return self._kernel(program, values)[0]
+        return self._plan(program, fetch_list).kernel
 
     def close(self) -> None:
         """Nothing has to be released; kept for programs that say when they are done."""
 
-    def _kernel(self, program: Program, values: tuple[Value, ...]) -> tuple[Kernel, list[str]]:
-        found: tuple[Kernel, list[str]] | None = program.kernels.get(values)
+    def _plan(self, program: Program, fetch_list: Sequence[Fetch] | None) -> _Plan:
+        values = tuple(_fetched(program, item) for item in _flat(fetch_list))
+        key = (values, tuple(program.updates.items()))
+        found: _Plan | None = program.kernels.get(key)
         if found is None:
-            builder = program.builder
-            body = builder.slice(values)
-            used = {v for e in body for v in e.inputs}.union(values)
-            inputs = [v for v in builder.inputs if v in used]
-            kernel = compile(Graph(inputs, body, values, program.name))
-            found = program.kernels[values] = kernel, [v.hint for v in inputs]
+            found = program.kernels[key] = _planned(program, values)
         return found
+
+
+def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
+    builder, updates = program.builder, program.updates
+    fetched = [updates.get(v, v) for v in values]
+    outputs = [*fetched, *updates.values()]
+    body = builder.slice(outputs)
+    used = {v for e in body for v in e.inputs}.union(outputs)
+    inputs = [v for v in builder.inputs if v in used]
+    kernel = compile(Graph(inputs, body, outputs, program.name))
+    feeds, states = [], []
+    for place, value in enumerate(inputs):
+        state = program.states.get(value)
+        if state is None:
+            feeds.append((place, value.hint, value.type))
+        else:
+            states.append((place, state))
+    names = [name for _, name, _ in feeds]
+    stored = [program.states[v].name for v in updates]
+    return _Plan(kernel, names, feeds, states, len(fetched), stored)
+
+
+def _stored(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any]:
+    """The value of `state` in `scope`; its first value if it has none there yet."""
+    array = scope.arrays.get(state.name)
+    if array is None:
+        scope.set(state.name, program.first_value(state))
+        return scope.arrays[state.name]
+    if array.shape != state.type.shape or array.dtype != state.type.dtype:
+        raise FeedError(
+            f"the scope holds {array.dtype} of shape {array.shape} for {state.name!r}, "
+            f"which is {state.type}",
+            hint="two programs with different parameters of one name need a scope each",
+        )
+    return array
 
 
 def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
@@ -119,7 +183,8 @@ def _check_names(program: Program, given: Mapping[str, Any], needed: Sequence[st
     if faults:
         builder = program.builder
         places = [builder.declared_at[declared[n].value] for n in missing]
-        lines = [f"{n!r} is declared at {p}   {p.text}" for n, p in zip(missing, places, strict=True)]
+        declarations = zip(missing, places, strict=True)
+        lines = [f"{n!r} is declared at {p}   {p.text}" for n, p in declarations]
         hints = [h for n in unknown if (h := _near(n, declared))]
         raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
 
@@ -127,5 +192,3 @@ def _check_names(program: Program, given: Mapping[str, Any], needed: Sequence[st
 def _near(name: Any, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), list(known), n=2)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
-
-

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, final
+from weakref import WeakValueDictionary
+
+import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError, BuildError
+from primgraph.errors import ArgumentError, BuildError, ShapeError
+from primgraph.initializers import Constant, Initializer, Xavier
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.text import to_text
-from primgraph.ir.types import TensorType, as_dtype, as_shape
+from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
+from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
+from primgraph.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A value that is kept in a scope between runs: a parameter, or what goes with one.
+
+    `trainable` tells what optimizers change unless they are told otherwise.
+    """
+
+    name: str
+    type: TensorType
+    initializer: Initializer
+    trainable: bool
 
 
 @final
@@ -27,11 +48,19 @@ class Program:
         with pg.Program() as program:
             x = pg.data("x", shape=(3,))
             y = pg.tanh(x)
+
+    Parameters are inputs whose values live in `scope`; `random_seed` decides what they hold at
+    first, the same in every process.
     """
 
     def __init__(self, name: str = "program") -> None:
         self.builder = Builder(checked_name(name))
+        self.scope = Scope()
+        self.states: dict[Value, State] = {}
+        self.updates: dict[Value, Value] = {}
         self.kernels: dict[Any, Any] = {}
+        self._seed = 0
+        _programs[id(self.builder)] = self
 
     def __enter__(self) -> Program:
         self.builder.__enter__()
@@ -46,16 +75,41 @@ class Program:
 
     @property
     def inputs(self) -> dict[str, Variable]:
-        """The inputs by name, in the order of their declaration."""
-        return {v.hint: Variable(self.builder, v) for v in self.builder.inputs}
+        """The inputs to be fed, by name, in the order of their declaration."""
+        inputs = self.builder.inputs
+        return {v.hint: Variable(self.builder, v) for v in inputs if v not in self.states}
+
+    @property
+    def random_seed(self) -> int:
+        """What first values and dropout masks are drawn from; 0 unless set."""
+        return self._seed
+
+    @random_seed.setter
+    def random_seed(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ArgumentError(f"a seed is an integer, not {seed!r}")
+        self._seed = seed
 
     def variable(self, name: str) -> Variable | None:
-        """The input or named variable of that name, if there is one."""
+        """The input, parameter or named variable of that name, if there is one."""
         value = self.builder.names.get(name)
         return None if value is None else Variable(self.builder, value)
 
+    def variables(self) -> list[Variable]:
+        """Handles on all values, in the order of their definition."""
+        computed = (v for e in self.builder.body for v in e.outputs)
+        return [Variable(self.builder, v) for v in (*self.builder.inputs, *computed)]
+
+    def operators(self) -> tuple[Equation, ...]:
+        """All equations, in order."""
+        return tuple(self.builder.body)
+
+    def parameters(self) -> list[Variable]:
+        """The trainable parameters, in the order of their creation."""
+        return [Variable(self.builder, v) for v, s in self.states.items() if s.trainable]
+
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
-        """What the program computes, as a graph, with all its inputs.
+        """What the program computes, as a graph, with all its inputs and parameters.
 
         By default the outputs are the values that nothing else is computed from.
         """
@@ -66,6 +120,120 @@ class Program:
         ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
         return self.builder.graph(ends, self.name)
 
+    # State.
+
+    def state(
+        self, name: str, type: TensorType, initializer: Initializer, trainable: bool = False
+    ) -> Variable:
+        """A new value that is kept between runs, by a name that no other value has."""
+        _refuse_twin(self.builder, checked_name(name))
+        value = self.builder.input(type, name)
+        self.states[value] = State(name, type, initializer, trainable)
+        return Variable(self.builder, value)
+
+    def free_name(self, stem: str) -> str:
+        """`stem`, or `stem_1` and so on: the first that no value of the program has."""
+        name, count = stem, 0
+        while name in self.builder.names:
+            count += 1
+            name = f"{stem}_{count}"
+        return name
+
+    def update(self, state: Variable, new: Variable) -> None:
+        """Let every run end by storing `new` as the value of `state`.
+
+        All updates of a run see the values from before it. A later update of the same state
+        takes the place of the earlier one. Raises `BuildError` for what is no state of this
+        program, `ShapeError` for another type.
+        """
+        if state.value not in self.states:
+            raise BuildError(f"{state!r} is not a parameter of this program")
+        if new.recorder is not self.builder:
+            raise BuildError(f"{new!r} belongs to another program")
+        if new.type != state.type:
+            raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
+        self.updates[state.value] = new.value
+
+    def next_key(self) -> Variable:
+        """An integer for random operators: another one at each call, and at each run."""
+        counter = self.variable("random_counter")
+        if counter is None:
+            type = TensorType((), INT64)
+            counter = self.state("random_counter", type, Constant(0))
+            self.update(counter, counter + 1)
+            self._keys = 0
+        self._keys += 1
+        # Two odd constants spread the counter and the place over 64 bits.
+        spread = counter * 0x9E3779B97F4A7C1 + self._keys * 0xD1B54A32D192ED
+        return spread + (self._seed & 0xFFFFFFFF) * 0x2545F491
+
+    def initialize(self, scope: Scope | None = None) -> None:
+        """Give every state of `scope`, by default the program's own, its first value again."""
+        chosen = self.scope if scope is None else scope
+        for state in self.states.values():
+            chosen.set(state.name, self.first_value(state))
+
+    def first_value(self, state: State) -> np.ndarray[Any, Any]:
+        """What `state` holds before any run: a function of seed, name, shape and dtype."""
+        key = (self._seed % 2**64, zlib.crc32(state.name.encode()))
+        rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
+        return state.initializer(state.type.shape, state.type.dtype, rng)
+
+    def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of the values of all states, by name; first values where nothing ran yet."""
+        chosen = self.scope if scope is None else scope
+        return {
+            s.name: chosen.get(s.name) if s.name in chosen else self.first_value(s)
+            for s in self.states.values()
+        }
+
+    def set_state_dict(self, values: dict[str, Any], scope: Scope | None = None) -> None:
+        """Store `values` by name; states that are not named keep theirs.
+
+        Raises `FeedError` for a name that is no state, a wrong shape or a wrong kind of dtype;
+        nothing is stored then.
+        """
+        chosen = self.scope if scope is None else scope
+        known = {s.name: s.type for s in self.states.values()}
+        unknown = [n for n in values if n not in known]
+        if unknown:
+            raise BuildError(f"the program has no states named {', '.join(map(repr, unknown))}")
+        staged = Scope()
+        for name, value in values.items():
+            staged.set(name, value, known[name])
+        chosen.arrays.update(staged.arrays)
+
+    def clone(self, for_test: bool = False) -> Program:
+        """A program of its own with the same variables, in the same scope.
+
+        With `for_test`, dropout passes everything, normalisation uses its running statistics,
+        and runs update nothing.
+        """
+        other = Program(self.name)
+        other.scope, other._seed = self.scope, self._seed
+        moved: dict[Value, Value] = {}
+        for value in self.builder.inputs:
+            moved[value] = other.builder.input(value.type, value.hint)
+            if value in self.states:
+                other.states[moved[value]] = self.states[value]
+        for eqn in self.builder.body:
+            operands = tuple(moved[v] for v in eqn.inputs)
+            if for_test and isinstance(eqn.op, Operator) and "training" in eqn.kwargs:
+                params = {**eqn.kwargs, "training": False}
+                other.builder.source = eqn.source
+                results = other.builder.emit(eqn.op, operands, params)
+                other.builder.source = None
+            else:
+                results = other.builder.copy(eqn, operands)
+            moved.update(zip(eqn.outputs, results, strict=True))
+        for name, value in self.builder.names.items():
+            other.builder.names.setdefault(name, moved[value])
+            moved[value].hint = moved[value].hint or name
+        if not for_test:
+            other.updates = {moved[s]: moved[n] for s, n in self.updates.items()}
+        other._keys = getattr(self, "_keys", 0)
+        return other
+
     def __str__(self) -> str:
         return to_text(self.graph())
 
@@ -74,6 +242,7 @@ class Program:
         return f"<Program {self.name!r} ({names}), {len(self.builder)} equations>"
 
 
+_programs: WeakValueDictionary[int, Program] = WeakValueDictionary()
 _main: list[Program] = [Program("main")]
 record_by_default_into(lambda: _main[0].builder)
 
@@ -81,6 +250,29 @@ record_by_default_into(lambda: _main[0].builder)
 def default_main_program() -> Program:
     """The program that is built into where no other is entered."""
     return _main[0]
+
+
+def current_program() -> Program:
+    """The program that is being built.
+
+    Raises `BuildError` where a function is traced or a bare builder is entered: those have
+    neither parameters nor state.
+    """
+    program = _programs.get(id(active_recorder()))
+    if program is None:
+        raise BuildError(
+            "parameters belong to a program, and none is being built here",
+            hint="enter one: `with pg.Program() as program:`",
+        )
+    return program
+
+
+def program_of(variable: Variable) -> Program:
+    """The program that `variable` belongs to. Raises `BuildError` if it belongs to none."""
+    program = _programs.get(id(variable.recorder))
+    if program is None:
+        raise BuildError(f"{variable!r} belongs to a traced function, not to a program")
+    return program
 
 
 @contextmanager
@@ -107,8 +299,27 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
         raise BuildError("inputs are declared in a program, not in an operator's decomposition")
     _refuse_twin(builder, checked_name(name))
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
-    value = builder.input(TensorType(as_shape(shape), chosen), name)
-    return Variable(builder, value)
+    return Variable(builder, builder.input(TensorType(as_shape(shape), chosen), name))
+
+
+def create_parameter(
+    shape: Any,
+    dtype: Any = None,
+    name: str | None = None,
+    initializer: Initializer | Callable[..., Any] | None = None,
+    is_bias: bool = False,
+) -> Variable:
+    """A new trainable parameter of the program being built.
+
+    Its value lives in the program's scope and is made at first use by `initializer`: Xavier's
+    rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken.
+    """
+    program = current_program()
+    chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
+    stem = "bias" if is_bias else "weight"
+    rule = initializer or (Constant(0.0) if is_bias else Xavier())
+    type = TensorType(as_shape(shape), chosen)
+    return program.state(name or program.free_name(stem), type, rule, trainable=True)
 
 
 def _refuse_twin(builder: Builder, name: str) -> None:

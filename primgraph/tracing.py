@@ -36,9 +36,7 @@ def trace(function: Callable[..., Any], *specs: Any) -> Graph:
     builder = Builder(name if name.isidentifier() else "f")
     types = [s if isinstance(s, TensorType) else _type_of(s) for s in specs]
     names = _parameter_names(function, len(types))
-    variables = [
-        Variable(builder, builder.input(t, n)) for t, n in zip(types, names, strict=True)
-    ]
+    variables = [Variable(builder, builder.input(t, n)) for t, n in zip(types, names, strict=True)]
     with builder:
         result = function(*variables)
         outputs = result if isinstance(result, list | tuple) else (result,)

@@ -8,13 +8,13 @@ import os
 
 os.environ["PRIMGRAPH_DEBUG"] = "1"
 
-from collections.abc import Iterator  # noqa: E402
+from collections.abc import Iterator
 
-import pytest  # noqa: E402
+import pytest
 
-from primgraph.ir.graph import Graph  # noqa: E402
-from primgraph.ir.text import parse, to_text  # noqa: E402
-from primgraph.transforms.contract import observers  # noqa: E402
+from primgraph.ir.graph import Graph
+from primgraph.ir.text import parse, to_text
+from primgraph.transforms.contract import observers
 
 # Larger graphs are left out, as reading them would take longer than what is tested.
 _LARGEST = 2000

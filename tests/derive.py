@@ -1,6 +1,7 @@
 """Derivatives of graphs in every mode, and independent ones to compare them with."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -66,20 +67,26 @@ def derivatives(
     axes: list[int] = []
     final = -1
     for order, mode in enumerate(modes):
-        result = graph.outputs[0].shape
         if mode == "f":
-            graph, given, axis = tangents_of(graph, [0]), x.shape, order
+            bases.append(_basis(x.shape))
+            axes.append(order)
         else:
-            graph, given, axis = cotangents_of(graph, [0]), result, final
+            bases.append(_basis(graph.outputs[0].shape))
+            axes.append(final)
             final = order
-        graph = clean_up(graph) if clean else graph
-        bases.append(_basis(given))
-        axes.append(axis)
+        graph = _differentiated(graph, mode, clean)
     rows = [interpret(graph, x, *others, *seeds)[0].reshape(-1) for seeds in product(*bases)]
     flat = np.array(rows).reshape([*map(len, bases), graph.outputs[0].type.size])
     # Axis -1 stands for the output of the function, axis k for the k-th derivative.
     order_of_axes = np.argsort([*axes, final])
     return flat.transpose(order_of_axes).reshape(output + x.shape * len(modes))
+
+
+@cache
+def _differentiated(graph: Graph, mode: str, clean: bool) -> Graph:
+    """The derivative by the first input; equal graphs have theirs taken once."""
+    result = tangents_of(graph, [0]) if mode == "f" else cotangents_of(graph, [0])
+    return clean_up(result) if clean else result
 
 
 def _basis(shape: tuple[int, ...]) -> list[np.ndarray]:

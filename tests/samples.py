@@ -8,6 +8,7 @@ row leaves out has a default that suits elementwise functions of floats.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -209,9 +210,7 @@ def gather_by_loop(x: np.ndarray, *indices: np.ndarray, axis: int) -> np.ndarray
     return result
 
 
-def scatter_by_loop(
-    x: np.ndarray, y: np.ndarray, *indices: np.ndarray, axis: int
-) -> np.ndarray:
+def scatter_by_loop(x: np.ndarray, y: np.ndarray, *indices: np.ndarray, axis: int) -> np.ndarray:
     result = x.copy()
     for lead in np.ndindex(x.shape[:axis]):
         for place in np.ndindex(indices[0].shape):
@@ -262,7 +261,7 @@ def concat_by_lists(*xs: np.ndarray, axis: int) -> np.ndarray:
 
 def split_by_take(x: np.ndarray, *, sizes: Any, axis: int) -> list[np.ndarray]:
     ends = np.cumsum([0, *sizes])
-    return [np.take(x, np.arange(a, b), axis) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [np.take(x, np.arange(a, b), axis) for a, b in pairwise(ends)]
 
 
 def extremum_of_complex(real_extremum: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,35 +1,27 @@
-"""Generated kernels: equal to the interpreter in both styles, safe to share, clear when they fail."""
+"""Generated code computes what the interpreter does, in both styles, and reads well."""
 
-import copy
-import gc
 import linecache
 import math
-import pickle
 import subprocess
 import sys
-import threading
 import time
-import traceback
-import weakref
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import primgraph.primitives  # noqa: F401  (registers the primitives)
+import primgraph.primitives
 from primgraph.codegen import compile_graph
-from primgraph.codegen.feeds import as_feed
 from primgraph.codegen.literals import array_lines
 from primgraph.codegen.names import Names, comment, is_safe
 from primgraph.codegen.schedule import schedule
 from primgraph.codegen.spelling import SPELLINGS
 from primgraph.codegen.support import erf, erfc
-from primgraph.errors import CompileError, FeedError, RunError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import Array
-from primgraph.ir.primitive import Op, Primitive, lookup, registered
+from primgraph.ir.primitive import Primitive, lookup, registered
 from primgraph.ir.text import parse
 from primgraph.ir.types import DTYPE_OF_NAME, TensorType
 
@@ -92,7 +84,8 @@ STRUCTURAL = [
         for shape, axis in (((4,), 0), ((2, 3), 0), ((2, 3), 1), ((0,), 0), ((2, 3, 4), 1))
         for dtype in ("i8", "f8", "f2", "i1")
     ),
-    ("random_uniform", ["i64[]"], {"shape": (3,), "dtype": np.dtype("f4"), "low": -1.0, "high": 2.0}),
+    ("random_uniform", ["i64[]"], {"shape": (3,), "dtype": np.dtype("f4"), "low": -1.0,
+      "high": 2.0}),
     ("random_uniform", ["u64[2]"], {"shape": (), "dtype": np.dtype("f8"), "low": 0.0, "high": 1.0}),
     ("random_bernoulli", ["i64[2,2]"], {"shape": (50,), "p": 0.25}),
     ("reshape", ["f64[6]"], {"shape": (2, 3)}),
@@ -143,7 +136,8 @@ STRUCTURAL = [
         (name, [f"{dtype}[{shape}]"], {"axes": axes})
         for name in ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
         for dtype in NUMBERS
-        for shape, axes in (("", ()), ("3", (0,)), ("2,3", (1,)), ("2,3,4", (0, 2)), ("2,3", (0, 1)), ("2,3", ()))
+        for shape, axes in (("", ()), ("3", (0,)), ("2,3", (1,)), ("2,3,4", (0, 2)),
+                            ("2,3", (0, 1)), ("2,3", ()))
     ),
     ("reduce_sum", ["f64[0,3]"], {"axes": (0,)}),
     ("reduce_prod", ["f32[2,0]"], {"axes": (1,)}),
@@ -164,7 +158,7 @@ STRUCTURAL = [
     ),
 ]  # fmt: skip
 
-SAMPLES = elementwise_samples() + [(name, types, params) for name, types, params in STRUCTURAL]
+SAMPLES = elementwise_samples() + STRUCTURAL
 
 
 def feeds_of(types, seed=0) -> list[np.ndarray]:
@@ -425,7 +419,7 @@ graph f(%a: f64[3], %b: f64[3], %m: f64[3,3]) {
     source = compile_graph(graph).source
     assert "= -(b - (a - b))\n" in source
     assert "(-b)**3" in source
-    assert "(m @ m) * v1[:, None]" in source
+    assert "(m @ m) * v2[:, None]" in source
 
 
 def test_buffers_are_reused_and_results_are_computed_where_they_are_handed_out():
@@ -442,160 +436,6 @@ graph f(%x: f64[9]) {
     assert "exp(b0, b0)" in source
     assert "r0 = add(b0, x0)" in source
     assert "copy" not in source
-
-
-X = TensorType((2, 3), DTYPE_OF_NAME["f64"])
-GOOD = np.arange(6.0).reshape(2, 3)
-
-
-class Sub(np.ndarray):
-    pass
-
-
-def misaligned() -> np.ndarray:
-    raw = np.zeros(8 * 6 + 1, np.uint8)
-    view = raw[1:].view(np.float64).reshape(2, 3)
-    view[...] = GOOD
-    return view
-
-
-@pytest.mark.parametrize(
-    "feed",
-    [
-        GOOD.astype(">f8"),
-        misaligned(),
-        np.asfortranarray(GOOD),
-        GOOD[::-1, ::-1][::-1, ::-1],
-        np.repeat(GOOD, 2, axis=1)[:, ::2],
-        GOOD.view(Sub),
-        np.ma.array(GOOD),
-        GOOD.tolist(),
-        GOOD.astype(int).tolist(),
-        GOOD.astype(np.float32),
-        GOOD.astype(np.int32),
-        GOOD.astype(np.uint8),
-    ],
-)
-def test_a_feed_is_converted_where_no_value_changes(feed):
-    made = as_feed(feed, X, "x")
-    assert type(made) is np.ndarray
-    assert made.dtype == np.float64
-    assert made.flags.c_contiguous
-    assert made.flags.aligned
-    np.testing.assert_array_equal(made, GOOD)
-    assert as_feed(made, X, "x") is made
-
-
-def test_a_feed_with_zero_strides_is_written_out():
-    made = as_feed(np.broadcast_to(1.5, (2, 3)), X, "x")
-    assert made.strides == (24, 8)
-
-
-@pytest.mark.parametrize(
-    ("type", "feed"),
-    [
-        ("f64[2,3]", GOOD[0]),
-        ("f64[2,3]", GOOD.T),
-        ("f64[2,3]", 1.0),
-        ("f64[3]", np.ones((1, 3))),
-        ("f64[]", np.ones(1)),
-        ("f64[2]", np.array([1, None])),
-        ("f64[2]", ["a", "b"]),
-        ("f64[2]", [[1.0], [1.0, 2.0]]),
-        ("f64[1]", np.array([(1.0,)], [("a", float)])),
-        ("f64[1]", np.array([1j])),
-        ("f64[1]", np.array(["2020-01-01"], "M8[D]")),
-        ("f64[1]", np.ones(1, np.longdouble)),
-        ("f32[1]", np.ones(1)),
-        ("i64[1]", [1.5]),
-        ("i64[1]", np.ones(1)),
-        ("u8[1]", [256]),
-        ("u8[1]", [-1]),
-        ("bool[1]", [1]),
-        ("f64[2]", np.ma.array([1.0, 2.0], mask=[True, False])),
-        ("f64[1]", {"a": 1}),
-    ],
-)
-def test_a_feed_that_does_not_fit_is_an_error_with_declared_and_given(type, feed):
-    with pytest.raises(FeedError, match=r"input 'x' is " + type.replace("[", r"\[")):
-        as_feed(feed, tensor(type), "x")
-
-
-@pytest.mark.parametrize(
-    ("type", "feed", "value"),
-    [("f32[]", 1.5, 1.5), ("f32[2]", [1, 2], [1, 2]), ("u8[1]", [200], [200]), ("f64[0]", [], [])],
-)
-def test_python_numbers_take_the_declared_dtype(type, feed, value):
-    made = as_feed(feed, tensor(type), "x")
-    assert made.dtype == tensor(type).dtype
-    np.testing.assert_array_equal(made, value)
-
-
-def test_a_wrong_number_of_feeds_is_an_error():
-    with pytest.raises(FeedError, match="takes 1 arrays, 2 given"):
-        compile_graph(parse(GRAPHS["nothing_to_compute"]))(GOOD, GOOD)
-
-
-MODEL = """
-graph f(%x: f64[40,30], %w: f64[30,20]) {
-  %0: f64[40,20] = matmul(%x, %w)
-  %1: f64[40,20] = tanh(%0)
-  %2: f64[40,20] = mul(%1, %1)
-  %3: f64[40] = reduce_sum(%2, axes=(1,))
-  %4: f64[40,20] = broadcast(%3, shape=(40, 20), new_axes=(1,))
-  %5: f64[40,20] = div(%1, %4)
-  return %5, %3
-}"""
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_threads_share_a_kernel(style):
-    graph = parse(MODEL)
-    kernel = compile_graph(graph, style=style)
-    wrong, together = [], threading.Barrier(16)
-
-    def work(seed):
-        feeds = feeds_of(graph.input_types, seed)
-        expected = [r.tobytes() for r in kernel(*feeds)]
-        together.wait()
-        for _ in range(200):
-            if [r.tobytes() for r in kernel(*feeds)] != expected:
-                wrong.append(seed)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert not wrong
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_a_kernel_keeps_no_feed_and_no_result(style):
-    kernel = compile_graph(parse(MODEL), style=style)
-    feeds = feeds_of(kernel.graph.input_types)
-    results = kernel(*feeds)
-    seen = [weakref.ref(a) for a in (*feeds, *results)]
-    del feeds, results
-    gc.collect()
-    assert not any(r() is not None for r in seen)
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_pickles_copies_and_prints(style):
-    kernel = compile_graph(parse(MODEL), style=style)
-    again = pickle.loads(pickle.dumps(kernel))
-    feeds = feeds_of(kernel.graph.input_types)
-    assert [r.tobytes() for r in again(*feeds)] == [r.tobytes() for r in kernel(*feeds)]
-    assert again.style == style
-    assert again.source == kernel.source
-    assert again.planned_source == kernel.planned_source
-    assert copy.deepcopy(kernel) is kernel
-    assert repr(kernel) == (
-        f"<{style} kernel f: (f64[40,30], f64[30,20]) -> (f64[40,20], f64[40])>"
-    )
-    with pytest.raises(AttributeError):
-        kernel.style = "other"
 
 
 def saved(graph: Graph, path, feeds) -> list[np.ndarray]:
@@ -617,7 +457,7 @@ def saved(graph: Graph, path, feeds) -> list[np.ndarray]:
         return [data[k] for k in data]
 
 
-@pytest.mark.parametrize("name", ["zeros_filled_in", "weak_literals", "no_dimension_at_all"])
+@pytest.mark.parametrize("name", sorted(set(GRAPHS) - {"no_outputs"}))
 def test_a_saved_file_needs_numpy_only(name, tmp_path):
     graph = parse(GRAPHS[name])
     feeds = feeds_of(graph.input_types)
@@ -671,7 +511,8 @@ def test_large_constants_stay_out_of_the_source():
 HOSTILE = [
     "", "def", "None", "np", "print", "__builtins__", "carried", "part_0", "erf", "match", "_",
     "x\n    canary()", "x\r canary()", "x; canary()", "'", '"', '"""', "\\", "#", "{{ canary() }}",
-    "{% raw %}", "x" * 10_000, "ﬁ", "é", "x\u202e", "x\u2028canary()", "\x00", "\x1b[31m", "lambda: 0",
+    "{% raw %}", "x" * 10_000, "ﬁ", "é", "x\u202e", "x\u2028canary()", "\x00", "\x1b[31m",
+    "lambda: 0",
     "f", "v0", "x0", "b0", "r0", "w", "np.x", "type", "self",
 ]  # fmt: skip
 
@@ -715,123 +556,6 @@ def test_names_are_plain_and_given_once():
     assert len(comment("\n" * 10_000)) < 100
 
 
-BAD_GATHER = """
-graph lookup_rows(%table: f64[3,2], %rows: i64[2]) {
-  %0: f64[3,2] = sin(%table)
-  %1: f64[2,2] = gather(%0, %rows, axis=0)
-  %2: f64[2,2] = exp(%1)
-  return %2
-}"""
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_a_failure_names_the_equation_the_line_and_the_users_line(style):
-    kernel = compile_graph(parse(BAD_GATHER), style=style)
-    table, rows = np.ones((3, 2)), np.array([0, 7])
-    with pytest.raises(RunError) as caught:
-        kernel(table, rows)
-    text = str(caught.value)
-    assert "gather failed in kernel lookup_rows: IndexError: index 7" in text
-    assert "%3: f64[2,2] = gather(%2: f64[3,2], %1: i64[2], axis=0)" in text
-    assert "graph text:2" in text
-    assert isinstance(caught.value.__cause__, IndexError)
-    shown = "".join(traceback.format_exception(caught.value))
-    line = "take(x1, 0, b1)" if style == "planned" else "[rows]"
-    assert line in text
-    assert line in shown.split("During handling")[0]
-    kept = kernel(table, np.array([0, -1]))
-    np.testing.assert_allclose(kept[0], np.exp(np.sin(np.ones((2, 2)))))
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_an_interrupt_in_the_middle_leaves_the_kernel_usable(style, unregistered):
-    raised = []
-
-    def impl(x):
-        if not raised:
-            raised.append(True)
-            raise KeyboardInterrupt
-        return x
-
-    op = unregistered("test_interrupt", lambda x: x, impl)
-    with Builder("f") as builder:
-        x = builder.input(tensor("f64[3]"), "x")
-        outputs = [op(x * x) + x]
-    kernel = compile_graph(builder.graph(outputs), style=style)
-    with pytest.raises(KeyboardInterrupt):
-        kernel(np.ones(3))
-    np.testing.assert_array_equal(kernel(np.ones(3))[0], [2.0, 2.0, 2.0])
-
-
-@pytest.fixture
-def unregistered(monkeypatch):
-    """Primitives that are forgotten when the test ends."""
-    monkeypatch.setattr("primgraph.ir.primitive._registry", dict(registered()))
-    return Primitive
-
-
-def test_a_primitive_of_the_users_runs_through_its_impl(unregistered, tmp_path):
-    cache = np.ones(3)
-    identity = unregistered("test_identity", lambda x, *, text: x, lambda x, *, text: x)
-    cached = unregistered("test_cached", lambda x: x, lambda x: cache)
-    pair = unregistered("test_pair", lambda x: (x, x), lambda x: [x + 1.0, x.T], multiple=True)
-    with Builder("f") as builder:
-        x = builder.input(tensor("f64[3]"), "x")
-        y = identity(x * 2.0, text="\n'\"")
-        first, second = pair(y)
-        outputs = [y, y + 1.0, identity(x, text=""), cached(x), first, second * second]
-    graph = builder.graph(outputs)
-    for style in STYLES:
-        kernel = compile_graph(graph, style=style)
-        feed = np.arange(3.0)
-        results = kernel(feed)
-        for got, wanted in zip(results, interpret(graph, feed), strict=True):
-            np.testing.assert_array_equal(got, wanted)
-            assert not any(np.shares_memory(got, other) for other in (feed, cache))
-    with pytest.raises(CompileError, match="test_identity"):
-        kernel.save(tmp_path / "k.py")
-
-
-def test_an_impl_with_a_wrong_shape_is_an_error(unregistered):
-    op = unregistered("test_shape", lambda x: x, lambda x: x[:1])
-    with Builder("f") as builder:
-        graph = builder.graph([op(builder.input(tensor("f64[3]")))])
-    for style in STYLES:
-        with pytest.raises(RunError, match=r"gave shape \(1,\), not \(3,\)"):
-            compile_graph(graph, style=style)(np.ones(3))
-
-
-def test_an_op_that_is_no_primitive_is_refused():
-    class Operator(Op):
-        __slots__ = ()
-
-        def infer(self, types, params):
-            return types
-
-        def evaluate(self, arrays, params):
-            return arrays
-
-    op = Operator.__new__(Operator)
-    op.name, op.multiple, op.commutative = "softmax", False, False
-    builder = Builder("f")
-    x = builder.input(tensor("f64[3]"))
-    graph = builder.graph(builder.emit(op, (x,), {}))
-    with pytest.raises(CompileError, match="softmax"):
-        compile_graph(graph)
-    with pytest.raises(CompileError, match="no style 'fast'"):
-        compile_graph(parse(MODEL), style="fast")
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_the_users_state_stays_as_it_was(style):
-    graph = parse("graph f(%x: f64[2]) {\n  %0: f64[2] = log(%x)\n  return %0\n}")
-    kernel = compile_graph(graph, style=style)
-    with np.errstate(all="raise"):
-        before = np.geterr()
-        assert kernel(np.array([0.0, -1.0]))[0][0] == -np.inf
-        assert np.geterr() == before
-
-
 def chain(length: int, live: bool) -> Graph:
     """Long, and with `live` a value for every second equation that is needed at the end."""
     builder = Builder("f")
@@ -870,10 +594,16 @@ def test_a_hundred_thousand_equations_compile():
 
 def test_many_inputs_and_outputs():
     builder = Builder("f")
-    inputs = [builder.input(tensor("f64[]"), f"x{i}") for i in range(700)]
+    inputs = [builder.input(tensor("f64[]"), f"x{i}") for i in range(210)]
     outputs = [builder.emit(lookup("sin"), (v,), {})[0] for v in inputs]
     graph = builder.graph([*outputs, *inputs])
     check(graph, feeds_of(graph.input_types))
+
+
+def test_a_long_graph_is_saved_in_parts(tmp_path):
+    graph = chain(2_500, live=True)
+    (made,) = saved(graph, tmp_path / "k.py", [np.ones(2)])
+    agrees(made, interpret(graph, np.ones(2))[0])
 
 
 @pytest.mark.parametrize("function", [erf, erfc])

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-
 from derive import all_modes, build, complex_step, cotangents_of, derivatives, tangents_of
+
 from primgraph.errors import MissingRuleError, NotDifferentiable
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
@@ -61,7 +61,7 @@ from primgraph.primitives.reductions import (
     reduce_prod,
     reduce_sum,
 )
-from primgraph.primitives.shapes import broadcast, concat, slice_
+from primgraph.primitives.shapes import broadcast, concat, permute, reshape, reverse, slice_
 from primgraph.transforms import batch, linearize, transpose
 
 Function = Callable[..., Value]
@@ -262,7 +262,8 @@ def test_a_power_by_its_base_where_the_exponent_is_zero(x: float) -> None:
 @pytest.mark.parametrize("x", [-2.0, -1.0, 1.0, 2.0])
 def test_a_power_by_its_base_where_the_exponent_is_an_integer(x: float) -> None:
     for n in (-2.0, -1.0, 1.0, 2.0, 3.0):
-        expected = (n * x ** (n - 1), n * (n - 1) * x ** (n - 2), n * (n - 1) * (n - 2) * x ** (n - 3))
+        first, second, third = n, n * (n - 1), n * (n - 1) * (n - 2)
+        expected = first * x ** (n - 1), second * x ** (n - 2), third * x ** (n - 3)
         assert_derivatives(power, x, *expected, others=[n])
 
 
@@ -281,9 +282,7 @@ def test_a_power_by_its_exponent() -> None:
     for y in (0.0, 0.5, 1.0, 2.0):
         assert_derivatives(by_exponent, y, 0, 0, 0, others=[0.0])
         slope = math.log(2)
-        assert_derivatives(
-            by_exponent, y, *(2**y * slope**k for k in (1, 2, 3)), others=[2.0]
-        )
+        assert_derivatives(by_exponent, y, *(2**y * slope**k for k in (1, 2, 3)), others=[2.0])
     assert_derivatives(by_exponent, 2.0, math.nan, math.nan, others=[-1.0])
     assert interpret(build(power, "f64[]", "f64[]"), -1.0, 0.5)[0] != 0
 
@@ -525,6 +524,73 @@ def test_a_guarded_norm_at_zero() -> None:
     assert_derivatives(norm, [3.0, 4.0], unit, (np.eye(2) - np.outer(unit, unit)) / 5)
 
 
+def positive(x: Value) -> Value:
+    result: Value = greater(x, zeros_like(x))
+    return result
+
+
+def test_a_guard_on_what_a_norm_divides() -> None:
+    """The norm and the condition are broadcast alike, and the guard reaches the root."""
+
+    def direction(x: Value) -> Value:
+        n = total(x * x)
+        both = positive(n), sqrt(n)
+        inside, length = (broadcast(v, shape=x.shape, new_axes=(0,)) for v in both)
+        return select(inside, x / length, zeros_like(x))
+
+    assert_derivatives(direction, [0.0, 0.0], 0, 0, 0)
+    unit = np.array([0.6, 0.8])
+    assert_derivatives(direction, [3.0, 4.0], (np.eye(2) - np.outer(unit, unit)) / 5)
+
+
+@pytest.mark.parametrize(
+    ("move", "copies"),
+    [
+        (lambda x: reshape(x, shape=(2, 1)), 1),
+        (lambda x: permute(reshape(x, shape=(2, 1)), axes=(1, 0)), 1),
+        (lambda x: reverse(x, axes=(0,)), 1),
+        (lambda x: broadcast(x, shape=(2, 3), new_axes=(1,)), 3),
+    ],
+)
+def test_a_guard_on_what_is_moved(move: Function, copies: int) -> None:
+    def function(x: Value) -> Value:
+        guarded = select(move(positive(x)), move(log(x)), move(zeros_like(x)))
+        return total(guarded * guarded) * 0.5
+
+    slope, curvature = copies * math.log(2) / 2, copies * (1 - math.log(2)) / 4
+    assert_derivatives(function, [0.0, 2.0], [0, slope], [[0, 0], [0, curvature]])
+
+
+def test_a_guard_on_what_a_batch_shares() -> None:
+    def function(w: Value, x: Value) -> Value:
+        return select(positive(w), log(w) * x, zeros_like(w))
+
+    batched = batch(build(function, "f64[]", "f64[]"), 3, (None, 0))
+    for w, expected in ((0.0, 0.0), (2.0, 6 / 2)):
+        (found,) = interpret(cotangents_of(batched, [0]), w, np.array([1, 2, 3]), np.ones(3))
+        assert found == expected
+
+
+def test_a_condition_on_the_guarded_value_itself() -> None:
+    def of_root(x: Value) -> Value:
+        y = sqrt(x)
+        return select(positive(y), 1.0 / y, zeros_like(y))
+
+    assert_derivatives(of_root, 0.0, 0, 0, 0)
+    assert_derivatives(of_root, 4.0, -1 / 16, 3 / 128, -15 / 1024)
+
+
+def test_a_guard_below_many_others() -> None:
+    def function(x: Value) -> Value:
+        y = select(positive(x), log(x), zeros_like(x))
+        for k in range(7):
+            y = select(greater(x, like(-0.1 * k, x)), y, zeros_like(x))
+        return y
+
+    assert_derivatives(function, 0.0, 0, 0, 0)
+    assert_derivatives(function, 2.0, 1 / 2, -1 / 4, 1 / 4)
+
+
 def test_a_value_used_inside_and_outside_of_a_guard() -> None:
     def function(x: Value) -> Value:
         y = log(x)
@@ -609,10 +675,10 @@ def test_scatter_add_with_repeated_indices() -> None:
 def test_running_sums_to_third_order() -> None:
     lower = np.tril(np.ones((3, 3)))
     x = np.array([1.0, 0.0, -1.0])
-    for reverse, matrix in ((False, lower), (True, lower.T)):
+    for backward, matrix in ((False, lower), (True, lower.T)):
 
-        def function(x: Value, reverse: bool = reverse) -> Value:
-            z = cumsum(x, axis=0, reverse=reverse)
+        def function(x: Value, backward: bool = backward) -> Value:
+            z = cumsum(x, axis=0, reverse=backward)
             return total(z * z * z)
 
         z = matrix @ x

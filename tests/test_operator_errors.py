@@ -67,7 +67,7 @@ SHAPE_ERRORS = [
     (lambda v: ops.batch_norm(v, v[0], v[0, 1:]), r"a variance of shape \(4,\), not f64\[3\]"),
     (lambda v: ops.cross_entropy(v, [0, 1]), r"labels of shape \(3,\), not i64\[2\]"),
     (lambda v: ops.zeros((2, -1)), r"shape \(2, -1\) has a negative extent"),
-    (lambda v: ops.full((2,), v), r"full cannot broadcast f64\[3,4\] with f64\[2\]"),
+    (lambda v: ops.full((2,), v), r"full cannot repeat f64\[3,4\] to shape \(2,\)"),
 ]
 
 
@@ -142,6 +142,9 @@ ARGUMENT_ERRORS = [
     (lambda v: ops.stack([]), "at least one array"),
     (lambda v: ops.add_n([]), "at least one array"),
     (lambda v: ops.add_n(v), "at least one array"),
+    (lambda v: ops.split(v, 0.5), "split takes integers"),
+    (lambda v: ops.strided_slice(v, 0, 1, 2), "sequences of integers"),
+    (lambda v: v[np.array(True)], "single boolean"),
     (lambda v: ops.split(v, [v]), "fixed when the program is built"),
     (lambda v: ops.tile(v, 1.5), "tile takes integers"),
     (lambda v: ops.roll(v, 0.5), "roll takes integers"),
@@ -199,5 +202,6 @@ def test_variables_have_no_elements_to_look_at() -> None:
     for use in (bool, len, list, np.asarray, float, int, lambda v: range(3)[v]):
         with pytest.raises(TypeError):
             use(x)
-    with pytest.raises(PrimgraphError, match="has no elements before the program runs"):
+    with pytest.raises(PrimgraphError, match="has no elements before the program runs") as caught:
         np.asarray(x)
+    assert "written here:  test_operator_errors.py:" in str(caught.value)

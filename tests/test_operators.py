@@ -518,3 +518,16 @@ def test_rounding_to_decimals() -> None:
     for decimals in (0, 2, -2):
         check(lambda v, d=decimals: ops.round(v, d), lambda v, d=decimals: np.round(v, d), x)
     check(ops.round, np.round, sample((3,), np.int8))
+
+
+def test_methods_are_those_of_numpy() -> None:
+    def computed(v: Any) -> list[Any]:
+        return [
+            v.sum(0), v.mean(axis=1), v.max(), v.min(-1, keepdims=True), v.prod(0), v.var(0),
+            v.std(axis=0, ddof=1), (v > 0).any(1), (v > 0).all(), v.argmax(1), v.argmin(),
+            v.cumsum(1), v.take([0, -1], 1), v.ravel(), v.swapaxes(0, 1), v.round(1), v.dot(v.T),
+        ]  # fmt: skip
+
+    x = sample((2, 3))
+    for found, expected in zip(evaluate(computed, x), computed(x), strict=True):
+        same(found, expected, 1e-14)

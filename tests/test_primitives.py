@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-
-import primgraph.primitives  # noqa: F401
 from derive import (
     build,
     complex_step,
@@ -21,6 +19,9 @@ from derive import (
     tangents_of,
     type_of,
 )
+from samples import DIFFERENCES, ROWS, Call, Row, Union
+
+import primgraph.primitives  # noqa: F401
 from primgraph.errors import MissingRuleError
 from primgraph.ir import primitive as registry
 from primgraph.ir.graph import Graph
@@ -28,7 +29,6 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.ir.types import TensorType
 from primgraph.transforms import batch, linearize, transpose
-from samples import DIFFERENCES, ROWS, Call, Row, Union
 
 # How far a result may be off, as a multiple of the rounding unit of the coarsest float dtype in
 # the graph, relative to the largest number expected, or absolutely where that is below one.
@@ -68,9 +68,7 @@ class Case(NamedTuple):
         """Operands for the call; given ones are turned round by `seed` places."""
         rng = np.random.default_rng(1234 + seed)
         found = []
-        for i, (given, type) in enumerate(
-            zip(self.call.operands, self.types(dtype), strict=True)
-        ):
+        for i, (given, type) in enumerate(zip(self.call.operands, self.types(dtype), strict=True)):
             domain = self.row.domain[min(i, len(self.row.domain) - 1)]
             fixed = not isinstance(given, str)
             found.append(np.roll(given, seed) if fixed else draw(rng, type, domain))

@@ -10,6 +10,7 @@ from helpers import evaluate_one, same, sample, traced
 
 import primgraph.operators as ops
 from primgraph.errors import ArgumentError, ShapeError
+from primgraph.operators.linalg import trace
 from primgraph.transforms import lower
 
 TOLERANCE = 1e-13
@@ -156,7 +157,7 @@ def test_einsum_refuses_what_does_not_fit(
         (ops.inner, [(2, 3), (2, 4)], "axis 1 has extent 3, axis 1 has 4"),
         (ops.tensordot, [(2,), (2,)], r"tensordot of f64\[2\] and f64\[2\] over 2 axes"),
         (ops.linear, [(2, 3), (4, 5)], "inner sizes 3 and 4 differ"),
-        (ops.trace, [(2,)], "axis 1 is out of bounds"),
+        (trace, [(2,)], "axis 1 is out of bounds"),
     ],
 )
 def test_products_refuse_what_does_not_fit(function: Any, shapes: Any, words: str) -> None:

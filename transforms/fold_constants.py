@@ -13,8 +13,9 @@ from primgraph.primitives.constants import constant, constant_op, filled, full, 
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
 
-# Larger results are left to the kernel, so that a graph never grows much by folding.
-_LARGEST = 4096
+# Dense results of more elements are left to the kernel, unless an operand is a dense constant of
+# that size itself: folding must not make a graph much larger.
+_SMALL, _LARGEST = 64, 4096
 
 # What looks after constants itself, or must stay visible to later transforms.
 _KEPT = frozenset({"full", "constant", "stop_gradient", "random_uniform", "random_bernoulli"})
@@ -31,7 +32,7 @@ def fold_constants(graph: Graph) -> Graph:
         for eqn in graph.body:
             inputs = [moved[v] for v in eqn.inputs]
             builder.source = eqn.source or NOWHERE
-            results = None if eqn.op.name in _KEPT else _fold(builder, eqn, inputs)
+            results = fold(builder, eqn, inputs)
             if results is None:
                 copy(builder, eqn, moved)
             else:
@@ -39,7 +40,10 @@ def fold_constants(graph: Graph) -> Graph:
     return builder.graph([moved[v] for v in graph.outputs])
 
 
-def _fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | None:
+def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | None:
+    """The results of `eqn` on `inputs` as constants of `builder`; None if they are not to be."""
+    if eqn.op.name in _KEPT:
+        return None
     assert isinstance(eqn.op, Primitive)
     definitions = [builder.definition(v) for v in inputs]
     if any(d is None or d.op not in (full, constant) for d in definitions):
@@ -47,7 +51,9 @@ def _fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] |
     scalars = [d.kwargs["value"] for d in definitions if d is not None and d.op is full]
     if eqn.op.elementwise and len(scalars) == len(inputs):
         return _fold_uniform(eqn, inputs, scalars)
-    if any(v.type.size > _LARGEST for v in (*inputs, *eqn.outputs)):
+    sizes = [d.outputs[0].type.size for d in definitions if d is not None and d.op is constant]
+    limit = min(max([_SMALL, *sizes]), _LARGEST)
+    if any(v.type.size > limit for v in (*inputs, *eqn.outputs)):
         return None
     arrays = [_array(d) for d in definitions if d is not None]
     results = eqn.op.evaluate(arrays, eqn.kwargs)

@@ -3,6 +3,8 @@
 A `select` chooses elements of its operands. What feeds one of them alone, through elementwise
 primitives, matters only where the condition picks that side: elsewhere its value, infinite or
 NaN as it may be, is thrown away. Derivatives must not let it back in, as 0 * inf would.
+
+What moves elements, such as a broadcast, passes a guard on if the condition was moved likewise.
 """
 
 from __future__ import annotations
@@ -11,8 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Primitive
+from primgraph.ir.params import Params, freeze_all
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.types import BOOL
 from primgraph.primitives.logic import select
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.shapes import broadcast, permute, reshape, reverse
 
 # How many nested guards of one value are followed; it bounds the work on chains of `select`.
 _NESTING = 4
@@ -32,6 +38,41 @@ class Guard:
 
 Guards: TypeAlias = tuple[Guard, ...]
 
+_MOVING = frozenset({broadcast, permute, reduce_sum, reshape, reverse})
+
+
+class _Moves:
+    """How the conditions of a graph are moved."""
+
+    def __init__(self, graph: Graph) -> None:
+        moved = [e for e in graph.body if e.op in _MOVING and e.outputs[0].dtype == BOOL]
+        self.made_by = {e.outputs[0]: e for e in moved}
+        self.made_from = {(e.inputs[0], e.op, e.params): e.outputs[0] for e in moved}
+
+    def before(self, eqn: Equation, guard: Guard) -> Guard | None:
+        """`guard` of the result of `eqn`, which moves elements, as a guard of its operand."""
+        made = self.made_by.get(guard.condition)
+        same = made is not None and (made.op, made.params) == (eqn.op, eqn.params)
+        if made is not None and same and made.inputs[0].shape == eqn.inputs[0].shape:
+            return replace(guard, condition=made.inputs[0])
+        found = self.made_from.get((guard.condition, *_inverse(eqn)))
+        return None if found is None else replace(guard, condition=found)
+
+
+def _inverse(eqn: Equation) -> tuple[Op, Params]:
+    """What moves the elements of a result back to where they were in the operand."""
+    shape = eqn.inputs[0].shape
+    if eqn.op is reduce_sum:
+        return broadcast, freeze_all({"shape": shape, "new_axes": eqn.kwargs["axes"]}.items())
+    if eqn.op is broadcast:
+        return reduce_sum, freeze_all({"axes": eqn.kwargs["new_axes"]}.items())
+    if eqn.op is reshape:
+        return reshape, freeze_all({"shape": shape}.items())
+    if eqn.op is permute:
+        axes = eqn.kwargs["axes"]
+        return permute, freeze_all({"axes": [axes.index(i) for i in range(len(axes))]}.items())
+    return eqn.op, eqn.params
+
 
 def guards_of(graph: Graph, active: set[Value]) -> dict[Equation, list[Guards]]:
     """For each elementwise equation, per operand, the guards that begin to hold there.
@@ -43,21 +84,29 @@ def guards_of(graph: Graph, active: set[Value]) -> dict[Equation, list[Guards]]:
         return {}
     constants = {e.outputs[0] for e in graph.body if e.op.name == "full"}
     held: dict[Value, Guards] = dict.fromkeys(graph.outputs, ())
+    moves = _Moves(graph)
+    passed: dict[Value, Guards] = {}
     uses: list[tuple[Equation, list[Guards]]] = []
     for eqn in reversed(graph.body):
-        result = held.get(eqn.outputs[0])
-        if result is None or eqn.outputs[0] not in active:
+        used = [held[v] for v in eqn.outputs if v in held]
+        if not used or eqn.outputs[0] not in active:
             continue
-        along = [_use(eqn, i, result, constants) for i in range(len(eqn.inputs))]
+        result = used[0]
+        if eqn.op in _MOVING:
+            both = [(g, moves.before(eqn, g)) for g in result]
+            passed[eqn.outputs[0]] = tuple(g for g, before in both if before is not None)
+            along = [tuple(before for _, before in both if before is not None)]
+        else:
+            along = [_use(eqn, i, result, constants) for i in range(len(eqn.inputs))]
         for value, guards in zip(eqn.inputs, along, strict=True):
             if value in active:
                 held[value] = _both(held[value], guards) if value in held else guards
         if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
             uses.append((eqn, along))
-    inside = {v for e, _ in uses for v in e.outputs}
+            passed[eqn.outputs[0]] = result
     return {
         eqn: [
-            _beginning(guards, held.get(v, ()) if v in inside else ())
+            _beginning(guards, passed.get(v, ()))
             for v, guards in zip(eqn.inputs, along, strict=True)
         ]
         for eqn, along in uses

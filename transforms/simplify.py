@@ -7,12 +7,14 @@ only `x + (-0)` is rewritten; `x * 0` is not 0 for an infinite x, so it stays.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
+
+import numpy as np
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.primitive import Op, Primitive, recording
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add, cast, div, integer_pow, mul, neg, sub
@@ -25,39 +27,62 @@ from primgraph.transforms.rebuild import NOWHERE, copy, full_value, rebuild
 # A rule sees the operands in the new graph and answers with a replacement, or None.
 SimplifyRule: TypeAlias = Callable[["_Seen", list[Value], dict[str, Any]], Value | None]
 
+# Gives the results of an equation as constants of the builder, or None.
+Fold: TypeAlias = Callable[[Builder, Equation, list[Value]], list[Value] | None]
+
 rules: dict[Op, list[SimplifyRule]] = {}
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def simplify(graph: Graph) -> Graph:
     """Apply the exact rules of this file in one pass, in order of definition, and clean up."""
+    return simplified(graph, lambda builder, eqn, inputs: None)
+
+
+def simplified(graph: Graph, fold: Fold) -> Graph:
+    """Rewrite each equation by `fold`, else by the rules, else copy it; then clean up."""
     builder, moved = rebuild(graph)
     seen = _Seen(builder)
-    with builder:
+    with recording(seen), np.errstate(all="ignore"):
         for eqn in graph.body:
             inputs = [moved[v] for v in eqn.inputs]
             builder.source = eqn.source or NOWHERE
-            better = seen.rewrite(eqn, inputs)
-            if better is None:
+            type = eqn.outputs[0].type
+            results = fold(builder, eqn, inputs) or seen.rewrite(eqn.op, inputs, eqn.kwargs, type)
+            if results is None:
                 copy(builder, eqn, moved)
             else:
-                moved[eqn.output] = better
+                moved.update(zip(eqn.outputs, results, strict=True))
     return dead_code(builder.graph([moved[v] for v in graph.outputs]))
 
 
+@final
 class _Seen:
-    """What the rules may ask: about the operands, and the type of the result."""
+    """What the rules may ask: about the operands, and the type of the result.
+
+    What they record is rewritten by the rules in its turn.
+    """
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder
+        self.source = builder.source
+        self.expands = builder.expands
+        self.rename = builder.rename
         self.type: TensorType
 
-    def rewrite(self, eqn: Equation, inputs: list[Value]) -> Value | None:
-        self.type = eqn.outputs[0].type
-        for rule in rules.get(eqn.op, ()):
-            better: Value | None = rule(self, inputs, eqn.kwargs)
+    def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
+        type = op.infer(tuple(v.type for v in inputs), params)[0]
+        better = self.rewrite(op, list(inputs), params, type)
+        return self.builder.emit(op, inputs, params) if better is None else tuple(better)
+
+    def rewrite(
+        self, op: Op, inputs: list[Value], params: dict[str, Any], type: TensorType
+    ) -> list[Value] | None:
+        for rule in rules.get(op, ()):
+            self.type = type
+            better = rule(self, inputs, params)
             if better is not None:
-                return better
+                return [better]
         return None
 
     def scalar(self, value: Value) -> bool | int | float | None:

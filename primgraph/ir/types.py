@@ -66,8 +66,6 @@ def as_dtype(dtype: Any) -> DType:
 
     Raises `DTypeError` for anything but booleans, integers and floats of 16, 32 or 64 bits.
     """
-    if isinstance(dtype, str) and dtype in DTYPE_OF_NAME:
-        return DTYPE_OF_NAME[dtype]
     try:
         found: DType = np.dtype(dtype).newbyteorder("=")
     except TypeError:

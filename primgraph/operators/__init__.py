@@ -73,7 +73,6 @@ from primgraph.operators.elementary import (
     tanh,
 )
 from primgraph.operators.indexing import (
-    diagonal,
     gather,
     getitem,
     scatter_add,
@@ -85,6 +84,7 @@ from primgraph.operators.indexing import (
 from primgraph.operators.joining import (
     concat,
     concatenate,
+    diagonal,
     flip,
     pad,
     repeat,
@@ -93,7 +93,7 @@ from primgraph.operators.joining import (
     stack,
     tile,
 )
-from primgraph.operators.linalg import dot, inner, linear, matmul, outer, tensordot, trace
+from primgraph.operators.linalg import dot, inner, linear, matmul, outer, tensordot
 from primgraph.operators.logic import (
     bitwise_and,
     bitwise_or,
@@ -286,7 +286,6 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
-    "trace",
     "transpose",
     "tril",
     "triu",

@@ -164,8 +164,8 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
     Integers stay as they are. The derivative is zero. Raises `DTypeError` for integers that
     are to be rounded to tens, hundreds and so on.
     """
-    if type(decimals) is not int:
-        raise ArgumentError(f"decimals is an integer, not {decimals!r}")
+    if type(decimals) is not int or not -300 <= decimals <= 300:
+        raise ArgumentError(f"decimals is an integer between -300 and 300, not {decimals!r}")
     kind = type_of(x).dtype.kind
     if kind in "iu":
         if decimals < 0:

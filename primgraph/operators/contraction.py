@@ -9,7 +9,7 @@ from typing import TypeAlias
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import BOOL, INT64
 from primgraph.operators.call import operator
-from primgraph.operators.indexing import diagonal
+from primgraph.operators.joining import diagonal
 from primgraph.operators.linalg import product
 from primgraph.operators.logic import not_equal
 from primgraph.operators.promotion import broadcasted, converted, emit, lift, result_dtype

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError, DTypeError
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.types import INT64, DType, TensorType, as_axis, as_dtype, as_shape
 from primgraph.operators.call import public
 from primgraph.operators.logic import equal
@@ -15,7 +15,7 @@ from primgraph.operators.promotion import (
     SCALARS,
     array_of,
     broadcasted,
-    common_shape,
+    broadcasts_to,
     converted,
     emit,
     lift,
@@ -71,7 +71,8 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
     if type(fill_value) in SCALARS:
         return wrap(filled(fill_value, TensorType(extents, wanted)))
     value = lift(fill_value, wanted)
-    common_shape("full", value, wrap(filled(0, TensorType(extents, wanted))))
+    if not broadcasts_to(value.shape, extents):
+        raise ShapeError(f"full cannot repeat {value.type} to shape {extents}")
     return broadcasted(value, extents)
 
 

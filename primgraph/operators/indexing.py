@@ -12,12 +12,12 @@ import numpy as np
 from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from primgraph.ir.types import INT64, Shape, broadcast_shapes
 from primgraph.operators.call import public
-from primgraph.operators.joining import sliced
 from primgraph.operators.promotion import (
     SCALARS,
     array_of,
     axis_of,
     broadcasted,
+    broadcasts_to,
     converted,
     described,
     emit,
@@ -87,7 +87,7 @@ def _entry(x: Variable, item: Any) -> list[Any]:
                 else "an index is an integer; convert it with pg.astype"
             ),
         )
-    if isinstance(item, bool | np.bool_):
+    if isinstance(item, bool | np.bool_) or (_kind(item) == "b" and np.ndim(item) == 0):
         raise ArgumentError(f"{x.type} cannot be indexed by the single boolean {item}")
     if isinstance(item, int | np.integer):
         return [int(item)]
@@ -331,11 +331,7 @@ def _fitted(name: str, x: Variable, y: ArrayLike, shape: Shape) -> Variable:
     part = lift(y)
     if not np.can_cast(part.dtype, x.dtype, "same_kind"):
         raise DTypeError(f"{name} cannot put {part.type} into {x.type}")
-    try:
-        fits = broadcast_shapes(part.shape, shape) == shape
-    except ShapeError:
-        fits = False
-    if not fits:
+    if not broadcasts_to(part.shape, shape):
         raise ShapeError(f"{name} into {x.type} cannot put {part.type} where {shape} is needed")
     return broadcasted(converted(part, x.dtype), shape)
 
@@ -354,6 +350,9 @@ def strided_slice(
     Python. Raises `ShapeError` if the sequences have different lengths.
     """
     value = lift(x)
+    for numbers in (axes, starts, ends, strides):
+        if not isinstance(numbers, Sequence | None):
+            raise ArgumentError(f"strided_slice takes sequences of integers, not {numbers!r:.60}")
     steps = [1] * len(axes) if strides is None else strides
     if not len(axes) == len(starts) == len(ends) == len(steps):
         raise ShapeError(f"strided_slice of {value.type}: as many bounds as axes are needed")
@@ -400,22 +399,3 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
         steps.append(step)
     part = reshaped(_fitted("set_slice", value, y, tuple(shape)), tuple(sizes))
     return emit(shapes.slice_assign, value, part, starts=tuple(starts), steps=tuple(steps))
-
-
-@public
-def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
-    """The diagonal of two axes, which becomes the last axis; `offset` counts to the right.
-
-    Raises `ShapeError` for less than two axes, or one named twice.
-    """
-    value = lift(x)
-    first, second = (axis_of("diagonal", value, a) for a in (axis1, axis2))
-    if first == second:
-        raise ShapeError(f"diagonal of {value.type} takes two different axes, not {first} twice")
-    others = [a for a in range(value.ndim) if a not in (first, second)]
-    value = permuted(value, (*others, first, second))
-    rows, columns = value.shape[-2:]
-    top, left = max(-offset, 0), max(offset, 0)
-    count = max(min(rows - top, columns - left), 0)
-    flat = reshaped(value, (*value.shape[:-2], rows * columns))
-    return sliced(flat, value.ndim - 2, top * columns + left, count, columns + 1)

@@ -23,7 +23,7 @@ from primgraph.operators.promotion import (
     result_dtype,
     wrap,
 )
-from primgraph.operators.shaping import reshaped
+from primgraph.operators.shaping import permuted, reshaped
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.primitives import indexing, shapes
 from primgraph.primitives.constants import filled
@@ -123,6 +123,8 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
             )
         cuts = [extent // count * i for i in range(1, count)]
     else:
+        if not isinstance(indices_or_sections, Sequence | np.ndarray):
+            raise ArgumentError(f"split takes integers, not {indices_or_sections!r:.60}")
         cuts = [_as_int("split", i) for i in indices_or_sections]
     bounds = [
         slice(a, b).indices(extent)[:2] for a, b in zip([0, *cuts], [*cuts, None], strict=True)
@@ -147,6 +149,25 @@ def _as_int(name: str, number: Any) -> int:
 
 
 @public
+def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
+    """The diagonal of two axes, which becomes the last axis; `offset` counts to the right.
+
+    Raises `ShapeError` for less than two axes, or one named twice.
+    """
+    value = lift(x)
+    first, second = (axis_of("diagonal", value, a) for a in (axis1, axis2))
+    if first == second:
+        raise ShapeError(f"diagonal of {value.type} takes two different axes, not {first} twice")
+    others = [a for a in range(value.ndim) if a not in (first, second)]
+    value = permuted(value, (*others, first, second))
+    rows, columns = value.shape[-2:]
+    top, left = max(-offset, 0), max(offset, 0)
+    count = max(min(rows - top, columns - left), 0)
+    flat = reshaped(value, (*value.shape[:-2], rows * columns))
+    return sliced(flat, value.ndim - 2, top * columns + left, count, columns + 1)
+
+
+@public
 def flip(x: ArrayLike, axis: Axes = None) -> Variable:
     """`x` with the order of elements along `axis`, or along all axes, turned round."""
     value = lift(x)
@@ -168,6 +189,8 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
         return reshaped(_rolled(flat, total, 0), shape)
     axes = [axis_of("roll", value, a) for a in _each(axis)]
     shifts = [_as_int("roll", s) for s in _each(shift)]
+    if not axes or not shifts:
+        return value
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ShapeError(f"roll of {value.type}: {len(shifts)} shifts for {len(axes)} axes")
     count = max(len(shifts), len(axes))

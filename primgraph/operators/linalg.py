@@ -11,7 +11,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes
 from primgraph.operators.arithmetic import add, multiply
 from primgraph.operators.call import operator, public
-from primgraph.operators.indexing import diagonal
+from primgraph.operators.joining import diagonal
 from primgraph.operators.logic import not_equal
 from primgraph.operators.promotion import (
     axis_of,
@@ -162,7 +162,7 @@ def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def trace(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
-    """Sum of the diagonal of two axes; see `diagonal`."""
+    """Sum of the diagonal of two axes; see `diagonal`. It serves `np.trace` of a variable."""
     return sum(diagonal(x, offset, axis1, axis2), -1)
 
 

@@ -13,6 +13,7 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, DType, TensorType
 from primgraph.operators.call import public
 from primgraph.operators.promotion import (
+    SCALARS,
     broadcasted,
     common_shape,
     converted,
@@ -181,7 +182,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Variable:
     shape = common_shape("where", chosen, x, y)
     first, second = (
         wrap(filled(v, TensorType(shape, dtype)))
-        if type(v) in (bool, int, float)
+        if type(v) in SCALARS
         else broadcasted(lift(v, dtype), shape)
         for v in (x, y)
     )

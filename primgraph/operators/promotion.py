@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeErr
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, active_recorder
 from primgraph.ir.types import (
+    NAME_OF_DTYPE,
     DType,
     Shape,
     TensorType,
@@ -25,8 +26,6 @@ from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.primitives.constants import constant_op, filled
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.shapes import broadcast, reshape
-
-Ufunc = TypeVar("Ufunc", bound=np.ufunc)
 
 # A bool counts as a scalar, but not as a weak one: it has NumPy's dtype of booleans.
 SCALARS = (bool, int, float)
@@ -70,7 +69,7 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     if array.dtype.kind == "O":
         raise ArgumentError(f"cannot make an array of {_shortened(x)}")
     with np.errstate(all="ignore"):
-        return array.astype(as_dtype(array.dtype) if dtype is None else dtype)
+        return array.astype(as_dtype(array.dtype) if dtype is None else dtype, copy=False)
 
 
 def _shortened(x: Any) -> str:
@@ -102,7 +101,7 @@ def type_of(x: ArrayLike) -> TensorType:
     """The type that `lift` would give to `x`."""
     if isinstance(x, Variable):
         return x.type
-    array = array_of(x)
+    array = x if isinstance(x, np.ndarray) and x.dtype in NAME_OF_DTYPE else array_of(x)
     return TensorType(array.shape, array.dtype)
 
 
@@ -220,6 +219,14 @@ def broadcasted(x: Variable, shape: Shape) -> Variable:
     if kept != x.shape:
         x = emit(reshape, x, shape=kept)
     return emit(broadcast, x, shape=shape, new_axes=tuple(repeated))
+
+
+def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
+    """Whether NumPy's rule leads from `shape` to `wanted`."""
+    try:
+        return broadcast_shapes(shape, wanted) == wanted
+    except ShapeError:
+        return False
 
 
 def common_shape(name: str, *operands: ArrayLike) -> Shape:

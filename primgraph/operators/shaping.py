@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import as_axis, as_shape, broadcast_shapes, resolve_reshape
+from primgraph.ir.types import as_axis, as_shape, resolve_reshape
 from primgraph.operators.call import public
 from primgraph.operators.creation import iota
 from primgraph.operators.logic import greater_equal, where
@@ -14,6 +14,7 @@ from primgraph.operators.promotion import (
     axes_of,
     axis_of,
     broadcasted,
+    broadcasts_to,
     emit,
     handles,
     lift,
@@ -79,11 +80,7 @@ def broadcast_to(x: ArrayLike, shape: Any) -> Variable:
     """
     _require_static("a shape", shape)
     value, wanted = lift(x), as_shape(shape)
-    try:
-        fits = broadcast_shapes(value.shape, wanted) == wanted
-    except ShapeError:
-        fits = False
-    if not fits:
+    if not broadcasts_to(value.shape, wanted):
         raise ShapeError(f"broadcast_to cannot turn {value.type} into shape {wanted}")
     return broadcasted(value, wanted)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Recorder
+from primgraph.ir.source import caller
 from primgraph.ir.types import DType, Shape, TensorType
 
 # The public functions by name, filled where they are defined; methods of handles call them.
@@ -20,6 +21,12 @@ functions: dict[str, Callable[..., Any]] = {}
 def _call(name: str, *args: Any, **kwargs: Any) -> Variable:
     result: Variable = functions[name](*args, **kwargs)
     return result
+
+
+def _refused(message: str, hint: str = "") -> ArgumentError:
+    """The error for a use that a handle does not have, with the user's line."""
+    source = caller()
+    return ArgumentError(message, origin=[f"written here:  {source}   {source.text}"], hint=hint)
 
 
 def checked_name(name: Any) -> str:
@@ -97,20 +104,20 @@ class Variable:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise ArgumentError("a 0-d variable has no length")
+            raise _refused("a 0-d variable has no length")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Variable]:
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        raise ArgumentError(
+        raise _refused(
             "the truth of a variable is not known while the program is built",
             hint="choose between arrays with pg.where(condition, x, y)",
         )
 
     def __array__(self, *args: Any, **kwargs: Any) -> npt.NDArray[Any]:
-        raise ArgumentError(
+        raise _refused(
             "a variable has no elements before the program runs, so NumPy cannot read it",
             hint="use the function of the same name in primgraph, or run the program",
         )
@@ -119,14 +126,14 @@ class Variable:
         """Let `array - variable` and `np.sin(variable)` build the program."""
         name = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or kwargs or name not in functions:
-            raise ArgumentError(f"np.{ufunc.__name__} cannot be built into a program this way")
+            raise _refused(f"np.{ufunc.__name__} cannot be built into a program this way")
         return functions[name](*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let `np.sum(variable)` and the like build the program."""
         # Functions of numpy.linalg and others mean something else by the same names.
         if func.__module__ != "numpy" or func.__name__ not in functions:
-            raise ArgumentError(f"{func.__module__}.{func.__name__} has no counterpart here")
+            raise _refused(f"{func.__module__}.{func.__name__} has no counterpart here")
         return functions[func.__name__](*args, **kwargs)
 
     def __add__(self, other: ArrayLike) -> Variable:
@@ -243,6 +250,38 @@ class Variable:
         """Product over `axis`; see `pg.prod`."""
         return _call("prod", self, axis, keepdims)
 
+    def var(self, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+        """Variance over `axis`; see `pg.var`."""
+        return _call("var", self, axis, keepdims, ddof=ddof)
+
+    def std(self, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+        """Standard deviation over `axis`; see `pg.std`."""
+        return _call("std", self, axis, keepdims, ddof=ddof)
+
+    def any(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+        """Whether an element over `axis` differs from zero; see `pg.any`."""
+        return _call("any", self, axis, keepdims)
+
+    def all(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+        """Whether all elements over `axis` differ from zero; see `pg.all`."""
+        return _call("all", self, axis, keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Variable:
+        """Index of the first maximum; see `pg.argmax`."""
+        return _call("argmax", self, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Variable:
+        """Index of the first minimum; see `pg.argmin`."""
+        return _call("argmin", self, axis, keepdims)
+
+    def cumsum(self, axis: int | None = None) -> Variable:
+        """Running sum along `axis`; see `pg.cumsum`."""
+        return _call("cumsum", self, axis)
+
+    def take(self, indices: ArrayLike, axis: int | None = None) -> Variable:
+        """Elements at `indices`; see `pg.take`."""
+        return _call("take", self, indices, axis)
+
     def reshape(self, *shape: Any) -> Variable:
         """The same elements in another shape, given as integers or as one tuple."""
         return _call("reshape", self, shape[0] if len(shape) == 1 else shape)
@@ -264,6 +303,18 @@ class Variable:
         """All elements along one axis."""
         return _call("flatten", self)
 
+    def ravel(self) -> Variable:
+        """All elements along one axis."""
+        return _call("ravel", self)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Variable:
+        """Two axes exchanged; see `pg.swapaxes`."""
+        return _call("swapaxes", self, axis1, axis2)
+
+    def round(self, decimals: int = 0) -> Variable:
+        """Elements rounded, halves to even; see `pg.round`."""
+        return _call("round", self, decimals)
+
     def dot(self, other: ArrayLike) -> Variable:
         """Product of vectors or matrices; see `pg.dot`."""
         return _call("dot", self, other)
@@ -278,7 +329,7 @@ _NAME_OF_UFUNC = {
     "absolute": "abs",
     "true_divide": "divide",
     "rint": "round",
-    }
+}
 
 ArrayLike: TypeAlias = Variable | npt.ArrayLike
 Axes: TypeAlias = int | Sequence[int] | None

@@ -1,0 +1,119 @@
+"""What parameters hold before training: rules for random and constant arrays."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from primgraph.errors import ArgumentError
+from primgraph.ir.types import DType, Shape
+
+
+class Initializer(Protocol):
+    """Makes the first value of a parameter from its shape, its dtype and random numbers."""
+
+    def __call__(
+        self, shape: Shape, dtype: DType, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """All elements equal to `value`."""
+
+    value: float = 0.0
+
+    def __call__(
+        self, shape: Shape, dtype: DType, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]:
+        return np.full(shape, self.value, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """A given array, which must have the parameter's shape."""
+
+    value: Any
+
+    def __call__(
+        self, shape: Shape, dtype: DType, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]:
+        array = np.array(self.value, dtype)
+        if array.shape != shape:
+            raise ArgumentError(f"an array of shape {array.shape} cannot initialise {shape}")
+        return array
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Uniform numbers in [low, high)."""
+
+    low: float = -1.0
+    high: float = 1.0
+
+    def __call__(
+        self, shape: Shape, dtype: DType, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]:
+        return rng.uniform(self.low, self.high, shape).astype(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """Normal numbers of that mean and standard deviation."""
+
+    mean: float = 0.0
+    std: float = 1.0
+
+    def __call__(
+        self, shape: Shape, dtype: DType, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]:
+        return rng.normal(self.mean, self.std, shape).astype(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Xavier:
+    """Variance `2 / (fan_in + fan_out)` (Glorot and Bengio, 2010), uniform or normal."""
+
+    uniform: bool = True
+
+    def __call__(
+        self, shape: Shape, dtype: DType, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]:
+        fan_in, fan_out = fans(shape)
+        return _with_variance(2.0 / max(fan_in + fan_out, 1), self.uniform, shape, dtype, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class Kaiming:
+    """Variance `2 / fan_in`, for layers followed by relu (He et al., 2015), uniform or normal."""
+
+    uniform: bool = True
+
+    def __call__(
+        self, shape: Shape, dtype: DType, rng: np.random.Generator
+    ) -> np.ndarray[Any, Any]:
+        return _with_variance(2.0 / max(fans(shape)[0], 1), self.uniform, shape, dtype, rng)
+
+
+def fans(shape: Shape) -> tuple[int, int]:
+    """How many inputs and outputs each element of a weight of that shape connects.
+
+    The last two axes are inputs and outputs; axes before them count as repetitions of both.
+    """
+    if len(shape) < 2:
+        size = shape[0] if shape else 1
+        return size, size
+    repeated = math.prod(shape[:-2])
+    return repeated * shape[-2], repeated * shape[-1]
+
+
+def _with_variance(
+    variance: float, uniform: bool, shape: Shape, dtype: DType, rng: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    if uniform:
+        limit = math.sqrt(3.0 * variance)
+        return rng.uniform(-limit, limit, shape).astype(dtype)
+    return rng.normal(0.0, math.sqrt(variance), shape).astype(dtype)

@@ -1,0 +1,213 @@
+"""Random programs, as many as asked for: `python tests/fuzz.py --programs 20000 --seed 0`.
+
+It prints what fails, shrunk, and at the end which primitives and rules were exercised how often.
+The exit status is 1 if a program failed, or if some primitive was in none of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("PRIMGRAPH_DEBUG", "1")
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+
+import numpy as np  # noqa: E402
+from program_checks import check  # noqa: E402
+from random_programs import Program, random_draft  # noqa: E402
+
+import primgraph.transforms.simplify  # noqa: E402, F401
+from primgraph.ir.graph import Graph, Value  # noqa: E402
+from primgraph.ir.interpret import interpret  # noqa: E402
+from primgraph.ir.primitive import Primitive, registered  # noqa: E402
+from primgraph.transforms import dead_code  # noqa: E402
+
+_ENOUGH_FAILURES = 20
+
+
+def main() -> int:
+    options = _options()
+    warnings.simplefilter("error")
+    coverage: dict[str, Counter[str]] = {k: Counter() for k in ("jvp", "transpose", "simplify")}
+    count_rules(coverage)
+    seen: Counter[str] = Counter()
+    primitives: Counter[str] = Counter()
+    start, failures, done = time.monotonic(), 0, 0
+    for seed in range(options.seed, options.seed + options.programs):
+        if time.monotonic() - start > 60 * options.minutes or failures >= _ENOUGH_FAILURES:
+            break
+        program, draft = random_draft(seed)
+        done += 1
+        primitives.update(e.op.name for e in program.graph.body)
+        seen.update({"values": draft.tried, "values not usable": draft.dropped})
+        seen.update({"operators refused": draft.refused})
+        fault = fault_of(program, seen)
+        if fault:
+            failures += 1
+            report(program, fault)
+        if done % options.progress == 0:
+            print(f"{done} programs, {failures} failed, {time.monotonic() - start:.0f} s", flush=True)
+    print(f"\n{done} programs from seed {options.seed}, {failures} failed")
+    unused = table(primitives, coverage, seen)
+    return int(failures > 0 or bool(unused))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Check random programs.")
+    parser.add_argument("--programs", type=int, default=20000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--progress", type=int, default=1000, help="programs between reports")
+    return parser.parse_args()
+
+
+def fault_of(program: Program, seen: Counter[str] | None = None) -> str:
+    """What is wrong with `program`: the kind of fault in its first line; nothing if all is well."""
+    try:
+        check(program, seen)
+    except Exception as error:
+        return f"{kind_of(error)}\n{traceback.format_exc(limit=-4)}"
+    return ""
+
+
+def kind_of(error: Exception) -> str:
+    """The same for the same fault in programs of different size."""
+    words = str(error).split("\n")[0].split(":")[0].split(", within")[0]
+    return f"{type(error).__name__}: {''.join(c for c in words if not c.isdigit())[:60]}"
+
+
+def report(program: Program, fault: str) -> None:
+    print("=" * 90)
+    print(f"seed {program.seed} failed: {fault}")
+    small = shrunk(program, fault.split("\n")[0])
+    print(f"shrunk from {len(program.graph)} to {len(small.graph)} equations:\n{small}")
+    print(fault_of(small).split("\n", 1)[0], flush=True)
+
+
+# Shrinking.
+
+
+def shrunk(program: Program, kind: str) -> Program:
+    """The smallest program found that fails in the same way."""
+
+    def fails(candidate: Program) -> bool:
+        return fault_of(candidate).split("\n")[0] == kind
+
+    program = _fewer(program, fails)
+    for value in [v for e in program.graph.body for v in e.outputs]:
+        candidate = _with_outputs(program, [value])
+        if fails(candidate):
+            program = candidate
+            break
+    return _fewer(program, fails)
+
+
+def _fewer(program: Program, fails: Callable[[Program], bool]) -> Program:
+    """Drop outputs, then make values of the middle into inputs, as long as it fails."""
+    i = 0
+    while len(program.graph.outputs) > 1 and i < len(program.graph.outputs):
+        kept = [v for k, v in enumerate(program.graph.outputs) if k != i]
+        candidate = _with_outputs(program, kept)
+        program, i = (candidate, 0) if fails(candidate) else (program, i + 1)
+    place = len(program.graph.body) - 1
+    while place >= 0:
+        candidate = _cut(program, place) if place < len(program.graph.body) else program
+        if len(candidate.graph) < len(program.graph) and fails(candidate):
+            program = candidate
+        place -= 1
+    return program
+
+
+def _with_outputs(program: Program, outputs: list[Value]) -> Program:
+    graph = dead_code(program.graph.with_outputs(outputs))
+    return _without_unused_inputs(replace(program, graph=graph))
+
+
+def _without_unused_inputs(program: Program) -> Program:
+    graph = program.graph
+    used = {v for e in graph.body for v in e.inputs}.union(graph.outputs)
+    kept = [i for i, v in enumerate(graph.inputs) if v in used]
+    return replace(
+        program,
+        graph=Graph([graph.inputs[i] for i in kept], graph.body, graph.outputs, graph.name),
+        feeds=[program.feeds[i] for i in kept],
+        others=[program.others[i] for i in kept],
+    )
+
+
+def _cut(program: Program, place: int) -> Program:
+    """The program with the results of one equation as inputs instead."""
+    graph, eqn = program.graph, program.graph.body[place]
+    whole = graph.with_outputs(eqn.outputs)
+    body = [e for e in graph.body if e is not eqn]
+    cut = dead_code(Graph([*graph.inputs, *eqn.outputs], body, graph.outputs, graph.name))
+    feeds, others = (
+        [*arrays, *interpret(whole, *arrays)] for arrays in (program.feeds, program.others)
+    )
+    return _without_unused_inputs(replace(program, graph=cut, feeds=feeds, others=others))
+
+
+# Coverage.
+
+
+def count_rules(coverage: dict[str, Counter[str]]) -> None:
+    """Count from now on which rules are applied."""
+
+    def counted(rule: Any, kind: str, name: str) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = rule(*args, **kwargs)
+            coverage[kind][name] += result is not None
+            return result
+
+        return call
+
+    for op in registered().values():
+        if isinstance(op, Primitive):
+            for place, rule in op._jvp.items():
+                op._jvp[place] = counted(rule, "jvp", f"{op.name}.{place}")
+                coverage["jvp"][f"{op.name}.{place}"] = 0
+            if op._transpose is not None:
+                op._transpose = counted(op._transpose, "transpose", op.name)
+                coverage["transpose"][op.name] = 0
+    rules = sys.modules["primgraph.transforms.simplify"].rules
+    for op, listed in rules.items():
+        names = [f"{op.name} by {rule.__name__}" for rule in listed]
+        coverage["simplify"].update(dict.fromkeys(names, 0))
+        listed[:] = [counted(r, "simplify", n) for r, n in zip(listed, names, strict=True)]
+
+
+def table(
+    primitives: Counter[str], coverage: dict[str, Counter[str]], seen: Counter[str]
+) -> list[str]:
+    """Print all counts; the primitives that were never used."""
+    ops = registered()
+    known = {n: primitives[n] for n, op in ops.items() if isinstance(op, Primitive)}
+    others = {n: primitives[n] for n, op in ops.items() if not isinstance(op, Primitive)}
+    parts = {"primitives": known, "operators": others}
+    parts |= {f"{kind} rules": dict(counts) for kind, counts in coverage.items()}
+    for title, counts in parts.items():
+        print(f"\n{title}:")
+        cells = [f"{name} {count}" for name, count in sorted(counts.items(), key=lambda c: c[1])]
+        for start in range(0, len(cells), 4):
+            print("  " + "".join(f"{cell:<24}" for cell in cells[start : start + 4]))
+    print("\nchecks:")
+    for name, count in seen.most_common():
+        print(f"  {name} {count}")
+    unused = [name for name, count in known.items() if not count]
+    if unused:
+        print(f"\nprimitives that were never used: {', '.join(unused)}")
+    return unused
+
+
+if __name__ == "__main__":
+    np.seterr(all="warn")
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""What random programs have found, each in the smallest program that showed it."""
+
+import numpy as np
+import pytest
+from program_tolerance import same_bits
+
+from primgraph.codegen import compile_graph
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.ir.text import parse
+from primgraph.transforms import linearize, simplify, transpose
+from primgraph.transforms.clean_up import clean_up
+
+STYLES = ("planned", "readable")
+
+
+def assert_kernels_agree(graph: Graph, *feeds: np.ndarray) -> None:
+    """Both styles give the bits that the interpreter gives, in arrays that share nothing."""
+    expected = interpret(graph, *feeds)
+    for style in STYLES:
+        results = compile_graph(graph, style=style)(*feeds)
+        for i, (found, wanted) in enumerate(zip(results, expected, strict=True)):
+            assert found.shape == wanted.shape, style
+            assert np.all(same_bits(found, wanted)), style
+            assert not any(np.shares_memory(found, other) for other in results[:i]), style
+
+
+def gradient(graph: Graph, *feeds: np.ndarray) -> list[np.ndarray]:
+    """The gradient of the sum of all outputs by the first input."""
+    jvp = linearize(graph, [0])
+    linear = jvp.with_outputs(jvp.outputs[len(graph.outputs) :])
+    vjp = transpose(linear, [len(graph.inputs)])
+    return interpret(vjp, *feeds, *(np.ones(v.shape) for v in graph.outputs))
+
+
+def test_a_condition_may_be_computed_after_what_it_guards() -> None:
+    """Linearize looked for the condition of the select before it had been copied."""
+    graph = parse("""
+        graph f(%x: f64[2], %zero: f64[2]) {
+          %0: f64[2] = log(%x)
+          %1: bool[2] = greater(%x, %zero)
+          %2: f64[2] = select(%1, %0, %zero)
+          return %2
+        }""")
+    (slope,) = gradient(graph, np.array([0.0, 2.0]), np.zeros(2))
+    assert np.array_equal(slope, [0.0, 0.5])
+
+
+def test_a_guard_holds_if_only_a_later_part_of_a_split_is_used() -> None:
+    """Guards were not followed through a split whose first part is not used."""
+    graph = parse("""
+        graph f(%x: f64[4], %zero: f64[4]) {
+          %0: bool[4] = greater(%x, %zero)
+          %1: f64[4] = log(%x)
+          %2: f64[4] = select(%0, %1, %zero)
+          %3: f64[2], %4: f64[2] = split(%2, sizes=(2, 2), axis=0)
+          return %4
+        }""")
+    (slope,) = gradient(graph, np.array([0.0, 2.0, 0.0, 4.0]), np.zeros(4))
+    assert np.array_equal(slope, [0.0, 0.0, 0.0, 0.25])
+
+
+def test_two_values_that_are_one_array_are_two_results() -> None:
+    """The readable style gave the same array twice where a view leaves everything in place."""
+    graph = parse("""
+        graph f(%x: f64[2,3]) {
+          %0: f64[2,3] = sin(%x)
+          %1: f64[2,3] = permute(%0, axes=(0, 1))
+          return %0, %1
+        }""")
+    assert_kernels_agree(graph, np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    "equation",
+    [
+        "%1: f64[1,3,1] = neg(%0)",
+        "%1: f64[3] = reduce_sum(%0, axes=(0, 2))",
+        "%1: i64[1,1] = argmax(%0, axis=1)",
+        "%1: f64[1,5,1] = pad(%0, low=(0, 1, 0), high=(0, 1, 0))",
+        "%1: f64[1,2,1] = slice(%0, starts=(0, 0, 0), sizes=(1, 2, 1), steps=(1, 1, 1))",
+        "%1: f64[1,3,1], %2: f64[1,0,1] = split(%0, sizes=(3, 0), axis=1)",
+    ],
+)
+def test_new_axes_of_extent_one_before_and_behind_are_both_there(equation: str) -> None:
+    """The planned style left the leading ones to broadcasting where nothing was broadcast."""
+    graph = parse(f"""
+        graph f(%x: f64[3]) {{
+          %0: f64[1,3,1] = broadcast(%x, new_axes=(0, 2), shape=(1, 3, 1))
+          {equation}
+          return %0, %1
+        }}""")
+    assert_kernels_agree(graph, np.arange(3.0))
+
+
+def test_what_is_added_at_positions_is_repeated_first() -> None:
+    """NumPy's `add.at` reads beyond an operand that has fewer axes than the positions."""
+    graph = parse("""
+        graph f(%x: f64[2], %y: f64[4], %i: i64[5,4]) {
+          %0: f64[5,4] = broadcast(%y, new_axes=(0,), shape=(5, 4))
+          %1: f64[2] = scatter_add(%x, %0, %i, axis=0)
+          return %1
+        }""")
+    positions = np.arange(20).reshape(5, 4) % 2
+    assert_kernels_agree(graph, np.zeros(2), np.arange(4.0), positions)
+
+
+def test_zero_times_infinity_is_nan_in_a_product_with_a_single_element() -> None:
+    """NumPy's `dot` scales by a matrix of one element, and scaling by zero skips everything."""
+    graph = parse("""
+        graph f(%x: f64[1,1], %y: f64[1,3]) {
+          %0: f64[1,3] = matmul(%x, %y)
+          return %0
+        }""")
+    assert_kernels_agree(graph, np.zeros((1, 1)), np.array([[-1.0, np.inf, np.nan]]))
+
+
+@pytest.mark.parametrize(
+    ("equations", "left"),
+    [
+        (
+            """%0: bool[2] = full(value=False, shape=(2,), dtype=bool)
+               %1: bool[2] = logical_not(%0)
+               %2: f64[2] = select(%1, %x, %y)""",
+            0,
+        ),
+        (
+            """%0: f64[] = constant(value=f64[]{-1.0})
+               %1: f64[2] = broadcast(%0, shape=(2,), new_axes=(0,))
+               %3: f64[2] = mul(%x, %1)
+               %2: f64[2] = add(%3, %y)""",
+            1,
+        ),
+    ],
+)
+def test_folding_finds_what_simplifying_needs(equations: str, left: int) -> None:
+    """Constants were folded after the rules had been applied, and nothing came after that."""
+    graph = parse(f"""
+        graph f(%x: f64[2], %y: f64[2]) {{
+          {equations}
+          return %2
+        }}""")
+    cleaned = clean_up(graph)
+    assert len(cleaned) == left
+    assert clean_up(cleaned) == cleaned
+
+
+def test_a_product_of_two_negatives_has_no_sign_left() -> None:
+    """What a rule of simplify had recorded was not simplified in its turn."""
+    graph = parse("""
+        graph f(%x: f64[2], %y: f64[2]) {
+          %0: f64[2] = neg(%x)
+          %1: f64[2] = neg(%y)
+          %2: f64[2] = mul(%0, %1)
+          return %2
+        }""")
+    assert [e.op.name for e in simplify(graph).body] == ["mul"]
