@@ -37,6 +37,7 @@ from primgraph.program import (
     program_guard,
 )
 from primgraph.scope import Scope
+from primgraph.storage import load, save
 from primgraph.tracing import spec, trace
 
 __version__ = "0.1.0"
@@ -72,9 +73,11 @@ __all__ = [
     "grad",
     "initializers",
     "interpret",
+    "load",
     "optimizer",
     "parse",
     "program_guard",
+    "save",
     "set_default_dtype",
     "spec",
     "trace",

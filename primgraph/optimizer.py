@@ -92,10 +92,9 @@ class Optimizer(ABC):
 
     def _apply(self, program: Program, pairs: Pairs) -> list[Variable]:
         self._program = program
-        self._prefix = program.free_name(type(self).__name__.lower())
+        step_name = program.free_name(type(self).__name__.lower(), "_step")
+        self._prefix = step_name.removesuffix("_step")
         step = self._state("step", TensorType((), FLOAT64), 0.0)
-        # The bare prefix is taken too, so that a second optimizer finds another one.
-        program.builder.names.setdefault(self._prefix, step.value)
         rate = self._state("learning_rate", TensorType((), FLOAT64), self.learning_rate)
         if self.schedule is not None:
             rate = rate * self.schedule(step)

@@ -59,6 +59,7 @@ class Program:
         self.states: dict[Value, State] = {}
         self.updates: dict[Value, Value] = {}
         self.kernels: dict[Any, Any] = {}
+        self.keys_taken = 0
         self._seed = 0
         _programs[id(self.builder)] = self
 
@@ -131,12 +132,12 @@ class Program:
         self.states[value] = State(name, type, initializer, trainable)
         return Variable(self.builder, value)
 
-    def free_name(self, stem: str) -> str:
-        """`stem`, or `stem_1` and so on: the first that no value of the program has."""
-        name, count = stem, 0
+    def free_name(self, stem: str, ending: str = "") -> str:
+        """`stem` with `ending`, or `stem_1` and so on with it: the first that is not taken."""
+        name, count = stem + ending, 0
         while name in self.builder.names:
             count += 1
-            name = f"{stem}_{count}"
+            name = f"{stem}_{count}{ending}"
         return name
 
     def update(self, state: Variable, new: Variable) -> None:
@@ -161,10 +162,9 @@ class Program:
             type = TensorType((), INT64)
             counter = self.state("random_counter", type, Constant(0))
             self.update(counter, counter + 1)
-            self._keys = 0
-        self._keys += 1
+        self.keys_taken += 1
         # Two odd constants spread the counter and the place over 64 bits.
-        spread = counter * 0x9E3779B97F4A7C1 + self._keys * 0xD1B54A32D192ED
+        spread = counter * 0x9E3779B97F4A7C1 + self.keys_taken * 0xD1B54A32D192ED
         return spread + (self._seed & 0xFFFFFFFF) * 0x2545F491
 
     def initialize(self, scope: Scope | None = None) -> None:
@@ -231,7 +231,7 @@ class Program:
             moved[value].hint = moved[value].hint or name
         if not for_test:
             other.updates = {moved[s]: moved[n] for s, n in self.updates.items()}
-        other._keys = getattr(self, "_keys", 0)
+        other.keys_taken = self.keys_taken
         return other
 
     def __str__(self) -> str:

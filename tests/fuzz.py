@@ -55,7 +55,9 @@ def main() -> int:
             failures += 1
             report(program, fault)
         if done % options.progress == 0:
-            print(f"{done} programs, {failures} failed, {time.monotonic() - start:.0f} s", flush=True)
+            print(
+                f"{done} programs, {failures} failed, {time.monotonic() - start:.0f} s", flush=True
+            )
     print(f"\n{done} programs from seed {options.seed}, {failures} failed")
     unused = table(primitives, coverage, seen)
     return int(failures > 0 or bool(unused))

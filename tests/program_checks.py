@@ -72,7 +72,9 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     if rng.random() < _KERNEL_OF_DERIVATIVE:
         check_kernels_of_derivatives(lowered, wrt, program, rng)
     if program.smooth:
-        check_derivatives(widened(dead_code(lowered.with_outputs(outputs))), wrt, program, rng, seen)
+        check_derivatives(
+            widened(dead_code(lowered.with_outputs(outputs))), wrt, program, rng, seen
+        )
     else:
         seen["special programs"] += 1
 
@@ -230,7 +232,7 @@ def check_derivatives(
         return
     seen["differentiated"] += 1
 
-    jvp, linear, vjp = _modes(graph, wrt)
+    jvp, _, vjp = _modes(graph, wrt)
     count, outputs = len(graph.inputs), len(graph.outputs)
     results = interpret(jvp, *x, *v)
     values, tangents = results[:outputs], results[outputs:]

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
 from complex_step import STEEPEST, STEP, apply, wide_type
+
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.types import DTYPE_OF_NAME, DType, Shape, TensorType

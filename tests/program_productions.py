@@ -54,10 +54,8 @@ def partial(draft: Draft) -> list[Value]:
     x = draft.pick("f")
     op = draft.choose((*_POSITIVE, *_BELOW_ONE, e.arccosh))
     if draft.smooth and draft.chance(0.8):
-        if op in _BELOW_ONE:
-            x = 0.75 * e.tanh(x)
-        else:
-            x = x * x + (1.5 if op is e.arccosh else 0.5)
+        least = 1.5 if op is e.arccosh else 0.5
+        x = 0.75 * e.tanh(x) if op in _BELOW_ONE else x * x + least
     return [op(x)]
 
 

@@ -100,9 +100,7 @@ def _within(wanted: np.ndarray, given: np.ndarray, runs: list[np.ndarray]) -> np
         return np.asarray(lost | (close & (spread > 0)))
 
 
-def interpret_disturbed(
-    graph: Graph, feeds: Sequence[np.ndarray], seed: int
-) -> list[np.ndarray]:
+def interpret_disturbed(graph: Graph, feeds: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
     """The results of `graph` with errors as large as `ULPS` allows."""
     rng = np.random.default_rng(seed)
     known: dict[Value, np.ndarray] = dict(zip(graph.inputs, feeds, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from program_draft import F64, Draft, Unfit
+from program_draft import DTYPES, F64, Draft, Unfit
 from program_productions import PRODUCTIONS, SHARES, operator, view
 
 from primgraph.errors import InternalError, PrimgraphError
@@ -46,8 +46,9 @@ def random_draft(seed: int) -> tuple[Program, Draft]:
         grow(draft)
     with draft.builder:
         # Every program has a cast and a view.
-        cast = draft.converted(draft.pick(), draft.dtype())
-        draft.take([cast, *view(draft)])
+        value = draft.pick()
+        dtype = draft.choose([d for d in DTYPES if d != value.dtype])
+        draft.take([draft.converted(value, dtype), *view(draft)])
     graph = draft.builder.graph(draft.outputs())
     others = [draft.array(v.type, draft.smooth) for v in graph.inputs]
     return Program(seed, graph, draft.feeds, others, draft.smooth), draft

@@ -16,7 +16,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, freeze_all
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL
-from primgraph.primitives.logic import select
+from primgraph.primitives.logic import logical_not, select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, permute, reshape, reverse
 
@@ -83,6 +83,7 @@ def guards_of(graph: Graph, active: set[Value]) -> dict[Equation, list[Guards]]:
     if not any(eqn.op is select for eqn in graph.body):
         return {}
     constants = {e.outputs[0] for e in graph.body if e.op.name == "full"}
+    negated = {e.outputs[0]: e.inputs[0] for e in graph.body if e.op is logical_not}
     held: dict[Value, Guards] = dict.fromkeys(graph.outputs, ())
     moves = _Moves(graph)
     passed: dict[Value, Guards] = {}
@@ -97,7 +98,7 @@ def guards_of(graph: Graph, active: set[Value]) -> dict[Equation, list[Guards]]:
             passed[eqn.outputs[0]] = tuple(g for g, before in both if before is not None)
             along = [tuple(before for _, before in both if before is not None)]
         else:
-            along = [_use(eqn, i, result, constants) for i in range(len(eqn.inputs))]
+            along = [_use(eqn, i, result, constants, negated) for i in range(len(eqn.inputs))]
         for value, guards in zip(eqn.inputs, along, strict=True):
             if value in active:
                 held[value] = _both(held[value], guards) if value in held else guards
@@ -114,14 +115,23 @@ def guards_of(graph: Graph, active: set[Value]) -> dict[Equation, list[Guards]]:
     }
 
 
-def _use(eqn: Equation, position: int, result: Guards, constants: set[Value]) -> Guards:
+def _use(
+    eqn: Equation,
+    position: int,
+    result: Guards,
+    constants: set[Value],
+    negated: dict[Value, Value],
+) -> Guards:
     """The guards of one operand's use, from those of the result."""
     if not (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
         return ()
     if eqn.op is select:
         if position == 0:
             return ()
-        return (*result, Guard(eqn.inputs[0], position == 1))[-_NESTING:]
+        condition, side = eqn.inputs[0], position == 1
+        while condition in negated:
+            condition, side = negated[condition], not side
+        return (*result, Guard(condition, side))[-_NESTING:]
     if _harmless(eqn, position, constants):
         return result
     return tuple(g if g.risky else replace(g, risky=True) for g in result)
