@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import keyword
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import final
 
 from primgraph.codegen.support import REQUIRES
 
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _PART = re.compile(r"part_[0-9]+", re.ASCII)
-_TARGET = re.compile(r"([A-Za-z][A-Za-z0-9_]*)(?:\s*:[^=]*)?\s*=(?!=)", re.ASCII)
 _LONGEST = 40
 _WIDTH = 96
 
@@ -41,10 +42,43 @@ def comment(text: str) -> str:
     return safe if len(safe) <= _WIDTH else safe[: _WIDTH - 3] + "..."
 
 
-def assigned_name(line: str) -> str:
-    """The name that a line of Python assigns to, such as `y` in `y = f(x)`; empty if none."""
-    match = _TARGET.match(line)
-    return match.group(1) if match else ""
+# What the operators of Python are called as primitives; calls go by the name of the function.
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.MatMult: "matmul",
+    ast.USub: "neg",
+}
+
+
+@lru_cache(maxsize=4096)
+def assigned_name(line: str, op: str) -> str:
+    """The name that a line of Python gives to the result of primitive `op`; empty if none.
+
+    That is `y` in `y = f(x)`, if `op` is what the right-hand side does last and does only once:
+    then no other equation of that line can be meant.
+    """
+    try:
+        (statement,) = ast.parse(line).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return ""
+    target = statement.targets[0]
+    kinds = [_operation(node) for node in ast.walk(statement.value)]
+    once = _operation(statement.value) == op and kinds.count(op) == 1
+    return target.id if once and isinstance(target, ast.Name) else ""
+
+
+def _operation(node: ast.AST) -> str:
+    """The primitive that an expression applies, as far as its text tells."""
+    if isinstance(node, ast.BinOp | ast.UnaryOp):
+        return _OPERATORS.get(type(node.op), "")
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return ""
 
 
 @final

@@ -164,8 +164,9 @@ class _Reader:
             type = self.schedule.types[i]
             lines.append(f"{name} = np.asarray({name}, {dtype_text(type.dtype)})")
             lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
-            message = f"argument {i} must have shape {shape_text(type.shape)}, not {{}}"
-            lines.append(f'    raise ValueError("{message}".format({name}.shape))')
+            what = name if name.isidentifier() else f"argument {i}"
+            message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
+            lines.append(f'    raise ValueError(f"{message}")')
         return lines
 
     # One step.
@@ -378,12 +379,12 @@ class _Reader:
         return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else ""
 
     def _hint(self, value: int, i: int) -> str:
-        """The hint of a value, or the name to which the user's line assigns its last result."""
-        hint = self.schedule.hints[value]
-        source = self.schedule.steps[i].source
+        """The hint of a value, or the name to which the user's line assigns it."""
+        hint, step = self.schedule.hints[value], self.schedule.steps[i]
+        source = step.source
         if hint or source is None or source.role or self.ends[source] != i:
             return hint if is_safe(hint) else ""
-        name = assigned_name(self._line(source))
+        name = assigned_name(self._line(source), step.op.name)
         return name if is_safe(name) else ""
 
     def _explicit(self, piece: Piece, type: TensorType) -> Piece:

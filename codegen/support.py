@@ -232,7 +232,10 @@ def each_key(key: Any, shape: Any, dtype: Any, draw: Any) -> Any:
 
 def random_uniform(key: Any, shape: Any, dtype: Any, low: float, high: float) -> Any:
     """Uniform numbers in [low, high), a function of `key` alone."""
-    return each_key(key, shape, dtype, lambda rng: low + (high - low) * rng.random(shape))
+    draws = each_key(key, shape, dtype, lambda rng: low + (high - low) * rng.random(shape))
+    # Rounding to a smaller dtype must not reach the end of the interval.
+    below = np.nextafter(np.asarray(high, draws.dtype), np.asarray(low, draws.dtype))
+    return np.minimum(draws, below)
 
 
 def random_bernoulli(key: Any, shape: Any, p: float) -> Any:

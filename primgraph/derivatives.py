@@ -230,7 +230,8 @@ def _reverse(request: _Request, seeds: list[Value | None]) -> list[Value | None]
                 hint="its derivative is zero everywhere; leave it out",
             )
     if len(path.moved) == 1 and is_diagonal(path.graph, path.moved):
-        return [_by_diagonal(request, path, seeds)] * len(request.inputs)
+        slope = _by_diagonal(request, path, seeds)
+        return [slope if v is path.wrt[0] else None for v in request.inputs]
     jvp = path.jvp()
     count = len(path.free)
     derivative = transpose(jvp, range(count, count + len(path.wrt)))

@@ -5,9 +5,14 @@ import pytest
 from program_tolerance import same_bits
 
 from primgraph.codegen import compile_graph
+from primgraph.derivatives import grad
+from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
+from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.operators.elementary import sin
+from primgraph.operators.variable import Variable
 from primgraph.transforms import linearize, simplify, transpose
 from primgraph.transforms.clean_up import clean_up
 
@@ -155,3 +160,28 @@ def test_a_product_of_two_negatives_has_no_sign_left() -> None:
           return %2
         }""")
     assert [e.op.name for e in simplify(graph).body] == ["mul"]
+
+
+def test_an_input_that_does_not_matter_has_no_gradient_beside_one_that_does() -> None:
+    """Every input got the gradient of the only one that an elementwise output depends on."""
+    builder = Builder("f")
+    x, y = (Variable(builder, builder.input(TensorType((3,), FLOAT64))) for _ in range(2))
+    by_x, by_y = grad(sin(y), [x, y])
+    assert by_x is None
+    assert by_y is not None
+
+
+def test_a_branch_may_be_guarded_by_a_condition_and_by_its_negation() -> None:
+    """A use where `not c` is false and one where `c` is true were taken for different guards."""
+    graph = parse("""
+        graph f(%x: f64[2], %zero: f64[2]) {
+          %0: bool[2] = greater(%x, %zero)
+          %1: bool[2] = logical_not(%0)
+          %2: f64[2] = log(%x)
+          %3: f64[2] = select(%1, %zero, %2)
+          %4: f64[2] = mul(%2, %2)
+          %5: f64[2] = select(%0, %4, %3)
+          return %5
+        }""")
+    (slope,) = gradient(graph, np.array([0.0, 1.0]), np.zeros(2))
+    assert np.array_equal(slope, [0.0, 0.0])

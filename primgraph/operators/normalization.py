@@ -12,6 +12,7 @@ from primgraph.operators.promotion import (
     converted,
     floating,
     lift,
+    require_flag,
     require_number,
 )
 from primgraph.operators.shaping import reshaped
@@ -78,27 +79,28 @@ def batch_norm(
     bias: ArrayLike | None = None,
     axis: int = 1,
     eps: float = 1e-5,
+    training: bool = False,
 ) -> Variable:
     """`(x - mean) / sqrt(var + eps) * weight + bias` for each channel (Ioffe and Szegedy, 2015).
 
     Channels lie along `axis`; statistics, weight and bias are vectors of as many elements.
-    Statistics that are not given are those of `x` over all other axes, with divisor n. float16
-    is normalised in float32. Raises `ShapeError` for vectors of another size.
+    With `training`, and where none are given, statistics are those of `x` over all other axes,
+    with divisor n. float16 is normalised in float32. Raises `ShapeError` for vectors of another
+    size.
     """
     value = lift(x, floating(x))
     channel = (axis_of("batch_norm", value, axis),)
     others = tuple(a for a in range(value.ndim) if a not in channel)
+    # Given ones are checked in training too, so that the form for evaluation can be built.
+    center = None if mean is None else _aligned("batch_norm", "a mean", value, mean, channel)
+    spread = None if var is None else _aligned("batch_norm", "a variance", value, var, channel)
+    if require_flag("training", training):
+        center = spread = None
     elements = wide(value)
-    if mean is None:
-        center = _average(elements, others)
-    else:
-        center = _aligned("batch_norm", "a mean", value, mean, channel)
-    centered = elements - center
-    if var is None:
-        apart = elements - _average(elements, others)
-        spread = _average(square(apart), others)
-    else:
-        spread = _aligned("batch_norm", "a variance", value, var, channel)
+    own = _average(elements, others) if center is None or spread is None else None
+    if spread is None:
+        spread = _average(square(elements - own), others)
+    centered = elements - (own if center is None else center)
     normal = centered * rsqrt(spread + require_number("eps", eps))
     return _affine("batch_norm", value, normal, weight, bias, channel)
 

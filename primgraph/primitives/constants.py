@@ -38,8 +38,9 @@ def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
 
 
 @primitive(
-    impl=lambda key, *, shape, dtype, low, high: _each_key(
-        key, shape, dtype, lambda rng: low + (high - low) * rng.random(shape)
+    impl=lambda key, *, shape, dtype, low, high: np.minimum(
+        _each_key(key, shape, dtype, lambda rng: low + (high - low) * rng.random(shape)),
+        np.nextafter(dtype.type(high), dtype.type(low)),
     )
 )
 def random_uniform(

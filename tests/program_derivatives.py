@@ -1,0 +1,238 @@
+"""What holds for the derivatives of every random program."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from complex_step import MARGIN, STEP, evaluate
+from program_tolerance import same_bits
+
+from primgraph.derivatives import forward_grad, grad
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.operators.variable import Variable
+from primgraph.transforms import dead_code, linearize, transpose, unzip
+from primgraph.transforms.linearize import depending
+
+Arrays = Sequence[np.ndarray]
+
+# How often each of the more expensive checks is made.
+_SECOND_ORDER = 0.3
+_DIFFERENCES = 0.2
+_FACES = 0.2
+
+# Derivatives beyond this lose too many digits to be compared.
+_STEEP = 1e8
+
+# Relative errors of first and second derivatives, on the scale of the largest intermediate one.
+_ROUNDING = 1e-9
+
+
+class Mismatch(AssertionError):
+    """A promise that a program shows to be broken."""
+
+
+def demand(condition: object, what: str) -> None:
+    if not condition:
+        raise Mismatch(what)
+
+
+def check_derivatives(
+    graph: Graph,
+    wrt: Sequence[int],
+    feeds: Arrays,
+    rng: np.random.Generator,
+    seen: Counter[str],
+) -> None:
+    """Forward and reverse mode agree, and forward mode with a complex step."""
+    x = [a.astype(v.dtype) for a, v in zip(feeds, graph.inputs, strict=True)]
+    v = _normal([x[i] for i in wrt], rng)
+    everywhere = [np.zeros(a.shape) for a in x]
+    for i, tangent in zip(wrt, v, strict=True):
+        everywhere[i] = tangent
+    known, smooth = evaluate(graph, x, everywhere)
+    scale = _steepest(known.values())
+    expected = [known[value].imag / STEP for value in graph.outputs]
+    if not smooth or scale > _STEEP or not all(np.all(np.isfinite(d)) for d in expected):
+        seen["rejected: not differentiable"] += 1
+        return
+    seen["differentiated"] += 1
+
+    jvp, _, vjp = _modes(graph, wrt)
+    count, outputs = len(graph.inputs), len(graph.outputs)
+    results = interpret(jvp, *x, *v)
+    values, tangents = results[:outputs], results[outputs:]
+    _demand_bits("values beside tangents", interpret(graph, *x), values)
+    _demand_close("jvp and complex step", expected, tangents, _ROUNDING * (1 + scale))
+
+    w = _normal(tangents, rng)
+    cotangents = interpret(vjp, *x, *w)
+    left, right = _inner(w, tangents), _inner(cotangents, v)
+    size = _inner_size(w, tangents) + _inner_size(cotangents, v)
+    slack = _ROUNDING * (size + 1e-2 * scale * sum(np.abs(a).sum() for a in w))
+    demand(abs(left - right) <= slack + 1e-300, f"<w, Jv> = {left}, but <J'w, v> = {right}")
+
+    _check_unzip(jvp, range(count, count + len(wrt)), [*x, *v], results)
+    if rng.random() < _DIFFERENCES:
+        _check_differences(graph, wrt, x, v, tangents, scale, seen)
+    if rng.random() < _FACES:
+        _check_faces(graph, wrt, x, v, w, tangents, cotangents, slack)
+    if rng.random() < _SECOND_ORDER:
+        _check_second_order(graph, wrt, x, v, w, rng, seen)
+
+
+def _modes(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph, Graph]:
+    """Forward mode, its tangents alone, and their transpose."""
+    count = len(graph.inputs)
+    jvp = linearize(graph, wrt)
+    linear = jvp.with_outputs(jvp.outputs[len(graph.outputs) :])
+    return jvp, linear, transpose(linear, range(count, count + len(wrt)))
+
+
+def _check_unzip(jvp: Graph, dx: Sequence[int], feeds: Arrays, expected: Arrays) -> None:
+    """Primal part and linear part, one after the other, are the whole."""
+    primal, linear = unzip(jvp, dx)
+    active = {jvp.inputs[i] for i in dx}
+    for eqn in jvp.body:
+        if not active.isdisjoint(eqn.inputs):
+            active.update(eqn.outputs)
+    fixed = [i for i, value in enumerate(jvp.outputs) if value not in active]
+    moving = [i for i, value in enumerate(jvp.outputs) if value in active]
+    first = interpret(primal, *feeds[: dx[0]])
+    second = interpret(linear, *first[len(fixed) :], *feeds[dx[0] :])
+    _demand_bits("primal part", [expected[i] for i in fixed], first[: len(fixed)])
+    _demand_bits("linear part", [expected[i] for i in moving], second)
+
+
+def _check_differences(
+    graph: Graph,
+    wrt: Sequence[int],
+    x: Arrays,
+    v: Arrays,
+    tangents: Arrays,
+    scale: float,
+    seen: Counter[str],
+) -> None:
+    """Tangents against central differences of fourth order, with a step that meets no kink."""
+    if any(e.op.name == "stop_gradient" for e in graph.body):
+        return
+
+    def at(t: float) -> list[np.ndarray]:
+        moved = list(x)
+        for i, tangent in zip(wrt, v, strict=True):
+            moved[i] = x[i] + t * tangent
+        return interpret(graph, *moved)
+
+    def differences(h: float) -> list[np.ndarray]:
+        runs = zip(at(h), at(-h), at(2 * h), at(-2 * h), strict=True)
+        return [(8 * (a - b) - (c - d)) / (12 * h) for a, b, c, d in runs]
+
+    step = 0.2 * MARGIN / (1 + scale)
+    with np.errstate(all="ignore"):
+        coarse, fine = differences(step), differences(step / 2)
+        error = max((np.max(np.abs(a - b), initial=0) for a, b in zip(coarse, fine, strict=True)))
+    if not error < 1e-4 * (1 + scale):
+        seen["rejected: central differences do not converge"] += 1
+        return
+    seen["central differences"] += 1
+    slack = 20 * error + 1e-8 * (1 + scale)
+    _demand_close("jvp and central differences", fine, tangents, slack)
+
+
+def _check_second_order(
+    graph: Graph,
+    wrt: Sequence[int],
+    x: Arrays,
+    v: Arrays,
+    w: Arrays,
+    rng: np.random.Generator,
+    seen: Counter[str],
+) -> None:
+    """The Hessian of `<w, y>` times `v`: forward over reverse, the other way, and by a step."""
+    _, linear, gradient = _modes(graph, wrt)
+    gradient = dead_code(gradient)
+    everywhere = [np.zeros(np.shape(a)) for a in (*x, *w)]
+    for i, tangent in zip(wrt, v, strict=True):
+        everywhere[i] = tangent
+    known, smooth = evaluate(gradient, [*x, *w], everywhere)
+    scale = _steepest(known.values())
+    expected = [known[value].imag / STEP for value in gradient.outputs]
+    if not smooth or scale > _STEEP or not all(np.all(np.isfinite(d)) for d in expected):
+        seen["rejected: no second derivative"] += 1
+        return
+    seen["second order"] += 1
+    slack = _ROUNDING * (1 + scale)
+
+    forward = _modes(gradient, wrt)[1]
+    _demand_close("forward over reverse and complex step", expected,
+                  interpret(forward, *x, *w, *v), slack)  # fmt: skip
+    # Of the inputs x and dx of the linear part, only x is what reverse mode is to move.
+    reverse = _modes(linear, wrt)[2]
+    _demand_close("reverse over forward and complex step", expected,
+                  interpret(reverse, *x, *v, *w), slack)  # fmt: skip
+
+
+def _check_faces(
+    graph: Graph,
+    wrt: Sequence[int],
+    x: Arrays,
+    v: Arrays,
+    w: Arrays,
+    tangents: Arrays,
+    cotangents: Arrays,
+    slack: float,
+) -> None:
+    """What users call gives the same, recorded into the program that it is asked of."""
+    builder = Builder(graph.name)
+    inputs = [builder.input(value.type) for value in graph.inputs]
+    values = builder.inline(graph, inputs)
+    active = depending(builder.graph(values), [inputs[i] for i in wrt])
+    reached = [i for i, value in enumerate(values) if value in active]
+    if not reached:
+        return
+    outputs = [Variable(builder, values[i]) for i in reached]
+    variables = [Variable(builder, inputs[i]) for i in wrt]
+    with builder:
+        forward = forward_grad(outputs, variables, list(v))
+        reverse = grad(outputs, variables, [w[i] for i in reached])
+    found = [None if d is None else d.value for d in (*forward, *reverse)]
+    results = iter(interpret(builder.graph([d for d in found if d is not None]), *x))
+    expected = [*(tangents[i] for i in reached), *cotangents]
+    arrays = [np.zeros(e.shape) if d is None else next(results)
+              for d, e in zip(found, expected, strict=True)]  # fmt: skip
+    _demand_close("grad and forward_grad", expected, arrays, slack)
+
+
+def _normal(like: Arrays, rng: np.random.Generator) -> list[np.ndarray]:
+    return [np.asarray(rng.normal(size=a.shape)) for a in like]
+
+
+def _steepest(values: Iterable[np.ndarray]) -> float:
+    """The largest derivative of any intermediate value that has one."""
+    found = 0.0
+    for array in values:
+        if np.iscomplexobj(array) and array.size:
+            slopes = np.abs(array.imag[np.isfinite(array)]) / STEP
+            found = max(found, float(np.max(slopes, initial=0)))
+    return found
+
+
+def _inner(x: Arrays, y: Arrays) -> float:
+    return float(sum(np.sum(a * b) for a, b in zip(x, y, strict=True)))
+
+
+def _inner_size(x: Arrays, y: Arrays) -> float:
+    return float(sum(np.sum(np.abs(a * b)) for a, b in zip(x, y, strict=True)))
+
+
+def _demand_bits(what: str, expected: Arrays, found: Arrays) -> None:
+    for a, b in zip(expected, found, strict=True):
+        demand(np.all(same_bits(a, b)), f"{what}:\n{b!r}, not\n{a!r}")
+
+
+def _demand_close(what: str, expected: Arrays, found: Arrays, slack: float) -> None:
+    for a, b in zip(expected, found, strict=True):
+        demand(np.all(np.abs(a - b) <= slack), f"{what}, within {slack}:\n{b!r}, not\n{a!r}")
