@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import Context
 from pathlib import Path
 from typing import Any, final
@@ -26,13 +26,17 @@ Array = np.ndarray[Any, Any]
 STYLES = ("planned", "readable")
 
 
-def compile_graph(graph: Graph, *, style: str = "planned") -> Kernel:
+def compile_graph(
+    graph: Graph, *, style: str = "planned", donated: Mapping[int, int] | None = None
+) -> Kernel:
     """A kernel that computes `graph`, which consists of primitives.
 
     `style` says which source runs: "planned" is fast, "readable" what a person would write.
+    `donated` maps positions of outputs to those of inputs of the same type: the array given for
+    the input is overwritten with the output, and is what the kernel returns for it.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
-    return Kernel(graph, style)
+    return Kernel(graph, style, donated)
 
 
 @final
@@ -41,7 +45,7 @@ class Kernel:
 
     It returns a list of arrays, one an output, of exactly the declared shapes and dtypes. They
     are the caller's: writable, and sharing memory with nothing, not with each other either.
-    Feeds are never written. Many threads may call one kernel at the same time.
+    Feeds are never written, but for donated ones. Many threads may call one kernel at the same time.
     """
 
     __slots__ = (
@@ -53,12 +57,14 @@ class Kernel:
         "_pool",
         "_run",
         "_start",
+        "donated",
         "graph",
         "style",
     )
 
     graph: Graph
     style: str
+    donated: dict[int, int]
     _inputs: tuple[tuple[TensorType, str], ...]
     _plan: Schedule
     _loaded: Loaded
@@ -67,20 +73,24 @@ class Kernel:
     _pool: list[tuple[Context, Any]]
     _other: dict[str, str]
 
-    def __init__(self, graph: Graph, style: str = "planned") -> None:
+    def __init__(
+        self, graph: Graph, style: str = "planned", donated: Mapping[int, int] | None = None
+    ) -> None:
         if style not in STYLES:
             raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
+        gifts = _checked_gifts(graph, donated or {})
         plan = schedule(graph)
-        module = _emit(plan, style)
+        module = _emit(plan, style, gifts)
         loaded = Loaded(module, render(module))
         if style == "planned":
             run, start = loaded.function("run"), loaded.function("workspace")
         else:
-            run, start = _arrays_of(loaded, module.entry, plan), _nothing
+            run, start = _arrays_of(loaded, module.entry, plan, gifts), _nothing
         names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
         set_once = object.__setattr__
         set_once(self, "graph", graph)
         set_once(self, "style", style)
+        set_once(self, "donated", gifts)
         set_once(self, "_inputs", tuple(zip(graph.input_types, names, strict=True)))
         set_once(self, "_plan", plan)
         set_once(self, "_loaded", loaded)
@@ -100,6 +110,12 @@ class Kernel:
                 f"{self.graph.name} takes {len(self._inputs)} arrays, {len(feeds)} given"
             )
         arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, self._inputs, strict=True)]
+        for j in self.donated.values():
+            if arrays[j] is not feeds[j] or not arrays[j].flags.writeable:
+                raise FeedError(
+                    f"{self._inputs[j][1]!r} is overwritten by the kernel, so it must be a "
+                    f"writable array of exactly {self._inputs[j][0]}, in row-major order"
+                )
         try:
             try:
                 context, workspace = self._pool.pop()
@@ -126,7 +142,7 @@ class Kernel:
         if style == self.style:
             return self._loaded.source
         if style not in self._other:
-            self._other[style] = render(_emit(self._plan, style))
+            self._other[style] = render(_emit(self._plan, style, self.donated))
         return self._other[style]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -160,7 +176,7 @@ class Kernel:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel, (self.graph, self.style)
+        return Kernel, (self.graph, self.style, self.donated)
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.input_types))
@@ -168,8 +184,21 @@ class Kernel:
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
 
 
-def _emit(plan: Schedule, style: str) -> Module:
-    return planned(plan) if style == "planned" else readable(plan)
+def _checked_gifts(graph: Graph, donated: Mapping[int, int]) -> dict[int, int]:
+    """`donated`, if each output has the type of its input and each input is donated once."""
+    for k, j in donated.items():
+        if graph.outputs[k].type != graph.inputs[j].type:
+            raise CompileError(
+                f"output {k}, {graph.outputs[k].type}, does not fit input {j}, "
+                f"{graph.inputs[j].type}"
+            )
+    if len(set(donated.values())) != len(donated):
+        raise CompileError("an input is donated to two outputs")
+    return dict(donated)
+
+
+def _emit(plan: Schedule, style: str, donated: Mapping[int, int]) -> Module:
+    return planned(plan, donated) if style == "planned" else readable(plan)
 
 
 def _nothing() -> None:
@@ -186,7 +215,9 @@ def _quiet_context() -> Context:
     return context
 
 
-def _arrays_of(loaded: Loaded, entry: str, plan: Schedule) -> Callable[..., Any]:
+def _arrays_of(
+    loaded: Loaded, entry: str, plan: Schedule, donated: Mapping[int, int]
+) -> Callable[..., Any]:
     """Call a readable function, and make of its results arrays that nothing else refers to."""
     function = loaded.function(entry)
     types = [plan.types[v] for v in plan.outputs]
@@ -201,6 +232,9 @@ def _arrays_of(loaded: Loaded, entry: str, plan: Schedule) -> Callable[..., Any]
             shared = id(array) in taken or array.base is not None or not array.flags.writeable
             taken.add(id(array))
             made.append(array.copy() if shared else array)
+        for k, j in donated.items():
+            arrays[j][...] = made[k]
+            made[k] = arrays[j]
         return made
 
     return run

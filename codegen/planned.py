@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -75,19 +76,24 @@ class _Workspace:
         self.lines.append(f"w[{self.slots[name]}] = {text}")
 
 
-def planned(schedule: Schedule) -> Module:
+def planned(schedule: Schedule, donated: Mapping[int, int] | None = None) -> Module:
     """The schedule as a module with two entries: `workspace()`, and `run(w, arrays)`.
+
+    `donated` maps outputs to inputs in whose arrays they are to be left, by position.
 
     A workspace holds buffers, and views of buffers and of constants. One that is in use by a
     run must not be used by another. `run` returns a list of arrays that nothing else refers to.
     """
-    return _Planner(schedule).module()
+    return _Planner(schedule, donated or {}).module()
 
 
 @final
 class _Planner:
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, donated: Mapping[int, int]) -> None:
         self.schedule = schedule
+        self.donated = donated
+        # Of a value, the input whose array it is to be left in.
+        self.left_in = {schedule.outputs[k]: j for k, j in reversed(list(donated.items()))}
         self.functions = ["import numpy as np"]
         self.constants: list[str] = []
         self.table: dict[str, Any] = {}
@@ -104,7 +110,8 @@ class _Planner:
         self.free: dict[tuple[Shape, DType], list[str]] = {}
         # Of each root in a buffer, that buffer's name.
         self.buffers: dict[int, str] = {}
-        self.results = {v: f"r{k}" for k, v in reversed(list(enumerate(schedule.outputs)))}
+        kept = [(k, v) for k, v in enumerate(schedule.outputs) if k not in donated]
+        self.results = {v: f"r{k}" for k, v in reversed(kept)}
 
     def module(self) -> Module:
         schedule = self.schedule
@@ -117,7 +124,8 @@ class _Planner:
             self.taken.append({})
             for i in steps:
                 self._step(i, schedule.steps[i])
-        results = [self._result(k, v) for k, v in enumerate(schedule.outputs)]
+        named = {k: self._result(k, v) for k, v in self._in_turn()}
+        results = [named[k] for k in range(len(schedule.outputs))]
         single = len(self.parts.parts) == 1 and max(len(arguments), len(results)) <= MANY
         functions = (
             [self._single(arguments, results)] if single else self._several(arguments, results)
@@ -263,7 +271,11 @@ class _Planner:
             for k, (p, t) in enumerate(zip(places, step.operands, strict=True))
         ]
         value, type = step.outputs[0], step.results[0]
-        if value in self.results:
+        array = self._donated_array(i, step, spelling, places)
+        if array:
+            out, taken = array, None
+            self.places[value] = Place(self._use(out), type.shape)
+        elif value in self.results:
             out = self.results[value]
             self.places[value] = Place(out, type.shape)
             if spelling.ufunc and self._shapes_itself(places, step):
@@ -279,6 +291,21 @@ class _Planner:
             self.places[value] = Place(self._use(out), type.shape)
         for line in spelling.write(_Call(self, step, args, out, taken)):
             self._line(line, i)
+
+    def _donated_array(
+        self, i: int, step: Step, spelling: Spelling, places: list[Place]
+    ) -> str:
+        """The array of an input that the result may be written to at once, or nothing.
+
+        Nothing else may read that input after this step, nor a view of it in this step.
+        """
+        j = self.left_in.get(step.outputs[0])
+        if j is None or not spelling.ufunc or self.schedule.last[j] > i:
+            return ""
+        name = self.places[j].name
+        roots = [self.schedule.root[v] for v in step.inputs]
+        alone = all(r != j or p.plain for r, p in zip(roots, places, strict=True))
+        return name if alone and not self.schedule.is_view(step.outputs[0]) else ""
 
     def _shapes_itself(self, places: list[Place], step: Step) -> bool:
         """Whether a ufunc gives the whole result, as an array in row-major order."""
@@ -345,9 +372,18 @@ class _Planner:
         self._line(f"{out} = {self.np('empty')}({shape_text(type.shape)}, {dtype})", i)
         self.parts.bind(out)
 
+    def _in_turn(self) -> list[tuple[int, int]]:
+        """The outputs, those last that write to inputs which the others may still be read from."""
+        return sorted(enumerate(self.schedule.outputs), key=lambda pair: pair[0] in self.donated)
+
     def _result(self, k: int, value: int) -> str:
         """The name of result `k`: an array of its own, copied unless it was computed there."""
         place, last = self.places[value], len(self.schedule.steps) - 1
+        if k in self.donated:
+            array = self.places[self.donated[k]].name
+            if place.name != array:
+                self._line(f"{self._use(array)}[...] = {self._small(place)}", last)
+            return array
         name = f"r{k}"
         if place.name == name and place.plain:
             return self._use(name)

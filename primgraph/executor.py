@@ -27,7 +27,9 @@ class _Plan:
     """How one list of fetches is run: the kernel, and where its inputs come from.
 
     `feeds` are the inputs to be fed, by position in the kernel, and `states` those taken from
-    the scope; `stored` are the states that the last outputs of the kernel are stored as.
+    the scope. The first `fetched` outputs are the fetches; the others are new values of states,
+    which the kernel leaves in the arrays of the scope where it has read them, and which are to
+    be stored under the names in `stored` where it has not.
     """
 
     kernel: Kernel
@@ -35,7 +37,7 @@ class _Plan:
     feeds: list[tuple[int, str, TensorType]]
     states: list[tuple[int, State]]
     fetched: int
-    stored: list[str]
+    stored: list[tuple[int, str]]
 
 
 @final
@@ -63,7 +65,8 @@ class Executor:
         variables, or names of inputs and of named variables, or lists of these, which are
         flattened. Only what the fetches and the program's updates need is computed and has to
         be fed. A fetched state that the run updates is fetched as it is afterwards. The first
-        run for a list of fetches compiles a kernel, later ones reuse it.
+        run for a list of fetches compiles a kernel, later ones reuse it. The run of a startup
+        program gives the states that were created under it their first values again.
 
         Returns one new array for each fetch. Raises `FeedError` for a missing, unknown or
         unfitting feed and for an unknown fetch, `ArgumentError` for other objects.
@@ -74,6 +77,8 @@ class Executor:
         given = {} if feed is None else feed
         if not isinstance(given, Mapping):
             raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
+        if program.starts:
+            program.start(self.scope)
         plan = self._plan(program, fetch_list)
         _check_names(program, given, plan.names)
         arrays: list[Any] = [None] * len(plan.kernel.graph.inputs)
@@ -83,8 +88,8 @@ class Executor:
         for place, state in plan.states:
             arrays[place] = _stored(program, scope, state)
         results = plan.kernel(*arrays)
-        for name, array in zip(plan.stored, results[plan.fetched :], strict=True):
-            scope.arrays[name] = array
+        for place, name in plan.stored:
+            scope.arrays[name] = results[place]
         return results[: plan.fetched]
 
     def kernel(self, program: Program, fetch_list: Sequence[Fetch]) -> Kernel:
@@ -110,7 +115,11 @@ def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
     body = builder.slice(outputs)
     used = {v for e in body for v in e.inputs}.union(outputs)
     inputs = [v for v in builder.inputs if v in used]
-    kernel = compile(Graph(inputs, body, outputs, program.name))
+    place_of = {v: j for j, v in enumerate(inputs)}
+    new = [(len(fetched) + k, v) for k, v in enumerate(updates)]
+    donated = {k: place_of[v] for k, v in new if v in place_of}
+    stored = [(k, program.states[v].name) for k, v in new if v not in place_of]
+    kernel = compile(Graph(inputs, body, outputs, program.name), donated=donated)
     feeds, states = [], []
     for place, value in enumerate(inputs):
         state = program.states.get(value)
@@ -119,7 +128,6 @@ def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
         else:
             states.append((place, state))
     names = [name for _, name, _ in feeds]
-    stored = [program.states[v].name for v in updates]
     return _Plan(kernel, names, feeds, states, len(fetched), stored)
 
 

@@ -316,3 +316,46 @@ def test_the_users_state_stays_as_it_was(style):
         before = np.geterr()
         assert kernel(np.array([0.0, -1.0]))[0][0] == -np.inf
         assert np.geterr() == before
+
+
+DONATED = """graph f(%w: f64[3], %v: f64[3], %g: f64[3]) {
+  %0: f64[3] = mul(%w, %g)
+  %1: f64[3] = sub(%w, %0)
+  %2: f64[3] = add(%v, %w)
+  %3: f64[3] = reverse(%w, axes=(0,))
+  return %1, %2, %3, %1
+}"""
+
+
+@pytest.mark.parametrize("style", ["planned", "readable"])
+@pytest.mark.parametrize("donated", [{0: 0}, {0: 0, 1: 1}, {1: 1}, {3: 0, 1: 1}, {2: 0, 0: 1}])
+def test_donated_arrays_are_overwritten_with_the_outputs(style, donated):
+    graph = parse(DONATED)
+    kernel = pickle.loads(pickle.dumps(compile_graph(graph, style=style, donated=donated)))
+    arrays = [np.array([1.0, 2, 3]), np.array([4.0, 5, 6]), np.array([0.5, 0.25, 2])]
+    expected = interpret(graph, *arrays)
+    found = kernel(*arrays)
+    for k, (value, known) in enumerate(zip(found, expected, strict=True)):
+        np.testing.assert_array_equal(value, known)
+        if k in donated:
+            assert value is arrays[donated[k]]
+        others = [a for j, a in enumerate(arrays) if j != donated.get(k)]
+        others += [f for i, f in enumerate(found) if i != k]
+        assert not any(np.shares_memory(value, other) for other in others)
+    for j, array in enumerate(arrays):
+        if j not in donated.values():
+            np.testing.assert_array_equal(array, [[1, 2, 3], [4, 5, 6], [0.5, 0.25, 2]][j])
+
+
+def test_a_donated_array_must_be_one_that_can_be_overwritten():
+    kernel = compile_graph(parse(DONATED), donated={0: 0})
+    locked = np.ones(3)
+    locked.setflags(write=False)
+    for array in ([1.0, 2, 3], np.ones(3, np.float32), np.ones(6)[::2], locked):
+        with pytest.raises(FeedError, match="'w' is overwritten by the kernel"):
+            kernel(array, np.ones(3), np.ones(3))
+    with pytest.raises(CompileError, match="donated to two outputs"):
+        compile_graph(parse(DONATED), donated={0: 0, 1: 0})
+    small = "graph f(%x: f64[3]) {\n%0: f64[] = reduce_sum(%x, axes=(0,))\nreturn %0\n}"
+    with pytest.raises(CompileError, match="does not fit input 0"):
+        compile_graph(parse(small), donated={0: 0})
