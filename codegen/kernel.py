@@ -45,7 +45,8 @@ class Kernel:
 
     It returns a list of arrays, one an output, of exactly the declared shapes and dtypes. They
     are the caller's: writable, and sharing memory with nothing, not with each other either.
-    Feeds are never written, but for donated ones. Many threads may call one kernel at the same time.
+    Feeds are never written, but for donated ones. Many threads may call one kernel at the same
+    time.
     """
 
     __slots__ = (

@@ -87,6 +87,11 @@ def planned(schedule: Schedule, donated: Mapping[int, int] | None = None) -> Mod
     return _Planner(schedule, donated or {}).module()
 
 
+def _may_fail(step: Step) -> bool:
+    """Whether the step can raise an error: one that looks indices up, or is a user's own."""
+    return step.op.name in ("gather", "scatter_add") or step.op.name not in SPELLINGS
+
+
 @final
 class _Planner:
     def __init__(self, schedule: Schedule, donated: Mapping[int, int]) -> None:
@@ -110,6 +115,9 @@ class _Planner:
         self.free: dict[tuple[Shape, DType], list[str]] = {}
         # Of each root in a buffer, that buffer's name.
         self.buffers: dict[int, str] = {}
+        # The first step from which on none can fail: donated arrays are not touched before it.
+        failing = [i for i, s in enumerate(schedule.steps) if _may_fail(s)]
+        self.settled = failing[-1] + 1 if failing else 0
         kept = [(k, v) for k, v in enumerate(schedule.outputs) if k not in donated]
         self.results = {v: f"r{k}" for k, v in reversed(kept)}
 
@@ -124,6 +132,7 @@ class _Planner:
             self.taken.append({})
             for i in steps:
                 self._step(i, schedule.steps[i])
+        self.held = self._copies_held()
         named = {k: self._result(k, v) for k, v in self._in_turn()}
         results = [named[k] for k in range(len(schedule.outputs))]
         single = len(self.parts.parts) == 1 and max(len(arguments), len(results)) <= MANY
@@ -292,15 +301,14 @@ class _Planner:
         for line in spelling.write(_Call(self, step, args, out, taken)):
             self._line(line, i)
 
-    def _donated_array(
-        self, i: int, step: Step, spelling: Spelling, places: list[Place]
-    ) -> str:
+    def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
         """The array of an input that the result may be written to at once, or nothing.
 
-        Nothing else may read that input after this step, nor a view of it in this step.
+        Nothing else may read that input after this step, nor a view of it in this step, and no
+        later step may fail, so that a run that fails leaves its inputs as they were.
         """
         j = self.left_in.get(step.outputs[0])
-        if j is None or not spelling.ufunc or self.schedule.last[j] > i:
+        if j is None or not spelling.ufunc or self.schedule.last[j] > i or i < self.settled:
             return ""
         name = self.places[j].name
         roots = [self.schedule.root[v] for v in step.inputs]
@@ -376,14 +384,30 @@ class _Planner:
         """The outputs, those last that write to inputs which the others may still be read from."""
         return sorted(enumerate(self.schedule.outputs), key=lambda pair: pair[0] in self.donated)
 
+    def _copies_held(self) -> dict[int, Place]:
+        """Copies of what is read from one donated input to be left in another, by value.
+
+        Both are written to, and none of the two orders would be right for all such outputs.
+        """
+        last, held = len(self.schedule.steps) - 1, {}
+        for k, j in self.donated.items():
+            value = self.schedule.outputs[k]
+            root, place = self.schedule.root[value], self.places[value]
+            if root != j and root in self.donated.values():
+                name = self.names.counted("held")
+                self._line(f"{name} = {self._small(place)}.copy()", last)
+                self.parts.bind(name)
+                held[value] = Place(name, place.shape)
+        return held
+
     def _result(self, k: int, value: int) -> str:
         """The name of result `k`: an array of its own, copied unless it was computed there."""
         place, last = self.places[value], len(self.schedule.steps) - 1
         if k in self.donated:
-            array = self.places[self.donated[k]].name
+            array, place = self.places[self.donated[k]].name, self.held.get(value, place)
             if place.name != array:
                 self._line(f"{self._use(array)}[...] = {self._small(place)}", last)
-            return array
+            return self._use(array)
         name = f"r{k}"
         if place.name == name and place.plain:
             return self._use(name)

@@ -23,9 +23,9 @@ from pathlib import Path
 # The matrices are small: threads inside a product would wait for each other more than they work.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
-import primgraph as pg  # noqa: E402
+import primgraph as pg
 
 VISCOSITY = 0.03 / np.pi
 LAYERS = (2, 20, 20, 20, 20, 1)

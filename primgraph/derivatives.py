@@ -2,96 +2,161 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, overload
 
-from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError, ShapeError
+import numpy as np
+
+from primgraph.errors import (
+    ArgumentError,
+    NotDifferentiable,
+    OptionError,
+    PrimgraphError,
+    ShapeError,
+)
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.source import caller
 from primgraph.operators.call import common_recorder
-from primgraph.operators.promotion import lift
+from primgraph.operators.promotion import array_of, lift
 from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.paths import Path, reached_by, record
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add, mul
-from primgraph.transforms.bind import bind
-from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.diagonal import is_diagonal
-from primgraph.transforms.linearize import depending, linearize
-from primgraph.transforms.lower import lower
-from primgraph.transforms.transpose import transpose
 
 Seeds = ArrayLike | Sequence[ArrayLike | None] | None
+Variables = Variable | Sequence[Variable]
 
 
 @overload
 def grad(
-    outputs: Variable | Sequence[Variable], inputs: Variable, grad_outputs: Seeds = None
+    outputs: Variables,
+    inputs: Variable,
+    grad_outputs: Seeds = None,
+    *,
+    allow_unused: bool = True,
+    materialize_grads: bool = False,
+    strict_scalar: bool = False,
+    is_grads_batched: bool = False,
+    no_grad_vars: Collection[Variable] | None = None,
 ) -> Variable: ...
 @overload
 def grad(
-    outputs: Variable | Sequence[Variable],
+    outputs: Variables,
     inputs: Sequence[Variable],
     grad_outputs: Seeds = None,
+    *,
+    allow_unused: bool = True,
+    materialize_grads: bool = False,
+    strict_scalar: bool = False,
+    is_grads_batched: bool = False,
+    no_grad_vars: Collection[Variable] | None = None,
 ) -> list[Variable | None]: ...
+@overload
 def grad(
-    outputs: Variable | Sequence[Variable],
-    inputs: Variable | Sequence[Variable],
+    outputs: Variables,
+    inputs: Variables,
     grad_outputs: Seeds = None,
+    *,
+    allow_unused: bool = True,
+    materialize_grads: bool = False,
+    strict_scalar: bool = False,
+    is_grads_batched: bool = False,
+    no_grad_vars: Collection[Variable] | None = None,
+) -> Variable | list[Variable | None] | None: ...
+def grad(
+    outputs: Variables,
+    inputs: Variables,
+    grad_outputs: Seeds = None,
+    *,
+    allow_unused: bool = True,
+    materialize_grads: bool = False,
+    strict_scalar: bool = False,
+    is_grads_batched: bool = False,
+    no_grad_vars: Collection[Variable] | None = None,
 ) -> Variable | list[Variable | None] | None:
     """The gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
 
     One result of the input's type for each input, alone for a single input, in a list for a
     sequence; None for an input that no output depends on. `grad_outputs` are arrays or variables
-    of the outputs' shapes, ones by default (so that outputs need not be scalars).
+    of the outputs' shapes, cast to their dtypes; one that is None, or all by default, are ones
+    (so that outputs need not be scalars).
 
     Inputs may be intermediate values: each gets its full gradient, also beside another one that
     it is computed from. Outputs or inputs listed twice count twice. Equal expressions are one
     value in a program, so the gradient for an intermediate value is that for all its equals.
 
+    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: nothing goes
+    through them, and as inputs they count as unused.
+
+    - `allow_unused=False` makes an unused input an error.
+    - `materialize_grads=True` gives zeros for unused inputs and for outputs that are independent
+      of all inputs, which are an error otherwise.
+    - `strict_scalar=True` asks for a seed for each output that has not exactly one element.
+    - `is_grads_batched=True` takes seeds with one more leading axis, of one extent N for all,
+      and gives results of shape `(N, *x.shape)`, all N in one vectorised pass. None still stands
+      for ones, for each of the N.
+
     Results are variables of the same program and can be differentiated again.
 
-    Raises `NotDifferentiable` if an input or output is not of a float dtype, or an output
-    depends on no input; `ArgumentError` for arguments that are not variables; `ShapeError` for
-    seeds that do not fit.
+    Raises `NotDifferentiable` if an input or output is not of a float dtype, if an output
+    depends on no input, or an input is unused and must not be; `ArgumentError` for arguments
+    that are not variables; `ShapeError` for seeds that do not fit; `OptionError`, a ValueError,
+    for `materialize_grads` with `allow_unused=False`.
     """
-    request = _Request.of("grad", outputs, inputs)
+    request = Request.of("grad", outputs, inputs, no_grad_vars)
+    if materialize_grads and not allow_unused:
+        raise OptionError(
+            "grad cannot both refuse unused inputs and give zeros for them",
+            origin=request.origin(),
+            hint="leave out allow_unused=False or materialize_grads=True",
+        )
     try:
-        seeds = request.seeds("grad_outputs", grad_outputs, request.outputs)
-        results = _reverse(request, seeds)
+        if strict_scalar:
+            _require_seeds(request, grad_outputs)
+        count = _batch_extent(request, grad_outputs) if is_grads_batched else None
+        seeds = request.seeds("grad_outputs", grad_outputs, request.outputs, count)
+        results = _reverse(request, seeds, count, lenient=materialize_grads)
+        if not allow_unused:
+            _refuse_unused(request, results)
     except PrimgraphError as error:
         raise error.located(request.origin()) from None
+    if materialize_grads:
+        results = request.with_zeros(results, request.inputs, count)
     return request.answer(results, inputs)
 
 
 @overload
 def forward_grad(
-    outputs: Variable, inputs: Variable | Sequence[Variable], grad_inputs: Seeds = None
+    outputs: Variable, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | None: ...
 @overload
 def forward_grad(
-    outputs: Sequence[Variable],
-    inputs: Variable | Sequence[Variable],
-    grad_inputs: Seeds = None,
+    outputs: Sequence[Variable], inputs: Variables, grad_inputs: Seeds = None
 ) -> list[Variable | None]: ...
+@overload
 def forward_grad(
-    outputs: Variable | Sequence[Variable],
-    inputs: Variable | Sequence[Variable],
-    grad_inputs: Seeds = None,
+    outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
+) -> Variable | list[Variable | None] | None: ...
+def forward_grad(
+    outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | list[Variable | None] | None:
     """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
     One result of the output's type for each output, summed over all inputs; alone for a single
     output, in a list for a sequence; None for an output that depends on no input. `grad_inputs`
-    are arrays or variables of the inputs' shapes, ones by default.
+    are arrays or variables of the inputs' shapes, cast to their dtypes, ones by default.
+    Nothing goes through values with `stop_gradient` set.
 
     Results are variables of the same program and can be differentiated again. Raises as `grad`
     does, except that an output may be independent of all inputs.
     """
-    request = _Request.of("forward_grad", outputs, inputs)
+    request = Request.of("forward_grad", outputs, inputs)
     try:
         seeds = request.seeds("grad_inputs", grad_inputs, request.inputs)
         results = _forward(request, seeds)
@@ -101,52 +166,76 @@ def forward_grad(
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """What is differentiated, and by what: values of one builder."""
+class Request:
+    """What is differentiated, and by what: values of one builder. Nothing passes `constants`."""
 
+    name: str
     builder: Builder
     outputs: list[Value]
     inputs: list[Value]
+    constants: AbstractSet[Value]
 
     @staticmethod
-    def of(name: str, outputs: Any, inputs: Any) -> _Request:
-        variables = [_variables(name, "outputs", outputs), _variables(name, "inputs", inputs)]
-        builder = common_recorder([*variables[0], *variables[1]])
+    def of(
+        name: str, outputs: Any, inputs: Any, no_grad_vars: Collection[Variable] | None = None
+    ) -> Request:
+        """Raises `ArgumentError` for other things than variables, `NotDifferentiable` for
+        variables that are not of a float dtype."""
+        ends, starts = variables_of(name, "outputs", outputs), variables_of(name, "inputs", inputs)
+        constant = [] if no_grad_vars is None else _constants(name, no_grad_vars)
+        builder = common_recorder([*ends, *starts, *constant])
         assert isinstance(builder, Builder)
-        request = _Request(builder, *([v.value for v in part] for part in variables))
-        for role, values in (("input", request.inputs), ("output", request.outputs)):
-            for value in values:
-                if not value.type.is_float:
-                    raise NotDifferentiable(
-                        f"{name}: {role} {value.hint!r} is {value.type}, and only floats have "
-                        "derivatives",
-                        origin=request.origin(),
-                    )
+        request = Request(
+            name,
+            builder,
+            [v.value for v in ends],
+            [v.value for v in starts],
+            builder.stopped.union(v.value for v in constant) if constant else builder.stopped,
+        )
+        request.require_floats("input", request.inputs)
+        request.require_floats("output", request.outputs)
         return request
+
+    def require_floats(self, role: str, values: Sequence[Value]) -> None:
+        for value in values:
+            if not value.type.is_float:
+                raise NotDifferentiable(
+                    f"{self.name}: {role} {value.hint!r} is {value.type}, and only floats have "
+                    "derivatives",
+                    origin=self.origin(),
+                )
 
     def origin(self) -> list[str]:
         """Lines for an error: where the derivative was asked for, and of what."""
         return self.builder.origin(caller(), [*self.outputs, *self.inputs])
 
-    def seeds(self, name: str, given: Any, values: list[Value]) -> list[Value | None]:
+    def seeds(
+        self, name: str, given: Any, values: Sequence[Value], count: int | None = None
+    ) -> list[Value | None]:
         """One seed for each of `values`; None stands for ones."""
-        if given is None:
-            return [None] * len(values)
-        seeds = list(given) if isinstance(given, list | tuple) else [given]
-        if len(seeds) != len(values):
-            raise ArgumentError(f"{name} has {len(seeds)} entries for {len(values)} variables")
+        return seeds_for(self.builder, name, given, values, count)
+
+    def with_zeros(
+        self, results: Sequence[Value | None], like: Sequence[Value], count: int | None = None
+    ) -> list[Value | None]:
+        """`results` with zeros of the types of `like` where there is none."""
+        lead = () if count is None else (count,)
         with recording(self.builder):
-            return [_seed(name, s, v) for s, v in zip(seeds, values, strict=True)]
+            return [
+                filled(0, v.type.with_shape((*lead, *v.shape))) if found is None else found
+                for v, found in zip(like, results, strict=True)
+            ]
 
     def answer(
-        self, results: list[Value | None], given: Any
+        self, results: Sequence[Value | None], given: Any
     ) -> Variable | list[Variable | None] | None:
         """Handles on the results, in the form in which the variables were given."""
         found = [None if v is None else Variable(self.builder, v) for v in results]
         return found[0] if isinstance(given, Variable) else found
 
 
-def _variables(name: str, role: str, given: Any) -> list[Variable]:
+def variables_of(name: str, role: str, given: Any) -> list[Variable]:
+    """The variables in `given`, one or a sequence of them; `ArgumentError` for anything else."""
     listed = [given] if isinstance(given, Variable) else given
     if not isinstance(listed, list | tuple) or not all(isinstance(v, Variable) for v in listed):
         raise ArgumentError(
@@ -157,102 +246,139 @@ def _variables(name: str, role: str, given: Any) -> list[Variable]:
     return list(listed)
 
 
-def _seed(name: str, seed: Any, value: Value) -> Value | None:
+def _constants(name: str, given: Any) -> list[Variable]:
+    """The variables in a collection that may be empty."""
+    listed = [given] if isinstance(given, Variable) else given
+    if not isinstance(listed, list | tuple | set | frozenset) or not all(
+        isinstance(v, Variable) for v in listed
+    ):
+        raise ArgumentError(f"{name} takes a set of variables as no_grad_vars, not {given!r:.100}")
+    return list(listed)
+
+
+def listed_seeds(name: str, given: Any, count: int) -> list[Any]:
+    """`given` as one seed for each of `count` variables; None stands for no seed."""
+    if given is None:
+        return [None] * count
+    seeds = list(given) if isinstance(given, list | tuple) else [given]
+    if len(seeds) != count:
+        raise ArgumentError(f"{name} has {len(seeds)} entries for {count} variables")
+    return seeds
+
+
+def seeds_for(
+    builder: Builder, name: str, given: Any, values: Sequence[Value], count: int | None = None
+) -> list[Value | None]:
+    """The seeds as values of `builder`, cast to the dtypes of `values`.
+
+    With `count` each has one more leading axis of that extent. Raises `ArgumentError` for a
+    wrong number, `ShapeError` for a wrong shape.
+    """
+    seeds = listed_seeds(name, given, len(values))
+    with recording(builder):
+        return [_seed(name, s, v, count) for s, v in zip(seeds, values, strict=True)]
+
+
+def _seed(name: str, seed: Any, value: Value, count: int | None) -> Value | None:
     if seed is None:
         return None
+    if not isinstance(seed, Variable):
+        # Refuses complex numbers, which a conversion to the output's dtype would cut.
+        array_of(seed)
     variable = lift(seed, value.dtype)
-    if variable.shape != value.shape:
-        raise ShapeError(f"{name}: a seed of shape {variable.shape} is given for {value.type}")
+    wanted = value.shape if count is None else (count, *value.shape)
+    if variable.shape != wanted:
+        batched = "" if count is None else f", and the batched seeds need shape {wanted}"
+        raise ShapeError(
+            f"{name}: a seed of shape {variable.shape} is given for {value.type}{batched}"
+        )
     return variable.value
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """What lies between inputs and outputs of a request, as a lowered graph of its own.
-
-    Whatever else it needs is an input of `graph`, listed in `free` as the builder's values.
-    `wrt` are the inputs of the request that the outputs depend on, each once; `moved` are their
-    places in `graph`. `reached` are the outputs that depend on any of them.
-    """
-
-    graph: Graph
-    free: list[Value]
-    wrt: list[Value]
-    moved: list[Value]
-    reached: list[bool]
-
-    @staticmethod
-    def of(request: _Request) -> _Path:
-        needed = request.builder.slice(request.outputs)
-        inputs = list(dict.fromkeys(request.inputs))
-        active = depending(Graph((), needed, ()), inputs)
-        relevant = _relevant(needed, request.outputs)
-        wrt = [v for v in inputs if v in relevant]
-        body = [e for e in needed if not e.inputs or not active.isdisjoint(e.inputs)]
-        made = {v for e in body for v in e.outputs}
-        used = dict.fromkeys(v for e in body for v in e.inputs)
-        free = dict.fromkeys(v for v in (*used, *wrt, *request.outputs) if v not in made)
-        whole = Graph(free, body, (*request.outputs, *wrt), request.builder.name)
-        lowered = lower(whole)
-        count = len(request.outputs)
-        return _Path(
-            lowered.with_outputs(lowered.outputs[:count]),
-            list(free),
-            wrt,
-            list(lowered.outputs[count:]),
-            [v in active for v in request.outputs],
-        )
-
-    def jvp(self) -> Graph:
-        """From free values and tangents of `wrt` to tangents of the outputs."""
-        jvp = linearize(self.graph, self.moved)
-        return jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :])
-
-
-def _relevant(equations: Sequence[Equation], outputs: Sequence[Value]) -> set[Value]:
-    """The float values that `outputs` depend on in a differentiable way."""
-    relevant = set(outputs)
-    for eqn in reversed(equations):
-        if not relevant.isdisjoint(eqn.outputs) and eqn.op.name != "stop_gradient":
-            relevant.update(v for v in eqn.inputs if v.type.is_float)
-    return relevant
-
-
-def _reverse(request: _Request, seeds: list[Value | None]) -> list[Value | None]:
-    """One cotangent for each input of `request`, from those of its outputs."""
-    path = _Path.of(request)
-    for value, reached in zip(request.outputs, path.reached, strict=True):
-        if not reached:
-            raise NotDifferentiable(
-                f"output {value.hint!r}, {value.type}, does not depend on the inputs"
-                if value.hint
-                else f"an output, {value.type}, does not depend on the inputs",
-                hint="its derivative is zero everywhere; leave it out",
+def _require_seeds(request: Request, given: Any) -> None:
+    """Refuse an output of other than one element that has no seed."""
+    seeds = listed_seeds("grad_outputs", given, len(request.outputs))
+    for value, seed in zip(request.outputs, seeds, strict=True):
+        if seed is None and value.type.size != 1:
+            raise ShapeError(
+                f"grad: output {value.hint!r} is {value.type}, and only an output of one element "
+                "needs no seed",
+                hint="pass grad_outputs, or leave out strict_scalar",
             )
+
+
+def _batch_extent(request: Request, given: Any) -> int:
+    """The extent of the leading axis of batched seeds."""
+    seeds = listed_seeds("grad_outputs", given, len(request.outputs))
+    shapes = [s.shape if isinstance(s, Variable) else np.shape(s) for s in seeds if s is not None]
+    extents = sorted({shape[0] for shape in shapes if shape})
+    if len(extents) != 1 or not all(shapes):
+        raise ShapeError(
+            f"grad: batched seeds share one leading extent, and {shapes} do not",
+            hint="with is_grads_batched, pass at least one seed of shape (N, *output.shape)",
+        )
+    extent: int = extents[0]
+    return extent
+
+
+def _refuse_unused(request: Request, results: Sequence[Value | None]) -> None:
+    for value, found in zip(request.inputs, results, strict=True):
+        if found is None:
+            raise NotDifferentiable(
+                f"grad: input {value.hint!r}, {value.type}, is used by no output",
+                origin=request.builder.origin(caller(), [value]),
+                hint="pass allow_unused=True for None, or materialize_grads=True for zeros",
+            )
+
+
+def _reverse(
+    request: Request, seeds: Sequence[Value | None], count: int | None, *, lenient: bool
+) -> list[Value | None]:
+    """One cotangent for each input of `request`, from those of its outputs."""
+    path = Path.between(request.builder, request.inputs, request.outputs, request.constants)
+    if not lenient:
+        _refuse_independent(request, path)
+    if not path.wrt:
+        return [None] * len(request.inputs)
     if len(path.moved) == 1 and is_diagonal(path.graph, path.moved):
-        slope = _by_diagonal(request, path, seeds)
-        return [slope if v is path.wrt[0] else None for v in request.inputs]
-    jvp = path.jvp()
-    count = len(path.free)
-    derivative = transpose(jvp, range(count, count + len(path.wrt)))
-    found = _record(request, derivative, path.free, seeds)
+        if len(seeds) == 1:
+            found = _record(request, path, seeds, count, forward=True)
+            return [found[0] if v is path.wrt[0] else None for v in request.inputs]
+        if count is None:
+            slope = _by_diagonal(request, path, seeds)
+            return [slope if v is path.wrt[0] else None for v in request.inputs]
+    found = _record(request, path, seeds, count)
     result = dict(zip(path.wrt, found, strict=True))
     return [result.get(v) for v in request.inputs]
 
 
-def _by_diagonal(request: _Request, path: _Path, seeds: list[Value | None]) -> Value:
+def _refuse_independent(request: Request, path: Path) -> None:
+    """Refuse an output that depends on no input, unless because of that input's own flag."""
+    reached = path.reached
+    if not request.constants.isdisjoint(request.inputs):
+        reached = reached_by(request.builder, request.inputs, request.outputs, request.constants)
+    for value, depends in zip(request.outputs, reached, strict=True):
+        if not depends:
+            raise NotDifferentiable(
+                f"output {value.hint!r}, {value.type}, does not depend on the inputs"
+                if value.hint
+                else f"an output, {value.type}, does not depend on the inputs",
+                hint="its derivative is zero everywhere; leave it out, or ask for zeros with "
+                "materialize_grads",
+            )
+
+
+def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) -> Value:
     """The gradient where the Jacobian is diagonal: one forward pass, whatever the outputs."""
-    if len(seeds) == 1:
-        return _record(request, path.jvp(), path.free, seeds)[0]
-    slopes = _record(request, path.jvp(), path.free, [None])
+    slopes = _record(request, path, [None], None, forward=True)
     with recording(request.builder):
         parts = [d if s is None else mul(s, d) for s, d in zip(seeds, slopes, strict=True)]
         return reduce(add, parts)
 
 
-def _forward(request: _Request, seeds: list[Value | None]) -> list[Value | None]:
+def _forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | None]:
     """One tangent for each output of `request`, from those of its inputs."""
-    path = _Path.of(request)
+    path = Path.between(request.builder, request.inputs, request.outputs, request.constants)
     if not path.wrt:
         return [None] * len(request.outputs)
     with recording(request.builder):
@@ -264,15 +390,20 @@ def _forward(request: _Request, seeds: list[Value | None]) -> list[Value | None]
                 )
             else:
                 total[value] = seed
-    found = _record(request, path.jvp(), path.free, [total[v] for v in path.wrt])
+    found = _record(request, path, [total[v] for v in path.wrt], None, forward=True)
     return [v if r else None for v, r in zip(found, path.reached, strict=True)]
 
 
 def _record(
-    request: _Request, derivative: Graph, free: list[Value], seeds: Sequence[Value | None]
+    request: Request,
+    path: Path,
+    seeds: Sequence[Value | None],
+    count: int | None,
+    *,
+    forward: bool = False,
 ) -> list[Value]:
-    """Clean `derivative` up and record it; its inputs are `free` and `seeds`, None for ones."""
-    ones = {len(free) + i: 1.0 for i, seed in enumerate(seeds) if seed is None}
-    graph = clean_up(bind(derivative, ones))
-    given = [seed for seed in seeds if seed is not None]
-    return request.builder.inline(graph, [*free, *given])
+    """Record the derivative along `path` on `seeds`; with `count` on that many at once."""
+    derivative = path.jvp() if forward else path.vjp()
+    given = [*path.free, *seeds]
+    places = range(len(path.free), len(given))
+    return record(request.builder, derivative, given, count=count, batched=places)

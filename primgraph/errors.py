@@ -39,12 +39,28 @@ class ArgumentError(BuildError, TypeError):
     """An argument has a type that the function does not take."""
 
 
+class IndexKindError(ArgumentError, IndexError):
+    """An index is of a kind that no array takes; NumPy raises an IndexError for it."""
+
+
+class OptionError(BuildError, ValueError):
+    """Options contradict each other."""
+
+
 class BoundsError(BuildError, IndexError):
     """A constant index or slice lies outside the array."""
 
 
 class ShapeError(PrimgraphError, ValueError):
     """Shapes do not fit."""
+
+
+class NotScalarError(ShapeError, RuntimeError):
+    """A function has to have one element, in each sample of a batch, and has more."""
+
+
+class MixedSamplesError(ShapeError):
+    """Samples of a batch that should be independent may depend on each other."""
 
 
 class DTypeError(PrimgraphError, TypeError):
@@ -57,6 +73,10 @@ class NotDifferentiable(PrimgraphError, TypeError):
 
 class MissingRuleError(PrimgraphError, NotImplementedError):
     """An op lacks the rule that a transform needs."""
+
+
+class CheckError(PrimgraphError, AssertionError):
+    """A derivative differs from an independent one."""
 
 
 class FeedError(PrimgraphError, ValueError):

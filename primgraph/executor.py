@@ -80,13 +80,13 @@ class Executor:
         if program.starts:
             program.start(self.scope)
         plan = self._plan(program, fetch_list)
-        _check_names(program, given, plan.names)
+        check_names(program, given, plan.names)
         arrays: list[Any] = [None] * len(plan.kernel.graph.inputs)
         for place, name, kind in plan.feeds:
             arrays[place] = as_feed(given[name], kind, name)
         scope = program.scope if self.scope is None else self.scope
         for place, state in plan.states:
-            arrays[place] = _stored(program, scope, state)
+            arrays[place] = state_value(program, scope, state)
         results = plan.kernel(*arrays)
         for place, name in plan.stored:
             scope.arrays[name] = results[place]
@@ -131,7 +131,7 @@ def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
     return _Plan(kernel, names, feeds, states, len(fetched), stored)
 
 
-def _stored(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any]:
+def state_value(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any]:
     """The value of `state` in `scope`; its first value if it has none there yet."""
     array = scope.arrays.get(state.name)
     if array is None:
@@ -147,10 +147,16 @@ def _stored(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any
 
 
 def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
-    """The items of a fetch list, with lists in it opened."""
+    """The items of a fetch list, with lists in it opened.
+
+    What `minimize` returned, a tuple that begins with a list, asks for the step, which every run
+    takes, and for no results; its pairs can be fetched as a list.
+    """
     if isinstance(items, Variable | str):
         raise ArgumentError("fetch_list is a list of variables or names")
     for item in () if items is None else items:
+        if isinstance(item, tuple) and item and isinstance(item[0], list):
+            continue
         if isinstance(item, list | tuple):
             yield from item
         else:
@@ -176,7 +182,7 @@ def _fetched(program: Program, item: Any) -> Value:
     raise ArgumentError(f"cannot fetch a {type(item).__name__}: only variables and names")
 
 
-def _check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str]) -> None:
+def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str]) -> None:
     """Refuse missing and unknown names, and say which known ones are near."""
     missing = [n for n in needed if n not in given]
     if not missing and len(given) == len(needed):

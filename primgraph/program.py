@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, final
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError, BuildError, ShapeError
-from primgraph.initializers import Constant, Initializer, Xavier
+from primgraph.errors import ArgumentError, BuildError, FeedError, ShapeError
+from primgraph.initializers import Constant, Initializer, Uniform, Xavier
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
-from primgraph.operators.call import Operator
+from primgraph.operators.call import Operator, located
 from primgraph.operators.variable import Variable, checked_name
 from primgraph.scope import Scope
 
@@ -59,6 +60,7 @@ class Program:
         self.states: dict[Value, State] = {}
         self.updates: dict[Value, Value] = {}
         self.kernels: dict[Any, Any] = {}
+        self.starts: WeakKeyDictionary[Program, list[State]] = WeakKeyDictionary()
         self.keys_taken = 0
         self._seed = 0
         _programs[id(self.builder)] = self
@@ -129,15 +131,17 @@ class Program:
         """A new value that is kept between runs, by a name that no other value has."""
         _refuse_twin(self.builder, checked_name(name))
         value = self.builder.input(type, name)
-        self.states[value] = State(name, type, initializer, trainable)
+        state = self.states[value] = State(name, type, initializer, trainable)
+        default_startup_program().starts.setdefault(self, []).append(state)
         return Variable(self.builder, value)
 
-    def free_name(self, stem: str, ending: str = "") -> str:
-        """`stem` with `ending`, or `stem_1` and so on with it: the first that is not taken."""
-        name, count = stem + ending, 0
-        while name in self.builder.names:
+    def free_name(self, stem: str) -> str:
+        """`stem`, or `stem_1` and so on: the first that is no name, nor one up to a dot."""
+        taken = {part for n in self.builder.names for part in (n, n.partition(".")[0])}
+        name, count = stem, 0
+        while name in taken:
             count += 1
-            name = f"{stem}_{count}{ending}"
+            name = f"{stem}_{count}"
         return name
 
     def update(self, state: Variable, new: Variable) -> None:
@@ -155,23 +159,39 @@ class Program:
             raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
         self.updates[state.value] = new.value
 
+    def next_value(self, state: Variable) -> Variable:
+        """What `state` holds after a run: its update so far, or itself if it has none."""
+        return Variable(self.builder, self.updates.get(state.value, state.value))
+
     def next_key(self) -> Variable:
-        """An integer for random operators: another one at each call, and at each run."""
+        """An integer for random operators: another one at each call, and at each run.
+
+        Keys follow one another from a state whose first value is drawn from `random_seed`, which
+        may thus be set until the first run.
+        """
         counter = self.variable("random_counter")
         if counter is None:
-            type = TensorType((), INT64)
-            counter = self.state("random_counter", type, Constant(0))
-            self.update(counter, counter + 1)
+            first = Uniform(0.0, 2.0**62)
+            counter = self.state("random_counter", TensorType((), INT64), first)
+            self.update(counter, counter + _KEYS_OF_A_RUN)
         self.keys_taken += 1
-        # Two odd constants spread the counter and the place over 64 bits.
-        spread = counter * 0x9E3779B97F4A7C1 + self.keys_taken * 0xD1B54A32D192ED
-        return spread + (self._seed & 0xFFFFFFFF) * 0x2545F491
+        return counter + self.keys_taken
 
     def initialize(self, scope: Scope | None = None) -> None:
         """Give every state of `scope`, by default the program's own, its first value again."""
         chosen = self.scope if scope is None else scope
         for state in self.states.values():
             chosen.set(state.name, self.first_value(state))
+
+    def start(self, scope: Scope | None = None) -> None:
+        """Give the states that were created under this startup program their first values again.
+
+        They go into `scope`, by default that of the program of each.
+        """
+        for program, states in list(self.starts.items()):
+            chosen = program.scope if scope is None else scope
+            for state in states:
+                chosen.set(state.name, program.first_value(state))
 
     def first_value(self, state: State) -> np.ndarray[Any, Any]:
         """What `state` holds before any run: a function of seed, name, shape and dtype."""
@@ -187,7 +207,7 @@ class Program:
             for s in self.states.values()
         }
 
-    def set_state_dict(self, values: dict[str, Any], scope: Scope | None = None) -> None:
+    def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
         """Store `values` by name; states that are not named keep theirs.
 
         Raises `FeedError` for a name that is no state, a wrong shape or a wrong kind of dtype;
@@ -197,7 +217,7 @@ class Program:
         known = {s.name: s.type for s in self.states.values()}
         unknown = [n for n in values if n not in known]
         if unknown:
-            raise BuildError(f"the program has no states named {', '.join(map(repr, unknown))}")
+            raise FeedError(f"the program has no states named {', '.join(map(repr, unknown))}")
         staged = Scope()
         for name, value in values.items():
             staged.set(name, value, known[name])
@@ -207,13 +227,15 @@ class Program:
         """A program of its own with the same variables, in the same scope.
 
         With `for_test`, dropout passes everything, normalisation uses its running statistics,
-        and runs update nothing.
+        and runs update nothing. Derivatives that were taken before stay those of training.
         """
         other = Program(self.name)
         other.scope, other._seed = self.scope, self._seed
         moved: dict[Value, Value] = {}
         for value in self.builder.inputs:
+            other.builder.source = self.builder.declared_at[value]
             moved[value] = other.builder.input(value.type, value.hint)
+            other.builder.source = None
             if value in self.states:
                 other.states[moved[value]] = self.states[value]
         for eqn in self.builder.body:
@@ -231,6 +253,7 @@ class Program:
             moved[value].hint = moved[value].hint or name
         if not for_test:
             other.updates = {moved[s]: moved[n] for s, n in self.updates.items()}
+        other.builder.stopped.update(moved[v] for v in self.builder.stopped)
         other.keys_taken = self.keys_taken
         return other
 
@@ -242,14 +265,26 @@ class Program:
         return f"<Program {self.name!r} ({names}), {len(self.builder)} equations>"
 
 
+# How far apart the keys of one run and of the next are: no program draws from so many.
+_KEYS_OF_A_RUN = 2**20
+
 _programs: WeakValueDictionary[int, Program] = WeakValueDictionary()
 _main: list[Program] = [Program("main")]
 record_by_default_into(lambda: _main[0].builder)
+_startup: ContextVar[Program] = ContextVar("startup", default=Program("startup"))  # noqa: B039
 
 
 def default_main_program() -> Program:
     """The program that is built into where no other is entered."""
     return _main[0]
+
+
+def default_startup_program() -> Program:
+    """The program whose run gives what is created now, in any program, its first values.
+
+    Running it is not needed: a state that has no value yet gets its first one when it is used.
+    """
+    return _startup.get()
 
 
 def current_program() -> Program:
@@ -276,17 +311,25 @@ def program_of(variable: Variable) -> Program:
 
 
 @contextmanager
-def program_guard(program: Program) -> Iterator[Program]:
+def program_guard(program: Program, startup: Program | None = None) -> Iterator[Program]:
     """Build into `program` inside this context.
 
-    Raises `ArgumentError` for anything but a `Program`.
+    Parameters and other states made in it get their first values again by each run of `startup`;
+    without it, of the startup program that counted before. Raises `ArgumentError` for anything
+    but a `Program`.
     """
-    if not isinstance(program, Program):
-        raise ArgumentError(f"program_guard takes a Program, not {type(program).__name__}")
-    with program:
-        yield program
+    for given in (program, startup):
+        if not isinstance(given, Program | None) or program is None:
+            raise ArgumentError(f"program_guard takes a Program, not {type(given).__name__}")
+    token = _startup.set(_startup.get() if startup is None else startup)
+    try:
+        with program:
+            yield program
+    finally:
+        _startup.reset(token)
 
 
+@located
 def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     """Declare an input of the program being built, to be fed by `name` at each run.
 
@@ -302,6 +345,7 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     return Variable(builder, builder.input(TensorType(as_shape(shape), chosen), name))
 
 
+@located
 def create_parameter(
     shape: Any,
     dtype: Any = None,

@@ -143,6 +143,33 @@ def cast(draft: Draft) -> list[Value]:
     return [draft.converted(draft.pick(), draft.dtype())]
 
 
+@production(2.5)
+def needless(draft: Draft) -> list[Value]:
+    """What a person would not write, and rewriting may take for less than it is."""
+    x = draft.pick("f")
+    rank = len(x.shape)
+    unit = c.filled(draft.choose((0.0, -0.0, 1.0, -1.0)), x.type)
+    y = draft.like(x)
+    kind = draft.below(8)
+    if kind >= 5:
+        pair = (x, unit) if draft.chance(0.5) else (unit, x)
+        return [draft.choose((e.add, e.sub, e.mul, e.div))(*pair)]
+    if kind == 0:
+        pair = draft.choose(((x, -y), (-x, y), (-x, -y), (-(unit * x), y)))
+        return [draft.choose((e.add, e.sub, e.mul, e.div))(*pair)]
+    if kind == 1:
+        order = draft.order(rank)
+        return [s.permute(s.permute(x, axes=order), axes=draft.order(rank)), e.neg(e.neg(x))]
+    if kind == 2:
+        flat = s.reshape(s.reshape(x, shape=(x.type.size,)), shape=x.shape)
+        axes = draft.subset(rank)
+        back = s.reverse(s.reverse(x, axes=axes), axes=axes)
+        return [flat, back, s.concat(x, axis=rank - 1)] if rank else [flat, back]
+    condition = _condition(draft, x)
+    inner = logic.select(condition, x, y)
+    return [logic.select(condition, inner, x), logic.select(condition, y, inner)]
+
+
 # Views, and what joins and takes apart.
 
 

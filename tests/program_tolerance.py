@@ -108,7 +108,7 @@ def interpret_disturbed(graph: Graph, feeds: Sequence[np.ndarray], seed: int) ->
         for eqn in graph.body:
             inputs = [known[v] for v in eqn.inputs]
             if isinstance(eqn.op, Operator):
-                builder, result = eqn.op._traced(tuple(v.type for v in eqn.inputs), eqn.kwargs)
+                builder, result = eqn.op.traced(tuple(v.type for v in eqn.inputs), eqn.kwargs)
                 inner = builder.graph([result.value])
                 known[eqn.output] = interpret_disturbed(inner, inputs, seed)[0]
                 continue
@@ -116,6 +116,10 @@ def interpret_disturbed(graph: Graph, feeds: Sequence[np.ndarray], seed: int) ->
             if eqn.op.name in _SUMS:
                 inputs = [_disturbed(x, ulps, rng) for x in inputs]
             results = [np.array(r) for r in eqn.op.evaluate(inputs, eqn.kwargs)]
+            if eqn.op.name == "power" and eqn.output.type.is_float and seed % 2:
+                # NumPy takes the square root where a loop has 0.5 as its only exponent, which
+                # differs at -inf and -0, and depends on the layout.
+                results = [np.where(inputs[1] == 0.5, np.sqrt(inputs[0]), results[0])]
             if may_differ(eqn):
                 results = [_disturbed(r, ulps, rng) for r in results]
             known.update(zip(eqn.outputs, results, strict=True))

@@ -347,6 +347,62 @@ def test_donated_arrays_are_overwritten_with_the_outputs(style, donated):
             np.testing.assert_array_equal(array, [[1, 2, 3], [4, 5, 6], [0.5, 0.25, 2]][j])
 
 
+@pytest.mark.parametrize("style", ["planned", "readable"])
+@pytest.mark.parametrize(
+    ("outputs", "donated"),
+    [
+        ("%v, %w", {0: 0, 1: 1}),
+        ("%0, %1", {0: 0, 1: 1}),
+        ("%0, %1", {1: 1, 0: 0}),
+        ("%1, %0", {0: 1, 1: 0}),
+        ("%1, %1", {0: 1, 1: 0}),
+        ("%0, %0", {0: 0, 1: 1}),
+        ("%0, %w", {0: 0, 1: 1}),
+    ],
+)
+def test_donated_arrays_may_exchange_what_they_hold(style, outputs, donated):
+    text = f"""graph f(%w: f64[3], %v: f64[3]) {{
+      %0: f64[3] = reverse(%v, axes=(0,))
+      %1: f64[3] = mul(%v, %v)
+      return {outputs}
+    }}"""
+    graph = parse(text)
+    arrays = [np.array([1.0, 2, 3]), np.array([4.0, 5, 6])]
+    expected = interpret(graph, *arrays)
+    found = compile_graph(graph, style=style, donated=donated)(*arrays)
+    for k, (value, known) in enumerate(zip(found, expected, strict=True)):
+        np.testing.assert_array_equal(value, known)
+        assert value is arrays[donated[k]]
+
+
+def test_donated_arrays_are_known_in_all_functions_of_a_long_kernel():
+    lines = ["%0: f64[3] = add(%w, %w)", "%1: f64[3] = mul(%v, %v)"]
+    lines += [f"%{i}: f64[3] = sin(%{i - 1})" for i in range(2, 2500)]
+    text = "graph f(%w: f64[3], %v: f64[3]) {\n" + "\n".join(lines) + "\nreturn %0, %2499, %w\n}"
+    kernel = compile_graph(parse(text), donated={0: 0, 1: 1})
+    w, v = np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
+    first, second, before = kernel(w, v)
+    assert first is w
+    assert second is v
+    assert (w.tolist(), before.tolist()) == ([2, 4, 6], [1, 2, 3])
+
+
+def test_a_run_that_fails_leaves_donated_arrays_as_they_were():
+    graph = parse("""graph f(%w: f64[3], %v: f64[3], %i: i64[1]) {
+      %0: f64[3] = add(%w, %w)
+      %1: f64[1] = gather(%v, %i, axis=0)
+      %2: f64[3] = mul(%v, %v)
+      return %0, %1, %2
+    }""")
+    kernel = compile_graph(graph, donated={0: 0, 2: 1})
+    w, v = np.array([1.0, 2, 3]), np.array([4.0, 5, 6])
+    with pytest.raises(RunError):
+        kernel(w, v, np.array([9]))
+    assert (w.tolist(), v.tolist()) == ([1, 2, 3], [4, 5, 6])
+    kernel(w, v, np.array([1]))
+    assert (w.tolist(), v.tolist()) == ([2, 4, 6], [16, 25, 36])
+
+
 def test_a_donated_array_must_be_one_that_can_be_overwritten():
     kernel = compile_graph(parse(DONATED), donated={0: 0})
     locked = np.ones(3)

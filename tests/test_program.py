@@ -178,8 +178,9 @@ def test_names_are_checked():
                 pg.data(bad, (2,))
         with pytest.raises(pg.ArgumentError):
             pg.data(3, (2,))
-        with pytest.raises(pg.BuildError, match="named 'x' already"):
+        with pytest.raises(pg.BuildError, match="named 'x' already") as caught:
             pg.data("x", (2,))
+        assert "test_program.py" in str(caught.value)
         pg.data("fi", (2,))
         with pytest.raises(pg.BuildError, match="looks like 'fi'"):
             pg.data("\ufb01", (2,))

@@ -13,6 +13,7 @@ from primgraph.ir.text import parse
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators.elementary import sin
 from primgraph.operators.variable import Variable
+from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.transforms import linearize, simplify, transpose
 from primgraph.transforms.clean_up import clean_up
 
@@ -185,3 +186,28 @@ def test_a_branch_may_be_guarded_by_a_condition_and_by_its_negation() -> None:
         }""")
     (slope,) = gradient(graph, np.array([0.0, 1.0]), np.zeros(2))
     assert np.array_equal(slope, [0.0, 0.0])
+
+
+def test_the_larger_of_two_zeros_depends_on_their_order() -> None:
+    """Both orders were one equation, although NumPy takes the second of two equal operands."""
+    builder = Builder("f")
+    x, y = (builder.input(TensorType((), FLOAT64)) for _ in range(2))
+    with builder:
+        outputs = [maximum(x, y), maximum(y, x), minimum(x, y), minimum(y, x)]
+    feeds = np.array(0.0), np.array(-0.0)
+    expected = [np.maximum(*feeds), np.maximum(*feeds[::-1])]
+    expected += [np.minimum(*feeds), np.minimum(*feeds[::-1])]
+    results = interpret(builder.graph(outputs), *feeds)
+    assert [np.signbit(r) for r in results] == [np.signbit(e) for e in expected]
+
+
+def test_a_nan_that_arithmetic_makes_is_folded_as_well() -> None:
+    """The NaN of 0 / 0 has a sign bit, which a uniform constant has no text for."""
+    graph = parse("""
+        graph f(%x: f64[2]) {
+          %0: f64[2] = full(value=0.0, shape=(2,), dtype=f64)
+          %1: f64[2] = div(%0, %0)
+          %2: f64[2] = mul(%1, %x)
+          return %2
+        }""")
+    assert [e.op.name for e in clean_up(graph).body] == ["full", "mul"]

@@ -9,7 +9,7 @@ import numpy as np
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.constants import constant, constant_op, filled, full, uniform_scalar
+from primgraph.primitives.constants import constant, constant_op, filled, full
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
 
@@ -60,11 +60,11 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
     return [_record(np.asarray(r, v.dtype)) for r, v in zip(results, eqn.outputs, strict=True)]
 
 
-def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value] | None:
+def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value]:
     arrays = [np.asarray(s, v.dtype) for s, v in zip(scalars, inputs, strict=True)]
     result = np.asarray(eqn.op.evaluate(arrays, eqn.kwargs)[0], eqn.output.dtype)
-    scalar = uniform_scalar(result)
-    return None if scalar is None else [filled(scalar, eqn.output.type)]
+    # A NaN of any sign and payload becomes the one that a parameter can be.
+    return [filled(result.item(), eqn.output.type)]
 
 
 def _array(definition: Equation) -> np.ndarray[Any, Any]:

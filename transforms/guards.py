@@ -75,7 +75,7 @@ def _inverse(eqn: Equation) -> tuple[Op, Params]:
 
 
 def guards_of(graph: Graph, active: set[Value]) -> dict[Equation, list[Guards]]:
-    """For each elementwise equation, per operand, the guards that begin to hold there.
+    """For each equation that passes guards on, per operand, those that begin to hold there.
 
     Those are the risky guards of the operand's use that do not hold for the operand itself. Only
     uses by `active` values count: others carry no derivative.
@@ -97,6 +97,7 @@ def guards_of(graph: Graph, active: set[Value]) -> dict[Equation, list[Guards]]:
             both = [(g, moves.before(eqn, g)) for g in result]
             passed[eqn.outputs[0]] = tuple(g for g, before in both if before is not None)
             along = [tuple(before for _, before in both if before is not None)]
+            uses.append((eqn, along))
         else:
             along = [_use(eqn, i, result, constants, negated) for i in range(len(eqn.inputs))]
         for value, guards in zip(eqn.inputs, along, strict=True):

@@ -23,7 +23,7 @@ def lower(
     Operators inside a decomposition are treated alike. Without both the result has primitives
     only, and lowering it again changes nothing.
     """
-    allowed, denied = _names(allow), _names(deny)
+    allowed, denied = operator_names(allow), operator_names(deny)
 
     def expands(op: Op) -> bool:
         if not isinstance(op, Operator) or (denied is not None and op.name in denied):
@@ -48,7 +48,8 @@ def lower(
     return builder.graph([moved[v] for v in graph.outputs])
 
 
-def _names(names: Iterable[str] | None) -> frozenset[str] | None:
+def operator_names(names: Iterable[str] | None) -> frozenset[str] | None:
+    """`names` as a set. Raises `ArgumentError` for anything but a collection of strings."""
     if names is None:
         return None
     listed = list(names)

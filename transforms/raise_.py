@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 from primgraph.ir.builder import Builder
@@ -14,7 +14,7 @@ from primgraph.operators.call import Operator
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.contract import transform
 from primgraph.transforms.dead_code import dead_code
-from primgraph.transforms.lower import lower
+from primgraph.transforms.lower import lower, operator_names
 from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
 
 Definitions: TypeAlias = dict[Value, Equation]
@@ -25,19 +25,20 @@ _REACH = 6
 
 
 @transform()
-def raise_(graph: Graph) -> Graph:
+def raise_(graph: Graph, deny: Iterable[str] | None = None) -> Graph:
     """Replace what an operator decomposes into by the operator: the inverse of `lower`.
 
     Recognised are softmax, log_softmax, logsumexp, mean, linear, gelu, silu, softplus and relu,
     each by comparison with its own cleaned-up decomposition, so that lowering the result gives
-    the same computation. The larger pattern wins.
+    the same computation. The larger pattern wins. Those named in `deny` are not recognised.
     """
+    denied = operator_names(deny) or frozenset()
     plain = clean_up(lower(graph))
     builder, moved = rebuild(plain)
     definitions = {v: e for e in plain.body for v in e.outputs}
     patterns: dict[Hashable, Graph] = {}
     for eqn in plain.body:
-        found = _recognise(eqn, definitions, patterns)
+        found = _recognise(eqn, definitions, patterns, denied)
         if found is None:
             copy(builder, eqn, moved)
             continue
@@ -48,10 +49,15 @@ def raise_(graph: Graph) -> Graph:
 
 
 def _recognise(
-    eqn: Equation, definitions: Definitions, patterns: dict[Hashable, Graph]
+    eqn: Equation,
+    definitions: Definitions,
+    patterns: dict[Hashable, Graph],
+    denied: frozenset[str],
 ) -> tuple[Operator, list[Value], dict[str, Any]] | None:
     """The operator, operands and parameters whose decomposition ends in `eqn`."""
     for name, instances in _FINDERS.get(eqn.op.name, ()):
+        if name in denied:
+            continue
         op = lookup(name)
         assert isinstance(op, Operator)
         for types, params in instances(eqn, definitions):

@@ -67,6 +67,7 @@ class _Seen:
         self.builder = builder
         self.source = builder.source
         self.expands = builder.expands
+        self.stopped = builder.stopped
         self.rename = builder.rename
         self.type: TensorType
 

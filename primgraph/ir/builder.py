@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, final
 
 from primgraph.errors import BuildError, PrimgraphError
@@ -22,7 +23,8 @@ class Builder:
 
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
-    decompose into rather than as themselves.
+    decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
+    constants.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Builder:
         self.body: list[Equation] = []
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
+        self.stopped: set[Value] = set()
         self._order: dict[Value, int] = {}
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
@@ -80,12 +83,41 @@ class Builder:
         value.hint = name
         self.names[name] = value
 
-    def slice(self, outputs: Sequence[Value]) -> list[Equation]:
-        """The equations that `outputs` depend on, in order."""
+    @contextmanager
+    def scratch(self) -> Iterator[list[Equation]]:
+        """A context whose equations are forgotten when it is left; inputs declared in it stay.
+
+        The list that it gives holds them from then on. Their values can be used no more.
+        """
+        recorded: list[Equation] = []
+        tables: tuple[dict[Any, Any], ...] = (self._order, self._known, self._defined_by)
+        lengths = [len(t) for t in tables]
+        count, declared, named = len(self.body), len(self.inputs), len(self.names)
+        try:
+            yield recorded
+        finally:
+            recorded += self.body[count:]
+            del self.body[count:]
+            for table, length in zip(tables, lengths, strict=True):
+                _shorten(table, length)
+            for value in self.inputs[declared:]:
+                self._order[value] = len(self._order)
+            removed = _shorten(self.names, named)
+            self.names.update((n, v) for n, v in reversed(removed) if v in self._order)
+
+    def argument(self, like: Value) -> Value:
+        """A value of the type of `like` that is nothing but itself, for use in a scratch."""
+        value = Value(like.type)
+        self._order[value] = len(self._order)
+        return value
+
+    def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
+        """The equations that `outputs` depend on other than through values in `cut`, in order."""
         found: dict[Equation, int] = {}
         waiting = list(outputs)
         while waiting:
-            eqn = self._defined_by.get(waiting.pop())
+            value = waiting.pop()
+            eqn = None if value in cut else self._defined_by.get(value)
             if eqn is not None and eqn not in found:
                 found[eqn] = self._order[eqn.outputs[0]]
                 waiting.extend(eqn.inputs)
@@ -198,3 +230,8 @@ class Builder:
             places.reverse()
         # By name: a tuple of plain data is one object less for the garbage collector to follow.
         return (op.name, *places, exact)
+
+
+def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
+    """Remove the newest entries of `table` until `length` are left; return them."""
+    return [table.popitem() for _ in range(len(table) - length)]

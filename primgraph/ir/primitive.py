@@ -27,6 +27,7 @@ class Recorder(Protocol):
 
     source: Source | None
     expands: Callable[[Op], bool]
+    stopped: set[Value]
 
     def emit(
         self, op: Op, inputs: Sequence[Value], params: dict[str, Any]

@@ -114,7 +114,14 @@ from primgraph.operators.logic import (
     not_equal,
     where,
 )
-from primgraph.operators.losses import cross_entropy, mse_loss
+from primgraph.operators.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    l1_loss,
+    mse_loss,
+)
 from primgraph.operators.normalization import batch_norm, layer_norm
 from primgraph.operators.random import bernoulli, dropout, normal, uniform
 from primgraph.operators.reductions import (
@@ -167,6 +174,8 @@ __all__ = [
     "astype",
     "batch_norm",
     "bernoulli",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_or",
     "bitwise_xor",
@@ -205,12 +214,14 @@ __all__ = [
     "getitem",
     "greater",
     "greater_equal",
+    "huber_loss",
     "inner",
     "invert",
     "iota",
     "isfinite",
     "isinf",
     "isnan",
+    "l1_loss",
     "layer_norm",
     "less",
     "less_equal",

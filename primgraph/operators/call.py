@@ -57,6 +57,19 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+def located(function: Callable[P, R]) -> Callable[P, R]:
+    """Make errors of a function that takes no handles name the user's line."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except PrimgraphError as error:
+            raise error.located(_origin(())) from None
+
+    return call
+
+
 def _origin(operands: Sequence[Variable]) -> list[str]:
     source = caller()
     for operand in operands:
@@ -129,7 +142,8 @@ class Operator(Op):
                 args.append(waiting.pop(0))
         return self.decompose(*args, **named)
 
-    def _traced(self, types: Types, params: dict[str, Any]) -> tuple[Builder, Variable]:
+    def traced(self, types: Types, params: dict[str, Any]) -> tuple[Builder, Variable]:
+        """The decomposition on inputs of these types, in a builder of its own."""
         builder = Builder(self.name, source=caller(), expands=lambda op: True)
         inputs = [Variable(builder, builder.input(t)) for t in types]
         with builder:
@@ -139,7 +153,7 @@ class Operator(Op):
         key = (types, bits(freeze_all(params.items())))
         if key not in self._types:
             try:
-                self._types[key] = (self._traced(types, params)[1].type,)
+                self._types[key] = (self.traced(types, params)[1].type,)
             except PrimgraphError as error:
                 # The recorder adds the lines of the program; those of the trace say less.
                 error.origin = ()
@@ -148,7 +162,7 @@ class Operator(Op):
 
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         types = tuple(TensorType(np.shape(a), np.asarray(a).dtype) for a in arrays)
-        builder, output = self._traced(types, params)
+        builder, output = self.traced(types, params)
         return tuple(interpret(builder.graph([output.value]), *arrays))
 
 

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.types import drop_axes
-from primgraph.operators.activations import log_softmax
-from primgraph.operators.arithmetic import negative, square, subtract
+from primgraph.operators.activations import log_softmax, softplus
+from primgraph.operators.arithmetic import abs, negative, square, subtract
 from primgraph.operators.call import operator
+from primgraph.operators.elementary import log, log1p
 from primgraph.operators.indexing import take_along_axis
-from primgraph.operators.promotion import axis_of, floating, lift
+from primgraph.operators.logic import equal, less_equal, logical_and, where
+from primgraph.operators.promotion import (
+    SCALARS,
+    axis_of,
+    broadcasted,
+    broadcasts_to,
+    converted,
+    floating,
+    lift,
+    require_number,
+)
 from primgraph.operators.reductions import sum
 from primgraph.operators.shaping import expand_dims, squeeze
 from primgraph.operators.statistics import mean
@@ -64,3 +75,78 @@ def mse_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variab
     `reduction` is mean, sum or none.
     """
     return _combined("mse_loss", square(subtract(x, target)), reduction)
+
+
+@operator("x", "target")
+def l1_loss(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
+    """Absolute difference of two arrays, which are broadcast; the mean over all elements.
+
+    `reduction` is mean, sum or none. The derivative is 0 where the arrays are equal.
+    """
+    return _combined("l1_loss", abs(subtract(x, target)), reduction)
+
+
+@operator("x", "target")
+def huber_loss(
+    x: ArrayLike, target: ArrayLike, delta: float = 1.0, reduction: str = "mean"
+) -> Variable:
+    """`d**2 / 2` where `d = abs(x - target)` is at most `delta`, else `delta * (d - delta / 2)`.
+
+    The arrays are broadcast; `reduction` is mean, sum or none. After P. J. Huber, Robust
+    estimation of a location parameter, 1964. Raises `ArgumentError` unless `delta` is positive.
+    """
+    limit = require_number("delta", delta)
+    if not limit > 0.0:
+        raise ArgumentError(f"huber_loss needs a positive delta, not {delta}")
+    distance = abs(subtract(x, target))
+    losses = where(
+        less_equal(distance, limit), 0.5 * square(distance), limit * (distance - 0.5 * limit)
+    )
+    return _combined("huber_loss", losses, reduction)
+
+
+@operator("x", "target")
+def binary_cross_entropy(x: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Variable:
+    """`-target * log(x) - (1 - target) * log(1 - x)` of probabilities; the mean over elements.
+
+    `target` is broadcast to the shape of `x`, and may be of booleans or integers. A certain and
+    right prediction costs 0, a certain and wrong one infinity; from logits,
+    `binary_cross_entropy_with_logits` has neither. `reduction` is mean, sum or none. Raises
+    `ShapeError` for a target that does not broadcast to the shape of `x`.
+    """
+    chance = lift(x, floating(x))
+    wanted = _target("binary_cross_entropy", chance, target)
+    hit = _weighted(wanted, log(chance), equal(chance, 0))
+    miss = _weighted(1.0 - wanted, log1p(-chance), equal(chance, 1))
+    # A difference, as the negative of zero would show as -0.0.
+    return _combined("binary_cross_entropy", 0.0 - (hit + miss), reduction)
+
+
+@operator("x", "target")
+def binary_cross_entropy_with_logits(
+    x: ArrayLike, target: ArrayLike, reduction: str = "mean"
+) -> Variable:
+    """`binary_cross_entropy` of `sigmoid(x)`, exact to rounding however large `x` is.
+
+    It is `target * softplus(-x) + (1 - target) * softplus(x)`, where nothing cancels. `target`,
+    `reduction` and errors are those of `binary_cross_entropy`.
+    """
+    logit = lift(x, floating(x))
+    wanted = _target("binary_cross_entropy_with_logits", logit, target)
+    losses = wanted * softplus(-logit) + (1.0 - wanted) * softplus(logit)
+    return _combined("binary_cross_entropy_with_logits", losses, reduction)
+
+
+def _target(name: str, x: Variable, target: ArrayLike) -> Variable:
+    """`target` in the shape of `x`, and in its dtype too if it is of labels or one number."""
+    value = lift(target, x.dtype if type(target) in SCALARS else None)
+    if not broadcasts_to(value.shape, x.shape):
+        raise ShapeError(f"{name} of {x.type} cannot use a target of {value.type}")
+    if not value.type.is_float:
+        value = converted(value, x.dtype)
+    return broadcasted(value, x.shape)
+
+
+def _weighted(weight: Variable, logs: Variable, infinite: Variable) -> Variable:
+    """`weight * logs`, and 0 where the weight of an infinite logarithm is 0."""
+    return where(logical_and(infinite, equal(weight, 0)), 0, weight * logs)

@@ -97,10 +97,9 @@ def batch_norm(
     if require_flag("training", training):
         center = spread = None
     elements = wide(value)
-    own = _average(elements, others) if center is None or spread is None else None
     if spread is None:
-        spread = _average(square(elements - own), others)
-    centered = elements - (own if center is None else center)
+        spread = _average(square(elements - _average(elements, others)), others)
+    centered = elements - (_average(elements, others) if center is None else center)
     normal = centered * rsqrt(spread + require_number("eps", eps))
     return _affine("batch_norm", value, normal, weight, bias, channel)
 

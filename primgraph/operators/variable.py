@@ -94,6 +94,26 @@ class Variable:
         self.recorder.rename(self.value, checked_name(name))
 
     @property
+    def stop_gradient(self) -> bool:
+        """Whether derivatives treat this value as a constant; False until it is set.
+
+        It belongs to the value, so all handles on it agree, and counts from when it is set on:
+        derivatives taken before stay what they are.
+        """
+        return self.value in self.recorder.stopped
+
+    @stop_gradient.setter
+    def stop_gradient(self, stop: bool) -> None:
+        if not isinstance(stop, bool):
+            raise _refused(f"stop_gradient is True or False, not {stop!r:.60}")
+        change = self.recorder.stopped.add if stop else self.recorder.stopped.discard
+        change(self.value)
+
+    def detach(self) -> Variable:
+        """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
+        return _call("stop_gradient", self)
+
+    @property
     def T(self) -> Variable:
         """The array with its axes in reverse order."""
         return _call("transpose", self)

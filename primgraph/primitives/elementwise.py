@@ -245,14 +245,14 @@ def _greater_share(d: Value, x: Value, y: Value) -> Value:
 
 abs_ = elementwise("abs", np.abs, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x))
 maximum = elementwise(
-    "maximum", np.maximum, operands=2, kinds=ANY, commutative=True,
+    "maximum", np.maximum, operands=2, kinds=ANY,
     jvp=(
         lambda z, x, y, d: _greater_share(d, x, y),
         lambda z, x, y, d: _greater_share(d, y, x),
     ),
 )  # fmt: skip
 minimum = elementwise(
-    "minimum", np.minimum, operands=2, kinds=ANY, commutative=True,
+    "minimum", np.minimum, operands=2, kinds=ANY,
     jvp=(
         lambda z, x, y, d: _greater_share(d, y, x),
         lambda z, x, y, d: _greater_share(d, x, y),

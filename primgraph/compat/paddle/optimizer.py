@@ -1,0 +1,75 @@
+"""Optimizers by the names that they and their arguments have in `paddle.optimizer`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, TypeAlias, final
+
+from primgraph import optimizer as pg
+from primgraph.compat.paddle.static import variables_named
+from primgraph.operators.variable import Variable
+from primgraph.program import Program, program_guard, program_of
+
+Parameters: TypeAlias = "Sequence[Variable | str] | None"
+
+
+class Optimizer:
+    """An optimizer of primgraph, `rule`, with the `minimize` of Paddle."""
+
+    def __init__(self, rule: pg.Optimizer, parameters: Parameters) -> None:
+        self.rule = rule
+        self.parameters = parameters
+
+    def minimize(
+        self,
+        loss: Variable,
+        startup_program: Program | None = None,
+        parameters: Parameters = None,
+        no_grad_set: Collection[Variable | str] | None = None,
+    ) -> tuple[list[Variable], list[tuple[Variable, Variable]]]:
+        """Let every run of the program of `loss` take one step that lowers it.
+
+        `startup_program` initialises the optimizer's states. For all else, see the `minimize`
+        of `pg.optimizer.Optimizer`.
+        """
+        with program_guard(program_of(loss), startup_program):
+            return self.rule.minimize(
+                loss,
+                variables_named(loss, self.parameters if parameters is None else parameters),
+                variables_named(loss, no_grad_set),
+            )
+
+
+@final
+class SGD(Optimizer):
+    """`pg.optimizer.SGD`; `grad_clip` is one of primgraph's `clip_by` functions."""
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        parameters: Parameters = None,
+        weight_decay: float | None = None,
+        grad_clip: pg.Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        rule = pg.SGD(learning_rate, weight_decay=weight_decay or 0.0, grad_clip=grad_clip)
+        super().__init__(rule, parameters)
+
+
+@final
+class Adam(Optimizer):
+    """`pg.optimizer.Adam`; `grad_clip` is one of primgraph's `clip_by` functions."""
+
+    def __init__(
+        self,
+        learning_rate: float = 0.001,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        parameters: Parameters = None,
+        weight_decay: float | None = None,
+        grad_clip: pg.Clip | None = None,
+        name: str | None = None,
+    ) -> None:
+        options: dict[str, Any] = {"weight_decay": weight_decay or 0.0, "grad_clip": grad_clip}
+        super().__init__(pg.Adam(learning_rate, beta1, beta2, epsilon, **options), parameters)

@@ -1,0 +1,168 @@
+"""Programs, executors and derivatives by the names that they have in `paddle.static`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.compat.paddle.framework import CPUPlace, create_parameter, dtype_or_default
+from primgraph.derivatives import Seeds, grad
+from primgraph.errors import ArgumentError
+from primgraph.executor import Executor as _Executor
+from primgraph.operators.variable import Variable
+from primgraph.program import Program, current_program, default_startup_program, program_of
+from primgraph.program import data as _data
+from primgraph.program import program_guard as _program_guard
+from primgraph.scope import Scope
+
+__all__ = [
+    "Executor",
+    "Program",
+    "Scope",
+    "Variable",
+    "append_backward",
+    "create_parameter",
+    "data",
+    "default_main_program",
+    "default_startup_program",
+    "gradients",
+    "program_guard",
+]
+
+
+def data(name: str, shape: Any, dtype: Any = None) -> Variable:
+    """`pg.data`; the dtype is this package's default one, float32 at first, unless given."""
+    return _data(name, shape, dtype_or_default(dtype))
+
+
+def default_main_program() -> Program:
+    """The program that is being built, which is what an executor runs unless told otherwise."""
+    return current_program()
+
+
+@contextmanager
+def program_guard(
+    main_program: Program, startup_program: Program | None = None
+) -> Iterator[Program]:
+    """`pg.program_guard`: build into `main_program`, initialised by `startup_program`."""
+    with _program_guard(main_program, startup_program):
+        yield main_program
+
+
+def gradients(
+    targets: Variable | Sequence[Variable],
+    inputs: Variable | Sequence[Variable],
+    target_gradients: Seeds = None,
+    no_grad_set: Collection[Variable | str] | None = None,
+) -> list[Variable | None]:
+    """`pg.grad`, always as a list; what `no_grad_set` has is constant."""
+    listed = [inputs] if isinstance(inputs, Variable) else inputs
+    first = targets if isinstance(targets, Variable) else next(iter(targets), None)
+    constant = variables_named(first, no_grad_set)
+    return grad(targets, listed, target_gradients, no_grad_vars=constant)
+
+
+def append_backward(
+    loss: Variable,
+    parameter_list: Sequence[Variable | str] | None = None,
+    no_grad_set: Collection[Variable | str] | None = None,
+) -> list[tuple[Variable, Variable]]:
+    """Pairs of a parameter that `loss` depends on and its gradient.
+
+    `parameter_list` are all trainable parameters unless given.
+    """
+    constant = variables_named(loss, no_grad_set) or []
+    chosen = variables_named(loss, parameter_list)
+    excluded = {v.value for v in constant}
+    listed = program_of(loss).parameters() if chosen is None else chosen
+    varied = [p for p in listed if p.value not in excluded]
+    found = grad(loss, varied, no_grad_vars=constant)
+    return [(p, g) for p, g in zip(varied, found, strict=True) if g is not None]
+
+
+def variables_named(
+    of: Variable | None, given: Collection[Variable | str] | None
+) -> list[Variable] | None:
+    """`given` with the variables of the program of `of` in place of their names.
+
+    Raises `ArgumentError` for a name that the program does not have.
+    """
+    if given is None or of is None:
+        return None
+    found: list[Variable] = []
+    for item in given:
+        variable = program_of(of).variable(item) if isinstance(item, str) else item
+        if variable is None:
+            raise ArgumentError(f"the program has no variable named {item!r}")
+        found.append(variable)
+    return found
+
+
+@final
+class Executor:
+    """`pg.Executor` with the arguments of Paddle's.
+
+    Of `place` only the processor exists. Raises `ArgumentError` for another one.
+    """
+
+    def __init__(self, place: CPUPlace | None = None) -> None:
+        if not isinstance(place, CPUPlace | None):
+            raise ArgumentError(f"programs run on CPUPlace() only, not on {place!r:.60}")
+        self.place = CPUPlace()
+
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Any = None,
+        *,
+        scope: Scope | None = None,
+        return_numpy: bool = True,
+        use_program_cache: bool = False,
+        use_prune: bool = False,
+    ) -> list[np.ndarray[Any, Any]]:
+        """Compute what `fetch_list` names from `feed`, and make the program's updates.
+
+        The program is the one being built unless given. A surplus name in `feed` is ignored,
+        with a warning. A tuple in `fetch_list` is what `minimize` returned, which adds nothing
+        to the results, or a pair of a parameter and its gradient.
+
+        Results are NumPy arrays in any case, programs are always kept compiled, and what neither
+        the fetches nor the updates need is never run: the last three arguments change nothing.
+        Raises what `pg.Executor.run` does.
+        """
+        chosen = current_program() if program is None else program
+        given = feed
+        if isinstance(chosen, Program) and isinstance(feed, Mapping):
+            surplus = [name for name in feed if name not in chosen.inputs]
+            given = {name: array for name, array in feed.items() if name not in surplus}
+            if surplus:
+                names = ", ".join(map(repr, surplus))
+                warnings.warn(f"the program has no inputs {names}: ignored", stacklevel=2)
+        return _Executor(scope).run(chosen, given, _fetches(fetch_list))
+
+    def close(self) -> None:
+        """Nothing has to be released."""
+
+
+def _fetches(fetch_list: Any) -> Any:
+    """The fetches in the forms that `pg.Executor.run` takes."""
+    if fetch_list is None:
+        return None
+    if isinstance(fetch_list, Variable | str):
+        return [fetch_list]
+    found: list[Any] = []
+    for item in fetch_list:
+        if not isinstance(item, tuple):
+            found.append(item)
+        elif item and all(isinstance(v, Variable) for v in item):
+            found.append(list(item))
+        elif not item or not isinstance(item[0], list):
+            raise ArgumentError(
+                f"a tuple in fetch_list is what minimize returned, not {item!r:.60}"
+            )
+    return found

@@ -1,0 +1,271 @@
+"""Operators on variables, with Paddle's names for them and for their arguments.
+
+The argument `name`, which names an operator in Paddle, has no effect.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+from primgraph import operators as pg
+from primgraph.compat.paddle.framework import dtype_or_default
+from primgraph.errors import ShapeError
+from primgraph.ir.types import as_axis
+from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.program import current_program
+
+Name: TypeAlias = str | None
+
+
+def _unary(function: Callable[[Any], Variable], name: str) -> Callable[..., Variable]:
+    """`function` of one array `x`."""
+
+    def call(x: ArrayLike, name: Name = None) -> Variable:
+        return function(x)
+
+    return _named(call, name, function)
+
+
+def _binary(function: Callable[[Any, Any], Variable], name: str) -> Callable[..., Variable]:
+    """`function` of two arrays `x` and `y`."""
+
+    def call(x: ArrayLike, y: ArrayLike, name: Name = None) -> Variable:
+        return function(x, y)
+
+    return _named(call, name, function)
+
+
+def _named(
+    call: Callable[..., Variable], name: str, function: Callable[..., Any]
+) -> Callable[..., Variable]:
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = function.__doc__
+    return call
+
+
+abs = _unary(pg.abs, "abs")
+cos = _unary(pg.cos, "cos")
+erf = _unary(pg.erf, "erf")
+exp = _unary(pg.exp, "exp")
+log = _unary(pg.log, "log")
+rsqrt = _unary(pg.rsqrt, "rsqrt")
+sigmoid = _unary(pg.sigmoid, "sigmoid")
+sin = _unary(pg.sin, "sin")
+sqrt = _unary(pg.sqrt, "sqrt")
+square = _unary(pg.square, "square")
+tanh = _unary(pg.tanh, "tanh")
+
+add = _binary(pg.add, "add")
+divide = _binary(pg.divide, "divide")
+equal = _binary(pg.equal, "equal")
+greater_equal = _binary(pg.greater_equal, "greater_equal")
+greater_than = _binary(pg.greater, "greater_than")
+less_equal = _binary(pg.less_equal, "less_equal")
+less_than = _binary(pg.less, "less_than")
+maximum = _binary(pg.maximum, "maximum")
+minimum = _binary(pg.minimum, "minimum")
+multiply = _binary(pg.multiply, "multiply")
+not_equal = _binary(pg.not_equal, "not_equal")
+pow = _binary(pg.power, "pow")
+subtract = _binary(pg.subtract, "subtract")
+
+
+def add_n(inputs: Any, name: Name = None) -> Variable:
+    """Sum of an array, or of all arrays in a list."""
+    return pg.add_n([inputs] if isinstance(inputs, Variable) else inputs)
+
+
+def assign(x: ArrayLike) -> Variable:
+    """`x` itself, as a handle."""
+    return pg.assign(x)
+
+
+def broadcast_to(x: ArrayLike, shape: Any, name: Name = None) -> Variable:
+    """`x` repeated along new leading axes and along axes of extent one."""
+    return pg.broadcast_to(x, shape)
+
+
+def cast(x: ArrayLike, dtype: Any) -> Variable:
+    """The same numbers in another dtype."""
+    return pg.cast(x, dtype)
+
+
+def concat(x: Sequence[ArrayLike], axis: int = 0, name: Name = None) -> Variable:
+    """The arrays in `x` one after the other along `axis`."""
+    return pg.concat(x, axis)
+
+
+def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
+    """An array of that shape with all elements equal to `fill_value`."""
+    return pg.full(shape, fill_value, dtype_or_default(dtype))
+
+
+def full_like(
+    x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, name: Name = None
+) -> Variable:
+    """An array of the shape of `x` with all elements equal to `fill_value`."""
+    return pg.full_like(x, fill_value, dtype)
+
+
+def gather(x: ArrayLike, index: ArrayLike, axis: int | None = None, name: Name = None) -> Variable:
+    """The slices of `x` at positions `index` along `axis`, by default the first."""
+    return pg.gather(x, index, 0 if axis is None else axis)
+
+
+def index_select(x: ArrayLike, index: ArrayLike, axis: int = 0, name: Name = None) -> Variable:
+    """The slices of `x` at positions `index` along `axis`."""
+    return pg.gather(x, index, axis)
+
+
+def matmul(
+    x: ArrayLike,
+    y: ArrayLike,
+    transpose_x: bool = False,
+    transpose_y: bool = False,
+    name: Name = None,
+) -> Variable:
+    """Matrix product; a flag exchanges the last two axes of its factor, if it has two."""
+    return pg.matmul(_turned(x, transpose_x), _turned(y, transpose_y))
+
+
+def _turned(x: ArrayLike, turn: bool) -> Variable:
+    value = pg.assign(x)
+    return pg.swapaxes(value, -1, -2) if turn and value.ndim > 1 else value
+
+
+def max(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
+    """Largest element over `axis`, or of all."""
+    return pg.max(x, axis, keepdim)
+
+
+def mean(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
+    """Arithmetic mean over `axis`, or of all."""
+    return pg.mean(x, axis, keepdim)
+
+
+def min(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
+    """Smallest element over `axis`, or of all."""
+    return pg.min(x, axis, keepdim)
+
+
+def norm(
+    x: ArrayLike,
+    p: float | str = "fro",
+    axis: Axes = None,
+    keepdim: bool = False,
+    name: Name = None,
+) -> Variable:
+    """Norm over `axis`, or of all elements: `p` is 1, 2 or infinity, and "fro" means 2."""
+    return pg.norm(x, 2 if p == "fro" else p, axis, keepdim)  # type: ignore[arg-type]
+
+
+def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
+    """Ones, of the default dtype unless `dtype` is given."""
+    return pg.ones(shape, dtype_or_default(dtype))
+
+
+def ones_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
+    """Ones of the shape of `x`, and of its dtype unless `dtype` is given."""
+    return pg.ones_like(x, dtype)
+
+
+def reshape(x: ArrayLike, shape: Sequence[int], name: Name = None) -> Variable:
+    """The elements in another shape: an extent 0 stands for that of `x`, one -1 for the rest."""
+    value = pg.assign(x)
+    kept = [value.shape[i] if n == 0 and i < value.ndim else n for i, n in enumerate(shape)]
+    return pg.reshape(value, kept)
+
+
+def scale(
+    x: ArrayLike,
+    scale: ArrayLike = 1.0,
+    bias: float = 0.0,
+    bias_after_scale: bool = True,
+    name: Name = None,
+) -> Variable:
+    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False."""
+    return pg.scale(x, scale, bias, bias_after_scale)
+
+
+def slice(
+    input: ArrayLike, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]
+) -> Variable:
+    """`input` with the slice `starts[i]:ends[i]` taken along `axes[i]`, for all i."""
+    return pg.strided_slice(input, axes, starts, ends)
+
+
+def split(
+    x: ArrayLike, num_or_sections: int | Sequence[int], axis: int = 0, name: Name = None
+) -> list[Variable]:
+    """Parts of `x` along `axis`: as many equal ones, or of these extents; one -1 is the rest.
+
+    Raises `ShapeError` if the parts do not add up to the whole.
+    """
+    if not isinstance(num_or_sections, Sequence):
+        return pg.split(x, num_or_sections, axis)
+    value, sizes = pg.assign(x), list(num_or_sections)
+    extent = value.shape[as_axis(axis, value.ndim)]
+    if -1 in sizes:
+        sizes[sizes.index(-1)] += extent - builtins.sum(sizes)
+    if builtins.sum(sizes) != extent or builtins.min(sizes) < 0:
+        raise ShapeError(f"split of {value.type}: axis {axis} has no parts {num_or_sections}")
+    return pg.split(value, list(accumulate(sizes))[:-1], axis)
+
+
+def stack(x: Sequence[ArrayLike], axis: int = 0, name: Name = None) -> Variable:
+    """Arrays of one shape along a new axis."""
+    return pg.stack(x, axis)
+
+
+def strided_slice(
+    x: ArrayLike,
+    axes: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    strides: Sequence[int],
+    name: Name = None,
+) -> Variable:
+    """`x` with the slice `starts[i]:ends[i]:strides[i]` taken along `axes[i]`, for all i."""
+    return pg.strided_slice(x, axes, starts, ends, strides)
+
+
+def sum(
+    x: ArrayLike,
+    axis: Axes = None,
+    dtype: Any = None,
+    keepdim: bool = False,
+    name: Name = None,
+) -> Variable:
+    """Sum over `axis`, or over all axes."""
+    return pg.sum(x, axis, keepdim, dtype=dtype)
+
+
+def transpose(x: ArrayLike, perm: Sequence[int], name: Name = None) -> Variable:
+    """Axis `i` of the result is axis `perm[i]` of `x`."""
+    return pg.transpose(x, perm)
+
+
+def uniform(
+    shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0, name: Name = None
+) -> Variable:
+    """Uniform numbers between `min` and `max`, other ones at each call and at each run."""
+    key = current_program().next_key()
+    return pg.uniform(key, shape, min, max, dtype_or_default(dtype))
+
+
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, name: Name = None) -> Variable:
+    """`x` where the condition holds, `y` elsewhere."""
+    return pg.where(condition, x, y)
+
+
+def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
+    """Zeros, of the default dtype unless `dtype` is given."""
+    return pg.zeros(shape, dtype_or_default(dtype))
+
+
+def zeros_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
+    """Zeros of the shape of `x`, and of its dtype unless `dtype` is given."""
+    return pg.zeros_like(x, dtype)

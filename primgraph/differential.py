@@ -1,0 +1,185 @@
+"""Differential operators of which only a part of a Jacobian or Hessian is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.derivatives import Request
+from primgraph.errors import PrimgraphError, ShapeError
+from primgraph.functional import require_scalar
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import recording
+from primgraph.ir.types import Shape
+from primgraph.operators.creation import eye
+from primgraph.operators.joining import diagonal
+from primgraph.operators.promotion import broadcasted
+from primgraph.operators.reductions import sum as sum_
+from primgraph.operators.shaping import moveaxis, reshape
+from primgraph.operators.variable import Variable
+from primgraph.paths import Path, record
+from primgraph.transforms.batch_sum import batch_sum
+from primgraph.transforms.bind import bind
+from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.linearize import linearize
+from primgraph.transforms.rebuild import NOWHERE
+
+
+def hessian_diagonal(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
+    """The second derivatives of `y`, one element, by each element of `x` twice.
+
+    The result has the type of `x`. With `is_batched`, axis 0 counts independent samples, `y` has
+    shape `(B,)` or `(B, 1)`, and each sample of the result belongs to that of `y`.
+
+    The Hessian is never formed: the second derivative along each axis is taken by forward mode
+    over forward mode, all of them in one vectorised pass (of one direction for each element of a
+    sample); where the gradient is elementwise, in one pass for the whole.
+
+    Raises `NotScalarError` for a `y` of more elements, `NotDifferentiable` for integers.
+    """
+    return _of_second_order("hessian_diagonal", y, x, is_batched, total=False)
+
+
+def laplacian(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
+    """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
+
+    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
+    shape `(B,)` or `(B, 1)`, and so has the result.
+
+    As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
+    applied to their sum only. Raises as that does.
+    """
+    return _of_second_order("laplacian", y, x, is_batched, total=True)
+
+
+def divergence(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
+    """The sum of the derivatives of each element of `y` by the element of `x` at its place.
+
+    `y` and `x` have one shape; the result has none. With `is_batched`, axis 0 counts independent
+    samples, and the result has shape `(B,)`.
+
+    All directions are taken in one vectorised forward pass, of which the diagonal is kept; where
+    `y` is elementwise in `x` there is only one direction.
+
+    Raises `ShapeError` for different shapes, `NotDifferentiable` for integers.
+    """
+    request = Request.of("divergence", y, x)
+    try:
+        if y.shape != x.shape:
+            raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
+        path, lead = _path(request), _lead(request, is_batched)
+        axes = tuple(range(len(lead), y.ndim))
+        if not path.wrt:
+            return _zeros(request, y, lead)
+        with recording(request.builder):
+            if is_diagonal(path.graph, path.moved):
+                slope = _record(request, path.jvp(), [*path.free, None])
+                return sum_(slope, axis=axes)
+            count = _extent(x.shape, lead)
+            given = [*path.free, _directions(x, lead, count)]
+            found = record(
+                request.builder, path.jvp(), given, count=count, batched=(len(path.free),)
+            )
+            rows = reshape(Variable(request.builder, found[0]), (count, *lead, count))
+            return sum_(diagonal(rows, 0, 0, len(lead) + 1), axis=-1)
+    except PrimgraphError as error:
+        raise error.located(request.origin()) from None
+
+
+def _of_second_order(
+    name: str, y: Variable, x: Variable, is_batched: bool, *, total: bool
+) -> Variable:
+    request = Request.of(name, y, x)
+    try:
+        require_scalar(name, y, int(is_batched))
+        path, lead = _path(request), _lead(request, is_batched)
+        if not path.wrt:
+            return _zeros(request, y if total else x, y.shape if total else x.shape)
+        with recording(request.builder):
+            found = _by_gradient(request, path)
+            if found is not None:
+                return (
+                    reshape(sum_(found, axis=tuple(range(len(lead), x.ndim))), y.shape)
+                    if total
+                    else found
+                )
+            return _by_directions(request, path, y, x, lead, total=total)
+    except PrimgraphError as error:
+        raise error.located(request.origin()) from None
+
+
+def _by_gradient(request: Request, path: Path) -> Variable | None:
+    """The diagonal in one pass, if each element of the gradient depends on one of `x` only."""
+    gradient = clean_up(bind(path.vjp(), {len(path.free): 1.0}))
+    place = gradient.inputs[path.free.index(path.wrt[0])]
+    if not is_diagonal(gradient, [place]):
+        return None
+    jvp = linearize(gradient, [place])
+    return _record(request, jvp.with_outputs(jvp.outputs[1:]), [*path.free, None])
+
+
+def _by_directions(
+    request: Request, path: Path, y: Variable, x: Variable, lead: Shape, *, total: bool
+) -> Variable:
+    """The second derivatives along all axes, or their sum, in one vectorised pass."""
+    count = _extent(x.shape, lead)
+    second = clean_up(_second(path))
+    directions = _directions(x, lead, count)
+    last = len(path.free)
+    if total:
+        graph = batch_sum(second, count, [*[None] * last, 0])
+        return _record(request, graph, [*path.free, directions])
+    found = record(request.builder, second, [*path.free, directions], count=count, batched=(last,))
+    along = reshape(Variable(request.builder, found[0]), (count, *lead))
+    return reshape(moveaxis(along, 0, -1), x.shape)
+
+
+def _second(path: Path) -> Graph:
+    """From free values and a direction to the second derivative along it."""
+    first = path.jvp()
+    place = path.free.index(path.wrt[0])
+    twice = linearize(first, [place])
+    builder = Builder(twice.name, source=NOWHERE)
+    inputs = [builder.input(v.type, v.hint) for v in first.inputs]
+    outputs = builder.inline(twice.with_outputs(twice.outputs[1:]), [*inputs, inputs[-1]])
+    return builder.graph(outputs)
+
+
+def _path(request: Request) -> Path:
+    return Path.between(request.builder, request.inputs, request.outputs, request.constants)
+
+
+def _lead(request: Request, is_batched: bool) -> Shape:
+    """The axis of the samples, which inputs and outputs share; none without `is_batched`."""
+    if not is_batched:
+        return ()
+    (y,), (x,) = request.outputs, request.inputs
+    if not x.shape or x.shape[:1] != y.shape[:1]:
+        raise ShapeError(f"{request.name}: {y.type} and {x.type} have not the same samples")
+    return x.shape[:1]
+
+
+def _extent(shape: Shape, lead: Shape) -> int:
+    """How many elements there are behind the axes in `lead`."""
+    count = 1
+    for n in shape[len(lead) :]:
+        count *= n
+    return count
+
+
+def _directions(x: Variable, lead: Shape, count: int) -> Value:
+    """The unit vectors of a sample of `x`, for all samples alike: shape `(count, *x.shape)`."""
+    unit = reshape(eye(count, dtype=x.dtype), (count, *(1 for _ in lead), *x.shape[len(lead) :]))
+    return broadcasted(unit, (count, *x.shape)).value
+
+
+def _record(request: Request, graph: Graph, given: Sequence[Value | None]) -> Variable:
+    return Variable(request.builder, record(request.builder, graph, given)[0])
+
+
+def _zeros(request: Request, like: Variable, shape: Shape) -> Variable:
+    value = Value(like.type.with_shape(shape))
+    (found,) = request.with_zeros([None], [value])
+    assert found is not None
+    return Variable(request.builder, found)

@@ -1,0 +1,346 @@
+"""Jacobians and Hessians, evaluated where they are indexed."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.calls import Call
+from primgraph.derivatives import Request, Variables, grad, variables_of
+from primgraph.errors import ArgumentError, OptionError, ShapeError
+from primgraph.functional import gradient_of, require_scalar
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import recording
+from primgraph.ir.types import DType, Shape, TensorType, as_dtype
+from primgraph.operators.shaping import reshape
+from primgraph.operators.variable import Variable
+from primgraph.paths import Path
+from primgraph.samples import require_independent
+from primgraph.selection import Selection
+from primgraph.slopes import Layout, Passes, Slopes, picked, zeros_of
+
+Function: TypeAlias = "Callable[..., Variables] | Variables"
+
+
+@final
+class Block:
+    """A part of a Jacobian, indexed like the array of `shape` and `dtype` that it stands for.
+
+    An index evaluates what it needs and is not there yet, and gives a variable of the program.
+    It may hold integers, slices of any step, `...`, None, lists and arrays of integers or
+    booleans, and means what it means in NumPy. Raises `BoundsError`, an IndexError, for a place
+    outside and for too many indices, and `IndexKindError`, an IndexError and a TypeError, for
+    what can be no index.
+    """
+
+    __slots__ = ("_axes", "_columns", "_rows", "_slopes", "dtype", "shape")
+
+    def __init__(
+        self, slopes: Slopes, axes: tuple[Shape, Shape, Shape], rows: int, columns: int
+    ) -> None:
+        """A part with these axes for samples, rows and columns, from that row and column on."""
+        self._slopes = slopes
+        self._axes = axes
+        self._rows = rows
+        self._columns = columns
+        self.dtype: DType = slopes.dtype
+        self.shape: Shape = tuple(n for part in axes for n in part)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"<Block {TensorType(self.shape, self.dtype)}>"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentError("a 0-d block has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Variable]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Variable:
+        found = Selection.of(self._axes, index)
+        if 0 in found.shape:
+            return zeros_of(self._slopes.builder, TensorType(found.shape, self.dtype))
+        rows = [n + self._rows for n in found.rows]
+        columns = [n + self._columns for n in found.columns]
+        block = self._slopes.block(rows, columns)
+        with recording(self._slopes.builder):
+            if self._slopes.outputs.batch is not None:
+                block = picked(block, 0, found.samples)
+            if found.places is None:
+                return reshape(block, found.shape)
+            return picked(reshape(block, (block.size,)), 0, found.places)
+
+
+class DerivativeMatrix(ABC):
+    """What Jacobians and Hessians share: how they are laid out, indexed and counted."""
+
+    _slopes: Slopes
+    _blocks: tuple[tuple[Block, ...], ...]
+    _whole: Block | None
+
+    def _lay_out(self, slopes: Slopes, blocks: bool, flat: bool) -> None:
+        self._slopes = slopes
+        outputs, inputs = slopes.outputs, slopes.inputs
+        lead = outputs.lead()
+        self._blocks = tuple(
+            tuple(
+                Block(
+                    slopes,
+                    (lead, (rows,), (columns,))
+                    if flat
+                    else (lead, outputs.sample(i), inputs.sample(j)),
+                    outputs.offsets()[i],
+                    inputs.offsets()[j],
+                )
+                for j, columns in enumerate(inputs.extents())
+            )
+            for i, rows in enumerate(outputs.extents())
+        )
+        single = len(outputs.shapes) == len(inputs.shapes) == 1
+        if not flat and not blocks and not single:
+            raise OptionError(
+                "a Jacobian of several inputs or outputs has no shape of its own unless flat",
+                hint="ask for blocks=True, or leave out flat=False",
+            )
+        total = (lead, (outputs.offsets()[-1],), (inputs.offsets()[-1],))
+        self._whole = None if blocks else Block(slopes, total, 0, 0)
+        if not blocks and not flat:
+            self._whole = self._blocks[0][0]
+
+    @property
+    def shape(self) -> Any:
+        """The shape as an array; with `blocks`, those of all blocks as nested tuples."""
+        if self._whole is not None:
+            return self._whole.shape
+        return tuple(tuple(b.shape for b in row) for row in self._blocks)
+
+    @property
+    def dtype(self) -> DType:
+        """The common dtype of inputs and outputs."""
+        return self._slopes.dtype
+
+    @property
+    def blocks(self) -> tuple[tuple[Block, ...], ...]:
+        """For each output a tuple with one block for each input."""
+        return self._blocks
+
+    @property
+    def passes(self) -> Passes:
+        """How many rows and columns have been evaluated so far."""
+        return self._slopes.passes
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.dtype} {self.shape}>"
+
+    def __len__(self) -> int:
+        return len(self._blocks if self._whole is None else self._whole)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: Any) -> Any:
+        """A variable; with `blocks`, what the nested tuple of blocks gives."""
+        if self._whole is not None:
+            return self._whole[index]
+        if not isinstance(index, tuple):
+            return self._blocks[index]
+        found: Any = self._blocks
+        for entry in index[:2]:
+            found = found[entry]
+        return found[index[2:]] if len(index) > 2 else found
+
+    def check_independent(self, feed: Mapping[str, Any] | None = None) -> None:
+        """Make sure that the samples of a batch do not mix, as `is_batched` takes for granted.
+
+        First by the structure of the program: whether every operation on the way keeps the axis
+        of the samples. If that does not tell, by evaluation on the arrays in `feed`, by name:
+        whether no output of one sample changes with another sample there.
+
+        Raises `MixedSamplesError` if samples mix, or may mix and there is no `feed`.
+        """
+        if self._slopes.outputs.batch is None:
+            raise OptionError("there are no samples without is_batched=True")
+        require_independent(self._slopes, feed)
+
+
+@final
+class Jacobian(DerivativeMatrix):
+    """The derivatives of all outputs of `function` by all `inputs`, evaluated when indexed.
+
+    `function` takes and returns variables, one or several; it is called once. What it has built
+    already may be given in its place. The array that is indexed has shape `(N, M)`: all N
+    elements of the outputs, one output after the other, by all M of the inputs. With
+    `is_batched`, axis 0 of everything counts B samples, of which none depends on another (see
+    `check_independent`), and the shape is `(B, N, M)`. Inputs that do not matter have zeros.
+
+    - `flat=False` gives, for one input and one output, the shape `y.shape + x.shape`, or
+      `(B, *y, *x)` with samples of these shapes.
+    - `blocks=True` gives a nested tuple: `J[i][j]` is the block of output i and input j.
+
+    Each index evaluates rows in reverse mode or columns in forward mode, whichever are fewer
+    and not there yet, all of them in one vectorised pass; `passes` counts them. See `Block` for
+    what an index may be. What it gives is a variable of the program, which can be differentiated
+    again.
+
+    Raises `ArgumentError` for what is no function or variable, `NotDifferentiable` for other
+    dtypes than floats, `ShapeError` for outputs without the samples of the inputs.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        inputs: Variables,
+        is_batched: bool = False,
+        *,
+        blocks: bool = False,
+        flat: bool = True,
+    ) -> None:
+        self._lay_out(_slopes("Jacobian", function, inputs, is_batched), blocks, flat)
+
+
+@final
+class Hessian(DerivativeMatrix):
+    """The second derivatives of `function` by all `inputs`, evaluated when indexed.
+
+    The function returns one element, or with `is_batched` one for each sample, of shape `(B,)`
+    or `(B, 1)`; what it has built may be given in its place. The shape is `(M, M)` or
+    `(B, M, M)`. All else is as in `Jacobian`; as the matrix is symmetric, rows are evaluated as
+    columns, by forward mode over one gradient.
+
+    Raises `NotScalarError`, a ValueError and a RuntimeError, for more than one element.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        inputs: Variables,
+        is_batched: bool = False,
+        *,
+        blocks: bool = False,
+        flat: bool = True,
+    ) -> None:
+        rank = int(is_batched)
+        if callable(function):
+            gradient = gradient_of("Hessian", function, rank=rank)
+            traced: Function = lambda *xs: gradient(*xs)[1:]  # noqa: E731
+        else:
+            (value,) = _one("Hessian", function)
+            require_scalar("Hessian", value, rank)
+            listed = variables_of("Hessian", "inputs", inputs)
+            traced = [g for g in grad(value, listed, materialize_grads=True) if g is not None]
+        self._lay_out(_slopes("Hessian", traced, inputs, is_batched, True), blocks, flat)
+
+
+def jacobian(y: Variables, x: Variables) -> Any:
+    """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
+
+    For a sequence of outputs or inputs a tuple, of tuples if both are sequences. Evaluated by
+    reverse or forward mode, whichever takes fewer passes, in one vectorised pass.
+    """
+    return _evaluated(Jacobian(y, x, blocks=True, flat=False), y, x)
+
+
+def batched_jacobian(y: Variables, x: Variables) -> Any:
+    """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
+
+    Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
+    *x.shape[1:])`; sequences give tuples as in `jacobian`.
+    """
+    return _evaluated(Jacobian(y, x, True, blocks=True, flat=False), y, x)
+
+
+def hessian(y: Variable, x: Variables) -> Any:
+    """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
+
+    For a sequence of inputs a tuple of tuples. Raises `NotScalarError` for more elements.
+    """
+    return _evaluated(Hessian(y, x, blocks=True, flat=False), x, x)
+
+
+def _evaluated(matrix: DerivativeMatrix, y: Variables, x: Variables) -> Any:
+    """All blocks as variables, in tuples only where there was a sequence."""
+    rows = tuple(tuple(block[...] for block in row) for row in matrix.blocks)
+    found = tuple(row[0] for row in rows) if isinstance(x, Variable) else rows
+    return found[0] if isinstance(y, Variable) else found
+
+
+def _one(name: str, outputs: Any) -> list[Variable]:
+    """The only variable in `outputs`."""
+    listed = variables_of(name, "function", outputs)
+    if len(listed) != 1:
+        raise ShapeError(f"{name} takes one output, not {len(listed)}")
+    return listed
+
+
+def _slopes(
+    name: str, function: Any, inputs: Any, is_batched: bool, symmetric: bool = False
+) -> Slopes:
+    """The matrix of `function`, or of the outputs in its place."""
+    listed = variables_of(name, "inputs", inputs)
+    if isinstance(function, Variable | list | tuple):
+        ends = variables_of(name, "function", function)
+        request = Request.of(name, ends, listed)
+        path = Path.between(request.builder, request.inputs, request.outputs, request.constants)
+        return _laid_out(
+            name, request.builder, path, request.inputs, request.outputs, path.free,
+            request.inputs, is_batched, symmetric,
+        )  # fmt: skip
+    call = Call.of(name, function, listed)
+    call.require_floats(name)
+    path = call.path()
+    free = [call.moved.get(v, v) for v in path.free]
+    return _laid_out(
+        name, call.builder, path, call.inputs, call.outputs, free, call.arguments, is_batched,
+        symmetric,
+    )  # fmt: skip
+
+
+def _laid_out(
+    name: str,
+    builder: Builder,
+    path: Path,
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    free: Sequence[Value],
+    sources: Sequence[Value],
+    is_batched: bool,
+    symmetric: bool,
+) -> Slopes:
+    batch = _batch_extent(name, builder, inputs, outputs) if is_batched else None
+    place = {v: i for i, v in enumerate(path.wrt)}
+    return Slopes(
+        builder,
+        path,
+        free,
+        Layout(tuple(v.shape for v in outputs), batch),
+        Layout(tuple(v.shape for v in inputs), batch),
+        [place.get(v) for v in sources],
+        as_dtype(np.result_type(*(v.dtype for v in (*inputs, *outputs)))),
+        symmetric=symmetric,
+    )
+
+
+def _batch_extent(
+    name: str, builder: Builder, inputs: Sequence[Value], outputs: Sequence[Value]
+) -> int:
+    """The extent of axis 0, which all inputs and outputs share."""
+    extents = {v.shape[0] if v.shape else None for v in (*inputs, *outputs)}
+    extent = extents.pop()
+    if extents or extent is None:
+        types = ", ".join(str(v.type) for v in (*inputs, *outputs))
+        raise ShapeError(
+            f"{name}: with is_batched axis 0 counts the samples of everything, and of {types} it "
+            "does not",
+            origin=builder.origin(None, inputs),
+        )
+    return extent

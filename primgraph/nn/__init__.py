@@ -1,0 +1,35 @@
+"""Networks: layers that own parameters, the usual ones, and losses."""
+
+from primgraph.nn.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
+from primgraph.nn.basic import BatchNorm, Dropout, LayerNorm, Linear, Sequential
+from primgraph.nn.layer import Layer
+from primgraph.nn.losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    L1Loss,
+    MSELoss,
+)
+
+__all__ = [
+    "GELU",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "BatchNorm",
+    "CrossEntropyLoss",
+    "Dropout",
+    "HuberLoss",
+    "L1Loss",
+    "Layer",
+    "LayerNorm",
+    "Linear",
+    "MSELoss",
+    "ReLU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+]

@@ -1,0 +1,177 @@
+"""Layers that networks are made of: affine maps, sequences, normalisation, dropout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.defaults import get_default_dtype
+from primgraph.errors import ArgumentError
+from primgraph.initializers import Constant, Initializer
+from primgraph.ir.types import as_dtype, as_shape
+from primgraph.nn.layer import Layer
+from primgraph.operators import batch_norm, dropout, layer_norm, linear, mean, var
+from primgraph.operators.variable import Variable
+from primgraph.program import program_of
+
+
+@final
+class Linear(Layer):
+    """`x @ weight + bias` along the last axis.
+
+    `weight` is of shape (in_features, out_features), drawn by Xavier's rule unless `initializer`
+    says otherwise, and `bias`, which can be left out, starts at zero.
+    """
+
+    weight: Variable
+    bias: Variable | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        initializer: Initializer | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        self.weight = self.create_parameter((in_features, out_features), dtype, initializer)
+        self.bias = None
+        if bias:
+            self.bias = self.create_parameter((out_features,), dtype, is_bias=True)
+
+    def forward(self, x: Variable) -> Variable:
+        """`x` of shape (..., in_features) becomes (..., out_features)."""
+        return linear(x, self.weight, self.bias)
+
+
+class Sequential(Layer):
+    """Layers one after the other, each on what the one before gave; named '0', '1' and so on."""
+
+    def __init__(self, *layers: Layer) -> None:
+        super().__init__()
+        for i, layer in enumerate(layers):
+            self.add_sublayer(str(i), layer)
+
+    def forward(self, x: Any) -> Any:
+        """The last layer's result; `x` itself if there are no layers."""
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+    def __len__(self) -> int:
+        return len(self.children())
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self.children())
+
+    def __getitem__(self, index: int) -> Layer:
+        return self.children()[index]
+
+
+@final
+class LayerNorm(Layer):
+    """`pg.layer_norm` over the last axes, which have the extents `shape`.
+
+    `weight` starts at one and `bias` at zero, both of that shape.
+    """
+
+    weight: Variable
+    bias: Variable
+
+    def __init__(self, shape: Any, eps: float = 1e-5, *, dtype: Any = None) -> None:
+        super().__init__()
+        self.shape, self.eps = as_shape(shape), eps
+        self.weight = self.create_parameter(self.shape, dtype, Constant(1.0))
+        self.bias = self.create_parameter(self.shape, dtype, is_bias=True)
+
+    def forward(self, x: Variable) -> Variable:
+        """`x` normalised, in its shape."""
+        axes = tuple(range(-len(self.shape), 0))
+        return layer_norm(x, self.weight, self.bias, axis=axes, eps=self.eps)
+
+
+@final
+class BatchNorm(Layer):
+    """`pg.batch_norm` for each of `features` channels, with running statistics.
+
+    Channels lie along axis 1 in layout `NCHW` and along the last one in `NHWC`, whatever the
+    number of axes. In training the mean and the biased variance (divisor n) of the batch
+    normalise, and every run ends with `running = momentum * running + (1 - momentum) * batch`;
+    both running statistics are those of the batches, so `running_var` is biased too. In
+    evaluation, and always with `use_global_stats`, the running ones normalise and stay.
+
+    A layer that is called several times in a program takes all batches into account in turn.
+    """
+
+    weight: Variable
+    bias: Variable
+    running_mean: Variable
+    running_var: Variable
+
+    def __init__(
+        self,
+        features: int,
+        momentum: float = 0.9,
+        eps: float = 1e-5,
+        layout: str = "NCHW",
+        *,
+        use_global_stats: bool = False,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if layout not in ("NCHW", "NHWC"):
+            raise ArgumentError(f"layout {layout!r:.60}", hint="use 'NCHW' or 'NHWC'")
+        self.momentum, self.eps, self.axis = momentum, eps, 1 if layout == "NCHW" else -1
+        self.use_global_stats = use_global_stats
+        chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
+        self.weight = self.create_parameter((features,), chosen, Constant(1.0))
+        self.bias = self.create_parameter((features,), chosen, is_bias=True)
+        self.register_buffer("running_mean", np.zeros(features, chosen))
+        self.register_buffer("running_var", np.ones(features, chosen))
+
+    def forward(self, x: Variable) -> Variable:
+        """`x` normalised, in its shape. Raises `ShapeError` for another number of channels."""
+        training = self.training and not self.use_global_stats
+        result = batch_norm(
+            x,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.axis,
+            self.eps,
+            training,
+        )
+        if training:
+            others = tuple(a for a in range(x.ndim) if a != self.axis % x.ndim)
+            self._track(self.running_mean, mean(x, others))
+            self._track(self.running_var, var(x, others))
+        return result
+
+    def _track(self, running: Variable, batch: Variable) -> None:
+        program = program_of(running)
+        kept = self.momentum * program.next_value(running)
+        program.update(running, kept + (1.0 - self.momentum) * batch.astype(running.dtype))
+
+
+@final
+class Dropout(Layer):
+    """`pg.dropout`: in training, sets elements to zero with probability `rate`.
+
+    Each layer draws another mask, each run other ones, all from the `random_seed` of the
+    program. Mode `upscale_in_train` divides what is kept by `1 - rate` in training;
+    `downscale_in_infer` multiplies by it in evaluation.
+    """
+
+    def __init__(self, rate: float = 0.5, mode: str = "upscale_in_train") -> None:
+        super().__init__()
+        self.rate, self.mode = rate, mode
+
+    def forward(self, x: Variable) -> Variable:
+        """`x` with its mask in training, scaled or unchanged in evaluation."""
+        key = program_of(x).next_key() if self.training else 0
+        return dropout(x, key, self.rate, self.mode, self.training)

@@ -1,0 +1,363 @@
+"""Layers: parts of a network that own parameters, nest, and are called like functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, final
+
+import numpy as np
+
+from primgraph.defaults import get_default_dtype
+from primgraph.errors import ArgumentError, BuildError, FeedError
+from primgraph.initializers import Assign, Constant, Initializer, Xavier
+from primgraph.ir.graph import Value
+from primgraph.ir.types import TensorType, as_dtype, as_shape
+from primgraph.operators.promotion import handles
+from primgraph.operators.variable import Variable
+from primgraph.program import Program, current_program, program_of
+from primgraph.scope import Scope
+
+L = TypeVar("L", bound="Layer")
+
+
+@final
+class Parameter:
+    """A parameter or buffer of a layer: declared with the layer, made in a program later.
+
+    `variable` is what stands for it there, None before; `program`, kept alive with it, owns it.
+    """
+
+    __slots__ = ("initializer", "program", "trainable", "type", "variable")
+
+    def __init__(
+        self,
+        type: TensorType,
+        initializer: Initializer,
+        trainable: bool,
+        variable: Variable | None = None,
+    ) -> None:
+        self.program = None if variable is None else program_of(variable)
+        self.type = type
+        self.initializer = initializer
+        self.trainable = trainable
+        self.variable = variable
+
+    def __deepcopy__(self, memo: Any) -> Parameter:
+        """The same declaration: a copied layer has parameters of its own."""
+        return Parameter(self.type, self.initializer, self.trainable)
+
+
+class Layer:
+    """A part of a network: parameters, buffers and layers within, and how it computes.
+
+    A class of its own calls `super().__init__()`, assigns parameters and layers to attributes,
+    which registers them, and defines `forward`. Calling the layer calls `forward`.
+
+        class Network(pg.nn.Layer):
+            def __init__(self):
+                super().__init__()
+                self.body = pg.nn.Sequential(pg.nn.Linear(2, 20), pg.nn.Tanh())
+                self.scale = self.create_parameter((20,))
+
+            def forward(self, x):
+                return self.body(x) * self.scale
+
+    A layer may be made before a program or inside one. Its parameters are created when it is
+    first called, or first asked for them: in the program of the variables that it is called on,
+    or else in the one being built. They stay there; a layer that is called again uses the same
+    ones. In the program their names begin with the class of the outermost layer, as in
+    `network.body.0.weight`.
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        self.__dict__["_states"] = {}
+        self.__dict__["_sublayers"] = {}
+        self.training = True
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the layer computes; every class of its own defines it."""
+        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result of `forward`.
+
+        Raises `BuildError` if the parameters belong to another program than the arguments, or
+        if the arguments belong to none: traced functions have no parameters.
+        """
+        states = [p for _, layer in self._tree() for p in layer._table("_states").values()]
+        if states:
+            operands = [*handles((*args, *kwargs.values()))]
+            program = program_of(operands[0]) if operands else current_program()
+            self._bind(program)
+            for parameter in states:
+                if parameter.program is not program:
+                    raise BuildError(
+                        f"a {type(self).__name__} with parameters in another program is called "
+                        f"in {program.name!r}",
+                        hint="make a layer for each program, or use program.clone(for_test=True)",
+                    )
+        return self.forward(*args, **kwargs)
+
+    # Registration.
+
+    def create_parameter(
+        self,
+        shape: Any,
+        dtype: Any = None,
+        initializer: Initializer | None = None,
+        is_bias: bool = False,
+    ) -> Any:
+        """A new parameter, to be assigned to an attribute, which then reads as its variable.
+
+        The initializer is Xavier's rule, or zeros for a bias, unless given; the dtype is the
+        default one unless given.
+        """
+        chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
+        rule = initializer or (Constant(0.0) if is_bias else Xavier())
+        return Parameter(TensorType(as_shape(shape), chosen), rule, trainable=True)
+
+    def add_parameter(self, name: str, parameter: Any) -> Any:
+        """Register what `create_parameter` gave, of the layer or of primgraph, by that name.
+
+        Returns it. Raises `ArgumentError` for anything else, `BuildError` for a name that is
+        taken or no attribute's.
+        """
+        if isinstance(parameter, Parameter):
+            self._register("_states", name, parameter)
+            return parameter
+        found = _state_of(parameter)
+        if found is None:
+            raise ArgumentError(
+                f"parameter {name!r} is made by create_parameter, not {parameter!r:.80}"
+            )
+        self._register("_states", name, found)
+        return parameter
+
+    def register_buffer(self, name: str, value: Any) -> None:
+        """Keep an array beside the parameters, `value` at first: no optimizer changes it.
+
+        The attribute reads as its variable; `program.update` lets runs change it.
+        """
+        array = np.array(value)
+        type = TensorType(array.shape, as_dtype(array.dtype))
+        self._register("_states", name, Parameter(type, Assign(array), trainable=False))
+
+    def add_sublayer(self, name: str, layer: Layer) -> Layer:
+        """Register `layer` by that name, and return it.
+
+        Raises `ArgumentError` for anything but a layer, `BuildError` for a name that is taken.
+        """
+        if not isinstance(layer, Layer):
+            raise ArgumentError(f"sublayer {name!r} is a Layer, not {layer!r:.80}")
+        if layer is self:
+            raise BuildError("a layer cannot be within itself")
+        self._register("_sublayers", name, layer)
+        return layer
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, Layer):
+            self.__dict__.pop(name, None)
+            self.add_sublayer(name, value)
+        elif isinstance(value, Parameter) or _state_of(value) is not None:
+            self.__dict__.pop(name, None)
+            self.add_parameter(name, value)
+        elif name in self._table("_states") or name in self._table("_sublayers"):
+            raise ArgumentError(
+                f"{name!r} is registered, and {value!r:.80} is no parameter or layer",
+                hint="program.update changes what a parameter or buffer holds after a run",
+            )
+        else:
+            super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        parameter = self.__dict__.get("_states", {}).get(name)
+        if parameter is not None:
+            return self._variable(parameter)
+        layer = self.__dict__.get("_sublayers", {}).get(name)
+        if layer is None:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return layer
+
+    def __delattr__(self, name: str) -> None:
+        for table in ("_states", "_sublayers"):
+            if self._table(table).pop(name, None) is not None:
+                return
+        super().__delattr__(name)
+
+    def _table(self, name: str) -> dict[str, Any]:
+        table: dict[str, Any] | None = self.__dict__.get(name)
+        if table is None:
+            raise BuildError(f"{type(self).__name__}.__init__ has to call super().__init__() first")
+        return table
+
+    def _register(self, table: str, name: str, item: Any) -> None:
+        if not isinstance(name, str) or not name or "." in name:
+            raise BuildError(f"{name!r} cannot name a part of a layer: it is empty or has a dot")
+        for other in ("_states", "_sublayers"):
+            if other != table and name in self._table(other):
+                raise BuildError(f"{type(self).__name__} has another part named {name!r}")
+        if name in self.__dict__ or hasattr(type(self), name):
+            raise BuildError(f"{type(self).__name__} has an attribute {name!r} already")
+        self._table(table)[name] = item
+
+    # What is registered.
+
+    def named_sublayers(self, include_self: bool = False) -> Iterator[tuple[str, Layer]]:
+        """Dotted names and layers of all that is within, each layer once, outer ones first."""
+        found = self._tree()
+        if not include_self:
+            next(found)
+        yield from found
+
+    def sublayers(self, include_self: bool = False) -> list[Layer]:
+        """All layers within, outer ones first."""
+        return [layer for _, layer in self.named_sublayers(include_self)]
+
+    def children(self) -> list[Layer]:
+        """The layers directly within."""
+        return list(self._table("_sublayers").values())
+
+    def named_parameters(self) -> Iterator[tuple[str, Variable]]:
+        """Dotted names and variables of the parameters of this layer and of all within."""
+        for name, parameter in self._named_states():
+            if parameter.trainable:
+                yield name, self._variable(parameter)
+
+    def parameters(self) -> list[Variable]:
+        """The parameters of this layer and of all within, each once."""
+        return [variable for _, variable in self.named_parameters()]
+
+    def named_buffers(self) -> Iterator[tuple[str, Variable]]:
+        """Dotted names and variables of the buffers of this layer and of all within."""
+        for name, parameter in self._named_states():
+            if not parameter.trainable:
+                yield name, self._variable(parameter)
+
+    def buffers(self) -> list[Variable]:
+        """The buffers of this layer and of all within, each once."""
+        return [variable for _, variable in self.named_buffers()]
+
+    def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of the values of parameters and buffers, by dotted name.
+
+        They come from `scope`, or else from that of the program. Raises `BuildError` before the
+        layer is used in a program.
+        """
+        names = self._names_in_program()
+        if not names:
+            return {}
+        program, known = names
+        values = program.state_dict(scope)
+        return {name: values[inner] for name, inner in known.items()}
+
+    def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
+        """Store copies of `values` by dotted name; what is not named keeps its value.
+
+        Raises `FeedError` for an unknown name, a wrong shape or a wrong kind of dtype; nothing
+        is stored then. Raises `BuildError` before the layer is used in a program.
+        """
+        names = self._names_in_program()
+        known = names[1] if names else {}
+        unknown = [n for n in values if n not in known]
+        if unknown:
+            listed = ", ".join(map(repr, unknown))
+            raise FeedError(f"{type(self).__name__} has no parameters or buffers named {listed}")
+        if names:
+            names[0].set_state_dict({known[n]: v for n, v in values.items()}, scope)
+
+    def train(self: L) -> L:
+        """Let calls from now on build the form for training; returns the layer."""
+        return self._set_training(True)
+
+    def eval(self: L) -> L:
+        """Let calls from now on build the form for evaluation; returns the layer.
+
+        What is built already stays; `Program.clone(for_test=True)` converts that.
+        """
+        return self._set_training(False)
+
+    def apply(self: L, function: Callable[[Layer], Any]) -> L:
+        """Call `function` on every layer within, inner ones first, and on this one."""
+        for layer in reversed(self.sublayers(include_self=True)):
+            function(layer)
+        return self
+
+    def __repr__(self) -> str:
+        states = [f"{n} {p.type}" for n, p in self._table("_states").items()]
+        inner = [f"{n} {type(s).__name__}" for n, s in self._table("_sublayers").items()]
+        parts = ", ".join([*states, *inner])
+        return f"<{type(self).__name__}{': ' if parts else ''}{parts}>"
+
+    def _set_training(self: L, training: bool) -> L:
+        for _, layer in self._tree():
+            layer.training = training
+        return self
+
+    def _tree(self) -> Iterator[tuple[str, Layer]]:
+        """Dotted names and layers, this one first, by the name ''; each layer once."""
+        seen: set[int] = set()
+        waiting: list[tuple[str, Layer]] = [("", self)]
+        while waiting:
+            path, layer = waiting.pop()
+            if id(layer) in seen:
+                continue
+            seen.add(id(layer))
+            yield path, layer
+            inner = [(_joined(path, n), s) for n, s in layer._table("_sublayers").items()]
+            waiting += reversed(inner)
+
+    def _named_states(self) -> Iterator[tuple[str, Parameter]]:
+        """Dotted names and states of this layer and of all within, each state once."""
+        seen: set[Parameter | Value] = set()
+        for path, layer in self._tree():
+            for name, parameter in layer._table("_states").items():
+                variable = parameter.variable
+                key = parameter if variable is None else variable.value
+                if key not in seen:
+                    seen.add(key)
+                    yield _joined(path, name), parameter
+
+    def _bind(self, program: Program) -> None:
+        """Create in `program` what has no variable yet."""
+        waiting = [(n, p) for n, p in self._named_states() if p.variable is None]
+        prefix = program.free_name(type(self).__name__.lower()) if waiting else ""
+        for name, p in waiting:
+            p.variable = program.state(f"{prefix}.{name}", p.type, p.initializer, p.trainable)
+            p.program = program
+
+    def _variable(self, parameter: Parameter) -> Variable:
+        if parameter.variable is None:
+            self._bind(current_program())
+        assert parameter.variable is not None
+        return parameter.variable
+
+    def _names_in_program(self) -> tuple[Program, dict[str, str]] | None:
+        """The program of the states, and their names there by dotted name; None without any."""
+        program, names = None, {}
+        for name, parameter in self._named_states():
+            if parameter.variable is None:
+                raise BuildError(
+                    f"the parameters of this {type(self).__name__} have no values yet",
+                    hint="call it in a program first",
+                )
+            program, names[name] = parameter.program, parameter.variable.name
+        return None if program is None else (program, names)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _state_of(value: Any) -> Parameter | None:
+    """What a layer registers for a state of a program; None for what is no such variable."""
+    if not isinstance(value, Variable):
+        return None
+    try:
+        state = program_of(value).states.get(value.value)
+    except BuildError:
+        return None
+    if state is None:
+        return None
+    return Parameter(state.type, state.initializer, state.trainable, value)

@@ -1,0 +1,86 @@
+"""Losses as layers: the functions of the same names with their settings kept."""
+
+from __future__ import annotations
+
+from typing import final
+
+from primgraph.nn.layer import Layer
+from primgraph.operators import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    l1_loss,
+    mse_loss,
+)
+from primgraph.operators.variable import ArrayLike, Variable
+
+
+class _Reduced(Layer):
+    """A loss whose elements are combined by `reduction`: mean, sum or none."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        self.reduction = reduction
+
+
+@final
+class MSELoss(_Reduced):
+    """`pg.mse_loss`."""
+
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+        """The loss of `x` against `target`."""
+        return mse_loss(x, target, self.reduction)
+
+
+@final
+class L1Loss(_Reduced):
+    """`pg.l1_loss`."""
+
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+        """The loss of `x` against `target`."""
+        return l1_loss(x, target, self.reduction)
+
+
+@final
+class BCELoss(_Reduced):
+    """`pg.binary_cross_entropy`, of probabilities."""
+
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+        """The loss of the probabilities `x` against `target`."""
+        return binary_cross_entropy(x, target, self.reduction)
+
+
+@final
+class BCEWithLogitsLoss(_Reduced):
+    """`pg.binary_cross_entropy_with_logits`."""
+
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+        """The loss of the logits `x` against `target`."""
+        return binary_cross_entropy_with_logits(x, target, self.reduction)
+
+
+@final
+class HuberLoss(_Reduced):
+    """`pg.huber_loss`, quadratic up to the distance `delta`."""
+
+    def __init__(self, delta: float = 1.0, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.delta = delta
+
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+        """The loss of `x` against `target`."""
+        return huber_loss(x, target, self.delta, self.reduction)
+
+
+@final
+class CrossEntropyLoss(_Reduced):
+    """`pg.cross_entropy` of logits along `axis`, against positions or probabilities."""
+
+    def __init__(self, axis: int = -1, reduction: str = "mean") -> None:
+        super().__init__(reduction)
+        self.axis = axis
+
+    def forward(self, logits: ArrayLike, labels: ArrayLike) -> Variable:
+        """The loss of `logits` against `labels`."""
+        return cross_entropy(logits, labels, self.axis, self.reduction)

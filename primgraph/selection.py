@@ -1,0 +1,107 @@
+"""Which rows and columns an index of a Jacobian asks for, worked out with NumPy's own indexing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, BoundsError, IndexKindError
+from primgraph.ir.types import Shape
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What an index takes from an array with axes for samples, then for rows, then for columns.
+
+    The elements of the array of shape `shape` are, in row-major order, those in `samples`, in
+    `rows` and in `columns` of them, all in this order; or, where the index does not have this
+    form, those at `places` of the flattened array of these.
+    """
+
+    shape: Shape
+    samples: list[int]
+    rows: list[int]
+    columns: list[int]
+    places: Numbers | None = None
+
+    @staticmethod
+    def of(shapes: Sequence[Shape], index: Any) -> Selection:
+        """The selection by `index` from an array of the shapes for samples, rows and columns.
+
+        Raises `BoundsError` where NumPy raises an IndexError, `IndexKindError` for what is no
+        index at all, `ArgumentError` where NumPy raises a TypeError or ValueError.
+        """
+        entries = index if isinstance(index, tuple) else (index,)
+        for entry in entries:
+            _require_kind(entry)
+        whole = tuple(n for shape in shapes for n in shape)
+        numbers: list[Numbers] = []
+        before = 0
+        for shape in shapes:
+            count = np.arange(math.prod(shape), dtype=np.int64).reshape(
+                (*(1,) * before, *shape, *(1,) * (len(whole) - before - len(shape)))
+            )
+            numbers.append(_indexed(np.broadcast_to(count, whole), index))
+            before += len(shape)
+        return _arranged(numbers)
+
+
+def _require_kind(entry: Any) -> None:
+    """Refuse what can be no part of an index."""
+    if entry is None or isinstance(entry, int | np.integer | np.bool_ | slice | EllipsisType):
+        return
+    if isinstance(entry, list | np.ndarray):
+        try:
+            kind = np.asarray(entry).dtype.kind
+        except ValueError:
+            kind = "O"
+        if kind in "iub" or np.size(entry) == 0:
+            return
+    raise IndexKindError(
+        f"a Jacobian cannot be indexed by {type(entry).__name__} {entry!r:.60}",
+        hint="an index is an integer, a slice, `...`, None, or a list or array of integers",
+    )
+
+
+def _indexed(array: Numbers, index: Any) -> Numbers:
+    try:
+        return np.asarray(array[index])
+    except IndexError as error:
+        raise BoundsError(str(error)) from None
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(str(error)) from None
+
+
+def _arranged(numbers: Sequence[Numbers]) -> Selection:
+    """The selection with these numbers of samples, rows and columns, which have one shape."""
+    shape = numbers[0].shape
+    if 0 in shape:
+        return Selection(shape, [], [], [])
+    reduced = [_reduced(n) for n in numbers]
+    axes = [[a for a, n in enumerate(r.shape) if n != 1] for r in reduced]
+    joined = [a for varying in axes for a in varying]
+    if joined == sorted(set(joined)):
+        samples, rows, columns = (r.reshape(-1).tolist() for r in reduced)
+        return Selection(shape, samples, rows, columns)
+    distinct, inverse = zip(*(np.unique(r, return_inverse=True) for r in reduced), strict=True)
+    extents = tuple(len(d) for d in distinct)
+    local = [i.reshape(r.shape) for i, r in zip(inverse, reduced, strict=True)]
+    places = np.ravel_multi_index(np.broadcast_arrays(*local), extents)
+    samples, rows, columns = (d.tolist() for d in distinct)
+    return Selection(shape, samples, rows, columns, np.asarray(places, np.int64))
+
+
+def _reduced(numbers: Numbers) -> Numbers:
+    """`numbers` with extent one along each axis along which they do not change."""
+    for axis in range(numbers.ndim):
+        first = numbers.take([0], axis=axis)
+        if numbers.strides[axis] == 0 or bool(np.all(numbers == first)):
+            numbers = first
+    return numbers

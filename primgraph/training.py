@@ -1,0 +1,114 @@
+"""Training: runs of a program over batches and epochs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, BuildError, ShapeError
+from primgraph.executor import Executor
+from primgraph.operators.variable import Variable
+from primgraph.program import Program
+
+Feed: TypeAlias = Mapping[str, Any]
+Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
+
+
+def fit(
+    program: Program,
+    loss: Variable | str,
+    feeds: Feeds,
+    epochs: int,
+    callback: Callable[[int, float], bool | None] | None = None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+) -> list[float]:
+    """Run `program`, with all its updates, once for each feed in each of `epochs` epochs.
+
+    `feeds` is a collection of feeds, or a function of the epoch, from 0, that gives one.
+    Returns the mean of `loss`, which has one element, over the runs of each epoch.
+    `callback(epoch, loss)` sees that mean, and ends training by returning True.
+
+    `progress` shows a bar, by default where rich is installed and the output is a terminal.
+    `executor` is a new one unless given.
+
+    Raises `BuildError` for a program that updates nothing, `ShapeError` for a loss of more than
+    one element, `ArgumentError` for arguments of other kinds and for an epoch without feeds.
+    """
+    if not isinstance(program, Program):
+        raise ArgumentError(f"fit takes a Program, not {type(program).__name__}")
+    if not program.updates:
+        raise BuildError(
+            "the program updates nothing, so there is nothing to train",
+            hint="call the minimize of an optimizer on its loss first",
+        )
+    target = program.variable(loss) if isinstance(loss, str) else loss
+    if target is not None and target.size != 1:
+        raise ShapeError(f"a loss has one element, not {target.type}")
+    if isinstance(feeds, Mapping):
+        raise ArgumentError("fit takes several feeds, not one", hint="put it in a list")
+    runner = Executor() if executor is None else executor
+    history: list[float] = []
+    with _bar(progress, epochs) as advance:
+        for epoch in range(epochs):
+            batches = feeds(epoch) if callable(feeds) else feeds
+            losses = [runner.run(program, batch, [loss])[0].item() for batch in batches]
+            if not losses:
+                raise ArgumentError(
+                    f"there are no feeds in epoch {epoch}",
+                    hint="give a list, or a function of the epoch: an iterator is used up by one",
+                )
+            history.append(float(np.mean(losses)))
+            advance(history[-1])
+            if callback is not None and callback(epoch, history[-1]) is True:
+                break
+    return history
+
+
+def minibatches(
+    arrays: Mapping[str, Any],
+    size: int,
+    rng: np.random.Generator | None = None,
+    drop_last: bool = True,
+) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+    """Feeds of `size` samples each, in the order of the arrays or in one drawn from `rng`.
+
+    Samples lie along the first axis of all `arrays`. Programs have fixed shapes, so what is
+    left over at the end is dropped, unless `drop_last` is False. Raises `ArgumentError` for
+    arrays of different lengths and for a size that is not positive.
+    """
+    samples = {name: np.asarray(array) for name, array in arrays.items()}
+    lengths = {array.shape[:1] for array in samples.values()}
+    if len(lengths) != 1 or () in lengths:
+        raise ArgumentError("minibatches takes arrays with one number of samples along axis 0")
+    if size < 1:
+        raise ArgumentError(f"a batch has at least one sample, not {size}")
+    ((count,),) = lengths
+    order = np.arange(count) if rng is None else rng.permutation(count)
+    end = count - count % size if drop_last else count
+    return ({n: a[order[i : i + size]] for n, a in samples.items()} for i in range(0, end, size))
+
+
+@contextmanager
+def _bar(wanted: bool | None, epochs: int) -> Iterator[Callable[[float], None]]:
+    """A bar on the terminal, advanced by the loss of each epoch; nothing unless wanted."""
+    installed = importlib.util.find_spec("rich") is not None
+    if wanted is None:
+        wanted = installed and sys.stdout.isatty()
+    if not wanted:
+        yield lambda loss: None
+        return
+    if not installed:
+        raise ArgumentError(
+            "a progress bar needs rich", hint="install it with: pip install 'primgraph[progress]'"
+        )
+    progress = importlib.import_module("rich.progress")
+    with progress.Progress(transient=True) as bar:
+        task = bar.add_task("training", total=epochs)
+        yield lambda loss: bar.update(task, advance=1, description=f"loss {loss:.4g}")

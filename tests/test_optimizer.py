@@ -1,0 +1,422 @@
+"""Optimizers against plain NumPy, and what minimize adds to a program."""
+
+import math
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph import initializers, optimizer
+
+STEPS = 5
+RATE = 0.05
+
+
+def quadratic(dtype="float64"):
+    """A program with `loss = sum((a * w - 1)**2) + sum(v**4)`; its parameters and `a`."""
+    with pg.Program() as program:
+        a = pg.data("a", (3,), dtype)
+        start = initializers.Assign([0.5, -1.0, 2.0])
+        w = pg.create_parameter((3,), dtype, "w", start)
+        v = pg.create_parameter((), dtype, "v", initializers.Constant(1.5))
+        loss = pg.sum((a * w - 1.0) ** 2) + v**4
+    return program, a, w, v, loss
+
+
+A = np.array([1.0, 2.0, -0.5])
+
+
+def gradients(w, v, dtype):
+    a = A.astype(dtype)
+    return [(2 * a * (a * w - 1)).astype(dtype), np.asarray(4 * v**3, dtype)]
+
+
+class Reference:
+    """What the optimizers do, written for arrays."""
+
+    def __init__(self, rule, dtype):
+        self.rule, self.dtype = rule, dtype
+        self.values = [np.array([0.5, -1.0, 2.0], dtype), np.array(1.5, dtype)]
+        self.slots = [{}, {}]
+
+    def step(self, count, rate=RATE, clip=None, decay=0.0):
+        found = gradients(*self.values, self.dtype)
+        if clip:
+            found = clip(found)
+        for i, g in enumerate(found):
+            g = g + decay * self.values[i]
+            change = self.rule(self.values[i], g, self.slots[i], count, rate)
+            self.values[i] = (self.values[i] - change).astype(self.dtype)
+
+
+def sgd(w, g, s, t, rate):
+    return rate * g
+
+
+def momentum(w, g, s, t, rate):
+    s["v"] = 0.8 * s.get("v", 0.0) + g
+    return rate * s["v"]
+
+
+def nesterov(w, g, s, t, rate):
+    s["v"] = 0.8 * s.get("v", 0.0) + g
+    return rate * (g + 0.8 * s["v"])
+
+
+def adam(w, g, s, t, rate):
+    s["m"] = 0.9 * s.get("m", 0.0) + 0.1 * g
+    s["v"] = 0.99 * s.get("v", 0.0) + 0.01 * g * g
+    return rate * math.sqrt(1 - 0.99**t) / (1 - 0.9**t) * s["m"] / (np.sqrt(s["v"]) + 1e-8)
+
+
+def adamw(w, g, s, t, rate):
+    return adam(w, g, s, t, rate) + rate * 0.1 * w
+
+
+def rmsprop(w, g, s, t, rate):
+    s["v"] = 0.9 * s.get("v", 0.0) + 0.1 * g * g
+    return rate * g / np.sqrt(s["v"] + 1e-6)
+
+
+def rmsprop_with_momentum(w, g, s, t, rate):
+    s["u"] = 0.7 * s.get("u", 0.0) + rmsprop(w, g, s, t, rate)
+    return s["u"]
+
+
+RULES = [
+    (sgd, lambda **o: optimizer.SGD(RATE, **o)),
+    (momentum, lambda **o: optimizer.Momentum(RATE, 0.8, **o)),
+    (nesterov, lambda **o: optimizer.Momentum(RATE, 0.8, nesterov=True, **o)),
+    (adam, lambda **o: optimizer.Adam(RATE, beta2=0.99, **o)),
+    (adamw, lambda **o: optimizer.AdamW(RATE, weight_decay=0.1, beta2=0.99, **o)),
+    (rmsprop, lambda **o: optimizer.RMSProp(RATE, rho=0.9, **o)),
+    (rmsprop_with_momentum, lambda **o: optimizer.RMSProp(RATE, rho=0.9, momentum=0.7, **o)),
+]
+
+
+def follow(made, reference, dtype="float64", **options):
+    """Steps of the program and of the reference, compared after each."""
+    program, _, w, v, loss = quadratic(dtype)
+    made.minimize(loss)
+    run = pg.Executor().run
+    tolerance = 1e-12 if dtype == "float64" else 2e-6
+    for count in range(1, STEPS + 1):
+        found = run(program, {"a": A.astype(dtype)}, [w, v])
+        settings = {k: o(count) if k == "rate" else o for k, o in options.items()}
+        reference.step(count, **settings)
+        for array, expected in zip(found, reference.values, strict=True):
+            assert array.dtype == np.dtype(dtype)
+            np.testing.assert_allclose(array, expected, rtol=tolerance)
+    assert len(program.kernels) == 1
+    return program
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("rule", "make"), RULES, ids=[rule.__name__ for rule, _ in RULES])
+def test_steps_are_those_of_the_formula(rule, make, dtype):
+    program = follow(make(), Reference(rule, dtype), dtype)
+    kinds = {n: a.dtype for n, a in program.state_dict().items()}
+    scalars = {n for n in kinds if n.endswith((".step", ".learning_rate"))}
+    assert all(kinds[n] == (np.float64 if n in scalars else np.dtype(dtype)) for n in kinds)
+
+
+def test_the_bias_correction_is_exact_in_float32_too():
+    found = {}
+    for dtype in ("float32", "float64"):
+        with pg.Program() as program:
+            w = pg.create_parameter((), dtype, "w", is_bias=True)
+            optimizer.Adam(1.0, beta2=0.999999).minimize(w * 3.0)
+        found[dtype] = pg.Executor().run(program, {}, [w])[0]
+    assert math.isclose(found["float32"], found["float64"], rel_tol=1e-6)
+
+
+def by_value(found):
+    return [np.clip(g, -0.5, 1.0) for g in found]
+
+
+def by_norm(found):
+    return [g * min(1.0, 2.0 / np.linalg.norm(g)) for g in found]
+
+
+def by_global_norm(found):
+    size = math.sqrt(sum(float(np.sum(g * g)) for g in found))
+    return [g * min(1.0, 2.0 / size) for g in found]
+
+
+CLIPS = [
+    (optimizer.clip_by_value(-0.5, 1.0), by_value),
+    (optimizer.clip_by_norm(2.0), by_norm),
+    (optimizer.clip_by_global_norm(2.0), by_global_norm),
+]
+
+
+@pytest.mark.parametrize(("clip", "reference"), CLIPS, ids=[r.__name__ for _, r in CLIPS])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gradients_are_clipped_before_the_decay(clip, reference, dtype):
+    made = optimizer.Momentum(RATE, 0.8, grad_clip=clip, weight_decay=0.3)
+    follow(made, Reference(momentum, dtype), dtype, clip=reference, decay=0.3)
+
+
+def test_clipping_leaves_small_and_zero_gradients_alone():
+    for clip in (optimizer.clip_by_norm(1.0), optimizer.clip_by_global_norm(1.0)):
+        with pg.Program() as program:
+            w = pg.create_parameter((2,), name="w", is_bias=True)
+            g = pg.data("g", (2,))
+            optimizer.SGD(1.0, grad_clip=clip).minimize(pg.sum(w * g))
+        run = pg.Executor().run
+        assert run(program, {"g": [0.0, 0.0]}, [w])[0].tolist() == [0, 0]
+        assert run(program, {"g": [0.5, 0.0]}, [w])[0].tolist() == [-0.5, 0]
+        np.testing.assert_allclose(run(program, {"g": [3.0, 4.0]}, [w])[0], [-1.1, -0.8])
+
+
+def cosine(t):
+    return 0.1 + 0.9 * 0.5 * (1 + math.cos(math.pi * min(t / 3, 1)))
+
+
+SCHEDULES = [
+    (optimizer.exponential_decay(0.5), lambda t: 0.5**t),
+    (optimizer.step_decay(2, 0.3), lambda t: 0.3 ** (t // 2)),
+    (optimizer.polynomial_decay(3, 0.1, 2.0), lambda t: 0.1 + 0.9 * (1 - min(t / 3, 1)) ** 2),
+    (optimizer.cosine_decay(3, 0.1), cosine),
+    (optimizer.warmup(3), lambda t: min((t + 1) / 3, 1)),
+    (
+        optimizer.warmup(2, optimizer.exponential_decay(0.5)),
+        lambda t: (t + 1) / 2 if t < 2 else 0.5 ** (t - 2),
+    ),
+]
+
+
+@pytest.mark.parametrize(("schedule", "factor"), SCHEDULES)
+def test_schedules_scale_the_rate_from_step_zero_on(schedule, factor):
+    made = optimizer.SGD(RATE, schedule=schedule)
+    follow(made, Reference(sgd, "float64"), rate=lambda count: RATE * factor(count - 1))
+
+
+def test_the_learning_rate_can_be_set_between_runs():
+    made = optimizer.SGD(0.1)
+    with pytest.raises(pg.BuildError, match="call minimize first"):
+        made.set_learning_rate(0.5)
+    with pg.Program() as program:
+        w = pg.create_parameter((), name="w", is_bias=True)
+        made.minimize(3.0 * w)
+    run, scope = pg.Executor().run, pg.Scope()
+    run_elsewhere = pg.Executor(scope).run
+    assert math.isclose(run(program, {}, [w])[0], -0.3)
+    made.set_learning_rate(1)
+    assert math.isclose(run(program, {}, [w])[0], -3.3)
+    made.set_learning_rate(np.float32(2.0), scope)
+    assert run_elsewhere(program, {}, [w])[0] == -6.0
+    assert math.isclose(run(program, {}, [w])[0], -6.3)
+    assert len(program.kernels) == 1
+    for wrong in (True, "0.1", None, [0.1]):
+        with pytest.raises(pg.ArgumentError, match="learning rate is a number"):
+            made.set_learning_rate(wrong)
+        with pytest.raises(pg.ArgumentError, match="learning rate is a number"):
+            optimizer.SGD(wrong)
+
+
+def test_one_optimizer_can_lower_several_losses():
+    with pg.Program() as program:
+        w = pg.create_parameter((), name="w", is_bias=True)
+        v = pg.create_parameter((), name="v", is_bias=True)
+        made = optimizer.SGD(0.1)
+        made.minimize(2.0 * w)
+        made.minimize(3.0 * v)
+    run = pg.Executor().run
+    np.testing.assert_allclose(run(program, {}, [w, v]), [-0.2, -0.3])
+    made.set_learning_rate(1.0)
+    np.testing.assert_allclose(run(program, {}, [w, v]), [-2.2, -3.3])
+    assert {n.partition(".")[0] for n in program.state_dict()} == {"w", "v", "sgd", "sgd_1"}
+
+
+def test_losses_that_share_a_parameter_step_from_the_same_place():
+    with pg.Program() as program:
+        w = pg.create_parameter((), name="w", initializer=initializers.Constant(1.0))
+        optimizer.SGD(0.1).minimize(w * w)
+        optimizer.SGD(0.01).minimize(w**3)
+    assert math.isclose(pg.Executor().run(program, {}, [w])[0], 1 - 0.1 * 2 - 0.01 * 3)
+
+
+def test_what_is_changed_can_be_chosen():
+    def build(**options):
+        program, _, w, v, loss = quadratic()
+        with program:
+            unused = pg.create_parameter((2,), name="unused")
+        chosen = {
+            k: [{"w": w, "v": v, "unused": unused}[n] for n in names]
+            for k, names in options.items()
+        }
+        changed, pairs = optimizer.SGD(RATE).minimize(loss, **chosen)
+        before = program.state_dict()
+        fetched = pg.Executor().run(program, {"a": A}, [*changed, *(g for _, g in pairs)])
+        after = program.state_dict()
+        names = {n for n in ("w", "v", "unused") if not (before[n] == after[n]).all()}
+        assert [p.name for p, _ in pairs] == [n for n in ("w", "v") if n in names]
+        for (p, _), new, g in zip(pairs, fetched[: len(pairs)], fetched[len(pairs) :], strict=True):
+            np.testing.assert_array_equal(new, after[p.name])
+            np.testing.assert_allclose(before[p.name] - RATE * g, new, rtol=1e-15)
+        return names
+
+    assert build() == {"w", "v"}
+    assert build(parameters=["w"]) == {"w"}
+    assert build(parameters=["w", "unused", "w"]) == {"w"}
+    assert build(no_grad_set=["v"]) == {"w"}
+    assert build(parameters=["w", "v"], no_grad_set=["w"]) == {"v"}
+
+
+def test_an_untrainable_state_is_changed_only_when_it_is_named():
+    with pg.Program() as program:
+        w = pg.create_parameter((), name="w", is_bias=True)
+        s = program.state("s", pg.spec(()), initializers.Constant(1.0))
+        loss = w * 2.0 + s * 3.0
+    first, second = program.clone(), program.clone()
+    optimizer.SGD(1.0).minimize(_ends(first))
+    optimizer.SGD(1.0).minimize(_ends(second), parameters=[second.variable("s")])
+    assert [p.name for p in first.parameters()] == ["w"]
+    run = pg.Executor(pg.Scope()).run
+    assert [float(x) for x in run(first, {}, ["w", "s"])] == [-2, 1]
+    run = pg.Executor(pg.Scope()).run
+    assert [float(x) for x in run(second, {}, ["w", "s"])] == [0, -2]
+    assert loss.shape == ()
+
+
+def _ends(program):
+    return program.variables()[-1]
+
+
+def test_wrong_losses_and_parameters_are_refused():
+    program, a, w, v, loss = quadratic()
+    _, _, foreign, _, _ = quadratic()
+    made = optimizer.SGD(0.1)
+    with program:
+        unused = pg.create_parameter((2,), name="unused")
+    with pytest.raises(pg.ShapeError, match=r"one element, not f64\[3\]"):
+        made.minimize(a * w)
+    with pytest.raises(pg.ArgumentError, match="a loss is a variable"):
+        made.minimize("loss")
+    for wrong in (a, foreign, loss, "w"):
+        with pytest.raises(pg.BuildError, match="not a parameter of the program"):
+            made.minimize(loss, [wrong])
+        with pytest.raises(pg.BuildError, match="not a parameter of the program"):
+            made.minimize(loss, no_grad_set=[wrong])
+    for nothing in ({"parameters": []}, {"no_grad_set": [w, v, unused]}):
+        with pytest.raises(pg.BuildError, match="no parameter to change"):
+            made.minimize(loss, **nothing)
+    with pytest.raises(pg.BuildError, match="cannot be lowered by these parameters"):
+        made.minimize(loss, [unused])
+    with pytest.raises(pg.BuildError, match="traced function"):
+        pg.trace(lambda x: made.minimize(pg.sum(x))[0], pg.spec((2,)))
+    assert not program.updates
+    assert set(program.state_dict()) == {"w", "v", "unused"}
+
+
+def test_lengths_and_limits_are_positive():
+    for make in (
+        optimizer.clip_by_norm,
+        optimizer.clip_by_global_norm,
+        optimizer.step_decay,
+        optimizer.polynomial_decay,
+        optimizer.cosine_decay,
+        optimizer.warmup,
+    ):
+        for wrong in (0, -1):
+            with pytest.raises(pg.ArgumentError, match="is positive"):
+                make(wrong)
+
+
+def test_a_loss_of_one_element_may_have_axes():
+    with pg.Program() as program:
+        w = pg.create_parameter((1,), name="w", initializer=initializers.Constant(1.0))
+        optimizer.SGD(0.25).minimize(w * w)
+    assert pg.Executor().run(program, {}, [w])[0].tolist() == [0.5]
+
+
+# Cases with known numbers.
+
+
+def test_steps_on_a_square():
+    for made, expected in [
+        (optimizer.SGD(0.1), [0.8, 0.64, 0.512]),
+        (optimizer.Adam(0.1), [0.9000000158, 0.8004122551, 0.7015863086]),
+    ]:
+        with pg.Program() as program:
+            w = pg.create_parameter((), name="w", initializer=initializers.Constant(1.0))
+            made.minimize(w * w)
+        run = pg.Executor().run
+        np.testing.assert_allclose(
+            [run(program, {}, [w])[0] for _ in range(3)], expected, rtol=0, atol=1e-8
+        )
+
+
+W = np.array([[0.5, -0.25], [0.75, 1.0]])
+B = np.array([0.1, -0.2])
+DW = np.array([[1.55413005675832, 0.54773305739798], [2.1197722021959, 0.764729923469569]])
+DB = np.array([1.13423035335628, 1.46111521286979])
+
+
+@pytest.mark.parametrize("made", [optimizer.SGD(0.01), optimizer.Adam(0.01)])
+def test_a_step_on_a_loss_of_second_derivatives(made):
+    with pg.Program() as program:
+        x = pg.data("x", (2, 2))
+        w = pg.create_parameter((2, 2), name="w", initializer=initializers.Assign(W))
+        b = pg.create_parameter((2,), name="b", initializer=initializers.Assign(B))
+        y = pg.tanh(x @ w + b)
+        g1 = pg.grad(y, x)
+        g2 = pg.grad(g1, x)
+        loss = pg.norm(g2)
+        _, pairs = made.minimize(loss)
+    feed = {"x": np.array([[0.1, 0.2], [0.3, 0.4]])}
+    fetches = [loss, w, b, *(g for _, g in pairs)]
+    value, new_w, new_b, dw, db = pg.Executor().run(program, feed, fetches)
+    np.testing.assert_allclose(value, 1.13881719627277, rtol=1e-10)
+    np.testing.assert_allclose(dw, DW, rtol=1e-10)
+    np.testing.assert_allclose(db, DB, rtol=1e-10)
+    if isinstance(made, optimizer.SGD):
+        np.testing.assert_allclose(new_w, W - 0.01 * DW, rtol=1e-12)
+        np.testing.assert_allclose(new_b, B - 0.01 * DB, rtol=1e-12)
+    else:
+        np.testing.assert_allclose(new_w, W - 0.01 * np.sign(DW), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(new_b, B - 0.01 * np.sign(DB), rtol=0, atol=1e-6)
+    # The step is one kernel: loss, gradients and updates are its outputs.
+    assert len(program.kernels) == 1
+
+
+@pytest.mark.parametrize("order", [1, 3, 4])
+def test_losses_may_contain_derivatives_of_any_order(order):
+    def loss_of(w):
+        with pg.Program() as program:
+            x = pg.data("x", (4,))
+            p = pg.create_parameter((), name="p", initializer=initializers.Constant(w))
+            y = pg.sin(p * x)
+            for _ in range(order):
+                y = pg.grad(y, x)
+            loss = pg.mean(y * y)
+            _, ((_, gradient),) = optimizer.SGD(0.1).minimize(loss)
+        feed = {"x": np.linspace(0.1, 1.0, 4)}
+        return pg.Executor().run(program, feed, [loss, gradient])
+
+    (above, _), (below, _), (_, gradient) = loss_of(1.3 + 1e-6), loss_of(1.3 - 1e-6), loss_of(1.3)
+    np.testing.assert_allclose(gradient, (above - below) / 2e-6, rtol=1e-7)
+
+
+def test_three_networks_of_different_shapes_train_in_one_program():
+    rng = np.random.default_rng(0)
+    shapes = [(3, 2), (4, 2), (5, 2)]
+    losses, feed = [], {}
+    with pg.Program() as program:
+        for i, shape in enumerate(shapes):
+            x = pg.data(f"x{i}", shape)
+            w = pg.create_parameter((2, 20))
+            b = pg.create_parameter((20,), is_bias=True)
+            y = pg.tanh(x @ w + b)
+            losses.append(pg.norm(pg.grad(pg.grad(y, x), x)))
+            optimizer.Adam(0.001).minimize(losses[-1])
+            feed[f"x{i}"] = rng.random(shape)
+    run = pg.Executor().run
+    history = np.array([run(program, feed, losses) for _ in range(10)])
+    assert (np.diff(history, axis=0) < 0).all()
+    assert len(program.kernels) == 1
+    names = [p.name for p in program.parameters()]
+    assert len(names) == 6
+    # Each optimizer changes its own network only, and keeps two moments for each parameter.
+    assert sum(n.startswith("adam_2.") for n in program.state_dict()) == 2 + 4

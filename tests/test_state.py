@@ -1,0 +1,354 @@
+"""What lives between runs: parameters, initialisers, scopes, updates, clones, keys."""
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph import initializers
+
+PACKAGE = Path(pg.__file__).parent
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def counting():
+    """A program whose state `w`, zeros at first, grows by `x` in every run."""
+    with pg.Program("counting") as program:
+        x = pg.data("x", (3,))
+        w = pg.create_parameter((3,), name="w", is_bias=True)
+        program.update(w, w + x)
+    return program, x, w
+
+
+def values(initializer, shape, dtype="float64", name="w", seed=0):
+    with pg.Program() as program:
+        program.random_seed = seed
+        pg.create_parameter(shape, dtype, name, initializer)
+    (array,) = program.state_dict().values()
+    assert array.shape == shape
+    assert array.dtype == np.dtype(dtype)
+    return array
+
+
+@pytest.mark.parametrize(
+    ("initializer", "shape", "bound", "variance"),
+    [
+        (initializers.Uniform(-2.0, 3.0), (40, 50), 3.0, 25 / 12),
+        (initializers.Normal(0.0, 2.0), (40, 50), math.inf, 4.0),
+        (initializers.Xavier(), (40, 60), math.sqrt(6 / 100), 2 / 100),
+        (initializers.Xavier(uniform=False), (40, 60), math.inf, 2 / 100),
+        (initializers.Xavier(), (5, 20, 20), math.sqrt(6 / 200), 2 / 200),
+        (initializers.Xavier(), (900,), math.sqrt(6 / 1800), 2 / 1800),
+        (initializers.Kaiming(), (40, 60), math.sqrt(6 / 40), 2 / 40),
+        (initializers.Kaiming(uniform=False), (40, 60), math.inf, 2 / 40),
+    ],
+)
+def test_random_initialisers_have_their_bounds_and_variance(initializer, shape, bound, variance):
+    array = values(initializer, shape)
+    assert np.abs(array).max() <= bound
+    assert math.isclose(array.var(), variance, rel_tol=0.1)
+    assert values(initializer, shape, "float32").dtype == np.float32
+
+
+def test_constant_initialisers():
+    np.testing.assert_array_equal(values(initializers.Constant(1.5), (2, 3)), np.full((2, 3), 1.5))
+    np.testing.assert_array_equal(values(initializers.Assign([1, 2]), (2,)), [1.0, 2.0])
+    assert initializers.fans(()) == (1, 1)
+    with pytest.raises(pg.ArgumentError, match=r"shape \(2,\) cannot initialise \(3,\)"):
+        values(initializers.Assign([1, 2]), (3,))
+
+
+def test_defaults_are_xavier_for_weights_and_zero_for_biases():
+    with pg.Program() as program:
+        names = [pg.create_parameter((4, 4), is_bias=b).name for b in (False, True, False)]
+    assert names == ["weight", "bias", "weight_1"]
+    found = program.state_dict()
+    assert not found["bias"].any()
+    assert 0 < np.abs(found["weight"]).max() <= math.sqrt(6 / 8)
+    assert [v.name for v in program.parameters()] == names
+
+
+def test_first_values_depend_on_seed_and_name_and_on_nothing_else():
+    rule = initializers.Normal()
+    first = values(rule, (3,))
+    np.testing.assert_array_equal(values(rule, (3,)), first)
+    assert not np.isclose(values(rule, (3,), name="v"), first).any()
+    assert not np.isclose(values(rule, (3,), seed=1), first).any()
+    assert np.isfinite(values(rule, (3,), seed=-(2**70))).all()
+    code = (
+        "import primgraph as pg\n"
+        "with pg.Program() as program:\n"
+        "    pg.create_parameter((3,), name='w', initializer=pg.initializers.Normal())\n"
+        "print(program.state_dict()['w'].tobytes().hex())\n"
+    )
+    for hash_seed in ("0", "1"):
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONPATH": str(PACKAGE.parent), "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert run.stdout.strip() == first.tobytes().hex(), run.stderr
+
+
+def test_updates_see_the_values_from_before_the_run():
+    with pg.Program() as program:
+        a = pg.create_parameter((3,), name="a", initializer=initializers.Constant(1.0))
+        b = pg.create_parameter((3,), name="b", initializer=initializers.Constant(2.0))
+        program.update(a, b)
+        program.update(b, a)
+        both = a + 10 * b
+    executor = pg.Executor()
+    # What is computed is from before; what is fetched of a state is from after.
+    first = executor.run(program, {}, [both, a, "b"])
+    for found, expected in zip(first, (21, 2, 1), strict=True):
+        np.testing.assert_array_equal(found, np.full(3, float(expected)))
+    second = executor.run(program, fetch_list=[both, a, b])
+    assert [array[0] for array in second] == [12, 1, 2]
+
+
+def test_states_may_become_views_of_each_other():
+    start = np.arange(4.0).reshape(2, 2)
+    with pg.Program() as program:
+        a = pg.create_parameter((2, 2), name="a", initializer=initializers.Assign(start))
+        b = pg.create_parameter((2, 2), name="b", initializer=initializers.Assign(start * 10))
+        program.update(b, b * 2.0)
+        program.update(a, b.T)
+    run = pg.Executor().run
+    run(program)
+    found = run(program, fetch_list=[a, b])
+    np.testing.assert_array_equal(found[0], start.T * 20)
+    np.testing.assert_array_equal(found[1], start * 40)
+
+
+def test_what_is_stored_is_nobody_elses():
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        w = pg.create_parameter((3,), name="w")
+        program.update(w, x)
+    executor = pg.Executor()
+    feed = X.copy()
+    fetched = executor.run(program, {"x": feed}, [w, x])
+    for array in (feed, *fetched):
+        array[...] = -1.0
+    program.state_dict()["w"][...] = -2.0
+    program.scope.get("w")[...] = -3.0
+    np.testing.assert_array_equal(program.state_dict()["w"], X)
+    given = {"w": X.copy()}
+    program.set_state_dict(given)
+    given["w"][...] = -4.0
+    np.testing.assert_array_equal(program.state_dict()["w"], X)
+
+
+def test_a_later_update_takes_the_place_of_an_earlier_one():
+    program, x, w = counting()
+    with program:
+        assert program.next_value(x).value is x.value
+        program.update(w, program.next_value(w) + 1.0)
+    np.testing.assert_array_equal(pg.Executor().run(program, {"x": X}, [w])[0], X + 1)
+
+
+def test_wrong_updates_are_refused():
+    program, x, w = counting()
+    _, x_of_another, w_of_another = counting()
+    with program:
+        with pytest.raises(pg.BuildError, match="not a parameter of this program"):
+            program.update(x, w)
+        with pytest.raises(pg.BuildError, match="not a parameter of this program"):
+            program.update(w_of_another, w)
+        with pytest.raises(pg.BuildError, match="belongs to another program"):
+            program.update(w, x_of_another)
+        with pytest.raises(pg.ShapeError, match=r"'w' is f64\[3\] and cannot become f64\[\]"):
+            program.update(w, pg.sum(x))
+        with pytest.raises(pg.ShapeError, match="cannot become f32"):
+            program.update(w, x.astype("float32"))
+    assert pg.Executor().run(program, {"x": X}, [w])[0].tolist() == X.tolist()
+
+
+def test_scopes_do_not_see_each_other():
+    program, _, w = counting()
+    mine, yours = pg.Scope(), pg.Scope()
+    run_in_mine, run_in_yours = pg.Executor(mine).run, pg.Executor(yours).run
+    for _ in range(3):
+        run_in_mine(program, {"x": X})
+    run_in_yours(program, {"x": X}, [w])
+    np.testing.assert_array_equal(mine.get("w"), 3 * X)
+    np.testing.assert_array_equal(yours.get("w"), X)
+    assert not program.state_dict()["w"].any()
+    assert "w" not in program.scope
+    np.testing.assert_array_equal(program.state_dict(mine)["w"], 3 * X)
+    program.set_state_dict({"w": 9 * X}, yours)
+    np.testing.assert_array_equal(run_in_yours(program, {"x": X}, [w])[0], 10 * X)
+    program.initialize(yours)
+    assert not yours.get("w").any()
+    assert (list(yours), len(yours)) == (["w"], 1)
+    # Executors without a scope of their own share the program's.
+    for _ in range(2):
+        (found,) = pg.Executor().run(program, {"x": X}, [w])
+    np.testing.assert_array_equal(found, 2 * X)
+    with pytest.raises(pg.FeedError, match="holds no 'v'"):
+        yours.get("v")
+    with pytest.raises(pg.ArgumentError, match="takes a Scope"):
+        pg.Executor({})
+
+
+def test_a_scope_with_something_else_by_that_name_is_refused():
+    program, _, w = counting()
+    scope = pg.Scope()
+    scope.set("w", np.zeros(4))
+    with pytest.raises(pg.FeedError, match=r"holds float64 of shape \(4,\) for 'w'.*f64\[3\]"):
+        pg.Executor(scope).run(program, {"x": X}, [w])
+
+
+def test_state_is_set_whole_or_not_at_all():
+    with pg.Program() as program:
+        pg.create_parameter((3,), "float32", name="a", is_bias=True)
+        pg.create_parameter((2, 2), name="b", is_bias=True)
+    program.set_state_dict({"a": [1, 2, 3]})
+    before = program.state_dict()
+    assert before["a"].dtype == np.float32
+    good = np.ones(3)
+    for wrong, words in [
+        ({"a": good, "c": 1.0}, "no states named 'c'"),
+        ({"a": good, "b": np.ones(4)}, r"'b' is f64\[2,2\]"),
+        ({"a": good, "b": np.ones((2, 2), complex)}, "complex128"),
+        ({"a": good, "b": [["x", "y"]] * 2}, r"'b' is f64\[2,2\]"),
+    ]:
+        with pytest.raises(pg.FeedError, match=words):
+            program.set_state_dict(wrong)
+        after = program.state_dict()
+        assert all((after[name] == before[name]).all() for name in before)
+
+
+def test_a_failing_run_leaves_the_state_as_it_was():
+    with pg.Program() as program:
+        x, i = pg.data("x", (3,)), pg.data("i", (), "int64")
+        v = pg.create_parameter((3,), name="v", is_bias=True)
+        program.update(v, v + 1.0)
+        w = pg.create_parameter((3,), name="w", is_bias=True)
+        program.update(w, w + pg.take(x, i))
+    run = pg.Executor().run
+    run(program, {"x": X, "i": 1})
+    with pytest.raises(pg.RunError):
+        run(program, {"x": X, "i": 7})
+    np.testing.assert_array_equal(program.state_dict()["w"], np.full(3, 2.0))
+    np.testing.assert_array_equal(program.state_dict()["v"], np.ones(3))
+
+
+def test_updates_run_and_want_their_feeds_whatever_is_fetched():
+    program, _, _ = counting()
+    with program:
+        y = pg.data("y", (2,)) * 2.0
+    run = pg.Executor().run
+    assert run(program, {"x": X, "y": [1, 2]}, [y])[0].tolist() == [2, 4]
+    np.testing.assert_array_equal(program.state_dict()["w"], X)
+    with pytest.raises(pg.FeedError, match="missing 'x'"):
+        run(program, {"y": [1, 2]}, [y])
+
+
+def test_initialize_gives_first_values_again():
+    program, _, w = counting()
+    pg.Executor().run(program, {"x": X}, [w])
+    program.initialize()
+    assert not program.state_dict()["w"].any()
+
+
+def test_a_clone_shares_the_scope_and_nothing_else():
+    program, _x, w = counting()
+    with program:
+        y = w * 2.0
+        y.name = "y"
+    clone = program.clone()
+    assert str(clone) == str(program)
+    with clone:
+        clone.variable("y").T + 1.0
+        pg.create_parameter((2,), name="v")
+    assert program.variable("v") is None
+    run = pg.Executor().run
+    np.testing.assert_array_equal(run(clone, {"x": X}, ["w"])[0], X)
+    np.testing.assert_array_equal(run(program, {"x": X}, ["y", w])[1], 2 * X)
+    with pytest.raises(pg.FeedError, match="another program"):
+        run(clone, {"x": X}, [y])
+    with pytest.raises(pg.FeedError) as caught:
+        run(clone)
+    assert 'pg.data("x", (3,))' in str(caught.value)
+
+
+def test_a_clone_for_test_updates_nothing():
+    program, _, w = counting()
+    test = program.clone(for_test=True)
+    run = pg.Executor().run
+    run(program, {"x": X})
+    for _ in range(2):
+        np.testing.assert_array_equal(run(test, fetch_list=["w"])[0], X)
+    assert not test.updates
+    assert len(program.updates) == 1
+    assert w.value in program.states
+
+
+def test_a_clone_keeps_what_was_marked_as_constant():
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = x * x
+        y.stop_gradient = True
+        y.name = "y"
+    clone = program.clone()
+    assert clone.variable("y").stop_gradient
+    assert not clone.variable("x").stop_gradient
+
+
+def masks(seed, runs=2, scope=None):
+    with pg.Program() as program:
+        ones = pg.ones((50,))
+        outputs = [pg.dropout(ones, program.next_key(), 0.5) for _ in range(2)]
+        program.random_seed = seed
+    run = pg.Executor(scope).run
+    return [array.astype(bool) for _ in range(runs) for array in run(program, {}, outputs)]
+
+
+def test_keys_differ_between_calls_and_runs_and_follow_the_seed():
+    found = masks(3)
+    assert len({m.tobytes() for m in found}) == 4
+    for again, mask in zip(masks(3), found, strict=True):
+        np.testing.assert_array_equal(again, mask)
+    assert not {m.tobytes() for m in masks(4)} & {m.tobytes() for m in found}
+
+
+def test_many_keys_fit_into_one_program():
+    with pg.Program() as program:
+        program.random_seed = 2**80
+        keys = pg.stack([program.next_key() for _ in range(500)])
+    run = pg.Executor().run
+    first, second = run(program, {}, [keys])[0], run(program, {}, [keys])[0]
+    assert len({*first, *second}) == 1000
+
+
+def test_wrong_seeds_and_places_are_refused():
+    with pg.Program() as program:
+        for seed in (1.5, True, "1", None):
+            with pytest.raises(pg.ArgumentError, match="a seed is an integer"):
+                program.random_seed = seed
+        pg.create_parameter((2,), name="w")
+        with pytest.raises(pg.BuildError, match="named 'w' already"):
+            pg.create_parameter((2,), name="w")
+        with pytest.raises(pg.BuildError, match="named 'w' already"):
+            pg.data("w", (2,))
+    with pytest.raises(pg.BuildError, match="none is being built here"):
+        pg.trace(lambda x: x + pg.create_parameter((2,)), pg.spec((2,)))
+    run = pg.Executor().run
+    with pytest.raises(pg.FeedError, match="unexpected 'w'"):
+        run(program, {"w": [1, 2]}, ["w"])
+
+
+def test_free_names_avoid_names_and_what_stands_before_their_dots():
+    with pg.Program() as program:
+        pg.data("adam.step", ())
+        pg.data("adam_1", ())
+    assert program.free_name("adam") == "adam_2"
+    assert program.free_name("step") == "step"
