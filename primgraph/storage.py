@@ -113,6 +113,7 @@ class _Writer:
             "body": body,
             "names": {name: self.number[v] for name, v in builder.names.items()},
             "updates": updates,
+            "stopped": sorted(self.number[v] for v in builder.stopped),
         }
         states = [self.values[s.name] for s in self.program.states.values()]
         return [
@@ -221,6 +222,8 @@ class _Reader:
         for name, number in described["names"].items():
             if program.builder.names.get(name) is not self.values[_integer(number)]:
                 program.builder.rename(self.values[number], name)
+        for number in described["stopped"]:
+            program.builder.stopped.add(self.values[_integer(number)])
         for state, new in described["updates"]:
             program.updates[self._state(program, state)] = self.values[_integer(new)]
         return program

@@ -59,6 +59,23 @@ def test_a_loaded_program_runs_trains_and_differentiates(tmp_path):
     assert [v.name for v in again.parameters()] == ["w", "b"]
 
 
+def test_values_held_constant_stay_so(tmp_path):
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        h = x * x
+        h.name = "h"
+        h.stop_gradient = True
+        y = pg.sum(h * x)
+        y.name = "y"
+    pg.save(program, tmp_path / "p")
+    again = pg.load(tmp_path / "p")
+    assert again.variable("h").stop_gradient
+    with again:
+        g = pg.grad(again.variable("y"), again.variable("x"))
+    (found,) = pg.Executor().run(again, {"x": [1.0, 2.0, 3.0]}, [g])
+    np.testing.assert_array_equal(found, [1, 4, 9])
+
+
 def test_the_same_program_saves_to_the_same_bytes(tmp_path):
     code = (
         "import sys; import primgraph as pg\n"

@@ -1,0 +1,663 @@
+"""Jacobians and Hessians: values, indices, passes, forms, samples, and what is refused."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.slopes import Passes
+
+rng = np.random.default_rng(31)
+
+
+def run(program, fetches, **feed):
+    return pg.Executor().run(program, feed, fetches)
+
+
+def rows_of(function, *arrays):
+    """The Jacobian by central differences: all outputs by all inputs, one after the other."""
+
+    def at(*values):
+        with pg.Program() as program:
+            found = function(*(pg.data(f"x{i}", v.shape) for i, v in enumerate(values)))
+            found = list(found) if isinstance(found, tuple | list) else [found]
+        results = run(program, found, **{f"x{i}": v for i, v in enumerate(values)})
+        return np.concatenate([r.reshape(-1) for r in results])
+
+    columns = []
+    for i, array in enumerate(arrays):
+        for element in range(array.size):
+            sides = []
+            for step in (1e-6, -1e-6):
+                moved = [a.copy() for a in arrays]
+                moved[i].reshape(-1)[element] += step
+                sides.append(at(*moved))
+            columns.append((sides[0] - sides[1]) / 2e-6)
+    return np.stack(columns, axis=1)
+
+
+# Known values.
+
+
+def test_jacobian_of_a_product_of_two_arguments():
+    known = [
+        [1, 3, 0, 0, 1, 0, 2, 0],
+        [2, 4, 0, 0, 0, 1, 0, 2],
+        [0, 0, 1, 3, 3, 0, 4, 0],
+        [0, 0, 2, 4, 0, 3, 0, 4],
+    ]
+    with pg.Program() as program:
+        x = pg.data("x", (2, 2))
+        jacobian = pg.Jacobian(pg.matmul, [x, x])
+        assert jacobian.shape == (4, 8)
+        assert jacobian.dtype == np.float64
+        assert len(jacobian) == 4
+        found = [jacobian[:], jacobian[0, :], jacobian[:, 0], *jacobian]
+    values = run(program, found, x=[[1.0, 2], [3, 4]])
+    np.testing.assert_array_equal(values[0], known)
+    np.testing.assert_array_equal(values[1], known[0])
+    np.testing.assert_array_equal(values[2], [1, 2, 0, 0])
+    np.testing.assert_array_equal(values[3:], known)
+
+
+def test_batched_jacobian_of_a_product():
+    a, b = rng.random((2, 2, 8))
+    with pg.Program() as program:
+        x, y = pg.data("x", (2, 8)), pg.data("y", (2, 8))
+        jacobian = pg.Jacobian(pg.multiply, (x, y), is_batched=True)
+        assert jacobian.shape == (2, 8, 16)
+        assert jacobian.passes == Passes(0, 0), "nothing is evaluated before it is asked for"
+        row = jacobian[:, 0, :]
+        assert jacobian.passes == Passes(1, 0)
+        rows = jacobian[:, 0:3, :]
+        assert jacobian.passes == Passes(3, 0), "row 0 is there already"
+        whole = jacobian[:]
+        assert jacobian.passes == Passes(8, 0), "each row is evaluated once"
+        jacobian[1, 2:5, ::-1]
+        assert jacobian.passes == Passes(8, 0)
+    row, rows, whole = run(program, [row, rows, whole], x=a, y=b)
+    known = np.stack([np.hstack([np.diag(b[i]), np.diag(a[i])]) for i in range(2)])
+    np.testing.assert_array_equal(whole, known)
+    np.testing.assert_array_equal(row, known[:, 0])
+    np.testing.assert_array_equal(rows, known[:, 0:3])
+
+
+@pytest.mark.parametrize("function", [lambda x: x * x, lambda x: pg.flip(pg.flip(x * x, 0), 0)])
+def test_jacobian_of_a_square(function):
+    """An elementwise function takes one pass for all; another one a pass for each row."""
+    at = rng.random((2, 3, 4))
+    with pg.Program() as program:
+        x = pg.data("x", (2, 3, 4))
+        jacobian = pg.Jacobian(function, x)
+        assert jacobian.shape == (24, 24)
+        found = [jacobian[:], jacobian[5], jacobian[:, 7], jacobian[[3, 4], :]]
+    assert jacobian.passes in (Passes(0, 1), Passes(24, 0))
+    known = np.diag(2 * at.reshape(-1))
+    for value, part in zip(
+        run(program, found, x=at), (known, known[5], known[:, 7], known[3:5]), strict=True
+    ):
+        np.testing.assert_allclose(value, part, rtol=1e-7)
+
+
+def test_hessians_of_quadratic_forms():
+    at = np.array([[1.0, 2], [2, 1]])
+    eye, zero = np.eye(2), np.zeros((2, 2))
+    mixed = np.array([[2.0, 1, 1, 0], [1, 0, 2, 1], [1, 2, 0, 1], [0, 1, 1, 2]])
+    table = [
+        (lambda x: pg.sum(x * x), 2 * np.eye(4)),
+        (lambda x: pg.sum(x @ x.T), 2 * np.block([[eye, eye], [eye, eye]])),
+        (lambda x: pg.sum(x @ x), mixed),
+    ]
+    with pg.Program() as program:
+        x, w = pg.data("x", (2, 2)), pg.data("w", (2, 2))
+        hessians = [pg.Hessian(function, x) for function, _ in table]
+        two = pg.Hessian(lambda a, b: pg.sum(a @ a), [x, w])
+        assert two.shape == (8, 8)
+        found = [*(h[:] for h in hessians), two[:]]
+    assert hessians[0].passes == Passes(0, 1), "an elementwise gradient takes one pass"
+    assert two.passes == Passes(0, 4), "what does not matter takes none"
+    *values, whole = run(program, found, x=at)
+    for value, (_, known) in zip(values, table, strict=True):
+        np.testing.assert_allclose(value, known, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(whole, np.block([[mixed, np.zeros((4, 4))], [np.zeros((4, 8))]]))
+    np.testing.assert_array_equal(zero, 0)
+
+
+def test_hessian_of_what_has_more_than_one_element():
+    with pg.Program():
+        x, b = pg.data("x", (3,)), pg.data("b", (3, 3))
+        for arguments in ((lambda a: a * a, x), (lambda a: a * a, b, True), (x * x, x)):
+            with pytest.raises(RuntimeError):
+                pg.Hessian(*arguments)
+            with pytest.raises(pg.NotScalarError, match=r"needs a function of"):
+                pg.Hessian(*arguments)
+        for shape in ((), (1,), (1, 1)):
+            assert pg.Hessian(lambda a, s=shape: pg.reshape(pg.sum(a), s), x).shape == (3, 3)
+        for f in (pg.sum(b * b, axis=1), pg.sum(b * b, axis=1, keepdims=True)):
+            assert pg.Hessian(f, b, is_batched=True).shape == (3, 3, 3)
+
+
+# Indices mean what they mean in NumPy.
+
+
+SHAPE = (5, 7)
+INDICES = [
+    2, -1, slice(None), slice(1, 4), slice(None, None, -1), slice(4, 0, -2), slice(-2, None),
+    slice(3, 3), slice(10, 20), ..., None, [0, 2], [4, 0, 0], [[0, 1], [2, 3]], [],
+    np.array([1, 3]), [True, False, True, False, True], np.int64(3), True,
+]  # fmt: skip
+
+
+def indices():
+    yield from ((i,) for i in INDICES)
+    for pair in itertools.product(INDICES[:11], INDICES[:11]):
+        if pair.count(...) < 2 and sum(i is None for i in pair) < 2:
+            yield pair
+    yield from [
+        ([0, 2], slice(None)), (slice(None), [6, 0, 3]), ([0, 2], [1, 5]), (2, [1, 5]),
+        ([0, 2], 3), ([[0], [2]], [1, 5]), (None, 1, ..., None), (..., [0, 0]),
+        (np.arange(5) > 2, slice(1, 3)), ([3, 1], slice(None, None, 2)), (..., 1, 2), (1, 2, ...),
+        (slice(2, 2), 0), (0, slice(2, 2)), ([0, 1], None, [2, 3]), ([2, 1], None, slice(None)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_indexing_is_that_of_an_array(batched):
+    weights = rng.standard_normal((7, 5))
+    shape = (3, 7) if batched else (7,)
+    at = rng.standard_normal(shape)
+    expected, found = [], []
+    with pg.Program() as program:
+        x, w = pg.data("x", shape), pg.data("w", (7, 5))
+        jacobian = pg.Jacobian(lambda a: pg.tanh(a @ w), x, batched)
+        assert jacobian.shape == ((3, *SHAPE) if batched else SHAPE)
+        whole = jacobian[...]
+        for index in indices():
+            for lead in [(slice(None),), (1,), (slice(None, None, -1),)] if batched else [()]:
+                full = lead + index
+                try:
+                    part = np.empty(jacobian.shape)[full]
+                except IndexError:
+                    with pytest.raises(IndexError):
+                        jacobian[full]
+                    continue
+                found.append(jacobian[full])
+                assert found[-1].shape == part.shape, full
+                expected.append(full)
+    matrix, *values = run(program, [whole, *found], x=at, w=weights)
+    known = np.swapaxes(weights * (1 - np.tanh(at @ weights) ** 2)[..., None, :], -1, -2)
+    np.testing.assert_allclose(matrix, known, rtol=1e-10)
+    for index, value in zip(expected, values, strict=True):
+        np.testing.assert_allclose(value, known[index], rtol=1e-10, err_msg=str(index))
+    assert len(values) > 100
+
+
+def test_only_one_index_at_a_time_is_evaluated():
+    """Each index alone, from a fresh Jacobian: nothing comes from what was there before."""
+    weights, at = rng.standard_normal((7, 5)), rng.standard_normal(7)
+    known = (weights * (1 - np.tanh(at @ weights) ** 2)).T
+    found, expected = [], []
+    with pg.Program() as program:
+        x, w = pg.data("x", (7,)), pg.data("w", (7, 5))
+        for index in indices():
+            jacobian = pg.Jacobian(lambda a: pg.tanh(a @ w), x)
+            found.append(jacobian[index])
+            expected.append(known[index])
+            rows, columns = (len(set(n.tolist())) for n in _numbers(index))
+            passes = jacobian.passes
+            if expected[-1].size:
+                assert passes.reverse + passes.forward == min(rows, columns), index
+            else:
+                assert passes == Passes(0, 0), index
+    for value, part in zip(run(program, found, x=at, w=weights), expected, strict=True):
+        np.testing.assert_allclose(value, part, rtol=1e-10)
+
+
+def _numbers(index):
+    """The numbers of the rows and columns that an index takes elements from."""
+    rows, columns = np.indices(SHAPE)
+    return rows[index].reshape(-1), columns[index].reshape(-1)
+
+
+def test_wrong_indices_are_refused_as_numpy_does():
+    with pg.Program():
+        x = pg.data("x", (3,))
+        jacobian = pg.Jacobian(pg.cumsum, x)
+        for index in (3, -4, (0, 3), (0, 0, 0), [0, 3], (..., ...), [True, False]):
+            with pytest.raises(IndexError):
+                np.empty((3, 3))[index]
+            with pytest.raises(pg.BoundsError):
+                jacobian[index]
+        for index in ("a", 1.5, {1}, (0, "a"), [1.5], ["a"], object(), 1j, [[0], [1, 2]]):
+            with pytest.raises(IndexError):
+                jacobian[index]
+            with pytest.raises(TypeError):
+                jacobian[index]
+        with pytest.raises(TypeError):
+            jacobian[slice("a", None)]
+        with pytest.raises(pg.PrimgraphError, match="step"):
+            jacobian[::0]
+        assert jacobian.passes == Passes(0, 0)
+
+
+# Passes.
+
+
+def test_the_cheaper_side_is_chosen():
+    with pg.Program():
+        x, w = pg.data("x", (20,)), pg.data("w", (20, 3))
+
+        def function(a):
+            return pg.tanh(a @ w)
+
+        assert _passes(pg.Jacobian(function, x), ()) == Passes(3, 0)
+        assert _passes(pg.Jacobian(function, x), 1) == Passes(1, 0)
+        assert _passes(pg.Jacobian(function, x), (slice(None), 4)) == Passes(0, 1)
+        assert _passes(pg.Jacobian(function, x), (slice(None), [4, 4, 9])) == Passes(0, 2)
+        assert _passes(pg.Jacobian(function, x), (1, 4)) == Passes(1, 0)
+        tall = pg.Jacobian(lambda a: pg.tanh(pg.tile(a, 5)), x[:2])
+        assert tall.shape == (10, 2)
+        assert _passes(tall, ()) == Passes(0, 2)
+        assert _passes(tall, 7) == Passes(0, 2), "from the columns"
+        assert _passes(pg.Jacobian(lambda a: pg.tanh(pg.tile(a, 5)), x[:2]), 7) == Passes(1, 0)
+
+
+def _passes(jacobian, index):
+    jacobian[index]
+    return jacobian.passes
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_passes_of_one_access_are_evaluated_together(columns):
+    """The size of the graph does not grow with the number of rows or columns."""
+    sizes = []
+    for n in (4, 40):
+        with pg.Program() as program:
+            x, w = pg.data("x", (n,)), pg.data("w", (n, n))
+            jacobian = pg.Jacobian(lambda a, w=w: pg.tanh(pg.tanh(a @ w) @ w), x)
+            whole = jacobian[:, 1:] if columns else jacobian[1:]
+        assert sum((jacobian.passes.reverse, jacobian.passes.forward)) == n - 1
+        sizes.append(len(pg.Executor().kernel(program, [whole]).graph))
+    assert sizes[0] == sizes[1] < 40, sizes
+
+
+def test_what_was_evaluated_in_a_function_is_evaluated_again_outside():
+    at = rng.standard_normal(3)
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.data("w", (3, 3))
+        jacobian = pg.Jacobian(lambda a: pg.tanh(a @ w), x)
+        _, inside = pg.vjp(lambda a: jacobian[0] * a, x)
+        outside = jacobian[0]
+    m = rng.standard_normal((3, 3))
+    first, second = run(program, [inside, outside], x=at, w=m)
+    np.testing.assert_allclose(first, second, rtol=1e-12)
+
+
+# Several inputs and outputs, and forms.
+
+
+def several(a, b):
+    return pg.tanh(a @ b), pg.sum(a, axis=0) * 2.0, pg.exp(pg.sum(b))
+
+
+def test_several_inputs_and_outputs_are_concatenated():
+    a, b = rng.standard_normal((2, 3)), rng.standard_normal((3, 2))
+    with pg.Program() as program:
+        x, y = pg.data("x", a.shape), pg.data("y", b.shape)
+        jacobian = pg.Jacobian(several, [x, y])
+        assert jacobian.shape == (4 + 3 + 1, 12)
+        whole = jacobian[:]
+        assert jacobian.passes == Passes(8, 0)
+        blocks = pg.Jacobian(several, [x, y], blocks=True)
+        shaped = pg.Jacobian(several, [x, y], blocks=True, flat=False)
+        assert blocks.shape == (((4, 6), (4, 6)), ((3, 6), (3, 6)), ((1, 6), (1, 6)))
+        assert shaped.shape[0][1] == (2, 2, 3, 2)
+        assert shaped.shape[2][0] == (2, 3)
+        assert (len(blocks), len(blocks[0])) == (3, 2)
+        assert blocks[1, 0].shape == blocks[1][0].shape == (3, 6)
+        assert blocks[1, 0, 2].shape == (6,)
+        assert shaped[0][1].ndim == 4
+        nested = [[b[...] for b in row] for row in blocks]
+        tensors = [[b[...] for b in row] for row in shaped]
+        part = shaped[0][1][0, :, 1]
+    flat = [v for row in (*nested, *tensors) for v in row]
+    whole, part, *values = run(program, [whole, part, *flat], x=a, y=b)
+    np.testing.assert_allclose(whole, rows_of(several, a, b), atol=1e-7)
+    edges = np.split(np.arange(8), [4, 7]), np.split(np.arange(12), [6])
+    known = [whole[np.ix_(r, c)] for r in edges[0] for c in edges[1]]
+    for value, shaped_value, expected in zip(values[:6], values[6:], known, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        np.testing.assert_allclose(shaped_value.reshape(expected.shape), expected, rtol=1e-12)
+    np.testing.assert_allclose(part, values[7][0, :, 1], rtol=1e-12)
+
+
+def test_a_shaped_jacobian_is_indexed_by_all_axes():
+    at = rng.standard_normal((2, 3))
+    with pg.Program() as program:
+        x = pg.data("x", (2, 3))
+        jacobian = pg.Jacobian(lambda a: a @ a.T, x, flat=False)
+        assert jacobian.shape == (2, 2, 2, 3)
+        indices = [..., (0, 1), (0, ..., 2), (slice(None), 0, [1, 0]), ([0, 1], [1, 1])]
+        found = [jacobian[i] for i in indices]
+        with pytest.raises(ValueError, match="blocks=True"):
+            pg.Jacobian(lambda a: (a, a), x, flat=False)
+        with pytest.raises(pg.OptionError):
+            pg.Jacobian(pg.add, [x, x], flat=False)
+    whole, *values = run(program, found, x=at)
+    np.testing.assert_allclose(whole.reshape(4, 6), rows_of(lambda a: a @ a.T, at), atol=1e-7)
+    for index, value in zip(indices[1:], values, strict=True):
+        np.testing.assert_allclose(value, whole[index], rtol=1e-12)
+
+
+def test_what_is_built_already_may_be_given():
+    at, m = rng.standard_normal(3), rng.standard_normal((3, 2))
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.data("w", (3, 2))
+        h = pg.sin(x)
+        y = pg.tanh(h @ w)
+        jacobian = pg.Jacobian((y, pg.sum(y)), [x, h, x])
+        assert jacobian.shape == (3, 9)
+        second = pg.Hessian(pg.sum(y), [x, h])
+        found = [jacobian[:], second[:]]
+    whole, matrix = run(program, found, x=at, w=m)
+    slope = (m * (1 - np.tanh(np.sin(at) @ m) ** 2)).T
+    slope = np.vstack([slope, np.sum(slope, axis=0)])
+    known = np.hstack([slope * np.cos(at), slope, slope * np.cos(at)])
+    np.testing.assert_allclose(whole, known, rtol=1e-10)
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-10)
+    assert matrix.shape == (6, 6)
+
+
+def test_mixed_dtypes_have_a_common_one():
+    with pg.Program() as program:
+        x, w = pg.data("x", (2,), "float32"), pg.data("w", (2,), "float64")
+        jacobian = pg.Jacobian(lambda a, b: (a * a, pg.astype(a, "float64") * b), [x, w])
+        assert jacobian.dtype == np.float64
+        found = [jacobian[:], jacobian[0], jacobian[:, 3]]
+        single = pg.Jacobian(lambda a: pg.cumsum(a * a), x)[:]
+    values = run(program, [*found, single], x=np.float32([1, 2]), w=[3.0, 4.0])
+    known = [[2, 0, 0, 0], [0, 4, 0, 0], [3, 0, 1, 0], [0, 4, 0, 2]]
+    for value, expected in zip(values, (known, known[0], [0, 0, 0, 2]), strict=False):
+        assert value.dtype == np.float64
+        np.testing.assert_allclose(value, expected, rtol=1e-6)
+    assert values[3].dtype == np.float32
+
+
+def test_unused_inputs_and_independent_outputs_have_zero_blocks():
+    at = rng.standard_normal(3)
+    with pg.Program() as program:
+        x, w, c = (pg.data(n, (3,)) for n in "xwc")
+        jacobian = pg.Jacobian(lambda a, b: (pg.cumsum(a * a), c), [x, w])
+        whole = jacobian[:]
+        assert jacobian.passes == Passes(3, 0)
+        nothing = pg.Jacobian(lambda a: c, x)
+        zero = nothing[:]
+        assert nothing.passes == Passes(0, 0)
+        flat = pg.Hessian(lambda a: pg.sum(a) * 2.0, x)[:]
+        helper = pg.jacobian(c, x)
+    whole, *zeros = run(program, [whole, zero, flat, helper], x=at)
+    known = np.zeros((6, 6))
+    known[:3, :3] = np.tri(3) * 2 * at
+    np.testing.assert_allclose(whole, known, rtol=1e-12)
+    for value in zeros:
+        np.testing.assert_array_equal(value, np.zeros((3, 3)))
+
+
+def test_empty_inputs_and_outputs():
+    with pg.Program() as program:
+        x, e = pg.data("x", (3,)), pg.data("e", (0,))
+        jacobians = [pg.Jacobian(lambda a: a[:0], x), pg.Jacobian(lambda a: pg.sum(a), e)]
+        assert [j.shape for j in jacobians] == [(0, 3), (1, 0)]
+        found = [j[:] for j in jacobians]
+        mixed = pg.Jacobian(lambda a, b: (b * 1.0, a * a), [x, e])
+        found.append(mixed[:])
+    values = run(program, found, x=np.ones(3), e=np.ones(0))
+    assert [v.shape for v in values] == [(0, 3), (1, 0), (3, 3)]
+    np.testing.assert_array_equal(values[2], 2 * np.eye(3))
+
+
+def test_results_can_be_differentiated_again():
+    at, m = rng.standard_normal(3), rng.standard_normal((3, 3))
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.data("w", (3, 3))
+        jacobian = pg.Jacobian(lambda a: pg.tanh(a @ w), x)
+        hessian = pg.Hessian(lambda a: pg.sum(pg.tanh(a @ w) ** 2), x)
+        first = pg.jacobian(pg.sum(jacobian[:] ** 2), [x, w])
+        second = pg.jacobian(hessian[0, 1:] * 2.0, x)
+        third = pg.Jacobian(lambda a: pg.Hessian(lambda b: pg.sum(b**3) * pg.sum(b), a)[:], x)[:]
+        outer = pg.grad(pg.sum(hessian[:]), w)
+    found = run(program, [*first, second, third, outer], x=at, w=m)
+
+    def square(a, b):
+        return pg.sum(pg.Jacobian(lambda c: pg.tanh(c @ b), a)[:] ** 2)
+
+    known = rows_of(square, at, m)
+    np.testing.assert_allclose(found[0], known[0, :3], atol=1e-7)
+    np.testing.assert_allclose(found[1].reshape(-1), known[0, 3:], atol=1e-7)
+    known = rows_of(lambda a: 2.0 * pg.Hessian(lambda c: pg.sum(pg.tanh(c @ m) ** 2), a)[0, 1:], at)
+    np.testing.assert_allclose(found[2], known, atol=1e-7)
+    known = rows_of(lambda a: pg.hessian(pg.sum(a**3) * pg.sum(a), a), at)
+    np.testing.assert_allclose(found[3], known, atol=1e-7)
+    known = rows_of(
+        lambda b: pg.sum(pg.Hessian(lambda c: pg.sum(pg.tanh(c @ b) ** 2), at_(at))[:]), m
+    )
+    np.testing.assert_allclose(found[4].reshape(-1), known[0], atol=1e-7)
+
+
+def at_(array):
+    """A constant of the program being built."""
+    return pg.array(array)
+
+
+# Samples.
+
+
+@pytest.mark.parametrize("sample_y", [(), (1,), (2,), (2, 3), (2, 1, 2)])
+@pytest.mark.parametrize("sample_x", [(2,), (2, 2), (1, 2, 1)])
+def test_batched_axes_are_in_order_for_every_rank(sample_x, sample_y):
+    size_x, size_y = int(np.prod(sample_x)), int(np.prod(sample_y))
+    at, weights = rng.standard_normal((4, *sample_x)), rng.standard_normal((size_x, size_y))
+
+    def function(a):
+        flat = pg.reshape(a, (a.shape[0], size_x))
+        return pg.reshape(pg.tanh(flat @ weights), (a.shape[0], *sample_y))
+
+    with pg.Program() as program:
+        x = pg.data("x", at.shape)
+        y = function(x)
+        shaped = pg.batched_jacobian(y, x)
+        assert shaped.shape == (4, *sample_y, *sample_x)
+        flat = pg.Jacobian(function, x, is_batched=True)[:]
+        assert flat.shape == (4, size_y, size_x)
+        forms = pg.Jacobian(y, x, is_batched=True, flat=False)
+        assert forms.shape == shaped.shape
+        pieces = [pg.jacobian(function(x[i : i + 1])[0], x)[..., i, :] if False else
+                  pg.jacobian(y[i], x) for i in range(4)]  # fmt: skip
+    shaped, flat, *pieces = run(program, [shaped, flat, *pieces], x=at)
+    for i, piece in enumerate(pieces):
+        own = np.moveaxis(piece, len(sample_y), 0)[i]
+        np.testing.assert_allclose(shaped[i], own, rtol=1e-10)
+        np.testing.assert_allclose(flat[i], own.reshape(size_y, size_x), rtol=1e-10)
+
+
+def test_batched_hessian_of_two_inputs():
+    a, b = rng.standard_normal((3, 2)), rng.standard_normal((3, 2))
+    with pg.Program() as program:
+        x, y = pg.data("x", (3, 2)), pg.data("y", (3, 2))
+        hessian = pg.Hessian(lambda p, q: pg.sum(p * p * q, axis=1), [x, y], is_batched=True)
+        assert hessian.shape == (3, 4, 4)
+        row = hessian[:, 1, :]
+        assert hessian.passes == Passes(0, 1)
+        whole = hessian[:]
+        assert hessian.passes == Passes(0, 4)
+    row, whole = run(program, [row, whole], x=a, y=b)
+    for i in range(3):
+        known = np.block(
+            [[np.diag(2 * b[i]), np.diag(2 * a[i])], [np.diag(2 * a[i]), np.zeros((2, 2))]]
+        )
+        np.testing.assert_allclose(whole[i], known, rtol=1e-12)
+        np.testing.assert_allclose(row[i], known[1], rtol=1e-12)
+
+
+def apart(x, w):
+    h = pg.layer_norm(pg.tanh(x @ w))
+    h = pg.concatenate([h, pg.flip(h, 1)], axis=1)
+    h = pg.transpose(pg.transpose(h)[1:])
+    left, right = pg.split(pg.softmax(h, axis=1), [3], axis=1)
+    joined = left @ w[:3, :2] + pg.cumsum(right, axis=1)[:, :2] * pg.max(
+        left, axis=1, keepdims=True
+    )
+    picked = pg.reshape(joined, (x.shape[0], 1, 2))[:, :, [1, 0, 1]]
+    return pg.where(picked > 0, picked, pg.pad(picked, 0) * 2.0)
+
+
+MIXING = {
+    "mean": lambda x: x - pg.mean(x, axis=0),
+    "flip": lambda x: pg.flip(x, 0) * 1.0,
+    "transpose": lambda x: x @ pg.transpose(x)[:, :1],
+    "matmul": lambda x: np.tri(4) @ x,
+    "cumsum": lambda x: pg.cumsum(x, axis=0),
+    "shift": lambda x: pg.concatenate([x[1:], x[:1]]),
+    "gather": lambda x: x[[1, 0, 3, 2]],
+    "reshape": lambda x: pg.reshape(pg.transpose(x), x.shape),
+    "scatter": lambda x: pg.scatter_add(pg.zeros(x.shape), x, np.array([1, 0, 3, 2])),
+    "max": lambda x: x * pg.max(x),
+}
+
+
+def test_independent_samples_are_recognised_by_structure():
+    with pg.Program():
+        x, w = pg.data("x", (4, 3)), pg.data("w", (3, 4))
+        pg.Jacobian(lambda a: apart(a, w), x, is_batched=True).check_independent()
+        pg.Hessian(lambda a: pg.sum(apart(a, w), axis=(1, 2)), x, True).check_independent()
+        pg.Jacobian(lambda a: pg.mean(w) * a, x, True).check_independent()
+        pg.Jacobian(apart(x, w), x, True).check_independent()
+        with pytest.raises(ValueError, match="is_batched"):
+            pg.Jacobian(lambda a: a * a, x).check_independent()
+
+
+@pytest.mark.parametrize("name", MIXING)
+def test_samples_that_mix_are_found(name):
+    with pg.Program():
+        x = pg.data("x", (4, 3))
+        jacobian = pg.Jacobian(MIXING[name], x, is_batched=True)
+        before = jacobian.passes
+        with pytest.raises(pg.MixedSamplesError, match="may mix in .*") as error:
+            jacobian.check_independent()
+        assert "test_jacobian.py" in str(error.value)
+        with pytest.raises(pg.MixedSamplesError, match="sample . of the outputs changes with"):
+            jacobian.check_independent({"x": rng.standard_normal((4, 3))})
+        assert jacobian.passes == before
+
+
+def test_samples_that_do_not_mix_are_told_by_numbers():
+    with pg.Program() as program:
+        x, w = pg.data("x", (4, 3)), pg.create_parameter((3, 2))
+        size = len(program.operators())
+
+        def function(a):
+            return pg.flip(pg.flip(a @ w, 0), 0) + 1e3 * pg.sum(pg.stop_gradient(a))
+
+        jacobian = pg.Jacobian(function, x, is_batched=True)
+        with pytest.raises(pg.MixedSamplesError, match="may mix in reverse"):
+            jacobian.check_independent()
+        recorded = len(program.operators())
+        jacobian.check_independent({"x": rng.standard_normal((4, 3))})
+        assert len(program.operators()) == recorded > size, "the check leaves nothing behind"
+        with pytest.raises(pg.FeedError, match="missing 'x'"):
+            jacobian.check_independent({})
+
+
+def test_everything_needs_the_axis_of_the_samples():
+    with pg.Program():
+        x = pg.data("x", (4, 3))
+        for function in (pg.sum, lambda a: a[:2], lambda a: pg.sum(a, axis=0)):
+            with pytest.raises(pg.ShapeError, match="axis 0 counts the samples"):
+                pg.Jacobian(function, x, is_batched=True)
+
+
+# Helpers of the shape of arrays.
+
+
+def test_helper_of_an_affine_function():
+    w, b = np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([7.0, 8, 9])
+    with pg.Program() as program:
+        x, r, s = pg.data("x", (2,)), pg.data("r", (1, 2)), pg.data("s", ())
+        y = x @ w + b
+        found = [y, pg.jacobian(y, x), pg.jacobian(r @ w + b, r), pg.jacobian(2 * s + 3, s)]
+        assert [v.shape for v in found[1:]] == [(3, 2), (1, 3, 1, 2), ()]
+    y, matrix, wide, number = run(program, found, x=[0.1, 0.2], r=[[0.1, 0.2]], s=1.0)
+    np.testing.assert_allclose(y, [7.9, 9.2, 10.5], rtol=1e-12)
+    np.testing.assert_array_equal(matrix, [[1, 4], [2, 5], [3, 6]])
+    np.testing.assert_array_equal(wide[0, :, 0], w.T)
+    assert number == 2
+    assert number.shape == ()
+
+
+def test_batched_helper_of_an_affine_function():
+    w, b = np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([7.0, 8, 9])
+    c = np.array([1.0, 2, 3])
+    with pg.Program() as program:
+        x, p = pg.data("x", (10, 2)), pg.data("p", (4, 2))
+        ten = pg.batched_jacobian(x @ w + b, x)
+        four = pg.batched_jacobian(p[:, :, None] * c, p)
+        assert (ten.shape, four.shape) == ((10, 3, 2), (4, 2, 3, 2))
+    ten, four = run(program, [ten, four], x=rng.random((10, 2)), p=rng.random((4, 2)))
+    np.testing.assert_array_equal(ten, np.broadcast_to(w.T, (10, 3, 2)))
+    known = np.einsum("pr,q->pqr", np.eye(2), c)
+    np.testing.assert_array_equal(four, np.broadcast_to(known, (4, 2, 3, 2)))
+
+
+def test_helpers_give_tuples_for_sequences():
+    at = rng.standard_normal(3)
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.data("w", (2,))
+        y = pg.sum(x * x)
+        one = pg.jacobian([y, x], x)
+        two = pg.jacobian(y, [x, w])
+        both = pg.jacobian((y, x), (x, w))
+        square = pg.hessian(y, [x, w])
+        assert [v.shape for v in one] == [(3,), (3, 3)]
+        assert [v.shape for v in two] == [(3,), (2,)]
+        assert [[v.shape for v in row] for row in both] == [[(3,), (2,)], [(3, 3), (3, 2)]]
+        assert [[v.shape for v in row] for row in square] == [[(3, 3), (3, 2)], [(2, 3), (2, 2)]]
+        assert isinstance(one, tuple)
+        assert pg.hessian(y, x).shape == (3, 3)
+        assert pg.batched_jacobian([x, x], x)[1].shape == (3,)
+    values = run(program, [one[0], two[1], both[1][0], square[0][0], square[1][0]], x=at)
+    for value, known in zip(
+        values, (2 * at, np.zeros(2), np.eye(3), 2 * np.eye(3), np.zeros((2, 3))), strict=True
+    ):
+        np.testing.assert_array_equal(value, known)
+
+
+# Arguments and text.
+
+
+def test_wrong_arguments_are_refused():
+    with pg.Program():
+        x, n = pg.data("x", (3,)), pg.data("n", (3,), "int64")
+        for make in (pg.Jacobian, pg.Hessian):
+            for function in (1, None, "f", np.ones(3), [], [1.0]):
+                with pytest.raises(TypeError):
+                    make(function, x)
+            for inputs in (1, None, [], [x, 1.0], np.ones(3)):
+                with pytest.raises(TypeError):
+                    make(pg.sum, inputs)
+            with pytest.raises(pg.NotDifferentiable):
+                make(lambda a: pg.sum(pg.astype(a, float)), n)
+            with pytest.raises(pg.NotDifferentiable):
+                make(pg.argmax, x)
+            with pytest.raises(pg.PrimgraphError):
+                make(lambda a: None, x)
+        with pytest.raises(pg.ShapeError, match="one output, not 2"):
+            pg.Hessian((pg.sum(x), pg.sum(x)), x)
+
+
+def test_reprs_tell_what_they_are():
+    with pg.Program():
+        x = pg.data("x", (3,))
+        assert repr(pg.Jacobian(pg.sum, x)) == "<Jacobian float64 (1, 3)>"
+        assert repr(pg.Hessian(pg.sum, x)) == "<Hessian float64 (3, 3)>"
+        assert repr(pg.Jacobian(pg.sum, x, blocks=True)[0][0]) == "<Block f64[1,3]>"
