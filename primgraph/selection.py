@@ -59,10 +59,10 @@ def _require_kind(entry: Any) -> None:
         return
     if isinstance(entry, list | np.ndarray):
         try:
-            kind = np.asarray(entry).dtype.kind
+            array = np.asarray(entry)
         except ValueError:
-            kind = "O"
-        if kind in "iub" or np.size(entry) == 0:
+            array = np.array(None)
+        if array.dtype.kind in "iub" or array.size == 0:
             return
     raise IndexKindError(
         f"a Jacobian cannot be indexed by {type(entry).__name__} {entry!r:.60}",
@@ -87,7 +87,7 @@ def _arranged(numbers: Sequence[Numbers]) -> Selection:
     reduced = [_reduced(n) for n in numbers]
     axes = [[a for a, n in enumerate(r.shape) if n != 1] for r in reduced]
     joined = [a for varying in axes for a in varying]
-    if joined == sorted(set(joined)):
+    if joined == sorted(set(joined)) and math.prod(r.size for r in reduced) == math.prod(shape):
         samples, rows, columns = (r.reshape(-1).tolist() for r in reduced)
         return Selection(shape, samples, rows, columns)
     distinct, inverse = zip(*(np.unique(r, return_inverse=True) for r in reduced), strict=True)
@@ -95,7 +95,7 @@ def _arranged(numbers: Sequence[Numbers]) -> Selection:
     local = [i.reshape(r.shape) for i, r in zip(inverse, reduced, strict=True)]
     places = np.ravel_multi_index(np.broadcast_arrays(*local), extents)
     samples, rows, columns = (d.tolist() for d in distinct)
-    return Selection(shape, samples, rows, columns, np.asarray(places, np.int64))
+    return Selection(shape, samples, rows, columns, np.broadcast_to(places, shape))
 
 
 def _reduced(numbers: Numbers) -> Numbers:

@@ -128,8 +128,9 @@ def guarded(draft: Draft) -> list[Value]:
     """A partial function where it has a value, something else where it has none."""
     x = draft.pick("f")
     op = draft.choose((*_POSITIVE, e.arccosh))
-    shifted = x - (1.0 if op is e.arccosh else -1.0 if op is e.log1p else 0.0)
-    inside = logic.greater(shifted, c.filled(0.01, x.type))
+    # The same predicate for all uses of a function: of several, none is known to guard it.
+    least = {e.arccosh: 1.01, e.log1p: -0.99}.get(op, 0.01)
+    inside = logic.greater(x, c.filled(least, x.type))
     branch = op(x)
     if draft.chance(0.4):
         branch = branch * x

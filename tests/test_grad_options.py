@@ -1,5 +1,6 @@
 """The options of grad and forward_grad: what is refused, made zero, held constant or batched."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -288,7 +289,7 @@ def test_batched_seeds_agree_with_one_pass_each():
     one = len(pg.Executor().kernel(program, single[0]).graph)
     assert size <= 2 * one, "the vectors are evaluated together"
     dx, dw, zero, more, *rest = run(
-        program, [*found[:2], zeros, ones, *sum(single, []), *same, again], x=at, w=weights
+        program, [*found[:2], zeros, ones, *itertools.chain(*single), *same, again], x=at, w=weights
     )
     np.testing.assert_array_equal(zero, np.zeros((5, 7)))
     for i in range(5):

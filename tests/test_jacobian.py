@@ -102,7 +102,7 @@ def test_jacobian_of_a_square(function):
 
 def test_hessians_of_quadratic_forms():
     at = np.array([[1.0, 2], [2, 1]])
-    eye, zero = np.eye(2), np.zeros((2, 2))
+    eye = np.eye(2)
     mixed = np.array([[2.0, 1, 1, 0], [1, 0, 2, 1], [1, 2, 0, 1], [0, 1, 1, 2]])
     table = [
         (lambda x: pg.sum(x * x), 2 * np.eye(4)),
@@ -121,7 +121,6 @@ def test_hessians_of_quadratic_forms():
     for value, (_, known) in zip(values, table, strict=True):
         np.testing.assert_allclose(value, known, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(whole, np.block([[mixed, np.zeros((4, 4))], [np.zeros((4, 8))]]))
-    np.testing.assert_array_equal(zero, 0)
 
 
 def test_hessian_of_what_has_more_than_one_element():
@@ -272,7 +271,7 @@ def _passes(jacobian, index):
 def test_passes_of_one_access_are_evaluated_together(columns):
     """The size of the graph does not grow with the number of rows or columns."""
     sizes = []
-    for n in (4, 40):
+    for n in (12, 40):
         with pg.Program() as program:
             x, w = pg.data("x", (n,)), pg.data("w", (n, n))
             jacobian = pg.Jacobian(lambda a, w=w: pg.tanh(pg.tanh(a @ w) @ w), x)
@@ -472,8 +471,7 @@ def test_batched_axes_are_in_order_for_every_rank(sample_x, sample_y):
         assert flat.shape == (4, size_y, size_x)
         forms = pg.Jacobian(y, x, is_batched=True, flat=False)
         assert forms.shape == shaped.shape
-        pieces = [pg.jacobian(function(x[i : i + 1])[0], x)[..., i, :] if False else
-                  pg.jacobian(y[i], x) for i in range(4)]  # fmt: skip
+        pieces = [pg.jacobian(y[i], x) for i in range(4)]
     shaped, flat, *pieces = run(program, [shaped, flat, *pieces], x=at)
     for i, piece in enumerate(pieces):
         own = np.moveaxis(piece, len(sample_y), 0)[i]
@@ -521,7 +519,7 @@ MIXING = {
     "shift": lambda x: pg.concatenate([x[1:], x[:1]]),
     "gather": lambda x: x[[1, 0, 3, 2]],
     "reshape": lambda x: pg.reshape(pg.transpose(x), x.shape),
-    "scatter": lambda x: pg.scatter_add(pg.zeros(x.shape), x, np.array([1, 0, 3, 2])),
+    "scatter": lambda x: pg.scatter_add(pg.zeros(x.shape), [1, 0, 3, 2], x),
     "max": lambda x: x * pg.max(x),
 }
 
@@ -543,10 +541,10 @@ def test_samples_that_mix_are_found(name):
         x = pg.data("x", (4, 3))
         jacobian = pg.Jacobian(MIXING[name], x, is_batched=True)
         before = jacobian.passes
-        with pytest.raises(pg.MixedSamplesError, match="may mix in .*") as error:
+        with pytest.raises(pg.MixedSamplesError, match="may mix in") as error:
             jacobian.check_independent()
         assert "test_jacobian.py" in str(error.value)
-        with pytest.raises(pg.MixedSamplesError, match="sample . of the outputs changes with"):
+        with pytest.raises(pg.MixedSamplesError, match=r"sample . of the outputs changes with"):
             jacobian.check_independent({"x": rng.standard_normal((4, 3))})
         assert jacobian.passes == before
 
@@ -557,7 +555,7 @@ def test_samples_that_do_not_mix_are_told_by_numbers():
         size = len(program.operators())
 
         def function(a):
-            return pg.flip(pg.flip(a @ w, 0), 0) + 1e3 * pg.sum(pg.stop_gradient(a))
+            return pg.flip(pg.flip(pg.tanh(a @ w), 0), 0) + 1e3 * pg.sum(pg.stop_gradient(a))
 
         jacobian = pg.Jacobian(function, x, is_batched=True)
         with pytest.raises(pg.MixedSamplesError, match="may mix in reverse"):
