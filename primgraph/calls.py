@@ -4,18 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
-from primgraph.errors import ArgumentError, BuildError, NotDifferentiable
+from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, PrimgraphError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.source import caller
 from primgraph.operators.call import common_recorder
-from primgraph.operators.promotion import lift
+from primgraph.operators.promotion import handles, lift
 from primgraph.operators.variable import Variable
 from primgraph.paths import Path, record
 from primgraph.program import program_of
+
+
+@final
+class located:
+    """A context in which errors get the user's line, and those that `variables` come from."""
+
+    def __init__(self, variables: Any = ()) -> None:
+        self.variables = variables
+
+    def __enter__(self) -> None:
+        """Nothing is done before there is an error."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, PrimgraphError):
+            found = [v for v in handles((self.variables,)) if isinstance(v.recorder, Builder)]
+            builder = found[0].recorder if found else Builder()
+            assert isinstance(builder, Builder)
+            error.located(builder.origin(caller(), [v.value for v in found]))
 
 
 @dataclass(frozen=True, slots=True)

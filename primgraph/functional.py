@@ -7,7 +7,7 @@ from typing import Any
 
 from primgraph.calls import Call, in_form
 from primgraph.derivatives import Seeds, Variables, grad, seeds_for, variables_of
-from primgraph.errors import NotDifferentiable, NotScalarError, PrimgraphError
+from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError, PrimgraphError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.operators.variable import Variable
@@ -114,7 +114,11 @@ def gradient_of(
 
     With `rank` 1 it may have one element a sample, of shape `(B,)` or `(B, 1)`, and the samples
     are independent.
+
+    Raises `ArgumentError` for what is no function.
     """
+    if not callable(function):
+        raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
 
     def gradient(*arguments: Variable) -> list[Variable]:
         result = function(*arguments)
@@ -129,8 +133,7 @@ def gradient_of(
             slopes = grad(result, list(arguments), materialize_grads=True)
         return [result, *(s for s in slopes if s is not None)]
 
-    # Without a function there is nothing to differentiate; the caller says so.
-    return gradient if callable(function) else function
+    return gradient
 
 
 def require_scalar(name: str, value: Variable, rank: int) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.calls import Call
+from primgraph.calls import Call, located
 from primgraph.derivatives import Request, Variables, grad, variables_of
 from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.functional import gradient_of, require_scalar
@@ -67,7 +67,8 @@ class Block:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Variable:
-        found = Selection.of(self._axes, index)
+        with located():
+            found = Selection.of(self._axes, index)
         if 0 in found.shape:
             return zeros_of(self._slopes.builder, TensorType(found.shape, self.dtype))
         rows = [n + self._rows for n in found.rows]
@@ -168,9 +169,10 @@ class DerivativeMatrix(ABC):
 
         Raises `MixedSamplesError` if samples mix, or may mix and there is no `feed`.
         """
-        if self._slopes.outputs.batch is None:
-            raise OptionError("there are no samples without is_batched=True")
-        require_independent(self._slopes, feed)
+        with located():
+            if self._slopes.outputs.batch is None:
+                raise OptionError("there are no samples without is_batched=True")
+            require_independent(self._slopes, feed)
 
 
 @final
@@ -205,7 +207,8 @@ class Jacobian(DerivativeMatrix):
         blocks: bool = False,
         flat: bool = True,
     ) -> None:
-        self._lay_out(_slopes("Jacobian", function, inputs, is_batched), blocks, flat)
+        with located(inputs):
+            self._lay_out(_slopes("Jacobian", function, inputs, is_batched), blocks, flat)
 
 
 @final
@@ -229,16 +232,9 @@ class Hessian(DerivativeMatrix):
         blocks: bool = False,
         flat: bool = True,
     ) -> None:
-        rank = int(is_batched)
-        if callable(function):
-            gradient = gradient_of("Hessian", function, rank=rank)
-            traced: Function = lambda *xs: gradient(*xs)[1:]  # noqa: E731
-        else:
-            (value,) = _one("Hessian", function)
-            require_scalar("Hessian", value, rank)
-            listed = variables_of("Hessian", "inputs", inputs)
-            traced = [g for g in grad(value, listed, materialize_grads=True) if g is not None]
-        self._lay_out(_slopes("Hessian", traced, inputs, is_batched, True), blocks, flat)
+        with located(inputs):
+            gradient = _gradient(function, inputs, int(is_batched))
+            self._lay_out(_slopes("Hessian", gradient, inputs, is_batched, True), blocks, flat)
 
 
 def jacobian(y: Variables, x: Variables) -> Any:
@@ -272,6 +268,21 @@ def _evaluated(matrix: DerivativeMatrix, y: Variables, x: Variables) -> Any:
     rows = tuple(tuple(block[...] for block in row) for row in matrix.blocks)
     found = tuple(row[0] for row in rows) if isinstance(x, Variable) else rows
     return found[0] if isinstance(y, Variable) else found
+
+
+def _gradient(function: Any, inputs: Any, rank: int) -> Function:
+    """The gradient by all inputs: a function if there is one, else variables."""
+    if not callable(function):
+        (value,) = _one("Hessian", function)
+        require_scalar("Hessian", value, rank)
+        listed = variables_of("Hessian", "inputs", inputs)
+        return [g for g in grad(value, listed, materialize_grads=True) if g is not None]
+    both = gradient_of("Hessian", function, rank=rank)
+
+    def gradient(*arguments: Variable) -> list[Variable]:
+        return both(*arguments)[1:]
+
+    return gradient
 
 
 def _one(name: str, outputs: Any) -> list[Variable]:

@@ -100,8 +100,10 @@ def _arranged(numbers: Sequence[Numbers]) -> Selection:
 
 def _reduced(numbers: Numbers) -> Numbers:
     """`numbers` with extent one along each axis along which they do not change."""
+    still = [a for a, stride in enumerate(numbers.strides) if stride == 0]
+    numbers = numbers[tuple(slice(1) if a in still else slice(None) for a in range(numbers.ndim))]
     for axis in range(numbers.ndim):
         first = numbers.take([0], axis=axis)
-        if numbers.strides[axis] == 0 or bool(np.all(numbers == first)):
+        if bool(np.all(numbers == first)):
             numbers = first
     return numbers

@@ -4,6 +4,7 @@ if __name__ != "primgraph.transforms":
     raise ImportError("import primgraph.transforms, not transforms")
 
 from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.contract import debug
@@ -18,6 +19,7 @@ from primgraph.transforms.unzip import unzip
 
 __all__ = [
     "batch",
+    "batch_sum",
     "bind",
     "clean_up",
     "dead_code",
