@@ -78,3 +78,12 @@ def test_import_time_tells_both_times_and_what_costs_most():
     assert times["primgraph"] > 0
     assert times["numpy"] > 0
     assert sum(row[0].startswith("primgraph.") for row in rows) >= 3
+
+
+def test_differential_operators_need_fewer_operations_than_the_full_matrix():
+    rows = {row[0]: row[1:] for row in short("differential.py")[1:]}
+    assert set(rows) == {
+        "laplacian", "hessian_diagonal", "divergence", "divergence, elementwise"
+    }  # fmt: skip
+    for name in ("laplacian", "hessian_diagonal", "divergence, elementwise"):
+        assert int(rows[name][1]) < int(rows[name][2])
