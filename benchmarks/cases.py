@@ -104,7 +104,7 @@ class Case:
 
 
 def _label(params: dict[str, Any]) -> str:
-    shown = [f"{k}={v:g}" for k, v in params.items() if k not in ("kind", "dt")]
+    shown = [f"{k}={v:g}".replace("e+0", "e") for k, v in params.items() if k not in ("kind", "dt")]
     ends = [params["dt"]] if "dt" in params else []
     return " ".join([*([params["kind"]] if "kind" in params else []), *shown, *ends])
 

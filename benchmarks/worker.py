@@ -131,7 +131,9 @@ class Worker:
             expected = [stored[k] for k in stored.files]
         self.drop()
         best: dict[str, Any] = {}
-        for variant in self.wanted or self.tool.variants(found):
+        for variant in self.tool.variants(found):
+            if self.wanted and variant not in self.wanted:
+                continue
             answer, call, threads = self._variant(found, variant, expected, seconds)
             if not best or answer["trial"] < best["trial"]:
                 best, self.call, self.threads = answer, call, threads
