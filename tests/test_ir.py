@@ -318,9 +318,9 @@ def test_the_collector_waits_while_graphs_are_made_and_is_as_before_afterwards()
 def test_the_collector_runs_again_after_an_error():
     @uncollected
     def fail() -> None:
-        raise ValueError
+        raise KeyError("reason")
 
-    with pytest.raises(ValueError):
+    with pytest.raises(KeyError, match="reason"):
         fail()
     assert gc.isenabled()
 
