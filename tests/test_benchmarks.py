@@ -74,10 +74,12 @@ def test_orders_of_all_modes_agree_and_stay_small():
     for mode in ("grad", "forward_grad", "linearize"):
         assert [int(c) for c in counts[f"tanh(x), {mode}"]] == [4, 7, 11]
     for title, cells in counts.items():
-        if title.startswith(("sin", "network")):
+        if title.startswith(("sin(", "network ")):
             first, second, third = map(int, cells)
             assert 10 < first < second < third < 100
-    assert counts["grad"][0] == counts["forward_grad"][0] == "11"
+    for mode in ("grad", "forward_grad"):
+        assert min(map(float, counts[f"{mode}, ms to the first values"])) > 0
+        assert min(map(float, counts[f"{mode}, µs a later run"])) > 0
 
 
 def test_import_time_tells_both_times_and_what_costs_most():
