@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import argparse
 import linecache
+import statistics
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,8 +24,11 @@ Line = tuple[str, int]
 
 
 def seconds_a_line(call: Callable[[], Any], calls: int) -> dict[Line, float]:
-    """Seconds a call on each line of a kernel, what it calls included."""
-    spent: Counter[Line] = Counter()
+    """Seconds a call on each line of a kernel, what it calls included.
+
+    Medians over the calls, so that a line that had to wait for the processor does not stand out.
+    """
+    spent: dict[Line, list[float]] = defaultdict(list)
     clock = time.perf_counter
     place: Line | None = None
     since = 0.0
@@ -32,7 +36,7 @@ def seconds_a_line(call: Callable[[], Any], calls: int) -> dict[Line, float]:
     def inside(frame: Any, event: str, _: Any) -> Any:
         nonlocal place, since
         if place is not None:
-            spent[place] += clock() - since
+            spent[place].append(clock() - since)
         place = None if event == "return" else (frame.f_code.co_filename, frame.f_lineno)
         since = clock()
         return inside
@@ -47,7 +51,7 @@ def seconds_a_line(call: Callable[[], Any], calls: int) -> dict[Line, float]:
             call()
     finally:
         sys.settrace(None)
-    return {line: total / calls for line, total in spent.items()}
+    return {k: statistics.median(found) * len(found) / calls for k, found in spent.items()}
 
 
 def shown(spent: dict[Line, float], top: int) -> list[str]:
