@@ -57,30 +57,37 @@ def times(results: Results, names: Sequence[str]) -> list[str]:
     return table(["time", *names, "others' cores"], rows)
 
 
-def _ratio(result: dict[str, Any], name: str) -> float | None:
-    """How many times as long primgraph takes, by the median over rounds."""
+def _ratio(result: dict[str, Any], name: str) -> tuple[float, float] | None:
+    """How many times as long primgraph takes: the median over rounds, and the shortest times."""
     mine, other = result["tools"].get(BASE, {}), result["tools"].get(name, {})
     if "rounds" not in mine or "rounds" not in other:
         return None
     pairs = zip(mine["rounds"], other["rounds"], strict=True)
-    return statistics.median(a / b for a, b in pairs)
+    return statistics.median(a / b for a, b in pairs), mine["min"] / other["min"]
 
 
 def ratios(results: Results, names: Sequence[str]) -> list[str]:
-    """primgraph's time over that of every other tool, with geometric means."""
+    """primgraph's time over that of every other tool, with geometric means.
+
+    In brackets the ratio of the shortest times, which tells more where others use the machine.
+    """
     others = [n for n in names if n != BASE]
     rows = []
     for result in results:
         found = [_ratio(result, n) for n in others]
-        rows.append([result["case"], *("-" if r is None else f"{r:.2f}" for r in found)])
+        rows.append([result["case"], *("-" if r is None else _shown(r) for r in found)])
     for title, chosen in _groups(results):
         cells = []
         for name in others:
             known = [r for result in chosen if (r := _ratio(result, name)) is not None]
-            mean = statistics.geometric_mean(known) if known else None
-            cells.append("-" if mean is None else f"{mean:.2f} of {len(known)}")
+            means = [statistics.geometric_mean(column) for column in zip(*known, strict=True)]
+            cells.append(f"{_shown(means)} of {len(known)}" if means else "-")
         rows.append([title, *cells])
     return table(["primgraph's time /", *others], rows)
+
+
+def _shown(pair: Sequence[float]) -> str:
+    return "{:.2f} ({:.2f})".format(*pair)
 
 
 def _groups(results: Results) -> Iterator[tuple[str, Results]]:
