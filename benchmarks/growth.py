@@ -1,7 +1,8 @@
 """How time and memory of every step grow with the number of equations.
 
 A chain of equations is built, printed, parsed, transformed, compiled, run, pickled and freed in
-several sizes, at Python's default recursion limit. A step of exponent 1 is linear: ten times the
+several sizes, at Python's default recursion limit; then a program of as many equations goes all
+the way to the first value of its gradient. A step of exponent 1 is linear: ten times the
 equations take ten times as long. Run it as `python benchmarks/growth.py`.
 """
 
@@ -28,7 +29,7 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.primitives.elementwise import add, cos, mul, sin
 
-SIZES = (1_000, 10_000, 100_000)
+SIZES = (100, 1_000, 10_000, 100_000)
 SHORT_SIZES = (100, 1_000)
 LARGEST_EXPONENT = 1.15
 LARGEST_EQUATION = 400
@@ -63,6 +64,33 @@ def operator_chain(count: int) -> Graph:
     return program.graph([value])
 
 
+Variables = tuple[pg.Program, pg.Variable, list[pg.Variable]]
+
+
+def program(count: int) -> Variables:
+    """A user's program of `count` operators in a row: its sum, and its inputs."""
+    with pg.Program("program") as made:
+        x = value = pg.data("x", VECTOR.shape)
+        p = pg.data("p", VECTOR.shape)
+        for i in range(0, count, 4):
+            value = pg.cos(pg.sin(value) * p) + p if i % 8 else pg.tanh(value * p) - p * value
+        loss = pg.sum(value)
+    return made, loss, [x, p]
+
+
+def with_gradient(built: Variables) -> tuple[pg.Program, list[pg.Variable]]:
+    """What is fetched from a program: its sum and the gradients of it."""
+    made, loss, inputs = built
+    return made, [loss, *(g for g in pg.grad(loss, inputs) if g is not None)]
+
+
+def kernel(fetched: tuple[pg.Program, list[pg.Variable]]) -> pg.Kernel:
+    """Compiled anew: an executor keeps kernels with the program."""
+    made, variables = fetched
+    made.kernels.clear()
+    return pg.Executor().kernel(made, variables)
+
+
 class Case:
     """What the steps of one size work on; each is made once, on first use, outside the clock."""
 
@@ -94,6 +122,10 @@ class Case:
         return operator_chain(self.count)
 
     @cached_property
+    def fetched(self) -> tuple[pg.Program, list[pg.Variable]]:
+        return with_gradient(program(self.count))
+
+    @cached_property
     def kernels(self) -> dict[str, Any]:
         return {style: pg.compile(self.graph, style=style) for style in ("readable", "planned")}
 
@@ -117,6 +149,20 @@ def _compare(case: Case) -> bool:
     same = unhashed(case.graph) == unhashed(case.twin)
     assert same
     return same
+
+
+def _gradient(case: Case) -> Callable[[], object]:
+    built = program(case.count)
+    return lambda: with_gradient(built)
+
+
+def _first_run(case: Case) -> Callable[[], object]:
+    made = kernel(case.fetched)
+    return lambda: made(*case.feeds)
+
+
+def _first_value(case: Case) -> object:
+    return kernel(with_gradient(program(case.count)))(*case.feeds)
 
 
 def _free(case: Case) -> Callable[[], object]:
@@ -149,6 +195,11 @@ PREPARED: dict[str, Callable[[Case], Callable[[], object]]] = {
     "unpickle": lambda case: lambda: pickle.loads(case.pickled),
     "deep copy": lambda case: lambda: copy.deepcopy(case.graph),
     "free": _free,
+    "program": lambda case: lambda: program(case.count),
+    "program, gradient": _gradient,
+    "program, compile": lambda case: lambda: kernel(case.fetched),
+    "program, first run": _first_run,
+    "program, all of these": lambda case: lambda: _first_value(case),
 }
 
 
@@ -185,8 +236,9 @@ def bytes_an_equation(make: Callable[[], Graph]) -> float:
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
-    """The slope from the smallest to the largest size on logarithmic scales."""
-    return math.log(times[-1] / times[0]) / math.log(sizes[-1] / sizes[0])
+    """The slope over the last two decades of sizes on logarithmic scales."""
+    first = max(0, len(sizes) - 3)
+    return math.log(times[-1] / times[first]) / math.log(sizes[-1] / sizes[first])
 
 
 def row(name: str, sizes: Sequence[int], times: Sequence[float]) -> str:

@@ -1,7 +1,7 @@
 """How programs grow with the order of the derivative, in each mode.
 
-Counted are the equations that are compiled for one derivative alone. In the end the tenth
-derivative of tanh is timed from building to its first value. Run it as
+Counted are the equations that are compiled for one derivative alone. In the end derivatives of
+tanh are timed, from building to the first value and in later runs. Run it as
 `python benchmarks/orders.py`.
 """
 
@@ -19,8 +19,9 @@ import numpy as np
 import primgraph as pg
 from primgraph.transforms import bind, clean_up, linearize, lower
 
-ORDERS, SHORT_ORDERS = 8, 3
-TIMED_ORDERS = 10
+ORDERS, SHORT_ORDERS = 10, 3
+POINTS = 1000
+RUNS_OF_A_KERNEL = 50
 WIDTHS = (2, 32, 32, 1)
 
 Function = Callable[[pg.Variable], pg.Variable]
@@ -82,16 +83,34 @@ MODES: dict[str, Callable[[Function, tuple[int, ...], int], list[int]]] = {
 }
 
 
-def seconds_to_first_value(mode: Any, orders: int) -> float:
-    """From an empty program to the value of the derivative of that order of tanh."""
+def timed(mode: Any, order: int) -> tuple[float, float]:
+    """Seconds from nothing to the first values of that derivative of tanh, and of a later run."""
+    points = np.linspace(-1, 1, POINTS)
     start = time.perf_counter()
     with pg.Program() as program:
-        x = pg.data("x", (1,))
+        x = pg.data("x", (POINTS,))
         y = pg.tanh(x)
-        for _ in range(orders):
+        for _ in range(order):
             y = mode(y, x)
-    pg.Executor().run(program, {"x": np.ones(1)}, [y])
-    return time.perf_counter() - start
+    kernel = pg.Executor().kernel(program, [y])
+    kernel(points)
+    first = time.perf_counter() - start
+    later = []
+    for _ in range(RUNS_OF_A_KERNEL):
+        start = time.perf_counter()
+        kernel(points)
+        later.append(time.perf_counter() - start)
+    return first, statistics.median(later)
+
+
+def times_of(mode: Any, orders: int, runs: int) -> list[list[str]]:
+    """Milliseconds to the first value and microseconds of later runs, for each order."""
+    firsts, laters = [], []
+    for order in range(1, orders + 1):
+        found = [timed(mode, order) for _ in range(runs)]
+        firsts.append(f"{1e3 * statistics.median(f for f, _ in found):.1f}")
+        laters.append(f"{1e6 * statistics.median(t for _, t in found):.1f}")
+    return [firsts, laters]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -99,22 +118,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help=f"{SHORT_ORDERS} orders only")
     options = parser.parse_args(arguments)
-    orders, timed, runs = (SHORT_ORDERS, SHORT_ORDERS, 1) if options.short else (
-        ORDERS, TIMED_ORDERS, 5
-    )  # fmt: skip
+    orders, runs = (SHORT_ORDERS, 1) if options.short else (ORDERS, 5)
+    head = " | ".join(str(k) for k in range(1, orders + 1))
 
-    print("| equations | " + " | ".join(str(k) for k in range(1, orders + 1)) + " |")
+    print(f"| equations | {head} |")
     print("|---|" + "---|" * orders)
     for title, (function, shape) in FUNCTIONS.items():
         for mode, count in MODES.items():
             cells = " | ".join(map(str, count(function, shape, orders)))
             print(f"| {title}, {mode} | {cells} |", flush=True)
 
-    print(f"\n| tanh to order {timed} | equations | ms to the first value |\n|---|---|---|")
+    print(f"\n| tanh at {POINTS:,} points | {head} |")
+    print("|---|" + "---|" * orders)
     for mode in (pg.grad, pg.forward_grad):
-        times = [seconds_to_first_value(mode, timed) for _ in range(runs)]
-        equations = nested(mode, tanh, (1,), timed)[-1]
-        print(f"| {mode.__name__} | {equations} | {1e3 * statistics.median(times):.1f} |")
+        firsts, laters = times_of(mode, orders, runs)
+        print(f"| {mode.__name__}, ms to the first values | {' | '.join(firsts)} |")
+        print(f"| {mode.__name__}, µs a later run | {' | '.join(laters)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.errors import ArgumentError
+from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.lower import lower
 
 
+@uncollected
 def compile(
     graph: Graph, *, style: str = "planned", donated: Mapping[int, int] | None = None
 ) -> Kernel:

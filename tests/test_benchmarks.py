@@ -5,12 +5,16 @@ No time is asserted: times are what the benchmarks are for. Counts are.
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import primgraph as pg
@@ -22,9 +26,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def short(name: str, *arguments: str) -> list[list[str]]:
-    """The cells of every line of the tables that the benchmark prints with `--short`."""
-    run = subprocess.run(
+def run_short(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, str(FOLDER / name), "--short", *arguments],
         cwd=FOLDER,
         env={
@@ -36,7 +39,12 @@ def short(name: str, *arguments: str) -> list[list[str]]:
         text=True,
         timeout=300,
     )
-    assert run.returncode == 0, run.stderr
+
+
+def short(name: str, *arguments: str) -> list[list[str]]:
+    """The cells of every line of the tables that the benchmark prints with `--short`."""
+    run = run_short(name, *arguments)
+    assert run.returncode == 0, run.stdout + run.stderr
     lines = [line for line in run.stdout.splitlines() if line.startswith("|")]
     return [[c.strip() for c in line.strip("|").split("|")] for line in lines if "---" not in line]
 
@@ -66,10 +74,12 @@ def test_orders_of_all_modes_agree_and_stay_small():
     for mode in ("grad", "forward_grad", "linearize"):
         assert [int(c) for c in counts[f"tanh(x), {mode}"]] == [4, 7, 11]
     for title, cells in counts.items():
-        if title.startswith(("sin", "network")):
+        if title.startswith(("sin(", "network ")):
             first, second, third = map(int, cells)
             assert 10 < first < second < third < 100
-    assert counts["grad"][0] == counts["forward_grad"][0] == "11"
+    for mode in ("grad", "forward_grad"):
+        assert min(map(float, counts[f"{mode}, ms to the first values"])) > 0
+        assert min(map(float, counts[f"{mode}, µs a later run"])) > 0
 
 
 def test_import_time_tells_both_times_and_what_costs_most():
@@ -87,3 +97,66 @@ def test_differential_operators_need_fewer_operations_than_the_full_matrix():
     }  # fmt: skip
     for name in ("laplacian", "hessian_diagonal", "divergence, elementwise"):
         assert int(rows[name][1]) < int(rows[name][2])
+
+
+def test_all_workloads_agree_with_numpy_by_hand(tmp_path):
+    record = tmp_path / "record.json"
+    arguments = ("--tools", "primgraph,hand", "--threads", "1", "--json", str(record))
+    rows = short("run.py", *arguments)
+    found = json.loads(record.read_text())
+    cases = [r["case"] for r in found["results"]]
+    assert {c.split()[0] for c in cases} == {f"W{i}" for i in range(1, 10)}
+    for result in found["results"]:
+        assert set(result["tools"]) == {"primgraph", "hand"}
+        for tool in result["tools"].values():
+            assert len(tool["rounds"]) == found["environment"]["rounds"] == 2
+            assert min(tool["rounds"]) > 0
+            assert tool["error"] <= 2e-5
+    heads = [row for row in rows if row[0] in ("time", "primgraph's time /")]
+    assert heads == [
+        ["time", "primgraph", "hand", "others' cores"], ["primgraph's time /", "hand"]
+    ]  # fmt: skip
+    means = {row[0]: row[1] for row in rows if row[0].startswith("geometric mean")}
+    assert means["geometric mean"].endswith(f" of {len(cases)}")
+    assert set(means) == {"geometric mean", "geometric mean but W1"}
+
+
+FOREIGN = """
+import numpy as np
+
+def variants(workload, params):
+    return ["right", "reversed"] if workload == "W1" else []
+
+def build(workload, variant, params, data):
+    x, = data
+    t = np.tanh(x)
+    step = 1 if variant == "right" else -1
+    return lambda: (1 - t * t)[::step]
+"""
+
+
+def test_foreign_tools_are_compared_element_by_element(tmp_path):
+    tmp_path.joinpath("tool_mine.py").write_text(FOREIGN)
+    common = ("--peers", str(tmp_path), "--threads", "1", "--only", "W1 n=100 order=1", "W8 arith")
+    rows = short("run.py", "--tools", "mine:right,primgraph", *common)
+    assert [row[0] for row in rows[:3]] == ["time", "W1 n=100 order=1", "W8 arith n=300"]
+    run = run_short("run.py", "--tools", "mine,primgraph", *common)
+    assert run.returncode == 1
+    assert "W1 n=100 order=1: mine: ArithmeticError" in run.stdout.splitlines()[-1]
+
+
+def test_errors_are_of_single_elements(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    worker: Any = importlib.import_module("worker")
+    expected = [np.array([1.0, 2.0]), np.zeros(2)]
+    assert worker.largest_error([np.array([1.0, 2.0]), np.zeros(2)], expected) == 0
+    assert worker.largest_error([np.array([2.0, 1.0]), np.zeros(2)], expected) == 0.5
+    assert worker.largest_error([np.array([1.0, np.nan]), np.zeros(2)], expected) == np.inf
+    assert worker.largest_error([np.array([1.0, 2.0]), np.zeros((2, 1))], expected) == np.inf
+    assert worker.largest_error(expected[:1], expected) == np.inf
+
+
+def test_lines_of_a_kernel_are_told_with_their_shares():
+    rows = short("lines.py", "W9", "--calls", "2")
+    assert ["share", "time", "line"] in rows
+    assert any("dot(" in row[-1] for row in rows)

@@ -1,15 +1,18 @@
 """The intermediate representation: interning, text, equality, verification, interpretation."""
 
 import copy
+import gc
 import os
 import pickle
 import subprocess
 import sys
+from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array, bits, freeze
 from primgraph.ir.primitive import Primitive, lookup
@@ -293,3 +296,51 @@ def test_a_chain_of_100_000_equations_needs_no_recursion():
     assert pickle.loads(pickle.dumps(graph)) == graph
     assert copy.deepcopy(graph) == graph
     np.testing.assert_allclose(pg.interpret(graph, np.ones(3))[0], np.sqrt(1.5e-5), rtol=1e-4)
+
+
+def test_the_collector_waits_while_graphs_are_made_and_is_as_before_afterwards():
+    assert gc.isenabled()
+    with uncollected:
+        assert not gc.isenabled()
+        with uncollected:
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with uncollected:
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_the_collector_runs_again_after_an_error():
+    @uncollected
+    def fail() -> None:
+        raise KeyError("reason")
+
+    with pytest.raises(KeyError, match="reason"):
+        fail()
+    assert gc.isenabled()
+
+
+def test_threads_share_one_pause_of_the_collector():
+    inside, leave = Barrier(3), Event()
+
+    def work() -> None:
+        with uncollected:
+            inside.wait(10)
+            leave.wait(10)
+
+    threads = [Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    inside.wait(10)
+    with uncollected:
+        pass
+    assert not gc.isenabled()
+    leave.set()
+    for thread in threads:
+        thread.join()
+    assert gc.isenabled()

@@ -107,11 +107,12 @@ def test_bind_replaces_inputs_by_constants():
     graph = body("%0: f64[3] = mul(%x, %y)", result="%0", inputs="%x: f64[3], %y: f64[3]")
     assert str(bind(graph, {1: 1.0})) == (
         "graph f(%x: f64[3]) {\n"
-        "  %0: f64[3] = full(dtype=f64, shape=(3,), value=1.0)\n"
-        "  %1: f64[3] = mul(%x, %0)\n"
-        "  return %1\n"
+        "  %y: f64[3] = full(dtype=f64, shape=(3,), value=1.0)\n"
+        "  %0: f64[3] = mul(%x, %y)\n"
+        "  return %0\n"
         "}"
     )
+    assert [v.hint for v in graph.inputs] == ["x", "y"], "the argument stays as it was"
 
 
 def test_lower_rewrites_operators_and_nothing_else():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph, Value
-from primgraph.primitives.constants import filled
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.params import freeze_all
+from primgraph.ir.types import scalar_of
+from primgraph.primitives.constants import full
 from primgraph.transforms.contract import transform
 from primgraph.transforms.rebuild import NOWHERE
 
@@ -15,15 +16,14 @@ from primgraph.transforms.rebuild import NOWHERE
 def bind(graph: Graph, scalars: Mapping[int, float]) -> Graph:
     """Replace the inputs at the positions in `scalars` by constants of that value.
 
-    The other inputs keep their order. Each constant has the type of the input it stands for.
+    The other inputs keep their order. Each constant has the type of the input it stands for, and
+    is the same value, so that the rest of the graph stays as it is.
     """
-    builder = Builder(graph.name, source=NOWHERE)
-    inputs: list[Value] = []
-    with builder:
-        for position, value in enumerate(graph.inputs):
-            if position in scalars:
-                inputs.append(filled(scalars[position], value.type))
-            else:
-                inputs.append(builder.input(value.type, value.hint))
-        outputs = builder.inline(graph, inputs)
-    return builder.graph(outputs)
+    constants = []
+    for position, scalar in sorted(scalars.items()):
+        value = graph.inputs[position]
+        number = scalar_of(scalar, value.dtype)
+        params = {"value": number, "shape": value.shape, "dtype": value.dtype}
+        constants.append(Equation(full, (), freeze_all(params.items()), (value,), NOWHERE))
+    inputs = [v for i, v in enumerate(graph.inputs) if i not in scalars]
+    return Graph(inputs, [*constants, *graph.body], graph.outputs, graph.name)

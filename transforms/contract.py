@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from primgraph.errors import InternalError
+from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.verify import verify
@@ -50,7 +51,8 @@ def transform(
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             if not _debug.get():
-                return function(*args, **kwargs)
+                with uncollected:
+                    return function(*args, **kwargs)
             before: Any = args[0]
             _check(before, requires, f"the argument of {function.__name__}")
             result = function(*args, **kwargs)

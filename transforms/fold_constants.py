@@ -45,17 +45,20 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
     if eqn.op.name in _KEPT:
         return None
     assert isinstance(eqn.op, Primitive)
-    definitions = [builder.definition(v) for v in inputs]
-    if any(d is None or d.op not in (full, constant) for d in definitions):
-        return None
-    scalars = [d.kwargs["value"] for d in definitions if d is not None and d.op is full]
+    definitions = []
+    for value in inputs:
+        made = builder.definition(value)
+        if made is None or made.op not in (full, constant):
+            return None
+        definitions.append(made)
+    scalars = [d.kwargs["value"] for d in definitions if d.op is full]
     if eqn.op.elementwise and len(scalars) == len(inputs):
         return _fold_uniform(eqn, inputs, scalars)
-    sizes = [d.outputs[0].type.size for d in definitions if d is not None and d.op is constant]
+    sizes = [d.outputs[0].type.size for d in definitions if d.op is constant]
     limit = min(max([_SMALL, *sizes]), _LARGEST)
     if any(v.type.size > limit for v in (*inputs, *eqn.outputs)):
         return None
-    arrays = [_array(d) for d in definitions if d is not None]
+    arrays = [_array(d) for d in definitions]
     results = eqn.op.evaluate(arrays, eqn.kwargs)
     return [_record(np.asarray(r, v.dtype)) for r, v in zip(results, eqn.outputs, strict=True)]
 

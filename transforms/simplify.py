@@ -47,8 +47,9 @@ def simplified(graph: Graph, fold: Fold) -> Graph:
         for eqn in graph.body:
             inputs = [moved[v] for v in eqn.inputs]
             builder.source = eqn.source or NOWHERE
-            type = eqn.outputs[0].type
-            results = fold(builder, eqn, inputs) or seen.rewrite(eqn.op, inputs, eqn.kwargs, type)
+            results = fold(builder, eqn, inputs)
+            if results is None and eqn.op in rules:
+                results = seen.rewrite(eqn.op, inputs, eqn.kwargs, eqn.outputs[0].type)
             if results is None:
                 copy(builder, eqn, moved)
             else:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, final
 
 from primgraph.errors import BuildError, PrimgraphError
+from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, recording
@@ -123,11 +124,12 @@ class Builder:
                 waiting.extend(eqn.inputs)
         return sorted(found, key=found.__getitem__)
 
+    @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
         """Record the body of `graph` on `inputs`; what is there already is not recorded again."""
         moved = dict(zip(graph.inputs, inputs, strict=True))
         for eqn in graph.body:
-            results = self.copy(eqn, tuple(moved[v] for v in eqn.inputs))
+            results = self.copy(eqn, tuple([moved[v] for v in eqn.inputs]))
             moved.update(zip(eqn.outputs, results, strict=True))
         return [moved[v] for v in graph.outputs]
 
@@ -144,10 +146,10 @@ class Builder:
             return found
         source = self.source or caller()
         try:
-            types = op.infer(tuple(v.type for v in operands), dict(frozen))
+            types = op.infer(tuple([v.type for v in operands]), dict(frozen))
         except PrimgraphError as error:
             raise error.located(self.origin(source, operands)) from None
-        outputs = tuple(Value(t) for t in types)
+        outputs = tuple([Value(t) for t in types])
         self._append(Equation(op, operands, frozen, outputs, source))
         self._known[key] = outputs
         return outputs
@@ -164,7 +166,7 @@ class Builder:
         found = self._known.get(key)
         if found is not None:
             return found
-        outputs = tuple(Value(v.type) for v in eqn.outputs)
+        outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(Equation(eqn.op, inputs, eqn.params, outputs, eqn.source))
         self._known[key] = outputs
         return outputs
@@ -219,17 +221,19 @@ class Builder:
     def _interning_key(self, op: Op, inputs: tuple[Value, ...], exact: Hashable) -> Hashable:
         order = self._order
         try:
-            places = [order[v] for v in inputs]
+            # By name: a tuple of plain data is one object less for the garbage collector.
+            if len(inputs) != 2:
+                return (op.name, *[order[v] for v in inputs], exact)
+            first, second = order[inputs[0]], order[inputs[1]]
         except KeyError:
             raise BuildError(
                 f"an operand of {op.name} belongs to another program or graph",
                 origin=self.origin(self.source or caller(), ()),
                 hint="values can be used only in the program in which they were made",
             ) from None
-        if op.commutative and len(places) == 2 and places[1] < places[0]:
-            places.reverse()
-        # By name: a tuple of plain data is one object less for the garbage collector to follow.
-        return (op.name, *places, exact)
+        if op.commutative and second < first:
+            first, second = second, first
+        return (op.name, first, second, exact)
 
 
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:

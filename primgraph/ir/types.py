@@ -130,6 +130,8 @@ def common_type(name: str, *types: TensorType) -> TensorType:
     """
     first = types[0]
     for other in types[1:]:
+        if other is first:
+            continue
         if other.shape != first.shape:
             raise ShapeError(f"{name} takes equal types, not {first} and {other}")
         if other.dtype != first.dtype:

@@ -1,0 +1,240 @@
+"""The workloads as primgraph's users would write them; what each computes is said in cases.py.
+
+`build` gives a callable and the arrays to call it with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from cases import (
+    ARITHMETIC,
+    DECAY,
+    DIFFUSION,
+    ENDS,
+    FEED,
+    MIXED,
+    VISCOSITY,
+    Array,
+    Case,
+    below_diagonal,
+    hessian_colours,
+    hessian_nonzeros,
+    jacobian_colours,
+    jacobian_nonzeros,
+)
+
+import primgraph as pg
+
+Function = Callable[..., Any]
+Built = tuple[Callable[..., list[Array]], list[Array]]
+
+
+def variants(case: Case) -> tuple[str, ...]:
+    """The ways to compute a case, of which the fastest counts."""
+    return ("",)
+
+
+def build(case: Case, variant: str = "") -> Built:
+    """A kernel for `case`, and its inputs."""
+    return _BUILDERS[case.workload](case)
+
+
+def _compiled(function: Function, arrays: list[Array]) -> Built:
+    return pg.compile(pg.trace(function, *arrays)), arrays
+
+
+def _with_gradient(loss: Function, wrt: slice) -> Function:
+    """The function that gives the value of `loss` and its gradients for some arguments."""
+
+    def value_and_gradient(*arguments: pg.Variable) -> tuple[Any, ...]:
+        value = loss(*arguments)
+        return value, *pg.grad(value, list(arguments[wrt]))
+
+    return value_and_gradient
+
+
+def _tanh(case: Case) -> Built:
+    def derivative(x: pg.Variable) -> pg.Variable:
+        y = pg.tanh(x)
+        for _ in range(case["order"]):
+            y = pg.grad(y, x)
+        return y
+
+    return _compiled(derivative, case.arrays())
+
+
+def burgers(points: pg.Variable, *weights: pg.Variable) -> pg.Variable:
+    """The mean squared residual of Burgers' equation, its derivatives taken by forward mode."""
+    x, t = points[:, :1], points[:, 1:]
+    h = pg.concatenate([x, t], axis=1)
+    *hidden, (w_last, b_last) = zip(weights[::2], weights[1::2], strict=True)
+    for w, b in hidden:
+        h = pg.tanh(h @ w + b)
+    u = h @ w_last + b_last
+    u_t = pg.forward_grad(u, t)
+    u_x = pg.forward_grad(u, x)
+    u_xx = pg.forward_grad(u_x, x)
+    return pg.mean((u_t + u * u_x - VISCOSITY * u_xx) ** 2)
+
+
+def classifier(
+    images: pg.Variable,
+    labels: pg.Variable,
+    w1: pg.Variable,
+    b1: pg.Variable,
+    w2: pg.Variable,
+    b2: pg.Variable,
+) -> pg.Variable:
+    return pg.cross_entropy(pg.tanh(images @ w1 + b1) @ w2 + b2, labels)
+
+
+def mixture(
+    alphas: pg.Variable, means: pg.Variable, factors: pg.Variable, samples: pg.Variable
+) -> pg.Variable:
+    """The log posterior; a factor is put together from its entries and a zero by their places."""
+    k, d = means.shape
+    place = np.full((d, d), factors.shape[1])
+    place[np.diag_indices(d)] = np.arange(d)
+    place[below_diagonal(d)] = np.arange(d, factors.shape[1])
+    logs, below = factors[:, :d], factors[:, d:]
+    diagonal = pg.exp(logs)
+    entries = pg.concatenate([diagonal, below, pg.zeros((k, 1))], axis=1)
+    matrices = entries[:, place]
+    y = pg.einsum("kij,nj->nki", matrices, samples) - pg.einsum("kij,kj->ki", matrices, means)
+    scores = alphas + pg.sum(logs, axis=1) - 0.5 * pg.sum(y * y, axis=2)
+    prior = 0.5 * (pg.sum(diagonal**2) + pg.sum(below**2))
+    fit = pg.sum(pg.logsumexp(scores, axis=1))
+    return fit - samples.shape[0] * pg.logsumexp(alphas) + prior
+
+
+def rosenbrock(x: pg.Variable) -> pg.Variable:
+    return pg.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def rosenbrock_gradient(x: pg.Variable) -> pg.Variable:
+    return pg.grad(rosenbrock(x), x)
+
+
+def _rosenbrock(case: Case) -> Built:
+    match case["kind"]:
+        case "hvp":
+            return _compiled(
+                lambda x, v: pg.forward_grad(rosenbrock_gradient(x), x, v), case.arrays()
+            )
+        case "hess":
+            return _dense(rosenbrock_gradient, case.arrays()[0])
+        case _:
+            colours, nonzeros = hessian_colours(case["n"]), hessian_nonzeros(case["n"])
+            return _sparse(rosenbrock_gradient, case.arrays(), colours, *nonzeros)
+
+
+def _dense(function: Function, x: Array) -> Built:
+    """The Jacobian of `function`: one batch of directional derivatives along all axes."""
+    jvp = pg.transforms.linearize(pg.trace(function, x))
+    tangent = jvp.with_outputs(jvp.outputs[1:])
+    kernel = pg.compile(pg.transforms.batch(tangent, x.size, (None, 0)))
+    return lambda x, axes: [kernel(x, axes)[0].T], [x, np.eye(x.size)]
+
+
+def _sparse(
+    function: Function, arrays: list[Array], colours: Array, rows: Array, columns: Array
+) -> Built:
+    """The nonzeros of a Jacobian, from products with a few directions."""
+    colour = np.argmax(colours[:, columns], axis=0)
+
+    def nonzeros(x: pg.Variable) -> pg.Variable:
+        y = function(x)
+        products = pg.stack([pg.forward_grad(y, x, direction) for direction in colours])
+        return products[colour, rows]
+
+    return _compiled(nonzeros, arrays)
+
+
+def brusselator(state: pg.Variable) -> pg.Variable:
+    """The rates of change of both concentrations."""
+    n = state.shape[0] // 2
+    u, v = state[:n], state[n:]
+    diffusion = DIFFUSION * (n + 1) ** 2
+
+    def spread(z: pg.Variable, end: float) -> pg.Variable:
+        padded = pg.pad(z, 1, constant_values=end)
+        return diffusion * (padded[:-2] - 2 * z + padded[2:])
+
+    reaction = u**2 * v
+    u_rate = FEED + reaction - (DECAY + 1) * u + spread(u, ENDS[0])
+    v_rate = DECAY * u - reaction + spread(v, ENDS[1])
+    return pg.concatenate([u_rate, v_rate])
+
+
+def _brusselator(case: Case) -> Built:
+    if case["kind"] == "dense":
+        return _dense(brusselator, case.arrays()[0])
+    colours, nonzeros = jacobian_colours(case["n"]), jacobian_nonzeros(case["n"])
+    return _sparse(brusselator, case.arrays(), colours, *nonzeros)
+
+
+def lstm(
+    inputs: pg.Variable,
+    targets: pg.Variable,
+    w_input: pg.Variable,
+    w_state: pg.Variable,
+    bias: pg.Variable,
+) -> pg.Variable:
+    steps, batch, width = inputs.shape
+    state = pg.zeros((batch, width), inputs.dtype)
+    cell = state
+    states = []
+    for t in range(steps):
+        gates = inputs[t] @ w_input + state @ w_state + bias
+        entering, forgetting, leaving = pg.split(pg.sigmoid(gates[:, : 3 * width]), 3, axis=1)
+        cell = forgetting * cell + entering * pg.tanh(gates[:, 3 * width :])
+        state = leaving * pg.tanh(cell)
+        states.append(state)
+    return pg.mean((pg.stack(states) - targets) ** 2)
+
+
+def mixed_chain(x: pg.Variable) -> pg.Variable:
+    v = x
+    for a, b, c, d in MIXED:
+        v = d * pg.exp(pg.tanh(b * (pg.sin(a * v) + x) ** 2) * x - c)
+    return pg.sum(v)
+
+
+def arithmetic_chain(x: pg.Variable) -> pg.Variable:
+    v = x
+    for a, b, c, d, e in ARITHMETIC:
+        q = b * (a * v + x) ** 2 - x
+        v = d * (q * x + c) ** 2 + e
+    return pg.sum(v)
+
+
+def regression(samples: pg.Variable, labels: pg.Variable, weights: pg.Variable) -> pg.Variable:
+    return pg.mean(pg.softplus(-labels * (samples @ weights)))
+
+
+def _gradients(loss: Function, first: int, last: int | None = None) -> Callable[[Case], Built]:
+    def built(case: Case) -> Built:
+        return _compiled(_with_gradient(loss, slice(first, last)), case.arrays())
+
+    return built
+
+
+def _chain(case: Case) -> Built:
+    loss = mixed_chain if case["kind"] == "mixed" else arithmetic_chain
+    return _compiled(_with_gradient(loss, slice(None)), case.arrays())
+
+
+_BUILDERS: dict[str, Callable[[Case], Built]] = {
+    "W1": _tanh,
+    "W2": _gradients(burgers, 1),
+    "W3": _gradients(classifier, 2),
+    "W4": _gradients(mixture, 0, 3),
+    "W5": _rosenbrock,
+    "W6": _brusselator,
+    "W7": _gradients(lstm, 2),
+    "W8": _chain,
+    "W9": _gradients(regression, 2),
+}
