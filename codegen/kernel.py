@@ -13,8 +13,9 @@ import numpy as np
 from primgraph.codegen.feeds import as_feed
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
-from primgraph.codegen.planned import planned
+from primgraph.codegen.planned import Options, planned
 from primgraph.codegen.readable import readable
+from primgraph.codegen.regions import arranged, default_limits
 from primgraph.codegen.schedule import Schedule, Step, schedule
 from primgraph.errors import CompileError, FeedError, RunError
 from primgraph.ir.graph import Graph
@@ -80,7 +81,11 @@ class Kernel:
             raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
         gifts = _checked_gifts(graph, donated or {})
         plan = schedule(graph)
-        module = _emit(plan, style, gifts)
+        if style == "planned":
+            plan, regions = arranged(plan, default_limits())
+            module = planned(plan, regions, Options(gifts))[0]
+        else:
+            module = readable(plan)
         loaded = Loaded(module, render(module))
         if style == "planned":
             run, start = loaded.function("run"), loaded.function("workspace")
@@ -142,7 +147,7 @@ class Kernel:
         if style == self.style:
             return self._loaded.source
         if style not in self._other:
-            self._other[style] = render(_emit(self._plan, style, self.donated))
+            self._other[style] = render(_emit(schedule(self.graph), style, self.donated))
         return self._other[style]
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -152,7 +157,7 @@ class Kernel:
         convert, and raises ValueError on a wrong shape. Raises `CompileError` if the graph has
         a primitive without a NumPy spelling.
         """
-        module = readable(self._plan, standalone=True)
+        module = readable(schedule(self.graph), standalone=True)
         if module.users:
             raise CompileError(
                 f"primitive {module.users[0]} is called through its own Python function, "
@@ -198,7 +203,10 @@ def _checked_gifts(graph: Graph, donated: Mapping[int, int]) -> dict[int, int]:
 
 
 def _emit(plan: Schedule, style: str, donated: Mapping[int, int]) -> Module:
-    return planned(plan, donated) if style == "planned" else readable(plan)
+    if style == "planned":
+        plan, regions = arranged(plan, default_limits())
+        return planned(plan, regions, Options(donated))[0]
+    return readable(plan)
 
 
 def _nothing() -> None:
