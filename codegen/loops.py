@@ -105,11 +105,11 @@ class Looping:
         """The array of a donated input that the rows of `value` may be written to.
 
         Nothing may read the input after the step that makes `value`, nor rows of it other than
-        those of the block, nor a view of it in that step.
+        those of the block, nor a view of it in that step, and no step of the loop may fail.
         """
         p, schedule = self.planner, self.planner.schedule
         j = p.left_in.get(value)
-        if j is None or schedule.last[j] >= region.stop:
+        if j is None or schedule.last[j] >= region.stop or region.start < p.settled:
             return ""
         for k, role in enumerate(region.roles):
             step = schedule.steps[region.start + k]

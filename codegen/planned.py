@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -24,13 +24,13 @@ from primgraph.ir.types import DType, Shape, TensorType, broadcast_shapes
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the code is used: `donated` maps outputs to inputs in whose arrays they are left.
+    """How the code is used: `donated` pairs outputs with inputs in whose arrays they are left.
 
     `into` has the results written into arrays that the caller gives. `poisoned` fills memory
     with ones, which are NaNs, when nothing is to be read from it: a fault then shows.
     """
 
-    donated: Mapping[int, int]
+    donated: tuple[tuple[int, int], ...] = ()
     into: bool = False
     poisoned: bool = False
 
@@ -46,6 +46,11 @@ def planned(
     """
     planner = Planner(schedule, regions, options)
     return planner.module(), planner.plan()
+
+
+def _may_fail(step: Step) -> bool:
+    """Whether the step can raise an error: one that looks indices up, or is a user's own."""
+    return step.op.name in ("gather", "scatter_add") or step.op.name not in SPELLINGS
 
 
 @final
@@ -82,7 +87,7 @@ class Planner:
     def __init__(self, schedule: Schedule, regions: tuple[Region, ...], options: Options) -> None:
         self.schedule = schedule
         self.options = options
-        donated = options.donated
+        donated = self.donated = dict(options.donated)
         # Of a value, the input whose array it is to be left in.
         self.left_in = {schedule.outputs[k]: j for k, j in reversed(list(donated.items()))}
         self.functions = ["import numpy as np"]
@@ -100,6 +105,9 @@ class Planner:
         self.views: dict[tuple[str, str], str] = {}
         # Of each root in a buffer, its storage.
         self.storages: dict[int, Storage] = {}
+        # The first step from which on none can fail: donated arrays are not touched before it.
+        failing = [i for i, s in enumerate(schedule.steps) if _may_fail(s)]
+        self.settled = failing[-1] + 1 if failing else 0
         kept = [(k, v) for k, v in enumerate(schedule.outputs) if k not in donated]
         self.results = {v: f"r{k}" for k, v in reversed(kept)}
         self.looping = Looping(self, regions)
@@ -120,6 +128,7 @@ class Planner:
             self.taken.append({})
             for i in steps:
                 self._step(i, schedule.steps[i])
+        self.held = self._copies_held()
         named = {k: self._result(k, v) for k, v in self._in_turn()}
         results = [named[k] for k in range(len(schedule.outputs))]
         single = len(self.parts.parts) == 1 and max(len(arguments), len(results)) <= MANY
@@ -325,10 +334,11 @@ class Planner:
     def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
         """The array of an input that the result may be written to at once, or nothing.
 
-        Nothing else may read that input after this step, nor a view of it in this step.
+        Nothing else may read that input after this step, nor a view of it in this step, and no
+        later step may fail, so that a run that fails leaves its inputs as they were.
         """
         j = self.left_in.get(step.outputs[0])
-        if j is None or not spelling.ufunc or self.schedule.last[j] > i:
+        if j is None or not spelling.ufunc or self.schedule.last[j] > i or i < self.settled:
             return ""
         name = self.places[j].name
         roots = [self.schedule.root[v] for v in step.inputs]
@@ -438,17 +448,33 @@ class Planner:
     def _in_turn(self) -> list[tuple[int, int]]:
         """The outputs, those last that write to inputs which the others may still be read from."""
         return sorted(
-            enumerate(self.schedule.outputs), key=lambda pair: pair[0] in self.options.donated
+            enumerate(self.schedule.outputs), key=lambda pair: pair[0] in self.donated
         )
+
+    def _copies_held(self) -> dict[int, Place]:
+        """Copies of what is read from one donated input to be left in another, by value.
+
+        Both are written to, and none of the two orders would be right for all such outputs.
+        """
+        last, held = len(self.schedule.steps) - 1, {}
+        for k, j in self.donated.items():
+            value = self.schedule.outputs[k]
+            root, place = self.schedule.root[value], self.places[value]
+            if root != j and root in self.donated.values():
+                name = self.names.counted("held")
+                self.line(f"{name} = {self.use(place.name)}.copy()", last)
+                self.parts.bind(name)
+                held[value] = Place(name, place.shape)
+        return held
 
     def _result(self, k: int, value: int) -> str:
         """The name of result `k`: an array of its own, copied unless it was computed there."""
         place, last = self.places[value], len(self.schedule.steps) - 1
-        if k in self.options.donated:
-            array = self.places[self.options.donated[k]].name
+        if k in self.donated:
+            array, place = self.places[self.donated[k]].name, self.held.get(value, place)
             if place.name != array:
                 self.line(f"{self.use(array)}[...] = {self.use(place.name)}", last)
-            return array
+            return self.use(array)
         name = f"r{k}"
         if place.name == name and place.plain:
             return self.use(name)
