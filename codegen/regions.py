@@ -208,7 +208,8 @@ class _Arrangement:
         step = self.schedule.steps[i]
         role = self._role(draft, step)
         if role is None:
-            heavy = _is_large(step, self.limits) and not self._is_view(step)
+            free = self._is_view(step) or step.op.name in _CONSTANTS
+            heavy = _is_large(step, self.limits) and not free
             heavy = heavy or any(
                 self.waiting.get(v, False) or v in draft.axis or v in draft.totals
                 for v in step.inputs
