@@ -163,9 +163,7 @@ class Looping:
         else:
             self._compute(i, local, role.axis, spelling, places, args)
 
-    def _operand(
-        self, step: Step, k: int, value: int, axis: int | None, broadcasts: bool
-    ) -> Place:
+    def _operand(self, step: Step, k: int, value: int, axis: int | None, broadcasts: bool) -> Place:
         """Where operand `k` is, cut to the rows of the block if it is from outside."""
         loop, p = self.loop, self.planner
         assert loop is not None
@@ -189,9 +187,7 @@ class Looping:
             p.parts.bind(local)
         return loop.slices[key]
 
-    def _add_up(
-        self, i: int, step: Step, role: Role, spelling: Spelling, args: list[str]
-    ) -> None:
+    def _add_up(self, i: int, step: Step, role: Role, spelling: Spelling, args: list[str]) -> None:
         """Add the block's share of a total, or combine it in another way."""
         loop, p = self.loop, self.planner
         assert loop is not None

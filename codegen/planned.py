@@ -19,7 +19,7 @@ from primgraph.codegen.spelling import SPELLINGS, iota_shape
 from primgraph.codegen.structure import expanded_shape
 from primgraph.codegen.workspace import Place, Storage, Workspace
 from primgraph.ir.params import bits
-from primgraph.ir.types import DType, Shape, TensorType, broadcast_shapes
+from primgraph.ir.types import DType, TensorType, broadcast_shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Planner:
             if single
             else self._several(arguments, given, results)
         )
-        setup = self.workspace.setup()
+        setup = self.workspace.setup(self.options.poisoned)
         return Module(
             [*self.functions, *self.constants],
             [],
@@ -447,9 +447,7 @@ class Planner:
 
     def _in_turn(self) -> list[tuple[int, int]]:
         """The outputs, those last that write to inputs which the others may still be read from."""
-        return sorted(
-            enumerate(self.schedule.outputs), key=lambda pair: pair[0] in self.donated
-        )
+        return sorted(enumerate(self.schedule.outputs), key=lambda pair: pair[0] in self.donated)
 
     def _copies_held(self) -> dict[int, Place]:
         """Copies of what is read from one donated input to be left in another, by value.

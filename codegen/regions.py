@@ -34,19 +34,23 @@ def cache_bytes() -> int:
     return size if size > 0 else 1 << 20
 
 
+def bytes_of(type: TensorType) -> int:
+    return type.size * type.dtype.itemsize
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """When blocks pay, and how large they are.
 
     A region begins at a step whose result has at least `least_bytes`; it runs in blocks if its
     values do not fit into `cache` bytes together. A block has the rows that do, but so many that
-    a step of it still works on `least_elements`: below that, calls cost more than the cache gives.
+    most of its steps make `least_block` bytes: below that, calls cost more than the cache gives.
     `rows` sets the number of rows outright, for tests.
     """
 
     cache: int
     least_bytes: int = 1 << 17
-    least_elements: int = 1 << 14
+    least_block: int = 1 << 17
     rows: int | None = None
 
 
@@ -106,7 +110,7 @@ def arranged(schedule: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region
 
 
 def _is_large(step: Step, limits: Limits) -> bool:
-    return any(t.size * t.dtype.itemsize >= limits.least_bytes for t in step.results)
+    return any(bytes_of(t) >= limits.least_bytes for t in step.results)
 
 
 @dataclass(slots=True)
@@ -181,7 +185,7 @@ class _Arrangement:
         """
         result = step.results[0]
         axes = result.shape if step.op.elementwise else result.shape[:-1]
-        whole = result.size * result.dtype.itemsize
+        whole = bytes_of(result)
         return next((n for n in axes if 32 * whole <= n * self.limits.cache), max(axes, default=0))
 
     def _is_view(self, step: Step) -> bool:
@@ -191,10 +195,14 @@ class _Arrangement:
         """The role of a step on operands that are all there as a whole."""
         if step.op.name in _CONSTANTS or not step.operands or self._is_view(step):
             return None
-        shape = step.operands[0].shape
+        # A gather works on rows of its indices.
+        chosen = 1 if step.op.name == "gather" else 0
+        shape = step.operands[chosen].shape
         if extent not in shape or not self._is_known(step):
             return None
-        role = role_of(step, (shape.index(extent), *[None] * (len(step.operands) - 1)))
+        axes: list[int | None] = [None] * len(step.operands)
+        axes[chosen] = shape.index(extent)
+        role = role_of(step, axes)
         return role if role is not None and role.axis is not None else None
 
     def _is_known(self, step: Step) -> bool:
@@ -301,9 +309,9 @@ class _Arrangement:
         bytes_per_row = self._peak(draft, steps) / extent
         if bytes_per_row * extent <= limits.cache:
             return None
-        sizes = sorted(s.results[0].size for s in computing if s.outputs[0] in draft.axis)
-        widest = sizes[len(sizes) // 2] / extent
-        rows = int(max(limits.cache / bytes_per_row, limits.least_elements / widest, 1))
+        sizes = sorted(bytes_of(s.results[0]) for s in computing if s.outputs[0] in draft.axis)
+        typical = max(sizes[len(sizes) // 2] / extent, 1)
+        rows = int(max(limits.cache / bytes_per_row, limits.least_block / typical, 1))
         return _without_single_rest(extent, rows) if 2 * rows <= extent else None
 
     def _peak(self, draft: _Draft, steps: Sequence[Step]) -> int:
@@ -319,7 +327,7 @@ class _Arrangement:
             rows = [v for v, a in zip(step.inputs, role.operands, strict=True) if a is not None]
             for value in (*rows, *(step.outputs if role.axis is not None else ())):
                 if root[value] not in alive:
-                    alive[root[value]] = types[root[value]].size * types[root[value]].dtype.itemsize
+                    alive[root[value]] = bytes_of(types[root[value]])
                     now += alive[root[value]]
             most = max(most, now)
             for value in ends.get(k, ()):

@@ -146,7 +146,7 @@ def _position(step: Step, axes: Axes) -> Role | None:
 def _matmul(step: Step, axes: Axes) -> Role | None:
     x, y = axes
     inner = step.results[0].ndim - 1
-    if x is not None and x < inner - 1 or y is not None and y < inner - 1:
+    if (x is not None and x < inner - 1) or (y is not None and y < inner - 1):
         return _aligned(step, axes)
     if x == inner - 1 and y is None:
         return Role(inner - 1, (x, None))

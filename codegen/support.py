@@ -26,6 +26,7 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "random_bernoulli": ("each_key",),
     "aligned": (),
     "blocks": (),
+    "poison": (),
 }
 
 
@@ -258,3 +259,8 @@ def blocks(extent: int, rows: int, full: Any, rest: Any) -> Any:
         (slice(i, min(i + rows, extent)), full if i + rows <= extent else rest)
         for i in range(0, extent, rows)
     ]
+
+
+def poison(array: Any) -> None:
+    """Fill memory that nothing is to be read from with ones, which are NaNs as floats."""
+    array.reshape(-1).view(np.uint8).fill(255)

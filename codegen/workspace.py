@@ -9,7 +9,7 @@ from typing import Any, final
 from primgraph.codegen.arena import Arena
 from primgraph.codegen.literals import dtype_text, shape_text
 from primgraph.codegen.module import MANY, Function, tuple_text
-from primgraph.codegen.regions import Region
+from primgraph.codegen.regions import Region, bytes_of
 from primgraph.ir.types import DType, Shape, TensorType
 
 # Lines in one function that makes a workspace.
@@ -51,10 +51,6 @@ class Storage:
     @property
     def size(self) -> int:
         return bytes_of(self.type)
-
-
-def bytes_of(type: TensorType) -> int:
-    return type.size * type.dtype.itemsize
 
 
 @final
@@ -176,7 +172,7 @@ class Workspace:
         lines = [f"    {tuple_text(g)[1:-1]} = g[{k}]" for k, g in enumerate(groups)]
         return [f"for s, g in w[{loop.number}]:", *lines]
 
-    def setup(self) -> list[Function]:
+    def setup(self, poisoned: bool) -> list[Function]:
         """Functions that make a workspace: all its things, and from them the groups."""
         lines = list(self._lines)
         lines += [f"groups.append({text})" for text in self.loops]
@@ -186,6 +182,8 @@ class Workspace:
         functions = []
         entry = Function("workspace", "")
         entry.line(f"a = aligned({self.arena.size})")
+        if poisoned:
+            entry.line("poison(a)")
         entry.line(f"w = [None] * {self._count}")
         entry.line("groups = []")
         for start in range(0, len(lines), _SETUP):
