@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 
-from primgraph.errors import FeedError
+from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.types import NAME_OF_DTYPE, TensorType
 
-# NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED.
+# NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.
 _READY = 0x101
+_WRITABLE = 0x501
 
 
 def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
@@ -37,6 +39,35 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         raise _error(name, type, found, f"a {casting} cast does not exist")
     with np.errstate(all="ignore"):
         return np.require(found.astype(type.dtype, copy=False), None, ["C", "A"])
+
+
+def checked_out(
+    given: Sequence[Any],
+    types: Sequence[TensorType],
+    feeds: Sequence[np.ndarray[Any, Any]],
+    donated: Container[int],
+) -> None:
+    """Raise `ArgumentError` unless results can be written into the arrays `given`.
+
+    There is one, or None, for each output; None for those that are left in a donated input.
+    """
+    if len(given) != len(types):
+        raise ArgumentError(f"out has {len(given)} arrays for {len(types)} results")
+    others = list(feeds)
+    for k, (array, type) in enumerate(zip(given, types, strict=True)):
+        if array is None:
+            continue
+        if k in donated:
+            raise ArgumentError(f"result {k} is left in a donated array: out must have None for it")
+        fits = array.__class__ is np.ndarray and (array.dtype, array.shape) == (
+            type.dtype,
+            type.shape,
+        )
+        if not fits or array.flags.num & _WRITABLE != _WRITABLE:
+            raise ArgumentError(f"result {k} needs a writable array of {type}, in row-major order")
+        if any(np.may_share_memory(array, other) for other in others):
+            raise ArgumentError(f"the array for result {k} shares memory with another array")
+        others.append(array)
 
 
 def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:

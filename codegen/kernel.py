@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from contextvars import Context
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.feeds import as_feed
-from primgraph.codegen.load import Loaded, render
-from primgraph.codegen.module import Module
-from primgraph.codegen.planned import planned
+from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable
+from primgraph.codegen.feeds import as_feed, checked_out
+from primgraph.codegen.load import render
+from primgraph.codegen.plan import Plan
+from primgraph.codegen.planned import Options
 from primgraph.codegen.readable import readable
-from primgraph.codegen.schedule import Schedule, Step, schedule
+from primgraph.codegen.regions import Limits, default_limits
+from primgraph.codegen.schedule import schedule
 from primgraph.errors import CompileError, FeedError, RunError
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.text import value_text
 from primgraph.ir.types import TensorType
 
@@ -27,16 +29,21 @@ STYLES = ("planned", "readable")
 
 
 def compile_graph(
-    graph: Graph, *, style: str = "planned", donated: Mapping[int, int] | None = None
+    graph: Graph,
+    *,
+    style: str = "planned",
+    donated: Mapping[int, int] | None = None,
+    limits: Limits | None = None,
 ) -> Kernel:
     """A kernel that computes `graph`, which consists of primitives.
 
     `style` says which source runs: "planned" is fast, "readable" what a person would write.
     `donated` maps positions of outputs to those of inputs of the same type: the array given for
-    the input is overwritten with the output, and is what the kernel returns for it.
+    the input is overwritten with the output, and is what the kernel returns for it. `limits`
+    say which steps run in blocks, and of what size; by default those that pay on this machine.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
-    return Kernel(graph, style, donated)
+    return Kernel(graph, style, donated, limits)
 
 
 @final
@@ -51,13 +58,11 @@ class Kernel:
 
     __slots__ = (
         "__weakref__",
+        "_borrowed",
+        "_code",
         "_inputs",
-        "_loaded",
+        "_limits",
         "_other",
-        "_plan",
-        "_pool",
-        "_run",
-        "_start",
         "donated",
         "graph",
         "style",
@@ -67,67 +72,111 @@ class Kernel:
     style: str
     donated: dict[int, int]
     _inputs: tuple[tuple[TensorType, str], ...]
-    _plan: Schedule
-    _loaded: Loaded
-    _run: Callable[..., list[Array]]
-    _start: Callable[[], Any]
-    _pool: list[tuple[Context, Any]]
-    _other: dict[str, str]
+    _limits: Limits | None
+    _code: Compiled
+    _borrowed: threading.local
+    _other: dict[str, Any]
 
     def __init__(
-        self, graph: Graph, style: str = "planned", donated: Mapping[int, int] | None = None
+        self,
+        graph: Graph,
+        style: str = "planned",
+        donated: Mapping[int, int] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         if style not in STYLES:
             raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
         gifts = _checked_gifts(graph, donated or {})
-        plan = schedule(graph)
-        module = _emit(plan, style, gifts)
-        loaded = Loaded(module, render(module))
-        if style == "planned":
-            run, start = loaded.function("run"), loaded.function("workspace")
-        else:
-            run, start = _arrays_of(loaded, module.entry, plan, gifts), _nothing
         names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
         set_once = object.__setattr__
         set_once(self, "graph", graph)
         set_once(self, "style", style)
         set_once(self, "donated", gifts)
         set_once(self, "_inputs", tuple(zip(graph.input_types, names, strict=True)))
-        set_once(self, "_plan", plan)
-        set_once(self, "_loaded", loaded)
-        set_once(self, "_run", run)
-        set_once(self, "_start", start)
-        set_once(self, "_pool", [])
+        set_once(self, "_limits", limits)
+        set_once(self, "_code", self._compiled(style))
+        set_once(self, "_borrowed", threading.local())
         set_once(self, "_other", {})
 
-    def __call__(self, *feeds: Any) -> list[Array]:
+    def __call__(
+        self, *feeds: Any, out: Sequence[Array | None] | None = None, borrow: bool = False
+    ) -> list[Array]:
         """The outputs for `feeds`, which are given in the order of the graph's inputs.
 
-        Raises `FeedError` for feeds that do not fit, and `RunError`, with the equation and the
-        user's line, where the computation fails.
+        With `out`, results are written into the arrays that it has, where it has not None: of
+        exactly the declared types, in row-major order, and sharing memory with nothing else.
+        With `borrow` results are arrays that the next such call in the same thread overwrites,
+        which saves making large ones again and again.
+
+        Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not,
+        and `RunError`, with the equation and the user's line, where the computation fails.
         """
-        if len(feeds) != len(self._inputs):
-            raise FeedError(
-                f"{self.graph.name} takes {len(self._inputs)} arrays, {len(feeds)} given"
-            )
-        arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, self._inputs, strict=True)]
+        inputs = self._inputs
+        if len(feeds) != len(inputs):
+            raise FeedError(f"{self.graph.name} takes {len(inputs)} arrays, {len(feeds)} given")
+        arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, inputs, strict=True)]
+        if self.donated:
+            self._check_given(feeds, arrays)
+        if out is not None or borrow:
+            return self._call_into(arrays, out, borrow)
+        return self._call(self._code, arrays)
+
+    def _call(self, code: Compiled, *arrays: list[Array]) -> list[Array]:
+        try:
+            try:
+                context, workspace = code.pool.pop()
+            except IndexError:
+                context, workspace = code.new_workspace()
+            results: list[Array] = context.run(code.run, workspace, *arrays)
+        except Exception as error:
+            raise _failure(code, self.graph, error) from error
+        # A run that failed or was interrupted does not come here: its workspace is dropped.
+        code.pool.append((context, workspace))
+        return results
+
+    def _check_given(self, feeds: Sequence[Any], arrays: list[Array]) -> None:
         for j in self.donated.values():
             if arrays[j] is not feeds[j] or not arrays[j].flags.writeable:
                 raise FeedError(
                     f"{self._inputs[j][1]!r} is overwritten by the kernel, so it must be a "
                     f"writable array of exactly {self._inputs[j][0]}, in row-major order"
                 )
-        try:
-            try:
-                context, workspace = self._pool.pop()
-            except IndexError:
-                context, workspace = _quiet_context(), self._start()
-            results = context.run(self._run, workspace, arrays)
-        except Exception as error:
-            raise _failure(self._loaded, self._plan, error) from error
-        # A run that failed or was interrupted does not come here: its workspace is dropped.
-        self._pool.append((context, workspace))
-        return results
+
+    def _call_into(
+        self, arrays: list[Array], out: Sequence[Array | None] | None, borrow: bool
+    ) -> list[Array]:
+        """The results in arrays that are given or kept for that; made new where there is none."""
+        types = self.graph.output_types
+        given: list[Any] = list(out) if out is not None else [None] * len(types)
+        checked_out(given, types, arrays, self.donated)
+        kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
+        for k, type in enumerate(types):
+            if k in self.donated:
+                given[k] = arrays[self.donated[k]]
+            elif given[k] is None:
+                if k not in kept:
+                    kept[k] = np.empty(type.shape, type.dtype)
+                given[k] = kept[k]
+        if self.style == "readable":
+            for target, result in zip(given, self._call(self._code, arrays), strict=True):
+                target[...] = result
+            return given
+        if "into" not in self._other:
+            self._other["into"] = self._compiled("planned", into=True)
+        return self._call(self._other["into"], arrays, given)
+
+    def _compiled(self, style: str, into: bool = False) -> Compiled:
+        if style == "readable":
+            return compiled_readable(self.graph, self.donated)
+        options = Options(tuple(sorted(self.donated.items())), into)
+        return compiled_planned(self.graph, options, self._limits or default_limits())
+
+    @property
+    def plan(self) -> Plan:
+        """What the planned style does with memory, and in blocks; it prints as text."""
+        plan = self._code_of("planned").plan
+        assert plan is not None
+        return plan
 
     @property
     def source(self) -> str:
@@ -140,11 +189,15 @@ class Kernel:
         return self._text("planned")
 
     def _text(self, style: str) -> str:
+        return self._code_of(style).loaded.source
+
+    def _code_of(self, style: str) -> Compiled:
         if style == self.style:
-            return self._loaded.source
+            return self._code
         if style not in self._other:
-            self._other[style] = render(_emit(self._plan, style, self.donated))
-        return self._other[style]
+            self._other[style] = self._compiled(style)
+        found: Compiled = self._other[style]
+        return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a Python file that needs NumPy only; it has one function, named as the graph.
@@ -153,7 +206,7 @@ class Kernel:
         convert, and raises ValueError on a wrong shape. Raises `CompileError` if the graph has
         a primitive without a NumPy spelling.
         """
-        module = readable(self._plan, standalone=True)
+        module = readable(schedule(self.graph), standalone=True)
         if module.users:
             raise CompileError(
                 f"primitive {module.users[0]} is called through its own Python function, "
@@ -177,7 +230,7 @@ class Kernel:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel, (self.graph, self.style, self.donated)
+        return Kernel, (self.graph, self.style, self.donated, self._limits)
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.input_types))
@@ -198,69 +251,30 @@ def _checked_gifts(graph: Graph, donated: Mapping[int, int]) -> dict[int, int]:
     return dict(donated)
 
 
-def _emit(plan: Schedule, style: str, donated: Mapping[int, int]) -> Module:
-    return planned(plan, donated) if style == "planned" else readable(plan)
-
-
-def _nothing() -> None:
-    """The workspace of the readable style."""
-
-
-def _quiet_context() -> Context:
-    """A context in which NumPy keeps silent about floating point, whatever the caller's does.
-
-    Entering it costs a small part of what `np.errstate` does, and changes nothing outside.
-    """
-    context = Context()
-    context.run(np.seterr, all="ignore")
-    return context
-
-
-def _arrays_of(
-    loaded: Loaded, entry: str, plan: Schedule, donated: Mapping[int, int]
-) -> Callable[..., Any]:
-    """Call a readable function, and make of its results arrays that nothing else refers to."""
-    function = loaded.function(entry)
-    types = [plan.types[v] for v in plan.outputs]
-    constants = {id(v) for v in loaded.namespace.values()}
-
-    def run(workspace: None, arrays: list[Array]) -> list[Array]:
-        found = function(*arrays)
-        taken = constants.union(map(id, arrays))
-        made = []
-        for result, type in zip(found if len(types) != 1 else (found,), types, strict=True):
-            array = np.asarray(result, type.dtype, order="C")
-            shared = id(array) in taken or array.base is not None or not array.flags.writeable
-            taken.add(id(array))
-            made.append(array.copy() if shared else array)
-        for k, j in donated.items():
-            arrays[j][...] = made[k]
-            made[k] = arrays[j]
-        return made
-
-    return run
-
-
-def _failure(loaded: Loaded, plan: Schedule, error: Exception) -> RunError:
+def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     """What failed: the equation, the line of the kernel, and the line of the user."""
-    line, i = loaded.failing(error)
+    line, i = code.failing(error)
     cause = f"{error.__class__.__name__}: {error}"
     if i < 0:
-        return RunError(f"kernel {plan.name} failed: {cause}")
-    step = plan.steps[i]
-    text = loaded.source.splitlines()[line - 1].strip()
-    origin = [f"equation:      {_equation(step)}", f"kernel line:   {loaded.file}:{line}   {text}"]
-    if step.source is not None:
-        origin.append(f"written here:  {step.source}   {step.source.text}".rstrip())
-    return RunError(f"{step.op.name} failed in kernel {plan.name}: {cause}", origin=origin)
+        return RunError(f"kernel {graph.name} failed: {cause}")
+    eqn = graph.body[i]
+    text = code.loaded.source.splitlines()[line - 1].strip()
+    origin = [
+        f"equation:      {_equation(eqn, graph)}",
+        f"kernel line:   {code.loaded.file}:{line}   {text}",
+    ]
+    if eqn.source is not None:
+        origin.append(f"written here:  {eqn.source}   {eqn.source.text}".rstrip())
+    return RunError(f"{eqn.op.name} failed in kernel {graph.name}: {cause}", origin=origin)
 
 
-def _equation(step: Step) -> str:
+def _equation(eqn: Equation, graph: Graph) -> str:
     """The equation with the types of its operands."""
-    outputs = ", ".join(f"%{v}: {t}" for v, t in zip(step.outputs, step.results, strict=True))
-    shown = [f"%{v}: {t}" for v, t in zip(step.inputs, step.operands, strict=True)]
-    shown += [f"{key}={value_text(value)}" for key, value in step.eqn.params]
-    text = f"{outputs} = {step.op.name}({', '.join(shown)})"
+    number = graph.numbering()
+    outputs = ", ".join(f"%{number[v]}: {v.type}" for v in eqn.outputs)
+    shown = [f"%{number[v]}: {v.type}" for v in eqn.inputs]
+    shown += [f"{key}={value_text(value)}" for key, value in eqn.params]
+    text = f"{outputs} = {eqn.op.name}({', '.join(shown)})"
     return text if len(text) <= 400 else text[:397] + "..."
 
 

@@ -2,47 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, final
 
 from primgraph.codegen.fallback import caller_of
 from primgraph.codegen.literals import dtype_text, scalar_text, shape_text
+from primgraph.codegen.loops import Looping
 from primgraph.codegen.module import MANY, Function, Module, Parts, tuple_text
 from primgraph.codegen.names import Names
 from primgraph.codegen.notation import Spelling
+from primgraph.codegen.plan import Plan, PlanStep
+from primgraph.codegen.regions import Region
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.codegen.spelling import SPELLINGS, iota_shape
 from primgraph.codegen.structure import expanded_shape
+from primgraph.codegen.workspace import Place, Storage, Workspace
 from primgraph.ir.params import bits
-from primgraph.ir.types import DType, Shape, TensorType, broadcast_shapes
-
-# Lines in one function that makes a workspace.
-_SETUP = 1000
+from primgraph.ir.types import DType, TensorType, broadcast_shapes
 
 
-@dataclass(slots=True)
-class Place:
-    """Where a value is: the name of an array, which NumPy's broadcasting may have to repeat.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the code is used: `donated` pairs outputs with inputs in whose arrays they are left.
 
-    `plain` tells an array that is not a view: a feed, a constant, a buffer or a result.
-    `scalar` is the number that all elements equal, for a constant. `full` is the name in full
-    shape, once that has been asked for.
+    `into` has the results written into arrays that the caller gives. `poisoned` fills memory
+    with ones, which are NaNs, when nothing is to be read from it: a fault then shows.
     """
 
-    name: str
-    shape: Shape
-    plain: bool = True
-    scalar: Any = None
-    full: str = ""
+    donated: tuple[tuple[int, int], ...] = ()
+    into: bool = False
+    poisoned: bool = False
+
+
+def planned(
+    schedule: Schedule, regions: tuple[Region, ...], options: Options
+) -> tuple[Module, Plan]:
+    """The schedule as a module with two entries, `workspace()` and `run(w, arrays)`; and its plan.
+
+    A workspace holds buffers, and views of buffers and of constants. One that is in use by a
+    run must not be used by another. `run` returns a list of arrays that nothing else refers to;
+    with `into` it is `run(w, arrays, results)`, and returns what it is given.
+    """
+    planner = Planner(schedule, regions, options)
+    return planner.module(), planner.plan()
+
+
+def _may_fail(step: Step) -> bool:
+    """Whether the step can raise an error: one that looks indices up, or is a user's own."""
+    return step.op.name in ("gather", "scatter_add") or step.op.name not in SPELLINGS
 
 
 @final
 @dataclass(slots=True)
-class _Call:
+class Call:
     """One step to write, as spellings see it."""
 
-    planner: _Planner
+    planner: Planner
     step: Step
     args: list[str]
     out: str
@@ -64,39 +80,14 @@ class _Call:
         return self.planner.view(self.args[position], template)
 
 
-@dataclass(slots=True)
-class _Workspace:
-    """What is made once and kept: names in the order of their slots, and how each is made."""
-
-    slots: dict[str, int] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-
-    def add(self, name: str, text: str) -> None:
-        self.slots[name] = len(self.slots)
-        self.lines.append(f"w[{self.slots[name]}] = {text}")
-
-
-def planned(schedule: Schedule, donated: Mapping[int, int] | None = None) -> Module:
-    """The schedule as a module with two entries: `workspace()`, and `run(w, arrays)`.
-
-    `donated` maps outputs to inputs in whose arrays they are to be left, by position.
-
-    A workspace holds buffers, and views of buffers and of constants. One that is in use by a
-    run must not be used by another. `run` returns a list of arrays that nothing else refers to.
-    """
-    return _Planner(schedule, donated or {}).module()
-
-
-def _may_fail(step: Step) -> bool:
-    """Whether the step can raise an error: one that looks indices up, or is a user's own."""
-    return step.op.name in ("gather", "scatter_add") or step.op.name not in SPELLINGS
-
-
 @final
-class _Planner:
-    def __init__(self, schedule: Schedule, donated: Mapping[int, int]) -> None:
+class Planner:
+    """Writes the steps, one after the other; `Looping` writes those in loops."""
+
+    def __init__(self, schedule: Schedule, regions: tuple[Region, ...], options: Options) -> None:
         self.schedule = schedule
-        self.donated = donated
+        self.options = options
+        donated = self.donated = dict(options.donated)
         # Of a value, the input whose array it is to be left in.
         self.left_in = {schedule.outputs[k]: j for k, j in reversed(list(donated.items()))}
         self.functions = ["import numpy as np"]
@@ -107,19 +98,21 @@ class _Planner:
         self.scalars: dict[Any, str] = {}
         self.names = Names()
         self.parts = Parts("w, carried")
-        self.workspace = _Workspace()
+        self.workspace = Workspace()
         # Of each part, the things of the workspace that it takes.
         self.taken: list[dict[str, None]] = []
         self.places: dict[int, Place] = {}
         self.views: dict[tuple[str, str], str] = {}
-        self.free: dict[tuple[Shape, DType], list[str]] = {}
-        # Of each root in a buffer, that buffer's name.
-        self.buffers: dict[int, str] = {}
+        # Of each root in a buffer, its storage.
+        self.storages: dict[int, Storage] = {}
         # The first step from which on none can fail: donated arrays are not touched before it.
         failing = [i for i, s in enumerate(schedule.steps) if _may_fail(s)]
         self.settled = failing[-1] + 1 if failing else 0
         kept = [(k, v) for k, v in enumerate(schedule.outputs) if k not in donated]
         self.results = {v: f"r{k}" for k, v in reversed(kept)}
+        self.looping = Looping(self, regions)
+        self.record: list[PlanStep] = []
+        self._reads: tuple[Storage, ...] = ()
 
     def module(self) -> Module:
         schedule = self.schedule
@@ -127,7 +120,10 @@ class _Planner:
         for i, name in enumerate(arguments):
             self.places[i] = Place(name, schedule.types[i].shape)
             self.parts.argument(name)
-        for steps in schedule.chunks():
+        given = [f"r{k}" for k, _ in enumerate(schedule.outputs)] if self.options.into else []
+        for name in given:
+            self.parts.argument(name)
+        for steps in self.looping.chunks():
             self.parts.begin()
             self.taken.append({})
             for i in steps:
@@ -137,9 +133,11 @@ class _Planner:
         results = [named[k] for k in range(len(schedule.outputs))]
         single = len(self.parts.parts) == 1 and max(len(arguments), len(results)) <= MANY
         functions = (
-            [self._single(arguments, results)] if single else self._several(arguments, results)
+            [self._single(arguments, given, results)]
+            if single
+            else self._several(arguments, given, results)
         )
-        setup = self._setup()
+        setup = self.workspace.setup(self.options.poisoned)
         return Module(
             [*self.functions, *self.constants],
             [],
@@ -148,6 +146,12 @@ class _Planner:
             self.table,
             self.users,
         )
+
+    def plan(self) -> Plan:
+        """What was decided; to be asked for after `module`."""
+        arena = self.workspace.arena
+        storages, regions = tuple(self.workspace.storages), self.looping.regions
+        return Plan(arena.size, arena.least, storages, tuple(self.record), regions)
 
     # What stays: constants, functions, buffers, views.
 
@@ -178,71 +182,77 @@ class _Planner:
         key = (name, template)
         if key not in self.views:
             self.views[key] = self._view(name, template)
-        return self._use(self.views[key])
+        return self.use(self.views[key])
 
     def _view(self, name: str, template: str) -> str:
         local = self.names.counted("v")
-        if name in self.workspace.slots:
-            self.workspace.add(local, template.format(f"w[{self.workspace.slots[name]}]"))
+        if self.looping.has(name):
+            self.looping.add_view(local, name, template)
+        elif name in self.workspace.slots:
+            self.workspace.view(local, name, template)
         elif name[0] in "ck":
             self.workspace.add(local, template.format(name))
         else:
-            self.parts.current.line(f"{local} = {template.format(self._use(name))}")
+            self.line(f"{local} = {template.format(self.use(name))}", self.looping.step)
             self.parts.bind(local)
         return local
 
-    def _use(self, name: str) -> str:
+    def use(self, name: str) -> str:
         """Note that the current function reads `name`."""
+        if self.looping.has(name):
+            return name
         if name in self.workspace.slots:
             self.taken[-1].setdefault(name)
         else:
             self.parts.use(name)
         return name
 
-    def _buffer(self, type: TensorType) -> str:
-        """A buffer that no living value is in."""
-        stock = self.free.get((type.shape, type.dtype))
-        if stock:
-            return stock.pop()
-        name = self.names.counted("b")
-        shape, dtype = shape_text(type.shape), dtype_text(type.dtype)
-        self.workspace.add(name, f"np.empty({shape}, {dtype})")
-        return name
+    def buffer(self, value: int, type: TensorType, i: int) -> str:
+        """The name of storage for `value` that no living value is in."""
+        fresh = self.names.counted("b")
+        storage = self.workspace.buffer(type, i, fresh)
+        self.storages[value] = storage
+        return self.use(storage.name)
 
     # Operands.
 
-    def _small(self, place: Place) -> str:
-        return self._use(place.name)
+    def full(self, place: Place, type: TensorType, axis: int | None = None) -> str:
+        """The name of a value in full shape: repeated by a view where it is smaller.
 
-    def _full(self, place: Place, type: TensorType) -> str:
-        """The name of a value in full shape: repeated by a view where it is smaller."""
+        In a block, whose last one is shorter, the extent of `axis` is that of the array itself.
+        """
         if place.shape == type.shape:
-            return self._use(place.name)
+            return self.use(place.name)
         if not place.full:
-            np_name = "np.broadcast_to" if self._stays(place.name) else self.np("broadcast_to")
-            template = f"{np_name}({{}}, {shape_text(type.shape)})"
-            place.full = self.view(place.name, template)
-        return self._use(place.full)
-
-    def _stays(self, name: str) -> bool:
-        return name in self.workspace.slots or name[0] in "ck"
+            stays = place.name in self.workspace.slots or place.name[0] in "ck"
+            stays = stays or self.looping.has(place.name)
+            np_name = "np.broadcast_to" if stays else self.np("broadcast_to")
+            shape = shape_text(type.shape)
+            if axis is not None:
+                extents = list(map(str, type.shape))
+                extents[axis] = f"{{0}}.shape[{axis - (type.ndim - len(place.shape))}]"
+                shape = tuple_text(extents)
+            place.full = self.view(place.name, f"{np_name}({{0}}, {shape})")
+        return self.use(place.full)
 
     # Steps.
 
     def _step(self, i: int, step: Step) -> None:
-        name = step.op.name
-        spelling = SPELLINGS.get(name)
-        if spelling is None:
+        self.looping.before(i)
+        self._reads = self._storages_of(step)
+        spelling = SPELLINGS.get(step.op.name)
+        if self.looping.loop is not None:
+            self.looping.write(i, step)
+        elif spelling is None:
             self._call_user(i, step)
-        elif name in ("full", "constant", "iota"):
+        elif step.op.name in ("full", "constant", "iota"):
             self._constant(step, spelling)
         elif spelling.view is not None and self.schedule.is_view(step.outputs[0]):
-            for k, value in enumerate(step.outputs):
-                if self.schedule.uses[value]:
-                    self.places[value] = self._viewed(step, spelling, k)
+            self.set_views(step, spelling)
         else:
             self._compute(i, step, spelling)
-        self._release(i, step)
+        self.release(i, (*step.inputs, *step.outputs))
+        self.looping.after(i)
 
     def _constant(self, step: Step, spelling: Spelling) -> None:
         type, value = step.results[0], step.outputs[0]
@@ -259,9 +269,24 @@ class _Planner:
         self.table[name] = step.params["value"].data
         self.places[value] = Place(name, type.shape)
 
-    def _viewed(self, step: Step, spelling: Spelling, k: int) -> Place:
+    def set_views(self, step: Step, spelling: Spelling) -> None:
+        for k, value in enumerate(step.outputs):
+            if self.schedule.uses[value]:
+                place = self.places[step.inputs[0]]
+                self.places[value] = self.viewed(step, spelling, k, place, None, None)
+
+    def viewed(
+        self,
+        step: Step,
+        spelling: Spelling,
+        k: int,
+        place: Place,
+        axis: int | None,
+        target: int | None,
+    ) -> Place:
+        """Result `k` of a view of `place`; in a block, whose rows are along `axis` and `target`."""
         assert spelling.view is not None
-        place, result = self.places[step.inputs[0]], step.results[k]
+        result = step.results[k]
         template = spelling.view(step, k)
         if place.scalar is not None:
             return Place(place.name, (), scalar=place.scalar)
@@ -270,36 +295,41 @@ class _Planner:
             return Place(
                 place.name, place.shape, place.plain and same, full=place.full if same else ""
             )
+        if target is not None and step.op.name == "reshape":
+            # The last block is shorter, so its number of rows is left open.
+            extents = ["-1" if a == target else str(n) for a, n in enumerate(result.shape)]
+            template = f"{{}}.reshape({', '.join(extents)})"
         shape = expanded_shape(step) if step.op.name == "broadcast" else result.shape
-        return Place(self.view(self._full(place, step.operands[0]), template), shape, plain=False)
+        name = self.full(place, step.operands[0], axis)
+        return Place(self.view(name, template), shape, plain=False)
 
     def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
         places = [self.places[v] for v in step.inputs]
         args = [
-            self._small(p) if k in spelling.broadcasts else self._full(p, t)
+            self.use(p.name) if k in spelling.broadcasts else self.full(p, t)
             for k, (p, t) in enumerate(zip(places, step.operands, strict=True))
         ]
         value, type = step.outputs[0], step.results[0]
         array = self._donated_array(i, step, spelling, places)
+        taken = None
         if array:
-            out, taken = array, None
-            self.places[value] = Place(self._use(out), type.shape)
+            out = self.use(array)
         elif value in self.results:
             out = self.results[value]
-            self.places[value] = Place(out, type.shape)
-            if spelling.ufunc and self._shapes_itself(places, step):
-                self._line(f"{out} = {self.np(spelling.ufunc)}({', '.join(args)})", i)
+            if not self.options.into and spelling.ufunc and self._shapes_itself(places, step):
+                self.places[value] = Place(out, type.shape)
+                self.line(f"{out} = {self.np(spelling.ufunc)}({', '.join(args)})", i)
                 self.parts.bind(out)
+                self.note(i, step, None)
                 return
-            self._fresh(out, type, i)
-            taken = None
+            self.fresh(out, type, i)
         else:
-            taken = self._dying(i, step, spelling, places)
-            out = self._taken_over(step, taken) if taken is not None else self._buffer(type)
-            self.buffers[value] = out
-            self.places[value] = Place(self._use(out), type.shape)
-        for line in spelling.write(_Call(self, step, args, out, taken)):
-            self._line(line, i)
+            taken = self.dying(i, step, spelling, places)
+            out = self.buffer(value, type, i) if taken is None else self.take_over(step, taken)
+        self.places[value] = Place(out, type.shape)
+        self.note(i, step, self.storages.get(value))
+        for line in spelling.write(Call(self, step, args, out, taken)):
+            self.line(line, i)
 
     def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
         """The array of an input that the result may be written to at once, or nothing.
@@ -321,7 +351,7 @@ class _Planner:
         plain = all(p.plain for p in places)
         return bool(shape) and plain and broadcast_shapes(*(p.shape for p in places)) == shape
 
-    def _dying(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> int | None:
+    def dying(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> int | None:
         """The operand whose buffer the result may take over: nothing else reads it any more."""
         last, type = self.schedule.last, step.eqn.outputs[0].type
         roots = [self.schedule.root[v] for v in step.inputs]
@@ -329,7 +359,10 @@ class _Planner:
             if k >= len(places) or last[roots[k]] != i or not places[k].plain:
                 continue
             root, name = roots[k], places[k].name
-            if self.buffers.get(root) != name or step.eqn.inputs[k].type != type:
+            storage = self.storages.get(root)
+            if storage is None or storage.name != name or step.eqn.inputs[k].type != type:
+                continue
+            if not self.looping.owns(storage):
                 continue
             if all(
                 r != root or (p.plain and p.name == name and (k == j or bool(spelling.ufunc)))
@@ -338,46 +371,78 @@ class _Planner:
                 return k
         return None
 
-    def _taken_over(self, step: Step, position: int) -> str:
-        return self.buffers.pop(self.schedule.root[step.inputs[position]])
+    def take_over(self, step: Step, position: int) -> str:
+        """Let the result have the storage of an operand."""
+        storage = self.storages.pop(self.schedule.root[step.inputs[position]])
+        self.storages[step.outputs[0]] = storage
+        return self.use(storage.name)
 
     def _call_user(self, i: int, step: Step) -> None:
         function = self.names.counted("user_")
         self.table[function] = caller_of(step)
         self.users.append(step.op.name)
         args = [
-            self._full(self.places[v], t) for v, t in zip(step.inputs, step.operands, strict=True)
+            self.full(self.places[v], t) for v, t in zip(step.inputs, step.operands, strict=True)
         ]
         text = f"{function}({', '.join(args)})"
         if step.op.multiple:
-            self._line(f"t = {text}", i)
+            self.line(f"t = {text}", i)
         for k, (value, type) in enumerate(zip(step.outputs, step.results, strict=True)):
             found = f"t[{k}]" if step.op.multiple else text
-            if value in self.results:
+            if value in self.results and not self.options.into:
                 out = self.results[value]
                 self.parts.bind(out)
-                self._line(f"{out} = {found}", i)
+                self.line(f"{out} = {found}", i)
             else:
-                out = self.buffers[value] = self._buffer(type)
-                self._line(f"{self._use(out)}[...] = {found}", i)
+                out = self.results.get(value) or self.buffer(value, type, i)
+                self.line(f"{self.use(out)}[...] = {found}", i)
             self.places[value] = Place(out, type.shape)
+            self.note(i, step, self.storages.get(value))
 
-    def _release(self, i: int, step: Step) -> None:
+    def release(self, i: int, values: Iterable[int]) -> None:
         """Give back the buffers of values that this step reads last, or that nothing reads."""
-        for value in dict.fromkeys((*step.inputs, *step.outputs)):
+        for value in dict.fromkeys(values):
             root = self.schedule.root[value]
-            if self.schedule.last[root] <= i and root in self.buffers:
-                type = self.schedule.types[root]
-                self.free.setdefault((type.shape, type.dtype), []).append(self.buffers.pop(root))
+            if self.schedule.last[root] > i or root not in self.storages:
+                continue
+            if self.looping.owns(self.storages[root]):
+                self.free(self.storages.pop(root), i)
+            else:
+                self.looping.touch(root)
+
+    def free(self, storage: Storage, i: int) -> None:
+        if self.options.poisoned:
+            self.line(f"poison({self.use(storage.name)})", i)
+        self.workspace.release(storage, i)
+
+    def call(self, step: Step, args: list[str], out: str, taken: int | None) -> Call:
+        return Call(self, step, args, out, taken)
+
+    def note(self, i: int, step: Step, writes: Storage | None) -> None:
+        """Write down for the plan what a step reads and writes."""
+        self.record.append(PlanStep(i, step, self._reads, writes))
+
+    def note_total(self, i: int, step: Step, part: Storage, total: Storage | None) -> None:
+        """Write down that a block's share goes into a total, or into a whole array."""
+        if total is not None:
+            self.record.append(PlanStep(i, step, (part,), total, adds=True))
+
+    def _storages_of(self, step: Step) -> tuple[Storage, ...]:
+        roots = dict.fromkeys(self.schedule.root[v] for v in step.inputs)
+        return tuple(self.storages[r] for r in roots if r in self.storages)
 
     # Results, and what is around the steps.
 
-    def _line(self, text: str, i: int) -> None:
-        self.parts.current.line(text, i)
+    def line(self, text: str, i: int) -> None:
+        self.parts.current.line(self.looping.indent + text, i)
 
-    def _fresh(self, out: str, type: TensorType, i: int) -> None:
+    def fresh(self, out: str, type: TensorType, i: int) -> None:
+        """Make result `out`, unless the caller gives it."""
+        if self.options.into:
+            self.use(out)
+            return
         dtype = self.np(dtype_text(type.dtype)[3:])
-        self._line(f"{out} = {self.np('empty')}({shape_text(type.shape)}, {dtype})", i)
+        self.line(f"{out} = {self.np('empty')}({shape_text(type.shape)}, {dtype})", i)
         self.parts.bind(out)
 
     def _in_turn(self) -> list[tuple[int, int]]:
@@ -395,7 +460,7 @@ class _Planner:
             root, place = self.schedule.root[value], self.places[value]
             if root != j and root in self.donated.values():
                 name = self.names.counted("held")
-                self._line(f"{name} = {self._small(place)}.copy()", last)
+                self.line(f"{name} = {self.use(place.name)}.copy()", last)
                 self.parts.bind(name)
                 held[value] = Place(name, place.shape)
         return held
@@ -406,66 +471,41 @@ class _Planner:
         if k in self.donated:
             array, place = self.places[self.donated[k]].name, self.held.get(value, place)
             if place.name != array:
-                self._line(f"{self._use(array)}[...] = {self._small(place)}", last)
-            return self._use(array)
+                self.line(f"{self.use(array)}[...] = {self.use(place.name)}", last)
+            return self.use(array)
         name = f"r{k}"
         if place.name == name and place.plain:
-            return self._use(name)
-        if place.shape == self.schedule.types[value].shape:
-            self._line(f"{name} = {self._small(place)}.copy()", last)
+            return self.use(name)
+        if place.shape == self.schedule.types[value].shape and not self.options.into:
+            self.line(f"{name} = {self.use(place.name)}.copy()", last)
             self.parts.bind(name)
             return name
-        self._fresh(name, self.schedule.types[value], last)
-        self._line(f"{name}[...] = {self._small(place)}", last)
+        self.fresh(name, self.schedule.types[value], last)
+        self.line(f"{name}[...] = {self.use(place.name)}", last)
         return name
 
-    def _unpack(self, number: int, groups: list[list[str]]) -> list[str]:
-        """Lines that give local names to the things that function `number` takes."""
-        names = list(self.taken[number])
-        lines = []
-        for start in range(0, len(names), MANY):
-            group = names[start : start + MANY]
-            lines.append(f"{tuple_text(group)[1:-1]} = w[{len(groups)}]")
-            groups.append(group)
-        return lines
-
-    def _single(self, arguments: list[str], results: list[str]) -> Function:
+    def _single(self, arguments: list[str], given: list[str], results: list[str]) -> Function:
         function = self.parts.current
-        function.name, function.parameters = "run", "w, arrays"
-        self.groups: list[list[str]] = []
+        function.name = "run"
+        function.parameters = "w, arrays, results" if self.options.into else "w, arrays"
         lines = [f"{tuple_text(arguments)[1:-1]} = arrays"] if arguments else []
-        function.first([*lines, *self._unpack(0, self.groups)])
+        if given:
+            lines.append(f"{tuple_text(given)[1:-1]} = results")
+        function.first([*lines, *self.workspace.unpack(list(self.taken[0]))])
         function.line(f"return [{', '.join(results)}]")
         return function
 
-    def _several(self, arguments: list[str], results: list[str]) -> list[Function]:
-        self.groups = []
-        first = self.parts.finish(arguments, results)
+    def _several(
+        self, arguments: list[str], given: list[str], results: list[str]
+    ) -> list[Function]:
+        first = self.parts.finish([*arguments, *given], results)
         for number, part in enumerate(self.parts.parts):
-            part.first(self._unpack(number, self.groups))
-        entry = Function("run", "w, arrays")
-        entry.line(f"carried = [*arrays, *[None] * {first + len(results) - len(arguments)}]")
+            part.first(self.workspace.unpack(list(self.taken[number])))
+        entry = Function("run", "w, arrays, results" if self.options.into else "w, arrays")
+        count = first + len(results) - len(arguments) - len(given)
+        more = ", *results" if given else ""
+        entry.line(f"carried = [*arrays{more}, *[None] * {count}]")
         for part in self.parts.parts:
             entry.line(f"{part.name}(w, carried)")
         entry.line(f"return carried[{first}:]")
         return [*self.parts.parts, entry]
-
-    def _setup(self) -> list[Function]:
-        """Functions that make a workspace: all its things, and from them the groups."""
-        slots = self.workspace.slots
-        lines = list(self.workspace.lines)
-        for group in self.groups:
-            things = tuple_text([f"w[{slots[name]}]" for name in group])
-            lines.append(f"groups.append({things})")
-        functions = []
-        entry = Function("workspace", "")
-        entry.line(f"w = [None] * {len(slots)}")
-        entry.line("groups = []")
-        for start in range(0, len(lines), _SETUP):
-            part = Function(f"setup_{start // _SETUP}", "w, groups")
-            for line in lines[start : start + _SETUP]:
-                part.line(line)
-            entry.line(f"{part.name}(w, groups)")
-            functions.append(part)
-        entry.line("return groups")
-        return [*functions, entry]

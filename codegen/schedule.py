@@ -6,7 +6,8 @@ where another backend would start.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from primgraph.errors import CompileError
@@ -81,6 +82,11 @@ class Schedule:
         """Ranges of steps, one a generated function; at least one."""
         count = len(self.steps)
         return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 1), CHUNK)]
+
+    def reordered(self, order: Sequence[int]) -> Schedule:
+        """The same steps in another order, in which each still follows what it reads."""
+        steps = [self.steps[i] for i in order]
+        return replace(self, steps=tuple(steps), last=_last(steps, self.outputs, self.root))
 
 
 def schedule(graph: Graph) -> Schedule:

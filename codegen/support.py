@@ -24,6 +24,9 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "each_key": (),
     "random_uniform": ("each_key",),
     "random_bernoulli": ("each_key",),
+    "aligned": (),
+    "blocks": (),
+    "poison": (),
 }
 
 
@@ -241,3 +244,23 @@ def random_uniform(key: Any, shape: Any, dtype: Any, low: float, high: float) ->
 def random_bernoulli(key: Any, shape: Any, p: float) -> Any:
     """True with probability `p`, a function of `key` alone."""
     return each_key(key, shape, np.bool_, lambda rng: rng.random(shape) < p)
+
+
+def aligned(size: int) -> Any:
+    """That many bytes, starting where a line of the cache does."""
+    whole = np.empty(size + 64, np.uint8)
+    start = -whole.__array_interface__["data"][0] % 64
+    return whole[start : start + size]
+
+
+def blocks(extent: int, rows: int, full: Any, rest: Any) -> Any:
+    """For each block of an axis a slice, and the things to work with: `rest` if it is shorter."""
+    return [
+        (slice(i, min(i + rows, extent)), full if i + rows <= extent else rest)
+        for i in range(0, extent, rows)
+    ]
+
+
+def poison(array: Any) -> None:
+    """Fill memory that nothing is to be read from with ones, which are NaNs as floats."""
+    array.reshape(-1).view(np.uint8).fill(255)

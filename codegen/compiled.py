@@ -1,0 +1,118 @@
+"""Compiled code and its workspaces; the code of equal graphs is made but once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from typing import Any, TypeAlias, final
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from primgraph.codegen.load import Loaded, render
+from primgraph.codegen.module import Module
+from primgraph.codegen.plan import Plan
+from primgraph.codegen.planned import Options, planned
+from primgraph.codegen.readable import readable
+from primgraph.codegen.regions import Limits, arranged
+from primgraph.codegen.schedule import Schedule, schedule
+from primgraph.ir.graph import Graph
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
+
+
+@final
+class Compiled:
+    """Code that computes a graph, and the workspaces that have been made for it so far.
+
+    `run(workspace, arrays)` gives the results. Lines of the code belong to steps of `schedule`,
+    and `positions` has the place of each of these in the body of the graph.
+    """
+
+    __slots__ = ("__weakref__", "loaded", "plan", "pool", "positions", "run", "schedule", "start")
+
+    def __init__(self, graph: Graph, steps: Schedule, module: Module, plan: Plan | None) -> None:
+        place = {id(eqn): i for i, eqn in enumerate(graph.body)}
+        self.positions = [place[id(s.eqn)] for s in steps.steps]
+        self.schedule = steps
+        self.plan = plan
+        self.loaded = Loaded(module, render(module))
+        self.run: Callable[..., list[Array]] = self.loaded.function(module.entry)
+        self.start: Callable[[], Any] = _nothing
+        self.pool: list[tuple[Context, Any]] = []
+
+    def new_workspace(self) -> tuple[Context, Any]:
+        """A workspace that nobody uses, and the context to run in, to be put into `pool` later."""
+        return _quiet_context(), self.start()
+
+    def failing(self, error: Exception) -> tuple[int, int]:
+        """The line that raised `error`, and which equation of the graph that is; -1 for none."""
+        line, i = self.loaded.failing(error)
+        return line, self.positions[i] if i >= 0 else -1
+
+
+def compiled_readable(graph: Graph, donated: Mapping[int, int]) -> Compiled:
+    """Readable code, which shows the names and lines of the user's."""
+    steps = schedule(graph)
+    module = readable(steps)
+    code = Compiled(graph, steps, module, None)
+    code.run = _arrays_of(code, steps, donated)
+    return code
+
+
+def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled:
+    """Planned code for `graph`: made once for graphs that are equal, while some kernel has it.
+
+    Equal graphs may come from other lines of the user's, and have other names; there is nothing
+    of that in planned code. What calls functions of the user's is not shared.
+    """
+    key = (graph, options, limits)
+    found = _shared.get(key)
+    if found is not None:
+        return found
+    steps, regions = arranged(schedule(graph), limits)
+    module, plan = planned(steps, regions, options)
+    made = Compiled(graph, steps, module, plan)
+    made.start = made.loaded.function("workspace")
+    return made if module.users else _shared.setdefault(key, made)
+
+
+def _nothing() -> None:
+    """The workspace of the readable style."""
+
+
+def _quiet_context() -> Context:
+    """A context in which NumPy keeps silent about floating point, whatever the caller's does.
+
+    Entering it costs a small part of what `np.errstate` does, and changes nothing outside.
+    """
+    context = Context()
+    context.run(np.seterr, all="ignore")
+    return context
+
+
+def _arrays_of(
+    code: Compiled, plan: Schedule, donated: Mapping[int, int]
+) -> Callable[..., list[Array]]:
+    """Call a readable function, and make of its results arrays that nothing else refers to."""
+    function = code.run
+    types = [plan.types[v] for v in plan.outputs]
+    constants = {id(v) for v in code.loaded.namespace.values()}
+
+    def run(workspace: None, arrays: list[Array]) -> list[Array]:
+        found: Any = function(*arrays)
+        taken = constants.union(map(id, arrays))
+        made = []
+        for result, type in zip(found if len(types) != 1 else (found,), types, strict=True):
+            array = np.asarray(result, type.dtype, order="C")
+            shared = id(array) in taken or array.base is not None or not array.flags.writeable
+            taken.add(id(array))
+            made.append(array.copy() if shared else array)
+        for k, j in donated.items():
+            arrays[j][...] = made[k]
+            made[k] = arrays[j]
+        return made
+
+    return run

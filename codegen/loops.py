@@ -1,0 +1,256 @@
+"""The loops of the planned style: a region written as a loop over blocks of rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from primgraph.codegen.literals import scalar_text
+from primgraph.codegen.notation import Spelling
+from primgraph.codegen.regions import Region, narrowed
+from primgraph.codegen.roles import Role
+from primgraph.codegen.schedule import CHUNK, Step
+from primgraph.codegen.spelling import SPELLINGS
+from primgraph.codegen.workspace import Loop, Place, Storage, local_shape
+from primgraph.ir.types import DType
+
+if TYPE_CHECKING:
+    from primgraph.codegen.planned import Planner
+
+# NumPy has deprecated a third positional operand of these two.
+_OUT_BY_NAME = ("maximum", "minimum")
+_INFINITY = {"maximum": "-np.inf", "minimum": "np.inf"}
+
+
+@final
+class Looping:
+    """What a planner needs for loops: which one is being written, and how its steps are.
+
+    Within a loop, values with rows are blocks of them in small buffers. Operands from outside
+    are cut by the slice `s` of the block, and so are the arrays that the loop leaves behind.
+    """
+
+    def __init__(self, planner: Planner, regions: tuple[Region, ...]) -> None:
+        self.planner = planner
+        self.regions = regions
+        self.loop: Loop | None = None
+        self.step = 0
+        self._begins = {r.start: r for r in regions}
+
+    @property
+    def indent(self) -> str:
+        return "" if self.loop is None else "    "
+
+    def chunks(self) -> list[range]:
+        """Ranges of steps, one a generated function; no loop is in two of them."""
+        count = len(self.planner.schedule.steps)
+        cuts, end = [0], CHUNK
+        inside = {i for r in self.regions for i in range(r.start + 1, r.stop)}
+        while end < count:
+            while end in inside:
+                end -= 1
+            cuts.append(end)
+            end += CHUNK
+        return [range(a, b) for a, b in zip(cuts, [*cuts[1:], count], strict=True)]
+
+    def has(self, name: str) -> bool:
+        return self.loop is not None and name in self.loop.slots
+
+    def owns(self, storage: Storage) -> bool:
+        """Whether the step that is being written may overwrite or give back `storage`."""
+        return self.loop is None or storage.block
+
+    def touch(self, root: int) -> None:
+        """Give back what is read from outside when the loop ends, not before."""
+        assert self.loop is not None
+        self.loop.touched[root] = None
+
+    def add_view(self, name: str, of: str, template: str) -> None:
+        assert self.loop is not None
+        self.planner.workspace.block_view(self.loop, name, of, template)
+
+    # Beginning and end.
+
+    def before(self, i: int) -> None:
+        self.step = i
+        if i in self._begins:
+            self._begin(self._begins[i])
+
+    def after(self, i: int) -> None:
+        if self.loop is not None and i == self.loop.region.stop - 1:
+            self._end(self.loop)
+
+    def _begin(self, region: Region) -> None:
+        p = self.planner
+        loop = Loop(region, len(p.workspace.loops), 0)
+        p.workspace.loops.append("")
+        for value, combine in region.totals.items():
+            loop.totals[value] = name = self._whole(value, region)
+            p.line(f"{name}.fill({_neutral(combine, p.schedule.types[value].dtype)})", region.start)
+        for value in region.kept:
+            loop.whole[value] = self._given(value, region) or self._whole(value, region)
+        loop.first_line = len(p.parts.current.lines)
+        self.loop = loop
+
+    def _whole(self, value: int, region: Region) -> str:
+        """A whole array that the loop fills or adds to: a result or a buffer."""
+        p, type = self.planner, self.planner.schedule.types[value]
+        if value in p.results:
+            p.fresh(p.results[value], type, region.start)
+            return p.results[value]
+        return p.buffer(value, type, region.start)
+
+    def _given(self, value: int, region: Region) -> str:
+        """The array of a donated input that the rows of `value` may be written to.
+
+        Nothing may read the input after the step that makes `value`, nor rows of it other than
+        those of the block, nor a view of it in that step, and no step of the loop may fail.
+        """
+        p, schedule = self.planner, self.planner.schedule
+        j = p.left_in.get(value)
+        if j is None or schedule.last[j] >= region.stop or region.start < p.settled:
+            return ""
+        for k, role in enumerate(region.roles):
+            step = schedule.steps[region.start + k]
+            for operand, axis in zip(step.inputs, role.operands, strict=True):
+                if schedule.root[operand] == j and (operand != j or axis != region.axis[value]):
+                    return ""
+            if value in step.outputs:
+                ufunc = bool(SPELLINGS[step.op.name].ufunc)
+                alone = schedule.last[j] <= region.start + k
+                return p.use(p.places[j].name) if ufunc and alone else ""
+        return ""
+
+    def _end(self, loop: Loop) -> None:
+        p, region = self.planner, loop.region
+        self.loop = None
+        body, first = p.parts.current, loop.first_line
+        header = p.workspace.loop_header(loop)
+        body.lines[first:first] = header
+        body.steps[first:first] = [-1] * len(header)
+        for value, name in (*loop.totals.items(), *loop.whole.items()):
+            p.places[value] = Place(name, p.schedule.types[value].shape)
+        for i in region.views:
+            step = p.schedule.steps[i]
+            p.set_views(step, SPELLINGS[step.op.name])
+        p.release(region.stop - 1, loop.touched)
+
+    # The steps of a loop.
+
+    def write(self, i: int, step: Step) -> None:
+        assert self.loop is not None
+        p, region = self.planner, self.loop.region
+        role = region.roles[i - region.start]
+        spelling = SPELLINGS[step.op.name]
+        local = narrowed(step, role, region.rows)
+        if spelling.view is not None and p.schedule.is_view(step.outputs[0]):
+            place, axis = p.places[step.inputs[0]], role.operands[0]
+            for k, value in enumerate(step.outputs):
+                p.places[value] = p.viewed(local, spelling, k, place, axis, role.axis)
+            return
+        places, args = [], []
+        for k, value in enumerate(step.inputs):
+            place = self._operand(step, k, value, role.operands[k], k in spelling.broadcasts)
+            places.append(place)
+            args.append(
+                p.use(place.name)
+                if k in spelling.broadcasts
+                else p.full(place, local.operands[k], role.operands[k])
+            )
+        if role.axis is None:
+            self._add_up(i, local, role, spelling, args)
+        else:
+            self._compute(i, local, role.axis, spelling, places, args)
+
+    def _operand(self, step: Step, k: int, value: int, axis: int | None, broadcasts: bool) -> Place:
+        """Where operand `k` is, cut to the rows of the block if it is from outside."""
+        loop, p = self.loop, self.planner
+        assert loop is not None
+        place = p.places[value]
+        if axis is None or value in loop.region.axis:
+            return place
+        type = step.operands[k]
+        if not broadcasts:
+            place = Place(p.full(place, type), type.shape, plain=False)
+        shape, cut = local_shape(place.shape, type.shape, axis, loop.region.rows)
+        return place if cut is None else Place(self._cut(place.name, cut), shape, plain=False)
+
+    def _cut(self, name: str, axis: int) -> str:
+        """The rows of the block of what is called `name`."""
+        loop, p = self.loop, self.planner
+        assert loop is not None
+        key = (name, axis)
+        if key not in loop.slices:
+            loop.slices[key] = local = p.names.counted("v")
+            p.line(f"{local} = {p.use(name)}[{':, ' * axis}s]", self.step)
+            p.parts.bind(local)
+        return loop.slices[key]
+
+    def _add_up(self, i: int, step: Step, role: Role, spelling: Spelling, args: list[str]) -> None:
+        """Add the block's share of a total, or combine it in another way."""
+        loop, p = self.loop, self.planner
+        assert loop is not None
+        value, type = step.outputs[0], step.results[0]
+        storage = p.workspace.buffer(type, i, p.names.counted("b"))
+        part, total = p.use(storage.name), p.use(loop.totals[value])
+        p.note(i, step, storage)
+        for line in spelling.write(p.call(step, args, part, None)):
+            p.line(line, i)
+        out = "out=" if role.combine in _OUT_BY_NAME else ""
+        p.line(f"{p.np(role.combine)}({total}, {part}, {out}{total})", i)
+        p.note_total(i, step, storage, p.storages.get(value))
+        p.free(storage, i)
+
+    def _compute(
+        self,
+        i: int,
+        step: Step,
+        axis: int,
+        spelling: Spelling,
+        places: list[Place],
+        args: list[str],
+    ) -> None:
+        loop, p = self.loop, self.planner
+        assert loop is not None
+        value, type = step.outputs[0], step.results[0]
+        whole = loop.whole.get(value)
+        if whole is not None and (axis == 0 or spelling.ufunc):
+            out = self._cut(whole, axis)
+            p.places[value] = Place(out, type.shape, plain=False)
+            p.note(i, step, p.storages.get(value))
+            self._lines(i, p.call(step, args, out, None), spelling)
+            return
+        taken = p.dying(i, step, spelling, places)
+        if taken is not None and whole is None:
+            out = p.take_over(step, taken)
+        else:
+            taken = None
+            storage = p.workspace.block_buffer(loop, type, axis, i, p.names.counted("b"))
+            if whole is None:
+                p.storages[value] = storage
+            out = storage.name
+        p.places[value] = Place(out, type.shape)
+        p.note(i, step, storage if whole is not None else p.storages[value])
+        self._lines(i, p.call(step, args, out, taken), spelling)
+        if whole is not None:
+            # Only ufuncs write to rows that do not lie side by side.
+            p.line(f"{self._cut(whole, axis)}[...] = {out}", i)
+            p.places[value] = Place(self._cut(whole, axis), type.shape, plain=False)
+            p.note_total(i, step, storage, p.storages.get(value))
+            p.free(storage, i)
+
+    def _lines(self, i: int, call: Any, spelling: Spelling) -> None:
+        for line in spelling.write(call):
+            self.planner.line(line, i)
+
+
+def _neutral(combine: str, dtype: DType) -> str:
+    """What leaves every number as it is when combined with it; a sum starts with minus zero."""
+    if combine in ("add", "multiply"):
+        one = dtype.type(combine == "multiply").item()
+        return scalar_text(-0.0 if dtype.kind == "f" and combine == "add" else one, dtype)
+    if dtype.kind in "fb":
+        return repr(combine == "minimum") if dtype.kind == "b" else _INFINITY[combine]
+    limits = np.iinfo(dtype)
+    return repr(int(limits.min if combine == "maximum" else limits.max))

@@ -1,0 +1,66 @@
+"""The plan of a kernel as data: which step writes where, what it reads, and what runs in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from primgraph.codegen.regions import Region
+from primgraph.codegen.schedule import Step
+from primgraph.codegen.workspace import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """A step, by number, with the buffers that it reads and the one that it writes.
+
+    `adds` tells one that combines what it reads with what is in the buffer already. Steps of a
+    loop are done once for each block; feeds, constants and results are not listed.
+    """
+
+    number: int
+    step: Step
+    reads: tuple[Storage, ...]
+    writes: Storage | None
+    adds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the planned source does with memory. It prints as a text.
+
+    `arena` is the size of the arena in bytes, `least` the most that is alive at once, so that no
+    arena could be smaller. `buffers` have their place in it and the steps between which they
+    are in use, both included.
+    """
+
+    arena: int
+    least: int
+    buffers: tuple[Storage, ...]
+    steps: tuple[PlanStep, ...]
+    regions: tuple[Region, ...]
+
+    def region_of(self, number: int) -> Region | None:
+        return next((r for r in self.regions if number in r), None)
+
+    def __str__(self) -> str:
+        name = {s: f"%{i}" for i, s in enumerate(self.buffers)}
+        lines = [f"arena of {self.arena} bytes, {self.least} in use at most"]
+        lines += [
+            f"  {name[s]}: {s.type} at {s.offset}, steps {s.start} to {s.stop}"
+            f"{', in blocks' if s.block else ''}, as {s.name}"
+            for s in self.buffers
+        ]
+        begins = {r.start: r for r in self.regions}
+        ends = 0
+        for entry in self.steps:
+            region = begins.pop(entry.number, None)
+            if region is not None:
+                ends = region.stop
+                lines.append(f"for each block of {region.rows} of {region.extent} rows:")
+            reads = ", ".join(name[s] for s in entry.reads)
+            writes = "a result" if entry.writes is None else name[entry.writes]
+            sign = "+=" if entry.adds else "="
+            indent = "    " if entry.number < ends else "  "
+            text = f"{indent}{entry.number}: {writes} {sign} {entry.step.op.name}({reads})"
+            lines.append(text)
+        return "\n".join(lines)

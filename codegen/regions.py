@@ -1,0 +1,345 @@
+"""Regions: steps that run together in a loop over blocks of one axis, so that blocks stay in cache.
+
+The values of a region are computed a block of rows at a time, by one pass over the steps for each
+block. What contracts the rows gives partial results that are combined in the order of the blocks:
+a sum over an axis is then the sum, from the first block to the last, of NumPy's sums within each.
+The size of a block depends on shapes and on the cache of the machine only, so that a kernel gives
+the same bits in every run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import final
+
+from primgraph.codegen.roles import Role, role_of
+from primgraph.codegen.schedule import CHUNK, Schedule, Step
+from primgraph.codegen.spelling import SPELLINGS
+from primgraph.ir.graph import Equation, Value
+from primgraph.ir.types import TensorType
+
+_CONSTANTS = frozenset({"full", "constant", "iota"})
+
+
+@cache
+def cache_bytes() -> int:
+    """The size of the second-level cache of one core; 1 MiB where the system does not tell."""
+    try:
+        size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        size = 0
+    return size if size > 0 else 1 << 20
+
+
+def bytes_of(type: TensorType) -> int:
+    return type.size * type.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When blocks pay, and how large they are.
+
+    A region begins at a step whose result has at least `least_bytes`; it runs in blocks if its
+    values do not fit into `cache` bytes together. A block has the rows that do, but so many that
+    most of its steps make `least_block` bytes: below that, calls cost more than the cache gives.
+    `rows` sets the number of rows outright, for tests.
+    """
+
+    cache: int
+    least_bytes: int = 1 << 17
+    least_block: int = 1 << 17
+    rows: int | None = None
+
+
+def default_limits() -> Limits:
+    return Limits(cache_bytes())
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Steps `start` to `stop` of a schedule, in a loop over blocks of `rows` of `extent` rows.
+
+    `roles` has one for each of its steps, `axis` one axis for each value that the region has rows
+    of. `totals` are combined over the blocks, by the ufunc given; `kept` is what has to be there
+    as a whole afterwards, and `views` are steps whose results, views of that, are needed then.
+    """
+
+    start: int
+    stop: int
+    extent: int
+    rows: int
+    roles: tuple[Role, ...]
+    axis: dict[int, int]
+    totals: dict[int, str]
+    kept: tuple[int, ...]
+    views: tuple[int, ...]
+
+    def __contains__(self, step: int) -> bool:
+        return self.start <= step < self.stop
+
+
+def narrowed(step: Step, role: Role, rows: int) -> Step:
+    """`step` as it is within a block that has `rows` rows."""
+    eqn = step.eqn
+    inputs = tuple(
+        Value(_cut(v.type, axis, rows)) for v, axis in zip(eqn.inputs, role.operands, strict=True)
+    )
+    outputs = tuple(Value(_cut(v.type, role.axis, rows)) for v in eqn.outputs)
+    params = eqn.params
+    if eqn.op.name in ("broadcast", "slice") and role.axis is not None:
+        key = "shape" if eqn.op.name == "broadcast" else "sizes"
+        params = tuple((k, outputs[0].shape if k == key else p) for k, p in params)
+    return replace(step, eqn=Equation(eqn.op, inputs, params, outputs, eqn.source))
+
+
+def _cut(type: TensorType, axis: int | None, rows: int) -> TensorType:
+    if axis is None:
+        return type
+    return type.with_shape((*type.shape[:axis], rows, *type.shape[axis + 1 :]))
+
+
+def arranged(schedule: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region, ...]]:
+    """The same steps, in an order in which regions stand together, and these regions."""
+    if not any(_is_large(s, limits) for s in schedule.steps):
+        return schedule, ()
+    return _Arrangement(schedule, limits).made()
+
+
+def _is_large(step: Step, limits: Limits) -> bool:
+    return any(bytes_of(t) >= limits.least_bytes for t in step.results)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A region while steps are added to it.
+
+    `early` are steps that it needs done before; `late` are those that come after, because they
+    need something of it as a whole or nothing of it at all.
+    """
+
+    extent: int
+    members: list[int] = field(default_factory=list)
+    roles: list[Role] = field(default_factory=list)
+    axis: dict[int, int] = field(default_factory=dict)
+    totals: dict[int, str] = field(default_factory=dict)
+    early: set[int] = field(default_factory=set)
+    late: dict[int, None] = field(default_factory=dict)
+
+
+@final
+class _Arrangement:
+    def __init__(self, schedule: Schedule, limits: Limits) -> None:
+        self.schedule = schedule
+        self.limits = limits
+        self.order: list[int] = []
+        self.regions: list[Region] = []
+        self.maker = {v: i for i, s in enumerate(schedule.steps) for v in s.outputs}
+        # Late values, and whether making them is more work than may be done ahead of a region.
+        self.waiting: dict[int, bool] = {}
+
+    def made(self) -> tuple[Schedule, tuple[Region, ...]]:
+        steps = self.schedule.steps
+        pending = list(range(len(steps)))
+        begin = 0
+        while begin < len(pending):
+            i = pending[begin]
+            extent = self._seed(steps[i])
+            if extent is None:
+                self.order.append(i)
+                begin += 1
+                continue
+            draft = _Draft(extent)
+            self.waiting = {}
+            end = begin
+            while end < len(pending) and not self._is_full(draft):
+                self._offer(draft, pending[end])
+                end += 1
+            self._close(draft)
+            rest = [j for j in draft.late if j not in draft.early]
+            # What waits is looked at again; it is never much more than what was taken.
+            begin = end - len(rest)
+            pending[begin:end] = rest
+        return self.schedule.reordered(self.order), tuple(self.regions)
+
+    def _is_full(self, draft: _Draft) -> bool:
+        count = len(draft.members)
+        return count >= CHUNK // 2 or len(draft.late) > 64 + 2 * count
+
+    def _seed(self, step: Step) -> int | None:
+        """The number of rows of a region that begins with `step`."""
+        if not _is_large(step, self.limits) or self._is_view(step):
+            return None
+        if not (step.op.elementwise or step.op.name == "matmul"):
+            return None
+        extent = self._rows_of(step)
+        return extent if extent and self._leaf_role(step, extent) is not None else None
+
+    def _rows_of(self, step: Step) -> int:
+        """The extent of the first axis whose rows are small beside the cache, else the longest.
+
+        Without axes it is zero.
+        """
+        result = step.results[0]
+        axes = result.shape if step.op.elementwise else result.shape[:-1]
+        whole = bytes_of(result)
+        return next((n for n in axes if 32 * whole <= n * self.limits.cache), max(axes, default=0))
+
+    def _is_view(self, step: Step) -> bool:
+        return not step.outputs or self.schedule.is_view(step.outputs[0])
+
+    def _leaf_role(self, step: Step, extent: int) -> Role | None:
+        """The role of a step on operands that are all there as a whole."""
+        if step.op.name in _CONSTANTS or not step.operands or self._is_view(step):
+            return None
+        # A gather works on rows of its indices.
+        chosen = 1 if step.op.name == "gather" else 0
+        shape = step.operands[chosen].shape
+        if extent not in shape or not self._is_known(step):
+            return None
+        axes: list[int | None] = [None] * len(step.operands)
+        axes[chosen] = shape.index(extent)
+        role = role_of(step, axes)
+        return role if role is not None and role.axis is not None else None
+
+    def _is_known(self, step: Step) -> bool:
+        copied = step.op.name == "reshape" and not self._is_view(step)
+        return step.op.name in SPELLINGS and not copied
+
+    # One step after the other.
+
+    def _offer(self, draft: _Draft, i: int) -> None:
+        """Make step `i` a part of the region if it can be one; else it has to wait."""
+        step = self.schedule.steps[i]
+        role = self._role(draft, step)
+        if role is None:
+            free = self._is_view(step) or step.op.name in _CONSTANTS
+            heavy = _is_large(step, self.limits) and not free
+            heavy = heavy or any(
+                self.waiting.get(v, False) or v in draft.axis or v in draft.totals
+                for v in step.inputs
+            )
+            self.waiting.update(dict.fromkeys(step.outputs, heavy))
+            draft.late[i] = None
+            return
+        self._hasten(draft, step)
+        draft.members.append(i)
+        draft.roles.append(role)
+        for value in step.outputs:
+            if role.axis is None:
+                draft.totals[value] = role.combine
+            else:
+                draft.axis[value] = role.axis
+
+    def _role(self, draft: _Draft, step: Step) -> Role | None:
+        if not self._is_known(step):
+            return None
+        axes = tuple(draft.axis.get(v) for v in step.inputs)
+        if any(v in draft.totals or self.waiting.get(v, False) for v in step.inputs):
+            return None
+        if all(a is None for a in axes):
+            return self._leaf_role(step, draft.extent)
+        role = role_of(step, axes)
+        if role is None:
+            return None
+        # An operand of which a block is there cannot be read as a whole.
+        pairs = zip(axes, role.operands, strict=True)
+        return role if all(a is None or a == b for a, b in pairs) else None
+
+    def _hasten(self, draft: _Draft, step: Step) -> None:
+        """Do what `step` needs, and what waits so far, ahead of the region."""
+        needed = list(step.inputs)
+        while needed:
+            value = needed.pop()
+            if value in self.waiting:
+                maker = self.maker[value]
+                made = self.schedule.steps[maker]
+                draft.early.add(maker)
+                for other in made.outputs:
+                    self.waiting.pop(other, None)
+                needed.extend(made.inputs)
+
+    # The end of a region.
+
+    def _close(self, draft: _Draft) -> None:
+        self.order.extend(sorted(draft.early))
+        start = len(self.order)
+        self.order.extend(draft.members)
+        rows = self._rows(draft)
+        if rows is None:
+            return
+        steps = [self.schedule.steps[i] for i in draft.members]
+        reads: dict[int, int] = {}
+        for step in steps:
+            for value in step.inputs:
+                reads[value] = reads.get(value, 0) + 1
+        uses, root = self.schedule.uses, self.schedule.root
+        outside = {v for v in draft.axis if uses[v] > reads.get(v, 0)}
+        needed, views = set(outside), []
+        for k in reversed(range(len(steps))):
+            if self._is_view(steps[k]) and not needed.isdisjoint(steps[k].outputs):
+                views.append(start + k)
+                needed.update(steps[k].inputs)
+        self.regions.append(
+            Region(
+                start,
+                len(self.order),
+                draft.extent,
+                rows,
+                tuple(draft.roles),
+                draft.axis,
+                draft.totals,
+                tuple(sorted({root[v] for v in outside})),
+                tuple(reversed(views)),
+            )
+        )
+
+    def _rows(self, draft: _Draft) -> int | None:
+        """How many rows a block has; None if blocks do not pay."""
+        steps = [self.schedule.steps[i] for i in draft.members]
+        computing = [s for s in steps if not self._is_view(s)]
+        if len(computing) < 2:
+            return None
+        limits, extent = self.limits, draft.extent
+        if limits.rows is not None:
+            return _without_single_rest(extent, limits.rows)
+        bytes_per_row = self._peak(draft, steps) / extent
+        if bytes_per_row * extent <= limits.cache:
+            return None
+        sizes = sorted(bytes_of(s.results[0]) for s in computing if s.outputs[0] in draft.axis)
+        typical = max(sizes[len(sizes) // 2] / extent, 1)
+        rows = int(max(limits.cache / bytes_per_row, limits.least_block / typical, 1))
+        return _without_single_rest(extent, rows) if 2 * rows <= extent else None
+
+    def _peak(self, draft: _Draft, steps: Sequence[Step]) -> int:
+        """The most bytes that values with rows take up at any time, operands from outside too."""
+        root, types = self.schedule.root, self.schedule.types
+        last = {root[v]: k for k, s in enumerate(steps) for v in s.inputs}
+        ends: dict[int, list[int]] = {}
+        for value, k in last.items():
+            ends.setdefault(k, []).append(value)
+        alive: dict[int, int] = {}
+        now = most = 0
+        for k, (step, role) in enumerate(zip(steps, draft.roles, strict=True)):
+            rows = [v for v, a in zip(step.inputs, role.operands, strict=True) if a is not None]
+            for value in (*rows, *(step.outputs if role.axis is not None else ())):
+                if root[value] not in alive:
+                    alive[root[value]] = bytes_of(types[root[value]])
+                    now += alive[root[value]]
+            most = max(most, now)
+            for value in ends.get(k, ()):
+                now -= alive.pop(value, 0)
+        return most
+
+
+def _without_single_rest(extent: int, rows: int) -> int:
+    """At least `rows`, so that the last block has more than one row, where each has.
+
+    Products with a single row are computed by another function, with other special values.
+    """
+    while 1 < rows < extent and extent % rows == 1:
+        rows += 1
+    return min(rows, extent)

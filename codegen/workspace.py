@@ -1,0 +1,213 @@
+"""The workspace of a kernel: an arena with buffers in it, and views that are made once and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from primgraph.codegen.arena import Arena
+from primgraph.codegen.literals import dtype_text, shape_text
+from primgraph.codegen.module import MANY, Function, tuple_text
+from primgraph.codegen.regions import Region, bytes_of
+from primgraph.ir.types import DType, Shape, TensorType
+
+# Lines in one function that makes a workspace.
+_SETUP = 1000
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a value is: the name of an array, which NumPy's broadcasting may have to repeat.
+
+    `plain` tells an array that is not a view: a feed, a constant, a buffer or a result.
+    `scalar` is the number that all elements equal, for a constant. `full` is the name in full
+    shape, once that has been asked for.
+    """
+
+    name: str
+    shape: Shape
+    plain: bool = True
+    scalar: Any = None
+    full: str = ""
+
+
+@final
+@dataclass(eq=False, slots=True)
+class Storage:
+    """Bytes of the arena that belong to one value, and then to those that take over from it.
+
+    They are its own from step `start` to step `stop`. `block` tells storage of rows in a block,
+    which each turn of the loop fills anew.
+    """
+
+    name: str
+    type: TensorType
+    offset: int
+    start: int
+    stop: int = -1
+    block: bool = False
+
+    @property
+    def size(self) -> int:
+        return bytes_of(self.type)
+
+
+@final
+@dataclass(slots=True)
+class Loop:
+    """The loop of a region while it is written.
+
+    `whole` are the arrays that the loop fills row by row, by value, `totals` those that it adds
+    to. Things in `slots` exist in two sizes: for a full block, and for what is left at the end.
+    """
+
+    region: Region
+    number: int
+    first_line: int
+    whole: dict[int, str] = field(default_factory=dict)
+    totals: dict[int, str] = field(default_factory=dict)
+    slots: dict[str, tuple[int, int]] = field(default_factory=dict)
+    slices: dict[tuple[str, int], str] = field(default_factory=dict)
+    touched: dict[int, None] = field(default_factory=dict)
+
+    @property
+    def rest(self) -> int:
+        """The number of rows in the last block."""
+        return self.region.extent % self.region.rows or self.region.rows
+
+
+@final
+class Workspace:
+    """What is made once: names in the order of their slots, and the lines that make them."""
+
+    def __init__(self) -> None:
+        self.arena = Arena()
+        self.slots: dict[str, int] = {}
+        self.storages: list[Storage] = []
+        self.loops: list[str] = []
+        self.groups: list[list[str]] = []
+        self._lines: list[str] = []
+        self._count = 0
+        self._named: dict[tuple[int, Shape, DType, int], str] = {}
+
+    def add(self, name: str, text: str) -> None:
+        self.slots[name] = self._slot(text)
+
+    def _slot(self, text: str) -> int:
+        self._lines.append(f"w[{self._count}] = {text}")
+        self._count += 1
+        return self._count - 1
+
+    def view(self, name: str, of: str, template: str) -> None:
+        """A view of a thing that is here already."""
+        self.add(name, template.format(f"w[{self.slots[of]}]"))
+
+    def block_view(self, loop: Loop, name: str, of: str, template: str) -> None:
+        """A view of a thing that a loop has in two sizes."""
+        one, other = (self._slot(template.format(f"w[{k}]")) for k in loop.slots[of])
+        loop.slots[name] = one, other
+
+    # Buffers.
+
+    def buffer(self, type: TensorType, step: int, fresh: str) -> Storage:
+        """Storage for a value that step `step` makes; named `fresh` if it has no name yet."""
+        offset = self.arena.take(bytes_of(type))
+        key = (offset, type.shape, type.dtype, -1)
+        if key not in self._named:
+            self._named[key] = fresh
+            self.add(fresh, _array(type, offset))
+        return self._noted(Storage(self._named[key], type, offset, step))
+
+    def block_buffer(
+        self, loop: Loop, type: TensorType, axis: int, step: int, fresh: str
+    ) -> Storage:
+        """Storage for the rows of a value in a loop; `axis` is where the rows are."""
+        offset = self.arena.take(bytes_of(type))
+        key = (offset, type.shape, type.dtype, loop.number)
+        if key not in self._named:
+            self._named[key] = fresh
+            less = (*type.shape[:axis], loop.rest, *type.shape[axis + 1 :])
+            one = self._slot(_array(type, offset))
+            other = one
+            if loop.rest != loop.region.rows:
+                other = self._slot(_array(type.with_shape(less), offset))
+            loop.slots[fresh] = one, other
+        return self._noted(Storage(self._named[key], type, offset, step, block=True))
+
+    def release(self, storage: Storage, step: int) -> None:
+        storage.stop = step
+        self.arena.give(storage.offset, storage.size)
+
+    def _noted(self, storage: Storage) -> Storage:
+        self.storages.append(storage)
+        return storage
+
+    # How it is handed to the steps.
+
+    def unpack(self, names: Sequence[str]) -> list[str]:
+        """Lines that give local names to things of the workspace."""
+        lines = []
+        for start in range(0, len(names), MANY):
+            group = list(names[start : start + MANY])
+            lines.append(f"{tuple_text(group)[1:-1]} = w[{len(self.loops) + len(self.groups)}]")
+            self.groups.append(group)
+        return lines
+
+    def loop_header(self, loop: Loop) -> list[str]:
+        """The first lines of a loop; within, the things of its block have their names."""
+        names = list(loop.slots)
+        groups = [names[i : i + MANY] for i in range(0, len(names), MANY)]
+        simple = len(groups) <= 1
+        ones, others = (
+            tuple_text([f"w[{loop.slots[n][k]}]" for n in names])
+            if simple
+            else tuple_text([tuple_text([f"w[{loop.slots[n][k]}]" for n in g]) for g in groups])
+            for k in (0, 1)
+        )
+        region = loop.region
+        self.loops[loop.number] = f"blocks({region.extent}, {region.rows}, {ones}, {others})"
+        if simple:
+            return [f"for s, {tuple_text(names) if names else '_'} in w[{loop.number}]:"]
+        lines = [f"    {tuple_text(g)[1:-1]} = g[{k}]" for k, g in enumerate(groups)]
+        return [f"for s, g in w[{loop.number}]:", *lines]
+
+    def setup(self, poisoned: bool) -> list[Function]:
+        """Functions that make a workspace: all its things, and from them the groups."""
+        lines = list(self._lines)
+        lines += [f"groups.append({text})" for text in self.loops]
+        for group in self.groups:
+            things = tuple_text([f"w[{self.slots[name]}]" for name in group])
+            lines.append(f"groups.append({things})")
+        functions = []
+        entry = Function("workspace", "")
+        entry.line(f"a = aligned({self.arena.size})")
+        if poisoned:
+            entry.line("poison(a)")
+        entry.line(f"w = [None] * {self._count}")
+        entry.line("groups = []")
+        for start in range(0, len(lines), _SETUP):
+            part = Function(f"setup_{start // _SETUP}", "a, w, groups")
+            for line in lines[start : start + _SETUP]:
+                part.line(line)
+            entry.line(f"{part.name}(a, w, groups)")
+            functions.append(part)
+        entry.line("return groups")
+        return [*functions, entry]
+
+
+def _array(type: TensorType, offset: int) -> str:
+    """An array in the arena."""
+    where = f", {offset}" if offset else ""
+    return f"np.ndarray({shape_text(type.shape)}, {dtype_text(type.dtype)}, a{where})"
+
+
+def local_shape(shape: Shape, full: Shape, axis: int, rows: int) -> tuple[Shape, int | None]:
+    """The shape of a block of what has `shape`, which NumPy repeats to `full`; and where to cut.
+
+    No cut is needed where all rows are the same.
+    """
+    place = axis - (len(full) - len(shape))
+    if place < 0 or shape[place] != full[axis]:
+        return shape, None
+    return (*shape[:place], rows, *shape[place + 1 :]), place

@@ -1,0 +1,159 @@
+"""The plan: where buffers are, how long they are in use, and that no step reads anything else."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from plan_checks import SMALL, check_plan
+
+from primgraph.codegen import compile_graph
+from primgraph.codegen.arena import ALIGN, Arena
+from primgraph.errors import ArgumentError
+from primgraph.ir.interpret import interpret
+from primgraph.ir.text import parse
+
+CHAIN = """graph f(%x: f64[9]) {
+  %0: f64[9] = sin(%x)
+  %1: f64[9] = reverse(%0, axes=(0,))
+  %2: f64[9] = mul(%0, %1)
+  %3: f64[9] = exp(%2)
+  %4: f64[] = reduce_sum(%3, axes=(0,))
+  return %4, %2
+}"""
+
+
+def test_the_plan_prints_its_buffers_its_steps_and_its_loops():
+    text = str(compile_graph(parse(CHAIN), limits=SMALL).plan)
+    assert text == (
+        "arena of 256 bytes, 256 in use at most\n"
+        "  %0: f64[9] at 0, steps 0 to 4, as b0\n"
+        "  %1: f64[3] at 128, steps 3 to 4, in blocks, as b1\n"
+        "  %2: f64[] at 192, steps 4 to 4, as b2\n"
+        "  0: %0 = sin()\n"
+        "for each block of 3 of 9 rows:\n"
+        "    2: a result = mul(%0)\n"
+        "    3: %1 = exp()\n"
+        "    4: %2 = reduce_sum(%1)"
+    )
+
+
+@pytest.mark.parametrize("limits", [None, SMALL])
+def test_a_fault_in_a_plan_is_found(limits):
+    plan = compile_graph(parse(CHAIN), limits=limits).plan
+    check_plan(plan)
+    first = plan.buffers[0]
+    faults = 0
+    for other in plan.buffers[1:]:
+        if other.start <= first.stop:
+            moved, other.offset = other.offset, first.offset
+            with pytest.raises(AssertionError):
+                check_plan(plan)
+            other.offset = moved
+            faults += 1
+    assert faults or limits is None
+    backwards = replace(plan, steps=tuple(reversed(plan.steps)))
+    with pytest.raises(AssertionError):
+        check_plan(backwards)
+
+
+def test_the_arena_packs_what_is_in_use_at_the_same_time():
+    rng = np.random.default_rng(0)
+    arena, held = Arena(), {}
+    for _ in range(5000):
+        if held and rng.random() < 0.5:
+            offset = list(held)[rng.integers(len(held))]
+            arena.give(offset, held.pop(offset))
+        else:
+            size = int(rng.choice([1, 64, 100, 400, 1000, 5000]))
+            offset = arena.take(size)
+            assert offset % ALIGN == 0
+            ends = sorted((o, o + s) for o, s in [*held.items(), (offset, size)])
+            assert all(a[1] <= b[0] for a, b in pairwise(ends))
+            held[offset] = size
+    assert arena.least <= arena.size < 1.3 * arena.least
+    for offset, size in held.items():
+        arena.give(offset, size)
+    assert arena.take(arena.size) == 0
+
+
+def test_buffers_are_aligned_with_lines_of_the_cache():
+    kernel = compile_graph(parse(CHAIN))
+    results = kernel(np.ones(9), borrow=True)
+    again = kernel(np.zeros(9), borrow=True)
+    assert all(a is b for a, b in zip(results, again, strict=True))
+    (groups,) = [w for _, w in kernel._code.pool] or [kernel._code.start()]
+    arrays = [a for g in groups for a in g if isinstance(a, np.ndarray) and a.base is not None]
+    assert arrays
+    assert not [a for a in arrays if a.ctypes.data % ALIGN and a.flags.c_contiguous]
+
+
+@pytest.mark.parametrize("style", ["planned", "readable"])
+@pytest.mark.parametrize("limits", [None, SMALL])
+def test_results_are_written_into_given_arrays(style, limits):
+    graph = parse(CHAIN)
+    kernel = compile_graph(graph, style=style, limits=limits)
+    x = np.linspace(0, 1, 9)
+    known = interpret(graph, x)
+    for out in ([np.empty(()), np.empty(9)], [None, np.empty(9)], [np.empty(()), None]):
+        found = kernel(x, out=out)
+        for one, other, array in zip(found, known, out, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-14)
+            assert array is None or one is array
+        assert [r.tobytes() for r in found] == [r.tobytes() for r in kernel(x)]
+
+
+@pytest.mark.parametrize("style", ["planned", "readable"])
+def test_borrowed_results_are_overwritten_by_the_next_call_that_borrows(style):
+    graph = parse("graph f(%x: f64[3]) {\n%0: f64[3] = sin(%x)\nreturn %x, %0, %0\n}")
+    kernel = compile_graph(graph, style=style)
+    first = kernel(np.ones(3), borrow=True)
+    assert not np.shares_memory(first[1], first[2])
+    fresh = kernel(np.zeros(3))
+    np.testing.assert_array_equal(first[1], np.sin(np.ones(3)))
+    second = kernel(np.full(3, 2.0), borrow=True)
+    assert all(a is b for a, b in zip(first, second, strict=True))
+    np.testing.assert_array_equal(second[1], np.sin(np.full(3, 2.0)))
+    np.testing.assert_array_equal(fresh[1], np.zeros(3))
+
+
+def test_an_out_that_does_not_fit_is_an_error():
+    kernel = compile_graph(parse(CHAIN))
+    x = np.ones(9)
+    both = np.empty(9)
+    locked = np.empty(9)
+    locked.setflags(write=False)
+    for out in (
+        [],
+        [None],
+        [np.empty(1), None],
+        [None, np.empty(9, np.float32)],
+        [None, np.empty(18)[::2]],
+        [None, locked],
+        [None, x],
+        [both[:1].reshape(()), both],
+        [0.0, None],
+    ):
+        with pytest.raises(ArgumentError):
+            kernel(x, out=out)
+
+
+def test_equal_graphs_share_their_code_and_keep_their_names_and_lines():
+    one, other = parse(CHAIN), parse(CHAIN.replace("graph f", "graph g").replace("%x", "%point"))
+    first, second = compile_graph(one), compile_graph(other)
+    assert first._code is second._code
+    assert first is not second
+    assert "def g(point)" in second.source
+    assert first._code is not compile_graph(parse(CHAIN.replace("sin", "cos")))._code
+    assert first._code is not compile_graph(one, limits=SMALL)._code
+    gather = """graph %s(%%x: f64[3], %%i: i64[1]) {
+      %s%%0: f64[1] = gather(%%x, %%i, axis=0)
+      return %%0
+    }"""
+    early, late = (compile_graph(parse(gather % p)) for p in (("early", ""), ("late", "\n\n")))
+    assert early._code is late._code
+    with pytest.raises(Exception, match="graph text:1"):
+        early(np.ones(3), np.array([5]))
+    with pytest.raises(Exception, match="kernel late") as caught:
+        late(np.ones(3), np.array([5]))
+    assert "graph text:3" in str(caught.value)
