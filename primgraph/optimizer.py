@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from primgraph.derivatives import grad
-from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, ShapeError
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    NotDifferentiable,
+    PrimgraphError,
+    ShapeError,
+)
 from primgraph.initializers import Constant
 from primgraph.ir.primitive import recording
+from primgraph.ir.source import caller
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import clip, cos, maximum, minimum, norm, sqrt, stack, where
 from primgraph.operators.variable import Variable
@@ -64,29 +71,29 @@ class Optimizer(ABC):
         """Let every run of the program of `loss` take one step that lowers it.
 
         `loss` has one element. `parameters` are those to change, by default all trainable ones,
-        less those in `no_grad_set`; any that `loss` does not depend on stay as they are. Where
-        several losses change one parameter, every run takes the steps of all from the same
-        place. Returns the new values, and pairs of a parameter and its gradient as it is before
+        less those in `no_grad_set`; any that `loss` does not depend on stay as they are. Other
+        variables in `no_grad_set` are constants: no gradient goes through them. Where several
+        losses change one parameter, every run takes the steps of all from the same place.
+        Returns the new values, and pairs of a parameter and its gradient as it is before
         clipping and decay.
 
         Raises `ShapeError` for a loss of more than one element, `BuildError` if nothing is
-        left to change or a variable is no parameter, `ArgumentError` for what is no variable.
+        left to change or one of `parameters` is none, `ArgumentError` for what is no variable.
         """
         if not isinstance(loss, Variable):
             raise ArgumentError(f"a loss is a variable, not {type(loss).__name__}")
-        if loss.size != 1:
-            raise ShapeError(f"a loss has one element, not {loss.type}")
         program = program_of(loss)
-        chosen = _chosen(program, parameters, no_grad_set)
+        held = list(no_grad_set or ())
+        try:
+            if loss.size != 1:
+                raise ShapeError(
+                    f"a loss has one element, not {loss.type}", hint="take its sum or mean"
+                )
+            chosen = _chosen(program, parameters, held)
+            pairs = _pairs(loss, chosen, held)
+        except PrimgraphError as error:
+            raise error.located(program.builder.origin(caller(), [loss.value])) from None
         with recording(program.builder):
-            try:
-                gradients = grad(loss, chosen)
-            except NotDifferentiable as error:
-                raise BuildError(
-                    f"the loss cannot be lowered by these parameters: {error.message}",
-                    origin=error.origin,
-                ) from None
-            pairs = [(p, g) for p, g in zip(chosen, gradients, strict=True) if g is not None]
             return self._apply(program, pairs), pairs
 
     def set_learning_rate(self, value: float, scope: Scope | None = None) -> None:
@@ -151,20 +158,40 @@ def _rate(value: Any) -> float:
 
 
 def _chosen(
-    program: Program, parameters: Iterable[Variable] | None, excluded: Iterable[Variable] | None
+    program: Program, parameters: Iterable[Variable] | None, held: Sequence[Variable]
 ) -> list[Variable]:
     listed = program.parameters() if parameters is None else list(parameters)
-    left_out = list(excluded or ())
-    for parameter in (*listed, *left_out):
+    for parameter in listed:
         if not isinstance(parameter, Variable) or parameter.value not in program.states:
             raise BuildError(f"{parameter!r} is not a parameter of the program of the loss")
+    for variable in held:
+        if not isinstance(variable, Variable):
+            raise ArgumentError(f"no_grad_set has variables, not {variable!r:.80}")
     # A parameter that is listed twice is changed once.
     chosen = {p.value: p for p in listed}
-    for parameter in left_out:
-        chosen.pop(parameter.value, None)
+    for variable in held:
+        chosen.pop(variable.value, None)
     if not chosen:
         raise BuildError("there is no parameter to change")
     return list(chosen.values())
+
+
+def _pairs(loss: Variable, chosen: Sequence[Variable], held: Sequence[Variable]) -> Pairs:
+    """The parameters that `loss` depends on, each with its gradient."""
+    try:
+        gradients = grad(loss, chosen, no_grad_vars=held)
+    except NotDifferentiable as error:
+        raise BuildError(
+            f"the loss cannot be lowered by these parameters: {error.message}",
+            origin=error.origin,
+        ) from None
+    pairs = [(p, g) for p, g in zip(chosen, gradients, strict=True) if g is not None]
+    if not pairs:
+        raise BuildError(
+            "the loss cannot be lowered: all of these parameters are held constant",
+            hint="reset their stop_gradient, or take them out of no_grad_set",
+        )
+    return pairs
 
 
 def _times(scalar: Variable, x: Variable) -> Variable:

@@ -284,6 +284,32 @@ def _ends(program):
     return program.variables()[-1]
 
 
+def test_other_variables_in_no_grad_set_are_constants():
+    with pg.Program() as program:
+        w = pg.create_parameter((), name="w", initializer=initializers.Constant(3.0))
+        square = w * w
+        optimizer.SGD(0.1).minimize(square * w, no_grad_set=[square])
+    pg.Executor().run(program)
+    np.testing.assert_allclose(program.scope.get("w"), 3.0 - 0.1 * 9.0)
+
+
+def test_parameters_that_are_all_held_constant_are_refused():
+    with pg.Program() as program:
+        w = pg.create_parameter((3,), name="w")
+        w.stop_gradient = True
+        with pytest.raises(pg.BuildError, match="held constant") as caught:
+            optimizer.SGD(0.1).minimize(pg.sum(w * w))
+    assert "test_optimizer.py" in str(caught.value)
+    assert not program.updates
+
+
+def test_errors_name_the_line_of_minimize():
+    with pg.Program():
+        w = pg.create_parameter((3,), name="w")
+        with pytest.raises(pg.ShapeError, match=r"test_optimizer\.py:\d+ .*\.minimize\(w \* w\)"):
+            optimizer.SGD(0.1).minimize(w * w)
+
+
 def test_wrong_losses_and_parameters_are_refused():
     program, a, w, v, loss = quadratic()
     _, _, foreign, _, _ = quadratic()
@@ -297,8 +323,10 @@ def test_wrong_losses_and_parameters_are_refused():
     for wrong in (a, foreign, loss, "w"):
         with pytest.raises(pg.BuildError, match="not a parameter of the program"):
             made.minimize(loss, [wrong])
-        with pytest.raises(pg.BuildError, match="not a parameter of the program"):
-            made.minimize(loss, no_grad_set=[wrong])
+    with pytest.raises(pg.BuildError, match="two different programs"):
+        made.minimize(loss, no_grad_set=[foreign])
+    with pytest.raises(pg.ArgumentError, match="no_grad_set has variables"):
+        made.minimize(loss, no_grad_set=["w"])
     for nothing in ({"parameters": []}, {"no_grad_set": [w, v, unused]}):
         with pytest.raises(pg.BuildError, match="no parameter to change"):
             made.minimize(loss, **nothing)
