@@ -48,9 +48,13 @@ def fit(
             "the program updates nothing, so there is nothing to train",
             hint="call the minimize of an optimizer on its loss first",
         )
+    if not isinstance(loss, Variable | str):
+        raise ArgumentError(f"a loss is a variable or a name, not {type(loss).__name__}")
     target = program.variable(loss) if isinstance(loss, str) else loss
     if target is not None and target.size != 1:
         raise ShapeError(f"a loss has one element, not {target.type}")
+    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
+        raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
     if isinstance(feeds, Mapping):
         raise ArgumentError("fit takes several feeds, not one", hint="put it in a list")
     runner = Executor() if executor is None else executor

@@ -599,6 +599,17 @@ def test_fit_gives_the_mean_loss_and_stops_when_told():
     assert pg.fit(program, loss, batches, 0) == []
 
 
+@pytest.mark.parametrize(("loss", "epochs"), [(3, 1), (None, 1), ("loss", 2.5), ("loss", -1)])
+def test_fit_refuses_arguments_of_other_kinds(loss, epochs):
+    with pg.Program() as program:
+        w = pg.create_parameter((), name="w")
+        target = w * w
+        target.name = "loss"
+        pg.optimizer.SGD(0.1).minimize(target)
+    with pytest.raises(pg.ArgumentError):
+        pg.fit(program, loss, [{}], epochs)
+
+
 def test_fit_refuses_what_cannot_train():
     program, loss, arrays = regression()
     batch = next(pg.minibatches(arrays, 8))
