@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError, BuildError, FeedError, ShapeError
+from primgraph.errors import ArgumentError, BuildError, DTypeError, FeedError, ShapeError
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
@@ -89,9 +89,9 @@ class Program:
 
     @random_seed.setter
     def random_seed(self, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise ArgumentError(f"a seed is an integer, not {seed!r}")
-        self._seed = seed
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+            raise ArgumentError(f"a seed is an integer, not {seed!r:.80}")
+        self._seed = int(seed)
 
     def variable(self, name: str) -> Variable | None:
         """The input, parameter or named variable of that name, if there is one."""
@@ -194,10 +194,29 @@ class Program:
                 chosen.set(state.name, program.first_value(state))
 
     def first_value(self, state: State) -> np.ndarray[Any, Any]:
-        """What `state` holds before any run: a function of seed, name, shape and dtype."""
+        """What `state` holds before any run: a function of seed, name, shape and dtype.
+
+        Raises `ArgumentError` if its initializer gives another shape or another kind of dtype.
+        """
         key = (self._seed % 2**64, zlib.crc32(state.name.encode()))
         rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
-        return state.initializer(state.type.shape, state.type.dtype, rng)
+        shape, dtype = state.type.shape, state.type.dtype
+        try:
+            array = np.asarray(state.initializer(shape, dtype, rng))
+            if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
+                raise ArgumentError(f"it gives shape {array.shape} and dtype {array.dtype}")
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"the initializer of {state.name!r} does not fit {state.type}: {error.message}",
+                origin=self._declaration(state),
+            ) from None
+        return array.astype(dtype)
+
+    def _declaration(self, state: State) -> list[str]:
+        """The line for an error that tells where `state` was made."""
+        value = self.builder.names.get(state.name)
+        place = None if value is None else self.builder.declared_at.get(value)
+        return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of the values of all states, by name; first values where nothing ran yet."""
@@ -356,14 +375,32 @@ def create_parameter(
     """A new trainable parameter of the program being built.
 
     Its value lives in the program's scope and is made at first use by `initializer`: Xavier's
-    rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken.
+    rule, or zeros for a bias, unless given. Raises `BuildError` for a name that is taken,
+    `DTypeError` for other dtypes than floats, `ArgumentError` for what is no initializer.
     """
     program = current_program()
-    chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
+    type, rule = parameter_kind(shape, dtype, initializer, is_bias)
     stem = "bias" if is_bias else "weight"
-    rule = initializer or (Constant(0.0) if is_bias else Xavier())
-    type = TensorType(as_shape(shape), chosen)
     return program.state(name or program.free_name(stem), type, rule, trainable=True)
+
+
+def parameter_kind(
+    shape: Any, dtype: Any, initializer: Initializer | Callable[..., Any] | None, is_bias: bool
+) -> tuple[TensorType, Initializer]:
+    """The type and the initializer of a parameter: Xavier's rule, or zeros for a bias, if None."""
+    chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
+    if chosen.kind != "f":
+        raise DTypeError(
+            f"a parameter is of a float dtype, not {chosen}",
+            hint="optimizers change parameters; Program.state makes values that they leave alone",
+        )
+    if initializer is not None and not callable(initializer):
+        raise ArgumentError(
+            f"an initializer is a function of shape, dtype and generator, not {initializer!r:.80}",
+            hint="initializers.Constant and Assign make one of a number or an array",
+        )
+    rule = initializer or (Constant(0.0) if is_bias else Xavier())
+    return TensorType(as_shape(shape), chosen), rule
 
 
 def _refuse_twin(builder: Builder, name: str) -> None:

@@ -329,6 +329,46 @@ def test_many_keys_fit_into_one_program():
     assert len({*first, *second}) == 1000
 
 
+@pytest.mark.parametrize("given", [[1, 2, 3], np.arange(3), np.ones(3, "f4"), np.arange(3.0)])
+def test_initializers_of_ones_own_give_the_dtype_that_is_declared(given):
+    with pg.Program() as program:
+        w = pg.create_parameter((3,), name="w", initializer=lambda shape, dtype, rng: given)
+        program.update(w, w + 0.5)
+    assert program.state_dict()["w"].dtype == np.float64
+    executor = pg.Executor()
+    for _ in range(2):
+        executor.run(program)
+    np.testing.assert_array_equal(program.scope.get("w"), np.asarray(given) + 1.0)
+
+
+@pytest.mark.parametrize("given", [np.ones(5), np.ones(1), 1.0, np.ones(3) * 1j])
+def test_initializers_that_do_not_fit_are_refused(given):
+    with pg.Program() as program:
+        w = pg.create_parameter((3,), name="w", initializer=lambda shape, dtype, rng: given)
+    for use in (program.state_dict, lambda: pg.Executor().run(program, {}, [w])):
+        with pytest.raises(pg.ArgumentError, match=r"'w' does not fit f64\[3\]") as caught:
+            use()
+        assert "test_state.py" in str(caught.value)
+
+
+def test_parameters_are_floats_with_callable_initializers():
+    with pg.Program():
+        for create in (pg.create_parameter, pg.nn.Layer().create_parameter):
+            for dtype in ("int64", "bool"):
+                with pytest.raises(pg.DTypeError, match="float dtype"):
+                    create((2,), dtype)
+            for wrong in (3, 0.0, np.ones(2)):
+                with pytest.raises(pg.ArgumentError, match="an initializer is a function"):
+                    create((2,), initializer=wrong)
+
+
+def test_seeds_may_be_integers_of_numpy():
+    program, other = pg.Program(), pg.Program()
+    program.random_seed, other.random_seed = np.int64(3), 3
+    assert program.random_seed == other.random_seed
+    assert type(program.random_seed) is int
+
+
 def test_wrong_seeds_and_places_are_refused():
     with pg.Program() as program:
         for seed in (1.5, True, "1", None):

@@ -7,14 +7,13 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, BuildError, FeedError
-from primgraph.initializers import Assign, Constant, Initializer, Xavier
+from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
-from primgraph.ir.types import TensorType, as_dtype, as_shape
+from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.promotion import handles
 from primgraph.operators.variable import Variable
-from primgraph.program import Program, current_program, program_of
+from primgraph.program import Program, current_program, parameter_kind, program_of
 from primgraph.scope import Scope
 
 L = TypeVar("L", bound="Layer")
@@ -112,11 +111,10 @@ class Layer:
         """A new parameter, to be assigned to an attribute, which then reads as its variable.
 
         The initializer is Xavier's rule, or zeros for a bias, unless given; the dtype is the
-        default one unless given.
+        default one unless given. Raises what `pg.create_parameter` does.
         """
-        chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
-        rule = initializer or (Constant(0.0) if is_bias else Xavier())
-        return Parameter(TensorType(as_shape(shape), chosen), rule, trainable=True)
+        type, rule = parameter_kind(shape, dtype, initializer, is_bias)
+        return Parameter(type, rule, trainable=True)
 
     def add_parameter(self, name: str, parameter: Any) -> Any:
         """Register what `create_parameter` gave, of the layer or of primgraph, by that name.
