@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from primgraph.derivatives import Request
 from primgraph.errors import PrimgraphError, ShapeError
 from primgraph.functional import require_scalar
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph, Value
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import Shape
 from primgraph.operators.creation import eye
 from primgraph.operators.joining import diagonal
 from primgraph.operators.promotion import broadcasted
 from primgraph.operators.reductions import sum as sum_
-from primgraph.operators.shaping import moveaxis, reshape
+from primgraph.operators.shaping import moveaxis, reshape, swapaxes
 from primgraph.operators.variable import Variable
 from primgraph.paths import Path, record
+from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.linearize import linearize
+from primgraph.transforms.lower import lower
 from primgraph.transforms.rebuild import NOWHERE
 
 
@@ -59,8 +64,9 @@ def divergence(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
     `y` and `x` have one shape; the result has none. With `is_batched`, axis 0 counts independent
     samples, and the result has shape `(B,)`.
 
-    All directions are taken in one vectorised forward pass, of which the diagonal is kept; where
-    `y` is elementwise in `x` there is only one direction.
+    All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
+    matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
+    is only one direction.
 
     Raises `ShapeError` for different shapes, `NotDifferentiable` for integers.
     """
@@ -77,14 +83,72 @@ def divergence(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
                 slope = _record(request, path.jvp(), [*path.free, None])
                 return sum_(slope, axis=axes)
             count = _extent(x.shape, lead)
-            given = [*path.free, _directions(x, lead, count)]
-            found = record(
-                request.builder, path.jvp(), given, count=count, batched=(len(path.free),)
-            )
-            rows = reshape(Variable(request.builder, found[0]), (count, *lead, count))
-            return sum_(diagonal(rows, 0, 0, len(lead) + 1), axis=-1)
+            axes_of_free = [None] * len(path.free)
+            rows = clean_up(batch(clean_up(path.jvp()), count, [*axes_of_free, 0]))
+            graph = _trace(rows, count, lead)
+            return _record(request, graph, [*path.free, _directions(x, lead, count)])
     except PrimgraphError as error:
         raise error.located(request.origin()) from None
+
+
+def _trace(rows: Graph, count: int, lead: Shape) -> Graph:
+    """`rows`, of `count` directions of a sample each, with the trace as its result.
+
+    Where the result is a matrix product whose elements were only moved, the trace is a sum of
+    products of elements, `tr(P Q) = sum(P * Q.T)`, and the product is not computed.
+    """
+    made = {e.output: e for e in rows.body if len(e.outputs) == 1}
+    value, moves = rows.outputs[0], []
+    while (eqn := made.get(value)) is not None and eqn.op.name in ("reshape", "permute"):
+        moves.append(eqn)
+        value = eqn.inputs[0]
+    factors, by_column = None, False
+    if eqn is not None and eqn.op.name == "matmul" and value.type.ndim == 2 and value.type.size:
+        factors = _diagonal_factors(eqn, moves, count, lead)
+        by_column = factors is not None and factors[0] is not eqn.inputs[0]
+    kept = dead_code(rows.with_outputs(rows.outputs if factors is None else factors))
+    builder = Builder(f"{rows.name}_trace", source=NOWHERE)
+    inputs = [builder.input(v.type, v.hint) for v in kept.inputs]
+    found = [Variable(builder, v) for v in builder.inline(kept, inputs)]
+    with builder:
+        if factors is None:
+            matrix = reshape(found[0], (count, *lead, count))
+            trace = sum_(diagonal(matrix, 0, 0, len(lead) + 1), axis=-1)
+        else:
+            each, fixed = found
+            if by_column:
+                each, fixed = swapaxes(each, 0, 1), swapaxes(fixed, 0, 1)
+            each = reshape(each, (count, *lead, each.shape[-1]))
+            fixed = reshape(swapaxes(fixed, 0, 1), (count, *(1 for _ in lead), each.shape[-1]))
+            trace = sum_(each * fixed, axis=(0, each.ndim - 1))
+    return lower(builder.graph([trace.value]))
+
+
+def _diagonal_factors(
+    product: Equation, moves: Sequence[Equation], count: int, lead: Shape
+) -> list[Value] | None:
+    """The factor with a row (or column) for each direction and sample, and then the other one.
+
+    None if the diagonal, after `moves`, does not take the columns (or rows) of that in turn.
+    """
+    places = np.arange(product.output.type.size).reshape(product.output.shape)
+    for eqn in reversed(moves):
+        places = (
+            places.reshape(eqn.kwargs["shape"])
+            if eqn.op.name == "reshape"
+            else places.transpose(eqn.kwargs["axes"])
+        )
+    total = count * _extent(lead, ())
+    diagonals = np.diagonal(places.reshape(count, total // count, count), axis1=0, axis2=2)
+    # In the order of directions first and samples second.
+    row, column = np.divmod(diagonals.T.reshape(-1), product.output.shape[1])
+    every, direction = np.arange(total), np.repeat(np.arange(count), total // count)
+    left, right = product.inputs
+    if np.array_equal(row, every) and np.array_equal(column, direction):
+        return [left, right] if product.output.shape == (total, count) else None
+    if np.array_equal(column, every) and np.array_equal(row, direction):
+        return [right, left] if product.output.shape == (count, total) else None
+    return None
 
 
 def _of_second_order(
