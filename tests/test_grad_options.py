@@ -314,16 +314,21 @@ def test_batched_seeds_of_elementwise_programs():
 # Constants by flag.
 
 
-def test_the_flag_belongs_to_the_value():
+def test_the_flag_belongs_to_the_handle_and_of_an_input_to_all_handles():
     with pg.Program() as program:
         x = pg.data("x", (3,))
         h, same = pg.sin(x), pg.sin(x)
+        h.name = "h"
         assert h.stop_gradient is False
         h.stop_gradient = True
-        assert same.stop_gradient is True
-        assert program.variables()[1].stop_gradient is True
-        same.stop_gradient = False
+        assert h.stop_gradient is True
+        assert same.stop_gradient is False
+        assert program.variable("h").stop_gradient is True
+        h.stop_gradient = False
         assert h.stop_gradient is False
+        assert h.name == "h"
+        x.stop_gradient = True
+        assert program.variable("x").stop_gradient is True
         with pytest.raises(TypeError, match="True or False"):
             h.stop_gradient = 1
 
@@ -472,3 +477,18 @@ def test_the_line_of_the_call_is_in_the_error():
             pg.grad(pg.sum(x), x, np.ones(2))  # here
     assert Path(__file__).name in str(error.value)
     assert "# here" in str(error.value)
+
+
+def test_a_flag_holds_this_variable_and_not_another_one_that_is_equal():
+    with pg.Program() as program:
+        x = pg.data("x", (1,))
+        before = x * x
+        h = x * x
+        h.stop_gradient = True
+        g = pg.grad(x * x * x + h, x)
+        both = pg.grad(before * h, x)
+        h.stop_gradient = False
+        assert not h.stop_gradient
+        free = pg.grad(h, x)
+    found = pg.Executor().run(program, {"x": [2.0]}, [g, both, free])
+    np.testing.assert_array_equal(np.ravel(found), [12, 16, 4])

@@ -148,8 +148,8 @@ def test_values_that_stop_gradients_stop_them_here_too():
     with pg.Program() as program:
         w = pg.create_parameter((3,))
         held = pg.exp(w)
-        loss = pg.sum(held * w)
         held.stop_gradient = True
+        loss = pg.sum(held * w)
     objective = pg.scipy_objective(program, loss)
     theta = np.array([0.0, 1.0, 2.0])
     assert_allclose(objective.jac(theta), np.exp(theta), rtol=1e-15)

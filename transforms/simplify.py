@@ -70,6 +70,7 @@ class _Seen:
         self.expands = builder.expands
         self.stopped = builder.stopped
         self.rename = builder.rename
+        self.hold = builder.hold
         self.type: TensorType
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:

@@ -10,7 +10,7 @@ from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
-from primgraph.ir.primitive import Op, recording
+from primgraph.ir.primitive import Op, lookup, recording
 from primgraph.ir.source import Source, caller
 from primgraph.ir.types import TensorType
 
@@ -111,6 +111,30 @@ class Builder:
         value = Value(like.type)
         self._order[value] = len(self._order)
         return value
+
+    def hold(self, value: Value, stop: bool) -> Value:
+        """`value` as derivatives are to see it from now on: as a constant, or not any more.
+
+        Inputs are flagged themselves. For a computed value it is another one, behind
+        `stop_gradient`, that has its name from then on: equal expressions are one value, and
+        those of them that nobody holds constant must not be.
+        """
+        if (value in self.stopped) is stop:
+            return value
+        eqn = self._defined_by.get(value)
+        if eqn is None:
+            (self.stopped.add if stop else self.stopped.discard)(value)
+            return value
+        if stop:
+            (other,) = self.emit(lookup("stop_gradient"), [value], {})
+            self.stopped.add(other)
+        else:
+            (other,) = eqn.inputs
+            self.stopped.discard(value)
+        if value.hint and not other.hint:
+            other.hint, value.hint = value.hint, ""
+            self.names[other.hint] = other
+        return other
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""

@@ -35,6 +35,8 @@ class Recorder(Protocol):
 
     def rename(self, value: Value, name: str) -> None: ...
 
+    def hold(self, value: Value, stop: bool) -> Value: ...
+
 
 _active: ContextVar[Recorder | None] = ContextVar("primgraph_recorder", default=None)
 _fallback: list[Callable[[], Recorder]] = []

@@ -95,10 +95,11 @@ class Variable:
 
     @property
     def stop_gradient(self) -> bool:
-        """Whether derivatives treat this value as a constant; False until it is set.
+        """Whether derivatives treat this variable as a constant; False until it is set.
 
-        It belongs to the value, so all handles on it agree, and counts from when it is set on:
-        derivatives taken before stay what they are.
+        It counts for what is computed from the variable from then on. Inputs and parameters are
+        held constant wherever they are used; of a computed variable only this handle is, not
+        another one that happens to compute the same.
         """
         return self.value in self.recorder.stopped
 
@@ -106,8 +107,7 @@ class Variable:
     def stop_gradient(self, stop: bool) -> None:
         if not isinstance(stop, bool):
             raise _refused(f"stop_gradient is True or False, not {stop!r:.60}")
-        change = self.recorder.stopped.add if stop else self.recorder.stopped.discard
-        change(self.value)
+        self.value = self.recorder.hold(self.value, stop)
 
     def detach(self) -> Variable:
         """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
