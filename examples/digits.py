@@ -95,12 +95,20 @@ def time_of_a_step(program, loss, feed, steps=300):
     return np.median(runs), np.median(calls)
 
 
+def report(epoch, loss):
+    """A line of progress now and then, for where there is no bar."""
+    if epoch % 10 == 0 or epoch == EPOCHS - 1:
+        print(f"epoch {epoch:3d}/{EPOCHS}   loss {loss:.4f}")
+
+
 def main():
     train, test = samples()
     program, loss = build()
     rng = np.random.default_rng(0)
     start = time.perf_counter()
-    history = pg.fit(program, loss, lambda epoch: pg.minibatches(train, BATCH, rng), EPOCHS)
+    history = pg.fit(
+        program, loss, lambda epoch: pg.minibatches(train, BATCH, rng), EPOCHS, callback=report
+    )
     took = time.perf_counter() - start
     steps = EPOCHS * (len(train["labels"]) // BATCH)
     print(f"loss {history[0]:.3f} after one epoch, {history[-1]:.4f} after {EPOCHS}")

@@ -14,7 +14,7 @@ from primgraph.ir.source import caller
 from primgraph.operators.call import common_recorder
 from primgraph.operators.promotion import handles, lift
 from primgraph.operators.variable import Variable
-from primgraph.paths import Path, record
+from primgraph.paths import Path, called, record
 from primgraph.program import program_of
 
 
@@ -103,7 +103,7 @@ class Call:
             for value in values:
                 if not value.type.is_float:
                     raise NotDifferentiable(
-                        f"{name}: {role} {value.hint!r} is {value.type}, and only floats have "
+                        f"{name}: {called(role, value)} is {value.type}, and only floats have "
                         "derivatives",
                         origin=self.origin(),
                     )

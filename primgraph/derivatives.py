@@ -24,7 +24,7 @@ from primgraph.ir.source import caller
 from primgraph.operators.call import common_recorder
 from primgraph.operators.promotion import array_of, lift
 from primgraph.operators.variable import ArrayLike, Variable
-from primgraph.paths import Path, reached_by, record
+from primgraph.paths import Path, called, reached_by, record
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add, mul
 from primgraph.transforms.diagonal import is_diagonal
@@ -200,7 +200,7 @@ class Request:
         for value in values:
             if not value.type.is_float:
                 raise NotDifferentiable(
-                    f"{self.name}: {role} {value.hint!r} is {value.type}, and only floats have "
+                    f"{self.name}: {called(role, value)} is {value.type}, and only floats have "
                     "derivatives",
                     origin=self.origin(),
                 )
@@ -301,7 +301,7 @@ def _require_seeds(request: Request, given: Any) -> None:
     for value, seed in zip(request.outputs, seeds, strict=True):
         if seed is None and value.type.size != 1:
             raise ShapeError(
-                f"grad: output {value.hint!r} is {value.type}, and only an output of one element "
+                f"grad: {called('output', value)} is {value.type}, and only one of one element "
                 "needs no seed",
                 hint="pass grad_outputs, or leave out strict_scalar",
             )
@@ -325,7 +325,7 @@ def _refuse_unused(request: Request, results: Sequence[Value | None]) -> None:
     for value, found in zip(request.inputs, results, strict=True):
         if found is None:
             raise NotDifferentiable(
-                f"grad: input {value.hint!r}, {value.type}, is used by no output",
+                f"grad: {called('input', value)}, {value.type}, is used by no output",
                 origin=request.builder.origin(caller(), [value]),
                 hint="pass allow_unused=True for None, or materialize_grads=True for zeros",
             )
@@ -360,9 +360,7 @@ def _refuse_independent(request: Request, path: Path) -> None:
     for value, depends in zip(request.outputs, reached, strict=True):
         if not depends:
             raise NotDifferentiable(
-                f"output {value.hint!r}, {value.type}, does not depend on the inputs"
-                if value.hint
-                else f"an output, {value.type}, does not depend on the inputs",
+                f"{called('output', value)}, {value.type}, does not depend on the inputs",
                 hint="its derivative is zero everywhere; leave it out, or ask for zeros with "
                 "materialize_grads",
             )

@@ -179,7 +179,12 @@ def _fetched(program: Program, item: Any) -> Value:
             "cannot fetch None",
             hint="a derivative is None where there is no path to the input; leave it out",
         )
-    raise ArgumentError(f"cannot fetch a {type(item).__name__}: only variables and names")
+    raise ArgumentError(
+        f"cannot fetch a {type(item).__name__}: only variables and names",
+        hint="lists in fetch_list are opened once, not twice"
+        if isinstance(item, list | tuple)
+        else "",
+    )
 
 
 def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str]) -> None:

@@ -178,3 +178,8 @@ def record(
         graph = clean_up(batch(graph, count, [0 if i in batched else None for i, _ in present]))
     values = (v for _, v in present)
     return builder.inline(graph, [v if replaced is None else replaced.get(v, v) for v in values])
+
+
+def called(role: str, value: Value) -> str:
+    """What an error message calls a value: by its name, if it has one."""
+    return f"{role} {value.hint!r}" if value.hint else f"an {role}"

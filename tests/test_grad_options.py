@@ -98,7 +98,7 @@ def test_strict_scalar_asks_for_seeds():
     with pg.Program() as program:
         x = pg.data("x", (1, 2))
         y = 3 * x + 1
-        with pytest.raises(pg.ShapeError, match=r"f64\[1,2\], and only an output of one element"):
+        with pytest.raises(pg.ShapeError, match=r"f64\[1,2\], and only one of one element"):
             pg.grad(y, x, strict_scalar=True)
         with pytest.raises(pg.ShapeError, match="needs no seed"):
             pg.grad([pg.sum(y), y], x, [None, None], strict_scalar=True)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import CodeType
 
 _PACKAGE = __name__.partition(".")[0]
+_PASSED = (_PACKAGE + ".", "functools", "contextlib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +45,14 @@ def _at(code: CodeType, line: int) -> Source:
 
 
 def caller() -> Source:
-    """The innermost line outside primgraph that is being executed."""
+    """The innermost line outside primgraph that is being executed.
+
+    Cached properties and the like put frames of the standard library in between; they are passed.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None:
         name = frame.f_globals.get("__name__", "")
-        if name != _PACKAGE and not name.startswith(_PACKAGE + "."):
+        if name != _PACKAGE and not name.startswith(_PASSED):
             break
         frame = frame.f_back
     return _at(frame.f_code, frame.f_lineno)

@@ -77,7 +77,7 @@ class HuberLoss(_Reduced):
 class CrossEntropyLoss(_Reduced):
     """`pg.cross_entropy` of logits along `axis`, against positions or probabilities."""
 
-    def __init__(self, axis: int = -1, reduction: str = "mean") -> None:
+    def __init__(self, reduction: str = "mean", axis: int = -1) -> None:
         super().__init__(reduction)
         self.axis = axis
 
