@@ -509,6 +509,80 @@ def test_where_guards_a_partial_function(order, mode):
 # Arguments.
 
 
+MOVED = {
+    "slice": (lambda x: pg.where(x[1:] > 0, pg.log(x)[1:], 0.0), [0, 0.5]),
+    "steps": (lambda x: pg.where(x[::-2] > 0, pg.log(x)[::-2], 0.0), [0, 0.5]),
+    "stack": (lambda x: pg.where(x > 0, pg.stack([pg.log(x), -pg.sqrt(x)]), 0.0), [0, 0.1464466]),
+    "concatenate": (
+        lambda x: pg.where(x > 0, pg.concatenate([pg.log(x[:1]), pg.log(x[1:])]), 0.0),
+        [0, 0.5],
+    ),
+    "roll": (lambda x: pg.where(pg.roll(x, 1) > 0, pg.roll(pg.log(x), 1), 0.0), [0, 0.5]),
+    "repeated index": (
+        lambda x: pg.where(x[[0, 1, 1]] > 0, pg.log(x)[[0, 1, 1]], 0.0),
+        [0, 1.0],
+    ),
+    "pad": (lambda x: pg.where(pg.pad(x, 1) > 0, pg.pad(pg.log(x), 1), 0.0), [0, 0.5]),
+    "split": (lambda x: pg.where(x[:1] > 0, pg.split(pg.log(x), [1])[0], 0.0), [0, 0]),
+    "scatter_add": (
+        lambda x: pg.where(x > 0, pg.scatter_add(pg.log(x), [1], pg.log(x[1:])), 0.0),
+        [0, 1.0],
+    ),
+    "set_slice": (
+        lambda x: pg.where(x > 0, pg.set_slice(pg.zeros(2), slice(0, 2), pg.log(x)), 0.0),
+        [0, 0.5],
+    ),
+    "mask of more axes": (
+        lambda x: pg.where(np.array([[False, True], [False, True]]), pg.log(x), 0.0),
+        [0, 1.0],
+    ),
+    "sum": (lambda x: pg.where(pg.min(x) > 0, pg.sum(pg.log(x)), 0.0), [0, 0]),
+    "two uses": (
+        lambda x: pg.where(x > 0, pg.log(x), 0.0) + pg.where(x > 1, pg.log(x), 0.0),
+        [0, 1],
+    ),
+    "outer product": (
+        lambda x: pg.where(pg.outer(x, x) > 0, pg.log(x)[:, None] + pg.log(x), 0.0),
+        [0, 1.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_where_guards_what_is_moved(name):
+    """Before a slice, a broadcast and the like, an element matters where it ends up to matter."""
+    function, expected = MOVED[name]
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        y = pg.sum(function(x))
+        g = pg.grad(y, x)
+        gg = pg.grad(pg.sum(g), x)
+        modes = [pg.forward_grad(g, x), pg.grad(pg.forward_grad(y, x), x), gg]
+        third = [pg.grad(pg.sum(gg), x), pg.forward_grad(gg, x)]
+        values = pg.Executor().run(program, {"x": [0.0, 2.0]}, [g, modes, third])
+    np.testing.assert_allclose(values[0], expected, rtol=1e-6)
+    for group in (values[1:4], values[4:]):
+        for value in group:
+            assert np.isfinite(value).all()
+            assert value[0] == 0
+            np.testing.assert_allclose(value, group[0], rtol=1e-12)
+
+
+def test_where_guards_the_distances_of_points_to_themselves():
+    points = np.array([[0.0, 0], [3, 4], [0, 1]])
+    with pg.Program() as program:
+        x = pg.data("x", points.shape)
+        squares = pg.sum((x[:, None] - x[None]) ** 2, axis=-1)
+        y = pg.sum(pg.where(np.eye(3) == 1, 0.0, pg.sqrt(squares)))
+        g = pg.grad(y, x)
+        found, second = pg.Executor().run(program, {"x": points}, [g, pg.grad(g[1, 0], x)])
+    unit = (points[:, None] - points) / np.maximum(
+        np.linalg.norm(points[:, None] - points, axis=-1, keepdims=True), 1e-9
+    )
+    np.testing.assert_allclose(found, 2 * unit.sum(1), rtol=1e-12)
+    assert np.isfinite(second).all()
+
+
 def test_wrong_arguments_are_refused():
     with pg.Program():
         x = pg.data("x", (2, 3))

@@ -72,8 +72,10 @@ def push_forward(
     are extended. A value without an entry in `tangents` has a tangent that is zero everywhere.
     """
     seeds = dict(tangents)
-    guards = guards_of(graph, depending(graph, list(tangents)))
-    definitions = {v: e for e in graph.body for v in e.outputs} if guards else {}
+    guarding = guards_of(graph, depending(graph, list(tangents)))
+    guards, definitions = guarding.begin, dict(guarding.made)
+    if guards:
+        definitions.update((v, e) for e in graph.body for v in e.outputs)
     for eqn in graph.body:
         outputs = copy(builder, eqn, moved)
         found: Sequence[Value | None] = (None,) * len(outputs)
