@@ -101,9 +101,7 @@ class _Reader:
             functions = [self._single(arguments)]
         else:
             functions = self._several(arguments)
-        if self.helpers:
-            self.opening.insert(0, "from __future__ import annotations\n")
-        helpers = [inspect.getsource(getattr(support, name)) for name in self.helpers]
+        helpers = [_untyped(inspect.getsource(getattr(support, name))) for name in self.helpers]
         return Module(self.opening, helpers, functions, self.entry, self.table, self.users)
 
     def _single(self, arguments: list[str]) -> Function:
@@ -404,6 +402,14 @@ class _Reader:
         for required in support.REQUIRES[name]:
             self._include(required)
         self.helpers.setdefault(name)
+
+
+def _untyped(function: str) -> str:
+    """The text of a helper without the annotations of its signature: names that are not there."""
+    head, colon, body = function.partition(":\n")
+    for annotation, text in ((": Any = ", "="), (": Any", ""), (": float", ""), (" -> Any", "")):
+        head = head.replace(annotation, text)
+    return head + colon + body
 
 
 def _is_told(source: Source | None) -> bool:
