@@ -83,7 +83,10 @@ class Executor:
         check_names(program, given, plan.names)
         arrays: list[Any] = [None] * len(plan.kernel.graph.inputs)
         for place, name, kind in plan.feeds:
-            arrays[place] = as_feed(given[name], kind, name)
+            try:
+                arrays[place] = as_feed(given[name], kind, name)
+            except FeedError as error:
+                raise error.located(_declared(program, [name])) from None
         scope = program.scope if self.scope is None else self.scope
         for place, state in plan.states:
             arrays[place] = state_value(program, scope, state)
@@ -200,12 +203,15 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
     if unknown:
         faults.append("unexpected " + ", ".join(repr(n) for n in unknown))
     if faults:
-        builder = program.builder
-        places = [builder.declared_at[declared[n].value] for n in missing]
-        declarations = zip(missing, places, strict=True)
-        lines = [f"{n!r} is declared at {p}   {p.text}" for n, p in declarations]
+        lines = _declared(program, missing)
         hints = [h for n in unknown if (h := _near(n, declared))]
         raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
+
+
+def _declared(program: Program, names: Sequence[str]) -> list[str]:
+    """Lines for an error: where the inputs of these names are declared."""
+    places = [program.builder.declared_at[program.inputs[n].value] for n in names]
+    return [f"{n!r} is declared at {p}   {p.text}" for n, p in zip(names, places, strict=True)]
 
 
 def _near(name: Any, known: Iterable[str]) -> str:
