@@ -289,6 +289,11 @@ def test_extremes_of_no_elements_are_refused_as_numpy_does(name: str) -> None:
         traced(function, x)
     with pytest.raises(ValueError, match=rf"{name} of f64\[0,3\]"):
         traced(lambda v: function(v, axis=0), x)
+    for shape in ((0, 0), (0, 3, 0), (3, 0)):
+        with pytest.raises(ValueError, match=r"zero-size|empty"):
+            reference(np.zeros(shape), axis=-1)
+        with pytest.raises(ValueError, match="no elements"):
+            traced(lambda v: function(v, axis=-1), np.zeros(shape))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, np.uint8, np.bool_])

@@ -8,7 +8,7 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.primitive import Primitive
-from primgraph.ir.types import BOOL, INT64, DType, as_dtype, drop_axes, keep_axes
+from primgraph.ir.types import BOOL, INT64, DType, as_dtype, keep_axes
 from primgraph.operators.call import public
 from primgraph.operators.logic import greater, invert, truth
 from primgraph.operators.promotion import (
@@ -72,7 +72,7 @@ def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any 
 def _extremum(name: str, op: Primitive, x: ArrayLike, axis: Axes, keepdims: bool) -> Variable:
     value = lift(x)
     axes = axes_of(name, value, axis)
-    if value.size == 0 and 0 not in drop_axes(value.shape, axes):
+    if 0 in (value.shape[a] for a in axes):
         raise ShapeError(f"{name} of {value.type} over axes {axes}: there are no elements")
     result = emit(op, value, axes=axes) if axes else value
     return kept(result, value, axes, keepdims)
