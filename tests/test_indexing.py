@@ -243,6 +243,16 @@ def test_split_is_numpys() -> None:
     assert "split" in str(traced(lambda v: ops.split(v, 2), X))
 
 
+def test_size_is_a_constant() -> None:
+    x = sample((3, 4))
+    for axis in (None, 0, -1):
+        found = evaluate_one(lambda v, a=axis: ops.size(v, a), x)
+        assert found.dtype == np.int64
+        assert found == np.size(x, axis)
+    with pytest.raises(ValueError, match="size of f64"):
+        traced(lambda v: ops.size(v, 2), x)
+
+
 def test_one_hot_iota_and_constants() -> None:
     labels = np.array([[0, 2], [5, -1]])
     expected = (labels[..., None] == np.arange(3)).astype(float)

@@ -14,6 +14,7 @@ from primgraph.operators.logic import equal
 from primgraph.operators.promotion import (
     SCALARS,
     array_of,
+    axis_of,
     broadcasted,
     broadcasts_to,
     converted,
@@ -101,6 +102,17 @@ def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
     """Zeros of the shape of `x`, and of its dtype unless `dtype` is given."""
     result: Variable = full_like(x, 0, dtype)
     return result
+
+
+@public
+def size(x: ArrayLike, axis: int | None = None) -> Variable:
+    """Number of elements of `x`, or its extent along `axis`: a 0-d int64 constant.
+
+    Raises `ShapeError` for an axis that `x` lacks.
+    """
+    value = lift(x)
+    count = value.size if axis is None else value.shape[axis_of("size", value, axis)]
+    return lift(np.array(count, np.int64))
 
 
 @public
