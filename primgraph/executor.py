@@ -10,11 +10,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import compile
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
 from primgraph.scope import Scope
@@ -34,7 +32,7 @@ class _Plan:
 
     kernel: Kernel
     names: list[str]
-    feeds: list[tuple[int, str, TensorType]]
+    feeds: list[tuple[int, str]]
     states: list[tuple[int, State]]
     fetched: int
     stored: list[tuple[int, str]]
@@ -82,8 +80,8 @@ class Executor:
         plan = self._plan(program, fetch_list)
         _check_names(program, given, plan.names)
         arrays: list[Any] = [None] * len(plan.kernel.graph.inputs)
-        for place, name, kind in plan.feeds:
-            arrays[place] = as_feed(given[name], kind, name)
+        for place, name in plan.feeds:
+            arrays[place] = given[name]
         scope = program.scope if self.scope is None else self.scope
         for place, state in plan.states:
             arrays[place] = _stored(program, scope, state)
@@ -100,7 +98,7 @@ class Executor:
         """Nothing has to be released; kept for programs that say when they are done."""
 
     def _plan(self, program: Program, fetch_list: Sequence[Fetch] | None) -> _Plan:
-        values = tuple(_fetched(program, item) for item in _flat(fetch_list))
+        values = _values(program, fetch_list)
         key = (values, tuple(program.updates.items()))
         found: _Plan | None = program.kernels.get(key)
         if found is None:
@@ -124,10 +122,10 @@ def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
     for place, value in enumerate(inputs):
         state = program.states.get(value)
         if state is None:
-            feeds.append((place, value.hint, value.type))
+            feeds.append((place, value.hint))
         else:
             states.append((place, state))
-    names = [name for _, name, _ in feeds]
+    names = [name for _, name in feeds]
     return _Plan(kernel, names, feeds, states, len(fetched), stored)
 
 
@@ -144,6 +142,19 @@ def _stored(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any
             hint="two programs with different parameters of one name need a scope each",
         )
     return array
+
+
+def _values(program: Program, items: Sequence[Any] | None) -> tuple[Value, ...]:
+    """What `items` stand for; in most runs they are variables of the program."""
+    builder, found = program.builder, []
+    if items.__class__ is list or items.__class__ is tuple:
+        for item in items:
+            if item.__class__ is not Variable or item.recorder is not builder:
+                break
+            found.append(item.value)
+        else:
+            return tuple(found)
+    return tuple([_fetched(program, item) for item in _flat(items)])
 
 
 def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
