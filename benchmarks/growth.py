@@ -253,8 +253,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true", help="small sizes, one run of each step")
     parser.add_argument("--only", nargs="*", help="names of the steps to measure")
+    parser.add_argument("--runs", type=int, help="how often each step is run")
     options = parser.parse_args(arguments)
     sizes, runs = (SHORT_SIZES, 1) if options.short else (SIZES, 5)
+    runs = options.runs or runs
     steps = {n: s for n, s in PREPARED.items() if not options.only or n in options.only}
 
     versions = f"Python {platform.python_version()}, numpy {np.__version__}"

@@ -27,6 +27,7 @@ import hand
 import numpy as np
 from cases import Case, cases
 from tables import environment_line, first_calls, ratios, times
+from worker import blas_threads
 
 OWN = ("primgraph", "hand", "jax", "autograd")
 FOLDER = Path(__file__).parent
@@ -102,7 +103,8 @@ def compare(case: Case, tools: Sequence[Tool], options: argparse.Namespace) -> d
     seconds, found = options.seconds, {}
     with tempfile.TemporaryDirectory() as folder:
         reference = str(Path(folder, "reference.npz"))
-        store_reference(case, reference)
+        with blas_threads(options.threads):
+            store_reference(case, reference)
         for tool in tools:
             order = {"case": case.name, "short": options.short, "reference": reference}
             answer = tool.ask(do="prepare", **order, seconds=seconds / 2)
