@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -63,6 +63,7 @@ class Kernel:
         "_inputs",
         "_limits",
         "_other",
+        "_scalar",
         "donated",
         "graph",
         "style",
@@ -74,6 +75,7 @@ class Kernel:
     _inputs: tuple[tuple[TensorType, str], ...]
     _limits: Limits | None
     _code: Compiled
+    _scalar: Callable[..., list[Array]] | None
     _borrowed: threading.local
     _other: dict[str, Any]
 
@@ -95,6 +97,7 @@ class Kernel:
         set_once(self, "_inputs", tuple(zip(graph.input_types, names, strict=True)))
         set_once(self, "_limits", limits)
         set_once(self, "_code", self._compiled(style))
+        set_once(self, "_scalar", self._code.scalar)
         set_once(self, "_borrowed", threading.local())
         set_once(self, "_other", {})
 
@@ -111,6 +114,13 @@ class Kernel:
         Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not,
         and `RunError`, with the equation and the user's line, where the computation fails.
         """
+        scalar = self._scalar
+        if scalar is not None and out is None and not borrow:
+            try:
+                return scalar(*feeds)
+            except Exception:
+                # Feeds of other kinds, and special values, take the long way.
+                pass
         inputs = self._inputs
         if len(feeds) != len(inputs):
             raise FeedError(f"{self.graph.name} takes {len(inputs)} arrays, {len(feeds)} given")
@@ -122,6 +132,12 @@ class Kernel:
         return self._call(self._code, arrays)
 
     def _call(self, code: Compiled, *arrays: list[Array]) -> list[Array]:
+        if code.scalar is not None:
+            try:
+                return code.scalar(*arrays[0])
+            except Exception:
+                # Python raises an exception where NumPy has a special value.
+                pass
         try:
             try:
                 context, workspace = code.pool.pop()
@@ -157,7 +173,7 @@ class Kernel:
                 if k not in kept:
                     kept[k] = np.empty(type.shape, type.dtype)
                 given[k] = kept[k]
-        if self.style == "readable":
+        if self.style == "readable" or self._scalar is not None:
             for target, result in zip(given, self._call(self._code, arrays), strict=True):
                 target[...] = result
             return given
