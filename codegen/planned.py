@@ -19,7 +19,7 @@ from primgraph.codegen.spelling import SPELLINGS, iota_shape
 from primgraph.codegen.structure import expanded_shape
 from primgraph.codegen.workspace import Place, Storage, Workspace
 from primgraph.ir.params import bits
-from primgraph.ir.types import DType, TensorType, broadcast_shapes
+from primgraph.ir.types import FLOAT32, FLOAT64, DType, TensorType, broadcast_shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,10 @@ def planned(
     return planner.module(), planner.plan()
 
 
+# Longer rows are added up by NumPy, which is more accurate.
+LONGEST_PRODUCT = 4096
+
+
 def _may_fail(step: Step) -> bool:
     """Whether the step can raise an error: one that looks indices up, or is a user's own."""
     return step.op.name in ("gather", "scatter_add") or step.op.name not in SPELLINGS
@@ -63,6 +67,7 @@ class Call:
     args: list[str]
     out: str
     taken: int | None = None
+    plain: bool = False
 
     def np(self, name: str) -> str:
         return self.planner.np(name)
@@ -78,6 +83,21 @@ class Call:
 
     def operand_part(self, position: int, template: str) -> str:
         return self.planner.view(self.args[position], template)
+
+    def ones(self, axis: int) -> str:
+        """Ones for sums of matrices and short vectors in row-major order, by BLAS.
+
+        It adds up in an order of its own, the same in every run. NumPy adds pairs of halves,
+        which is more accurate where a row is long; down the rows it adds one after the other.
+        """
+        type = self.step.operands[0]
+        count = type.shape[axis]
+        matrix = type.ndim == 2 and (axis == 0 or count <= LONGEST_PRODUCT)
+        vector = type.ndim == 1 and count <= LONGEST_PRODUCT
+        fits = type.dtype in (FLOAT32, FLOAT64) and type.size > 1
+        if not (self.plain and fits and (matrix or vector)):
+            return ""
+        return self.planner.ones(count, type.dtype, axis)
 
 
 @final
@@ -96,6 +116,7 @@ class Planner:
         self.users: list[str] = []
         self.bound: dict[str, str] = {}
         self.scalars: dict[Any, str] = {}
+        self.vectors: dict[tuple[int, DType], str] = {}
         self.names = Names()
         self.parts = Parts("w, carried")
         self.workspace = Workspace()
@@ -174,6 +195,18 @@ class Planner:
             )
             self.constants.append(f"{name}.setflags(write=False)")
         return self.scalars[key]
+
+    def ones(self, count: int, dtype: DType, axis: int) -> str:
+        """The name of a vector of ones; in a loop, of one for each row of the block too."""
+        looped = self.looping.ones(count, dtype, axis)
+        if looped:
+            return looped
+        key = (count, dtype)
+        if key not in self.vectors:
+            name = self.vectors[key] = self.names.counted("c")
+            self.constants.append(f"{name} = np.ones({count}, {dtype_text(dtype)})")
+            self.constants.append(f"{name}.setflags(write=False)")
+        return self.vectors[key]
 
     def view(self, name: str, template: str) -> str:
         """The name of a view of what is called `name`; of what stays it is made but once."""
@@ -328,7 +361,8 @@ class Planner:
             out = self.buffer(value, type, i) if taken is None else self.take_over(step, taken)
         self.places[value] = Place(out, type.shape)
         self.note(i, step, self.storages.get(value))
-        for line in spelling.write(Call(self, step, args, out, taken)):
+        plain = bool(places) and places[0].plain and places[0].shape == step.operands[0].shape
+        for line in spelling.write(Call(self, step, args, out, taken, plain)):
             self.line(line, i)
 
     def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
@@ -415,8 +449,8 @@ class Planner:
             self.line(f"poison({self.use(storage.name)})", i)
         self.workspace.release(storage, i)
 
-    def call(self, step: Step, args: list[str], out: str, taken: int | None) -> Call:
-        return Call(self, step, args, out, taken)
+    def call(self, step: Step, args: list[str], out: str, taken: int | None, plain: bool) -> Call:
+        return Call(self, step, args, out, taken, plain)
 
     def note(self, i: int, step: Step, writes: Storage | None) -> None:
         """Write down for the plan what a step reads and writes."""
