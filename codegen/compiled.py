@@ -9,10 +9,11 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from primgraph.codegen.call import Options
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
 from primgraph.codegen.plan import Plan
-from primgraph.codegen.planned import Options, planned
+from primgraph.codegen.planned import planned
 from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import Limits, arranged
 from primgraph.codegen.scalars import scalar_function
@@ -30,11 +31,13 @@ class Compiled:
 
     `run(workspace, arrays)` gives the results. Lines of the code belong to steps of `schedule`,
     and `positions` has the place of each of these in the body of the graph. `scalar(*arrays)`,
-    where there is one, gives the same results faster, or raises any exception.
+    where there is one, gives the same results faster, or raises any exception. `fit(*arrays)`
+    knows arrays that can be taken as they are.
     """
 
     __slots__ = (
         "__weakref__",
+        "fit",
         "loaded",
         "plan",
         "pool",
@@ -53,6 +56,7 @@ class Compiled:
         self.loaded = Loaded(module, render(module))
         self.run: Callable[..., list[Array]] = self.loaded.function(module.entry)
         self.start: Callable[[], Any] = _nothing
+        self.fit: Callable[..., bool] = _unknown
         self.scalar: Callable[..., list[Array]] | None = None
         self.pool: list[tuple[Context, Any]] = []
 
@@ -93,6 +97,7 @@ def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled
         module.functions.append(scalar[1])
     made = Compiled(graph, steps, module, plan)
     made.start = made.loaded.function("workspace")
+    made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
     return made if module.users else _shared.setdefault(key, made)
@@ -100,6 +105,11 @@ def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled
 
 def _nothing() -> None:
     """The workspace of the readable style."""
+
+
+def _unknown(*arrays: Any) -> bool:
+    """Whether arrays can be taken as they are, where nobody looked."""
+    return False
 
 
 def _quiet_context() -> Context:

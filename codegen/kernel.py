@@ -10,11 +10,11 @@ from typing import Any, final
 
 import numpy as np
 
+from primgraph.codegen.call import Options
 from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable
 from primgraph.codegen.feeds import as_feed, checked_out
 from primgraph.codegen.load import render
 from primgraph.codegen.plan import Plan
-from primgraph.codegen.planned import Options
 from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import Limits, default_limits
 from primgraph.codegen.schedule import schedule
@@ -121,17 +121,20 @@ class Kernel:
             except Exception:
                 # Feeds of other kinds, and special values, take the long way.
                 pass
-        inputs = self._inputs
+        inputs, code = self._inputs, self._code
         if len(feeds) != len(inputs):
             raise FeedError(f"{self.graph.name} takes {len(inputs)} arrays, {len(feeds)} given")
-        arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, inputs, strict=True)]
+        if code.fit(*feeds):
+            arrays: Sequence[Array] = feeds
+        else:
+            arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, inputs, strict=True)]
         if self.donated:
             self._check_given(feeds, arrays)
         if out is not None or borrow:
             return self._call_into(arrays, out, borrow)
-        return self._call(self._code, arrays)
+        return self._call(code, arrays)
 
-    def _call(self, code: Compiled, *arrays: list[Array]) -> list[Array]:
+    def _call(self, code: Compiled, *arrays: Sequence[Array]) -> list[Array]:
         if code.scalar is not None:
             try:
                 return code.scalar(*arrays[0])
@@ -150,7 +153,7 @@ class Kernel:
         code.pool.append((context, workspace))
         return results
 
-    def _check_given(self, feeds: Sequence[Any], arrays: list[Array]) -> None:
+    def _check_given(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:
         for j in self.donated.values():
             if arrays[j] is not feeds[j] or not arrays[j].flags.writeable:
                 raise FeedError(
@@ -159,7 +162,7 @@ class Kernel:
                 )
 
     def _call_into(
-        self, arrays: list[Array], out: Sequence[Array | None] | None, borrow: bool
+        self, arrays: Sequence[Array], out: Sequence[Array | None] | None, borrow: bool
     ) -> list[Array]:
         """The results in arrays that are given or kept for that; made new where there is none."""
         types = self.graph.output_types
