@@ -9,12 +9,14 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from primgraph.codegen.call import Options
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
 from primgraph.codegen.plan import Plan
-from primgraph.codegen.planned import Options, planned
+from primgraph.codegen.planned import planned
 from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import Limits, arranged
+from primgraph.codegen.scalars import scalar_function
 from primgraph.codegen.schedule import Schedule, schedule
 from primgraph.ir.graph import Graph
 
@@ -28,10 +30,23 @@ class Compiled:
     """Code that computes a graph, and the workspaces that have been made for it so far.
 
     `run(workspace, arrays)` gives the results. Lines of the code belong to steps of `schedule`,
-    and `positions` has the place of each of these in the body of the graph.
+    and `positions` has the place of each of these in the body of the graph. `scalar(*arrays)`,
+    where there is one, gives the same results faster, or raises any exception. `fit(*arrays)`
+    knows arrays that can be taken as they are.
     """
 
-    __slots__ = ("__weakref__", "loaded", "plan", "pool", "positions", "run", "schedule", "start")
+    __slots__ = (
+        "__weakref__",
+        "fit",
+        "loaded",
+        "plan",
+        "pool",
+        "positions",
+        "run",
+        "scalar",
+        "schedule",
+        "start",
+    )
 
     def __init__(self, graph: Graph, steps: Schedule, module: Module, plan: Plan | None) -> None:
         place = {id(eqn): i for i, eqn in enumerate(graph.body)}
@@ -41,6 +56,8 @@ class Compiled:
         self.loaded = Loaded(module, render(module))
         self.run: Callable[..., list[Array]] = self.loaded.function(module.entry)
         self.start: Callable[[], Any] = _nothing
+        self.fit: Callable[..., bool] = _unknown
+        self.scalar: Callable[..., list[Array]] | None = None
         self.pool: list[tuple[Context, Any]] = []
 
     def new_workspace(self) -> tuple[Context, Any]:
@@ -74,13 +91,25 @@ def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled
         return found
     steps, regions = arranged(schedule(graph), limits)
     module, plan = planned(steps, regions, options)
+    scalar = scalar_function(steps) if not options.donated and not options.into else None
+    if scalar is not None:
+        module.opening = ["import math", *module.opening, *scalar[0]]
+        module.functions.append(scalar[1])
     made = Compiled(graph, steps, module, plan)
     made.start = made.loaded.function("workspace")
+    made.fit = made.loaded.namespace.get("fit", _unknown)
+    if scalar is not None:
+        made.scalar = made.loaded.function("scalar")
     return made if module.users else _shared.setdefault(key, made)
 
 
 def _nothing() -> None:
     """The workspace of the readable style."""
+
+
+def _unknown(*arrays: Any) -> bool:
+    """Whether arrays can be taken as they are, where nobody looked."""
+    return False
 
 
 def _quiet_context() -> Context:

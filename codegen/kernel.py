@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
+from primgraph.codegen.call import Options
 from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable
 from primgraph.codegen.feeds import as_feed, checked_out
 from primgraph.codegen.load import render
 from primgraph.codegen.plan import Plan
-from primgraph.codegen.planned import Options
 from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import Limits, default_limits
 from primgraph.codegen.schedule import schedule
@@ -63,6 +63,7 @@ class Kernel:
         "_inputs",
         "_limits",
         "_other",
+        "_scalar",
         "donated",
         "graph",
         "style",
@@ -74,6 +75,7 @@ class Kernel:
     _inputs: tuple[tuple[TensorType, str], ...]
     _limits: Limits | None
     _code: Compiled
+    _scalar: Callable[..., list[Array]] | None
     _borrowed: threading.local
     _other: dict[str, Any]
 
@@ -95,6 +97,7 @@ class Kernel:
         set_once(self, "_inputs", tuple(zip(graph.input_types, names, strict=True)))
         set_once(self, "_limits", limits)
         set_once(self, "_code", self._compiled(style))
+        set_once(self, "_scalar", self._code.scalar)
         set_once(self, "_borrowed", threading.local())
         set_once(self, "_other", {})
 
@@ -111,17 +114,33 @@ class Kernel:
         Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not,
         and `RunError`, with the equation and the user's line, where the computation fails.
         """
-        inputs = self._inputs
+        scalar = self._scalar
+        if scalar is not None and out is None and not borrow:
+            try:
+                return scalar(*feeds)
+            except Exception:
+                # Feeds of other kinds, and special values, take the long way.
+                pass
+        inputs, code = self._inputs, self._code
         if len(feeds) != len(inputs):
             raise FeedError(f"{self.graph.name} takes {len(inputs)} arrays, {len(feeds)} given")
-        arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, inputs, strict=True)]
+        if code.fit(*feeds):
+            arrays: Sequence[Array] = feeds
+        else:
+            arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, inputs, strict=True)]
         if self.donated:
             self._check_given(feeds, arrays)
         if out is not None or borrow:
             return self._call_into(arrays, out, borrow)
-        return self._call(self._code, arrays)
+        return self._call(code, arrays)
 
-    def _call(self, code: Compiled, *arrays: list[Array]) -> list[Array]:
+    def _call(self, code: Compiled, *arrays: Sequence[Array]) -> list[Array]:
+        if code.scalar is not None:
+            try:
+                return code.scalar(*arrays[0])
+            except Exception:
+                # Python raises an exception where NumPy has a special value.
+                pass
         try:
             try:
                 context, workspace = code.pool.pop()
@@ -134,7 +153,7 @@ class Kernel:
         code.pool.append((context, workspace))
         return results
 
-    def _check_given(self, feeds: Sequence[Any], arrays: list[Array]) -> None:
+    def _check_given(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:
         for j in self.donated.values():
             if arrays[j] is not feeds[j] or not arrays[j].flags.writeable:
                 raise FeedError(
@@ -143,7 +162,7 @@ class Kernel:
                 )
 
     def _call_into(
-        self, arrays: list[Array], out: Sequence[Array | None] | None, borrow: bool
+        self, arrays: Sequence[Array], out: Sequence[Array | None] | None, borrow: bool
     ) -> list[Array]:
         """The results in arrays that are given or kept for that; made new where there is none."""
         types = self.graph.output_types
@@ -157,7 +176,7 @@ class Kernel:
                 if k not in kept:
                     kept[k] = np.empty(type.shape, type.dtype)
                 given[k] = kept[k]
-        if self.style == "readable":
+        if self.style == "readable" or self._scalar is not None:
             for target, result in zip(given, self._call(self._code, arrays), strict=True):
                 target[...] = result
             return given

@@ -24,7 +24,9 @@ _number = itertools.count()
 _BUILTINS = {
     "__import__": __import__,
     "ValueError": ValueError,
+    "TypeError": TypeError,
     "enumerate": enumerate,
+    "float": float,
     "slice": slice,
     "tuple": tuple,
 }

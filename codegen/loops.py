@@ -36,6 +36,7 @@ class Looping:
         self.regions = regions
         self.loop: Loop | None = None
         self.step = 0
+        self._rows_along: int | None = None
         self._begins = {r.start: r for r in regions}
 
     @property
@@ -65,6 +66,16 @@ class Looping:
         """Give back what is read from outside when the loop ends, not before."""
         assert self.loop is not None
         self.loop.touched[root] = None
+
+    def ones(self, count: int, dtype: DType, axis: int) -> str:
+        """A vector with a one for each row of a block; empty if `axis` is not that of the rows."""
+        p, loop = self.planner, self.loop
+        if loop is None or self._rows_along != axis:
+            return ""
+        if dtype not in loop.ones:
+            loop.ones[dtype] = p.names.counted("c")
+            p.workspace.block_ones(loop, loop.ones[dtype], dtype)
+        return loop.ones[dtype]
 
     def add_view(self, name: str, of: str, template: str) -> None:
         assert self.loop is not None
@@ -142,6 +153,7 @@ class Looping:
         assert self.loop is not None
         p, region = self.planner, self.loop.region
         role = region.roles[i - region.start]
+        self._rows_along = role.operands[0]
         spelling = SPELLINGS[step.op.name]
         local = narrowed(step, role, region.rows)
         if spelling.view is not None and p.schedule.is_view(step.outputs[0]):
@@ -159,7 +171,7 @@ class Looping:
                 else p.full(place, local.operands[k], role.operands[k])
             )
         if role.axis is None:
-            self._add_up(i, local, role, spelling, args)
+            self._add_up(i, local, role, spelling, args, places)
         else:
             self._compute(i, local, role.axis, spelling, places, args)
 
@@ -187,7 +199,15 @@ class Looping:
             p.parts.bind(local)
         return loop.slices[key]
 
-    def _add_up(self, i: int, step: Step, role: Role, spelling: Spelling, args: list[str]) -> None:
+    def _add_up(
+        self,
+        i: int,
+        step: Step,
+        role: Role,
+        spelling: Spelling,
+        args: list[str],
+        places: list[Place],
+    ) -> None:
         """Add the block's share of a total, or combine it in another way."""
         loop, p = self.loop, self.planner
         assert loop is not None
@@ -195,7 +215,7 @@ class Looping:
         storage = p.workspace.buffer(type, i, p.names.counted("b"))
         part, total = p.use(storage.name), p.use(loop.totals[value])
         p.note(i, step, storage)
-        for line in spelling.write(p.call(step, args, part, None)):
+        for line in spelling.write(p.call(step, args, part, None, _is_plain(places, step))):
             p.line(line, i)
         out = "out=" if role.combine in _OUT_BY_NAME else ""
         p.line(f"{p.np(role.combine)}({total}, {part}, {out}{total})", i)
@@ -219,7 +239,7 @@ class Looping:
             out = self._cut(whole, axis)
             p.places[value] = Place(out, type.shape, plain=False)
             p.note(i, step, p.storages.get(value))
-            self._lines(i, p.call(step, args, out, None), spelling)
+            self._lines(i, p.call(step, args, out, None, _is_plain(places, step)), spelling)
             return
         taken = p.dying(i, step, spelling, places)
         if taken is not None and whole is None:
@@ -232,7 +252,7 @@ class Looping:
             out = storage.name
         p.places[value] = Place(out, type.shape)
         p.note(i, step, storage if whole is not None else p.storages[value])
-        self._lines(i, p.call(step, args, out, taken), spelling)
+        self._lines(i, p.call(step, args, out, taken, _is_plain(places, step)), spelling)
         if whole is not None:
             # Only ufuncs write to rows that do not lie side by side.
             p.line(f"{self._cut(whole, axis)}[...] = {out}", i)
@@ -243,6 +263,11 @@ class Looping:
     def _lines(self, i: int, call: Any, spelling: Spelling) -> None:
         for line in spelling.write(call):
             self.planner.line(line, i)
+
+
+def _is_plain(places: list[Place], step: Step) -> bool:
+    """Whether the first operand lies in memory in row-major order, for all that is known."""
+    return bool(places) and places[0].plain and places[0].shape == step.operands[0].shape
 
 
 def _neutral(combine: str, dtype: DType) -> str:

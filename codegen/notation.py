@@ -51,6 +51,9 @@ class Target(Protocol):
     def operand_part(self, position: int, template: str) -> str:
         """A view of an operand."""
 
+    def ones(self, axis: int) -> str:
+        """As many ones as operand 0 has elements along `axis`; empty if a product is no sum."""
+
 
 Read: TypeAlias = Callable[[Sequence[Text], Step], Text]
 Write: TypeAlias = Callable[[Target], list[str]]

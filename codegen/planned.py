@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, final
 
+from primgraph.codegen.call import Call, Options
+from primgraph.codegen.entry import check_of, entries, results_of
 from primgraph.codegen.fallback import caller_of
 from primgraph.codegen.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.loops import Looping
-from primgraph.codegen.module import MANY, Function, Module, Parts, tuple_text
+from primgraph.codegen.module import Module, Parts, tuple_text
 from primgraph.codegen.names import Names
 from primgraph.codegen.notation import Spelling
 from primgraph.codegen.plan import Plan, PlanStep
@@ -20,19 +21,6 @@ from primgraph.codegen.structure import expanded_shape
 from primgraph.codegen.workspace import Place, Storage, Workspace
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, TensorType, broadcast_shapes
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How the code is used: `donated` pairs outputs with inputs in whose arrays they are left.
-
-    `into` has the results written into arrays that the caller gives. `poisoned` fills memory
-    with ones, which are NaNs, when nothing is to be read from it: a fault then shows.
-    """
-
-    donated: tuple[tuple[int, int], ...] = ()
-    into: bool = False
-    poisoned: bool = False
 
 
 def planned(
@@ -54,33 +42,6 @@ def _may_fail(step: Step) -> bool:
 
 
 @final
-@dataclass(slots=True)
-class Call:
-    """One step to write, as spellings see it."""
-
-    planner: Planner
-    step: Step
-    args: list[str]
-    out: str
-    taken: int | None = None
-
-    def np(self, name: str) -> str:
-        return self.planner.np(name)
-
-    def helper(self, name: str) -> str:
-        return name
-
-    def scalar(self, value: Any, dtype: DType) -> str:
-        return self.planner.scalar(value, dtype)
-
-    def part(self, template: str) -> str:
-        return self.planner.view(self.out, template)
-
-    def operand_part(self, position: int, template: str) -> str:
-        return self.planner.view(self.args[position], template)
-
-
-@final
 class Planner:
     """Writes the steps, one after the other; `Looping` writes those in loops."""
 
@@ -96,6 +57,7 @@ class Planner:
         self.users: list[str] = []
         self.bound: dict[str, str] = {}
         self.scalars: dict[Any, str] = {}
+        self.vectors: dict[tuple[int, DType], str] = {}
         self.names = Names()
         self.parts = Parts("w, carried")
         self.workspace = Workspace()
@@ -128,16 +90,14 @@ class Planner:
             self.taken.append({})
             for i in steps:
                 self._step(i, schedule.steps[i])
-        self.held = self._copies_held()
-        named = {k: self._result(k, v) for k, v in self._in_turn()}
-        results = [named[k] for k in range(len(schedule.outputs))]
-        single = len(self.parts.parts) == 1 and max(len(arguments), len(results)) <= MANY
-        functions = (
-            [self._single(arguments, given, results)]
-            if single
-            else self._several(arguments, given, results)
-        )
+        results = results_of(self)
+        functions = entries(self, arguments, given, results)
         setup = self.workspace.setup(self.options.poisoned)
+        fit = check_of(schedule.types[: schedule.inputs])
+        if fit is not None:
+            functions.append(fit)
+            dtypes = dict.fromkeys(dtype_text(t.dtype) for t in schedule.types[: schedule.inputs])
+            self.constants += [f"dtype_of_{d[3:]} = np.dtype({d})" for d in dtypes]
         return Module(
             [*self.functions, *self.constants],
             [],
@@ -174,6 +134,18 @@ class Planner:
             )
             self.constants.append(f"{name}.setflags(write=False)")
         return self.scalars[key]
+
+    def ones(self, count: int, dtype: DType, axis: int) -> str:
+        """The name of a vector of ones; in a loop, of one for each row of the block too."""
+        looped = self.looping.ones(count, dtype, axis)
+        if looped:
+            return looped
+        key = (count, dtype)
+        if key not in self.vectors:
+            name = self.vectors[key] = self.names.counted("c")
+            self.constants.append(f"{name} = np.ones({count}, {dtype_text(dtype)})")
+            self.constants.append(f"{name}.setflags(write=False)")
+        return self.vectors[key]
 
     def view(self, name: str, template: str) -> str:
         """The name of a view of what is called `name`; of what stays it is made but once."""
@@ -328,7 +300,8 @@ class Planner:
             out = self.buffer(value, type, i) if taken is None else self.take_over(step, taken)
         self.places[value] = Place(out, type.shape)
         self.note(i, step, self.storages.get(value))
-        for line in spelling.write(Call(self, step, args, out, taken)):
+        plain = bool(places) and places[0].plain and places[0].shape == step.operands[0].shape
+        for line in spelling.write(Call(self, step, args, out, taken, plain)):
             self.line(line, i)
 
     def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
@@ -415,8 +388,8 @@ class Planner:
             self.line(f"poison({self.use(storage.name)})", i)
         self.workspace.release(storage, i)
 
-    def call(self, step: Step, args: list[str], out: str, taken: int | None) -> Call:
-        return Call(self, step, args, out, taken)
+    def call(self, step: Step, args: list[str], out: str, taken: int | None, plain: bool) -> Call:
+        return Call(self, step, args, out, taken, plain)
 
     def note(self, i: int, step: Step, writes: Storage | None) -> None:
         """Write down for the plan what a step reads and writes."""
@@ -444,68 +417,3 @@ class Planner:
         dtype = self.np(dtype_text(type.dtype)[3:])
         self.line(f"{out} = {self.np('empty')}({shape_text(type.shape)}, {dtype})", i)
         self.parts.bind(out)
-
-    def _in_turn(self) -> list[tuple[int, int]]:
-        """The outputs, those last that write to inputs which the others may still be read from."""
-        return sorted(enumerate(self.schedule.outputs), key=lambda pair: pair[0] in self.donated)
-
-    def _copies_held(self) -> dict[int, Place]:
-        """Copies of what is read from one donated input to be left in another, by value.
-
-        Both are written to, and none of the two orders would be right for all such outputs.
-        """
-        last, held = len(self.schedule.steps) - 1, {}
-        for k, j in self.donated.items():
-            value = self.schedule.outputs[k]
-            root, place = self.schedule.root[value], self.places[value]
-            if root != j and root in self.donated.values():
-                name = self.names.counted("held")
-                self.line(f"{name} = {self.use(place.name)}.copy()", last)
-                self.parts.bind(name)
-                held[value] = Place(name, place.shape)
-        return held
-
-    def _result(self, k: int, value: int) -> str:
-        """The name of result `k`: an array of its own, copied unless it was computed there."""
-        place, last = self.places[value], len(self.schedule.steps) - 1
-        if k in self.donated:
-            array, place = self.places[self.donated[k]].name, self.held.get(value, place)
-            if place.name != array:
-                self.line(f"{self.use(array)}[...] = {self.use(place.name)}", last)
-            return self.use(array)
-        name = f"r{k}"
-        if place.name == name and place.plain:
-            return self.use(name)
-        if place.shape == self.schedule.types[value].shape and not self.options.into:
-            self.line(f"{name} = {self.use(place.name)}.copy()", last)
-            self.parts.bind(name)
-            return name
-        self.fresh(name, self.schedule.types[value], last)
-        self.line(f"{name}[...] = {self.use(place.name)}", last)
-        return name
-
-    def _single(self, arguments: list[str], given: list[str], results: list[str]) -> Function:
-        function = self.parts.current
-        function.name = "run"
-        function.parameters = "w, arrays, results" if self.options.into else "w, arrays"
-        lines = [f"{tuple_text(arguments)[1:-1]} = arrays"] if arguments else []
-        if given:
-            lines.append(f"{tuple_text(given)[1:-1]} = results")
-        function.first([*lines, *self.workspace.unpack(list(self.taken[0]))])
-        function.line(f"return [{', '.join(results)}]")
-        return function
-
-    def _several(
-        self, arguments: list[str], given: list[str], results: list[str]
-    ) -> list[Function]:
-        first = self.parts.finish([*arguments, *given], results)
-        for number, part in enumerate(self.parts.parts):
-            part.first(self.workspace.unpack(list(self.taken[number])))
-        entry = Function("run", "w, arrays, results" if self.options.into else "w, arrays")
-        count = first + len(results) - len(arguments) - len(given)
-        more = ", *results" if given else ""
-        entry.line(f"carried = [*arrays{more}, *[None] * {count}]")
-        for part in self.parts.parts:
-            entry.line(f"{part.name}(w, carried)")
-        entry.line(f"return carried[{first}:]")
-        return [*self.parts.parts, entry]

@@ -70,6 +70,7 @@ class Loop:
     slots: dict[str, tuple[int, int]] = field(default_factory=dict)
     slices: dict[tuple[str, int], str] = field(default_factory=dict)
     touched: dict[int, None] = field(default_factory=dict)
+    ones: dict[DType, str] = field(default_factory=dict)
 
     @property
     def rest(self) -> int:
@@ -106,6 +107,12 @@ class Workspace:
     def block_view(self, loop: Loop, name: str, of: str, template: str) -> None:
         """A view of a thing that a loop has in two sizes."""
         one, other = (self._slot(template.format(f"w[{k}]")) for k in loop.slots[of])
+        loop.slots[name] = one, other
+
+    def block_ones(self, loop: Loop, name: str, dtype: DType) -> None:
+        """A vector of ones, as many as a block has rows."""
+        counts = (loop.region.rows, loop.rest)
+        one, other = (self._slot(f"np.ones({n}, {dtype_text(dtype)})") for n in counts)
         loop.slots[name] = one, other
 
     # Buffers.

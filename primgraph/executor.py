@@ -14,7 +14,6 @@ from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import compile
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
 from primgraph.scope import Scope
@@ -34,10 +33,24 @@ class _Plan:
 
     kernel: Kernel
     names: list[str]
-    feeds: list[tuple[int, str, TensorType]]
+    feeds: list[tuple[int, str]]
     states: list[tuple[int, State]]
     fetched: int
     stored: list[tuple[int, str]]
+
+    def given(self, out: Sequence[Any] | None) -> list[Any] | None:
+        """`out` for all outputs of the kernel: what is stored must be new or the state's own."""
+        count = len(self.kernel.graph.outputs)
+        if out is not None and len(out) != self.fetched:
+            raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
+        given = list(out) if out is not None else [None] * self.fetched
+        new = dict(self.stored)
+        types = self.kernel.graph.output_types
+        rest = [
+            np.empty(types[k].shape, types[k].dtype) if k in new else None
+            for k in range(self.fetched, count)
+        ]
+        return [*given, *rest]
 
 
 @final
@@ -57,6 +70,9 @@ class Executor:
         program: Program | None = None,
         feed: Mapping[str, Any] | None = None,
         fetch_list: Sequence[Fetch] | None = None,
+        *,
+        out: Sequence[np.ndarray[Any, Any] | None] | None = None,
+        borrow: bool = False,
     ) -> list[np.ndarray[Any, Any]]:
         """Compute what `fetch_list` names from the arrays in `feed`, and update the state.
 
@@ -68,29 +84,36 @@ class Executor:
         run for a list of fetches compiles a kernel, later ones reuse it. The run of a startup
         program gives the states that were created under it their first values again.
 
-        Returns one new array for each fetch. Raises `FeedError` for a missing, unknown or
-        unfitting feed and for an unknown fetch, `ArgumentError` for other objects.
+        Returns one new array for each fetch. With `out`, which has an array or None for each, it
+        is written into that array, of exactly the fetch's type; with `borrow` the arrays are
+        overwritten by the next run in this thread that borrows the same fetches.
+
+        Raises `FeedError` for a missing, unknown or unfitting feed and for an unknown fetch,
+        `ArgumentError` for other objects.
         """
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
             raise ArgumentError(f"run takes a Program, not {type(program).__name__}")
         given = {} if feed is None else feed
-        if not isinstance(given, Mapping):
+        if given.__class__ is not dict and not isinstance(given, Mapping):
             raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
         if program.starts:
             program.start(self.scope)
         plan = self._plan(program, fetch_list)
         check_names(program, given, plan.names)
         arrays: list[Any] = [None] * len(plan.kernel.graph.inputs)
-        for place, name, kind in plan.feeds:
-            try:
-                arrays[place] = as_feed(given[name], kind, name)
-            except FeedError as error:
-                raise error.located(_declared(program, [name])) from None
+        for place, name in plan.feeds:
+            arrays[place] = given[name]
         scope = program.scope if self.scope is None else self.scope
         for place, state in plan.states:
             arrays[place] = state_value(program, scope, state)
-        results = plan.kernel(*arrays)
+        try:
+            if out is None and not borrow:
+                results = plan.kernel(*arrays)
+            else:
+                results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)
+        except FeedError as error:
+            raise error.located(_misfit(program, plan, given)) from None
         for place, name in plan.stored:
             scope.arrays[name] = results[place]
         return results[: plan.fetched]
@@ -103,12 +126,25 @@ class Executor:
         """Nothing has to be released; kept for programs that say when they are done."""
 
     def _plan(self, program: Program, fetch_list: Sequence[Fetch] | None) -> _Plan:
-        values = tuple(_fetched(program, item) for item in _flat(fetch_list))
-        key = (values, tuple(program.updates.items()))
+        values = _values(program, fetch_list)
+        key = (values, tuple(program.updates.items()) if program.updates else ())
         found: _Plan | None = program.kernels.get(key)
         if found is None:
             found = program.kernels[key] = _planned(program, values)
         return found
+
+
+def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, ...]:
+    """What is fetched. Lists of variables, which are the rule, take a short way."""
+    builder, values = program.builder, []
+    if fetch_list.__class__ is list:
+        for item in fetch_list or ():
+            if item.__class__ is not Variable or item.recorder is not builder:
+                break
+            values.append(item.value)
+        else:
+            return tuple(values)
+    return tuple(_fetched(program, item) for item in _flat(fetch_list))
 
 
 def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
@@ -127,10 +163,10 @@ def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
     for place, value in enumerate(inputs):
         state = program.states.get(value)
         if state is None:
-            feeds.append((place, value.hint, value.type))
+            feeds.append((place, value.hint))
         else:
             states.append((place, state))
-    names = [name for _, name, _ in feeds]
+    names = [name for _, name in feeds]
     return _Plan(kernel, names, feeds, states, len(fetched), stored)
 
 
@@ -206,6 +242,16 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
         lines = _declared(program, missing)
         hints = [h for n in unknown if (h := _near(n, declared))]
         raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
+
+
+def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str]:
+    """Where the first feed that does not fit is declared; nothing if all fit."""
+    for place, name in plan.feeds:
+        try:
+            as_feed(given[name], plan.kernel.graph.inputs[place].type, name)
+        except FeedError:
+            return _declared(program, [name])
+    return []
 
 
 def _declared(program: Program, names: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from plan_checks import SMALL, check_plan
 
+import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.arena import ALIGN, Arena
 from primgraph.errors import ArgumentError
@@ -157,3 +158,21 @@ def test_equal_graphs_share_their_code_and_keep_their_names_and_lines():
     with pytest.raises(Exception, match="kernel late") as caught:
         late(np.ones(3), np.array([5]))
     assert "graph text:3" in str(caught.value)
+
+
+def test_an_executor_writes_into_given_arrays_and_lends_its_own():
+    with pg.Program() as program:
+        x = pg.data("x", (4,))
+        y, z = pg.sin(x), pg.cos(x)
+    executor, feed = pg.Executor(), {"x": np.arange(4.0)}
+    mine = np.empty(4)
+    first, second = executor.run(program, feed, [y, z], out=[None, mine])
+    assert second is mine
+    np.testing.assert_array_equal(first, np.sin(feed["x"]))
+    np.testing.assert_array_equal(mine, np.cos(feed["x"]))
+    lent = executor.run(program, feed, [y, z], borrow=True)
+    again = executor.run(program, {"x": np.zeros(4)}, [y, z], borrow=True)
+    assert lent[0] is again[0]
+    np.testing.assert_array_equal(lent[0], np.zeros(4))
+    with pytest.raises(ArgumentError, match="out has 1 arrays for 2"):
+        executor.run(program, feed, [y, z], out=[mine])
