@@ -19,6 +19,7 @@ from primgraph.primitives.elementwise import (
     abs_,
     arccos,
     arccosh,
+    arctan2,
     arctanh,
     cast,
     ceil,
@@ -323,6 +324,19 @@ def test_a_symbolic_zero_times_an_infinite_slope_stays_zero() -> None:
     assert_derivatives(lambda x: x + sqrt(stop_gradient(x)), 0.0, 1, 0)
     assert_derivatives(lambda x: x + sqrt(abs_(sign(x))), 0.0, 1, 0)
     assert_derivatives(lambda x: x + log(floor(x)), 0.5, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "y"),
+    [("f64", 1e-200, 1e-200), ("f64", 0.0, 1e-200), ("f64", 1e200, -1e200), ("f32", 0.0, 1e-30),
+     ("f32", 3e-23, 4e-23), ("f32", 3e20, 4e20)],
+)  # fmt: skip
+def test_an_angle_has_slopes_at_any_distance(kind: str, x: float, y: float) -> None:
+    """The squares of the coordinates may be too large or too small for their dtype."""
+    graph = build(arctan2, f"{kind}[]", f"{kind}[]")
+    found = interpret(cotangents_of(graph, [0, 1]), *np.array([x, y, 1], graph.inputs[0].dtype))
+    r = math.hypot(x, y)
+    np.testing.assert_allclose(found, [y / r / r, -x / r / r], rtol=1e-6)
 
 
 def test_derivatives_far_out_are_finite() -> None:

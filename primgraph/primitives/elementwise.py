@@ -213,11 +213,25 @@ arccosh = elementwise(
 arctanh = elementwise(
     "arctanh", np.arctanh, singular=True, jvp=lambda z, x, d: d / ((1.0 - x) * (1.0 + x))
 )  # fmt: skip
+
+
+def _over_square(part: Value, x: Value, y: Value) -> Value:
+    """`part / (x*x + y*y)`, without overflow or underflow of the squares.
+
+    The quotient does not depend on the scale, which may thus be held constant.
+    """
+    largest = filled(np.finfo(x.dtype).max, x.type)
+    scale = stop_gradient(minimum(maximum(abs_(x), abs_(y)), largest))
+    x, y = x / scale, y / scale
+    result: Value = part / scale / (x * x + y * y) / scale
+    return result
+
+
 arctan2 = elementwise(
     "arctan2", np.arctan2, operands=2, singular=True,
     jvp=(
-        lambda z, x, y, d: d * (y / (x * x + y * y)),
-        lambda z, x, y, d: -(d * (x / (x * x + y * y))),
+        lambda z, x, y, d: d * _over_square(y, x, y),
+        lambda z, x, y, d: -(d * _over_square(x, x, y)),
     ),
 )  # fmt: skip
 
