@@ -276,6 +276,22 @@ class Program:
         other.keys_taken = self.keys_taken
         return other
 
+    def __copy__(self) -> Program:
+        return self.clone()
+
+    def __deepcopy__(self, memo: Any) -> Program:
+        """A clone with a scope of its own."""
+        other = self.clone()
+        other.scope = Scope()
+        for name, array in self.scope.arrays.items():
+            other.scope.set(name, array)
+        return other
+
+    def __reduce__(self) -> str:
+        raise BuildError(
+            "a Program cannot be pickled", hint="write it to a file with pg.save(program, path)"
+        )
+
     def __str__(self) -> str:
         return to_text(self.graph())
 

@@ -150,9 +150,13 @@ def _cut(program: Program, place: int) -> Program:
     whole = graph.with_outputs(eqn.outputs)
     body = [e for e in graph.body if e is not eqn]
     cut = dead_code(Graph([*graph.inputs, *eqn.outputs], body, graph.outputs, graph.name))
-    feeds, others = (
-        [*arrays, *interpret(whole, *arrays)] for arrays in (program.feeds, program.others)
-    )
+    try:
+        feeds, others = (
+            [*arrays, *interpret(whole, *arrays)] for arrays in (program.feeds, program.others)
+        )
+    except Exception:
+        # What fails may be what the equation needs: then it is not to be cut off.
+        return program
     return _without_unused_inputs(replace(program, graph=cut, feeds=feeds, others=others))
 
 

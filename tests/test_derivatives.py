@@ -622,3 +622,43 @@ def test_derived_equations_keep_the_line_of_what_they_derive_from():
     last = program.builder.definition(g.value)
     assert last.source.text == "y = pg.tanh(x)  # the line in question"
     assert str(last.source).startswith("in the derivative of test_derivatives.py:")
+
+
+# More traps of the ancestor: each failed there, or gave a wrong number.
+
+
+def test_a_split_by_a_number_has_all_its_tangents():
+    at = rng.standard_normal((4, 6))
+    with pg.Program() as program:
+        x = pg.data("x", (4, 6))
+        parts = pg.split(x * x, 3, axis=-1)
+        tangents = pg.forward_grad(parts, x)
+        g = pg.grad(parts, x)
+    *found, back = run(program, [*tangents, g], x=at)
+    np.testing.assert_allclose(np.concatenate(found, axis=1), 2 * at, rtol=1e-12)
+    np.testing.assert_allclose(back, 2 * at, rtol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [-1, -2, (-1, 0), None, [0, -2]])
+def test_reductions_along_negative_axes_and_none(axis):
+    at = rng.standard_normal((2, 3, 4))
+    axis_of_numpy = tuple(axis) if isinstance(axis, list) else axis
+    with pg.Program() as program:
+        x = pg.data("x", (2, 3, 4))
+        total, mean = pg.sum(x * x, axis), pg.mean(x, axis, keepdims=True)
+        found = [total, mean, pg.grad(total, x), pg.grad(mean, x)]
+    total, mean, dtotal, dmean = run(program, found, x=at)
+    np.testing.assert_allclose(total, np.sum(at * at, axis_of_numpy), rtol=1e-12)
+    np.testing.assert_allclose(mean, np.mean(at, axis_of_numpy, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(dtotal, 2 * at, rtol=1e-12)
+    np.testing.assert_allclose(dmean, np.full(at.shape, mean.size / at.size), rtol=1e-12)
+
+
+@pytest.mark.parametrize("index", [slice(0, 7, 3), slice(None, None, 2), slice(6, 0, -4)])
+def test_strides_that_do_not_divide_the_extent(index):
+    at = rng.standard_normal(7)
+    first, second = derivatives(lambda x: pg.sum(x[index] ** 3), 2, at)
+    mask = np.zeros(7)
+    mask[index] = 1
+    np.testing.assert_allclose(first, 3 * at**2 * mask, rtol=1e-12)
+    np.testing.assert_allclose(second, 6 * at * mask, rtol=1e-12)

@@ -296,6 +296,10 @@ def test_a_chain_of_100_000_equations_needs_no_recursion():
     assert pickle.loads(pickle.dumps(graph)) == graph
     assert copy.deepcopy(graph) == graph
     np.testing.assert_allclose(pg.interpret(graph, np.ones(3))[0], np.sqrt(1.5e-5), rtol=1e-4)
+    jvp = pg.transforms.linearize(graph)
+    back = pg.transforms.transpose(jvp.with_outputs(jvp.outputs[1:]), [1])
+    # A tanh, its square, one minus it, and a product for each equation; the one is shared.
+    assert len(pg.transforms.simplify(back)) == len(back) == 400_001
 
 
 def test_the_collector_waits_while_graphs_are_made_and_is_as_before_afterwards():

@@ -10,6 +10,7 @@ import pytest
 import scipy.special
 from helpers import evaluate, evaluate_one, same, sample, traced
 
+import primgraph as pg
 import primgraph.operators as ops
 from primgraph.ir.primitive import registered
 from primgraph.operators.call import Operator
@@ -344,6 +345,8 @@ def test_norm(order: Any, axis: int) -> None:
                 x,
                 exact=False,
             )
+    with pytest.raises(pg.ArgumentError, match="over 2 axes is not supported"):
+        evaluate(lambda v: ops.norm(v, order), sample((2, 3)))
     check(ops.norm, np.linalg.norm, np.array([3.0, np.nan]))
     check(ops.norm, np.linalg.norm, np.zeros(3))
     check(ops.norm, np.linalg.norm, sample((2, 2, 3)), exact=False)

@@ -1,5 +1,6 @@
 """Programs, executors, tracing and compiling: what a user touches."""
 
+import copy
 import pickle
 import threading
 
@@ -198,6 +199,22 @@ def test_names_are_checked():
                 pg.data("dtype", (2,), bad)
 
 
+def test_copies_are_clones_and_pickles_are_refused():
+    with pg.Program() as program:
+        w = pg.create_parameter((2,), name="w")
+        program.update(w, w + 1.0)
+    pg.Executor().run(program, {}, [])
+    shallow, deep = copy.copy(program), copy.deepcopy(program)
+    pg.Executor().run(shallow, {}, [])
+    start = deep.state_dict()["w"]
+    np.testing.assert_array_equal(program.state_dict()["w"], start + 1)
+    with deep:
+        pg.create_parameter((3,), name="v")
+    assert program.variable("v") is None
+    with pytest.raises(pg.BuildError, match=r"cannot be pickled\n.*pg\.save"):
+        pickle.dumps(program)
+
+
 def test_the_default_dtype_is_what_was_set():
     assert pg.get_default_dtype() == np.float64
     pg.set_default_dtype("float32")
@@ -283,6 +300,9 @@ def test_handles_have_an_arrays_manners():
         bool(x)
     with pytest.raises(TypeError, match="has no elements before"):
         np.asarray(x)
+    for number in (float, int, complex):
+        with pytest.raises(TypeError, match="no number before the program runs"):
+            number(x[0, 0])
     with pytest.raises(TypeError, match="counterpart"):
         np.median(x)
     with pytest.raises(TypeError, match="no length"):

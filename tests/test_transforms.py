@@ -134,8 +134,11 @@ def test_lower_heeds_allow_and_deny():
     assert lower(graph, allow={"silu"}, deny={"silu"}) == graph
     with pytest.raises(pg.ArgumentError, match="collections of operator names"):
         lower(graph, allow="silu")
-    with pytest.raises(TypeError):
-        lower(graph, deny=[1])
+    for bad in ([1], 3):
+        with pytest.raises(TypeError, match="collections of operator names"):
+            lower(graph, deny=bad)
+    with pytest.raises(pg.MissingRuleError, match="did you mean silu"):
+        lower(graph, deny=["siluu"])
 
 
 SPECS = (pg.spec((2, 3)),)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.graph import Graph
-from primgraph.ir.primitive import Op
+from primgraph.ir.primitive import Op, lookup
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable
 from primgraph.transforms.contract import transform
@@ -49,10 +49,14 @@ def lower(
 
 
 def operator_names(names: Iterable[str] | None) -> frozenset[str] | None:
-    """`names` as a set. Raises `ArgumentError` for anything but a collection of strings."""
+    """`names` as a set.
+
+    Raises `ArgumentError` for anything but a collection of strings, `MissingRuleError` for a
+    name that no op has.
+    """
     if names is None:
         return None
-    listed = list(names)
-    if isinstance(names, str) or not all(isinstance(n, str) for n in listed):
+    listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [None]
+    if not all(isinstance(n, str) for n in listed):
         raise ArgumentError("allow and deny are collections of operator names")
-    return frozenset(listed)
+    return frozenset(lookup(str(n)).name for n in listed)

@@ -32,6 +32,7 @@ def common_recorder(operands: Iterable[Variable]) -> Recorder:
         elif operand.recorder is not found:
             raise BuildError(
                 "variables of two different programs meet in one operation",
+                origin=_origin(()),
                 hint="build the whole computation in one program",
             )
     return found if found is not None else active_recorder()

@@ -85,17 +85,27 @@ def std(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float 
 
 
 @operator("x")
-def norm(x: ArrayLike, ord: float = 2, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Norm of vectors over `axis`, or of all elements: `ord` is 1, 2 or infinity.
+def norm(
+    x: ArrayLike, ord: float | None = None, axis: Axes = None, keepdims: bool = False
+) -> Variable:
+    """Norm of vectors along `axis`, or of all elements: `ord` is 1, 2 or infinity.
 
-    All elements over the axes make one vector, so that for a matrix `ord` 2 is the Frobenius
-    norm. At a vector of zeros norm 2 has the subgradient 0. Raises `ArgumentError` for other
-    values of `ord` and `ShapeError` for axes that `x` lacks or that are named twice.
+    Without `ord` it is the 2-norm of all elements over the axes, which for a matrix is that of
+    Frobenius. With `ord` there is one axis: NumPy's norms of matrices that go by the same numbers
+    are others, and not supported. At a vector of zeros norm 2 has the subgradient 0. Raises
+    `ArgumentError` for other values of `ord` and for `ord` with several axes, `ShapeError` for
+    axes that `x` lacks or that are named twice.
     """
     value = lift(x)
     elements = wide(value)
     axes = axes_of("norm", value, axis)
     require_flag("keepdims", keepdims)
+    if ord is not None and len(axes) > 1:
+        raise ArgumentError(
+            f"norm of {value.type} with ord {ord!r:.40} over {len(axes)} axes is not supported",
+            hint="for the norm of all elements leave out ord, or flatten the array first",
+        )
+    ord = 2 if ord is None else ord
     if ord == 1:
         result = sum(abs(elements), axes, keepdims)
     elif ord == math.inf:

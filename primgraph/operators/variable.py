@@ -136,6 +136,15 @@ class Variable:
             hint="choose between arrays with pg.where(condition, x, y)",
         )
 
+    def __float__(self) -> float:
+        raise _refused(
+            "a variable has no number before the program runs",
+            hint="run the program and convert what it returns",
+        )
+
+    __int__ = __float__
+    __complex__ = __float__
+
     def __array__(self, *args: Any, **kwargs: Any) -> npt.NDArray[Any]:
         raise _refused(
             "a variable has no elements before the program runs, so NumPy cannot read it",

@@ -14,6 +14,7 @@ from primgraph import operators as pg
 from primgraph.compat.paddle.framework import dtype_or_default
 from primgraph.errors import ShapeError
 from primgraph.ir.types import as_axis
+from primgraph.operators.promotion import lift
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.program import current_program
 
@@ -159,7 +160,12 @@ def norm(
     name: Name = None,
 ) -> Variable:
     """Norm over `axis`, or of all elements: `p` is 1, 2 or infinity, and "fro" means 2."""
-    return pg.norm(x, 2 if p == "fro" else p, axis, keepdim)  # type: ignore[arg-type]
+    order = None if p in ("fro", 2) else p
+    if axis is not None or order is None:
+        return pg.norm(x, order, axis, keepdim)  # type: ignore[arg-type]
+    total = pg.norm(pg.flatten(x), order)  # type: ignore[arg-type]
+    rank = len(lift(x).shape)
+    return pg.reshape(total, (1,) * rank) if keepdim else total
 
 
 def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
