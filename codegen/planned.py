@@ -325,8 +325,13 @@ class Planner:
         return bool(shape) and plain and broadcast_shapes(*(p.shape for p in places)) == shape
 
     def dying(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> int | None:
-        """The operand whose buffer the result may take over: nothing else reads it any more."""
+        """The operand whose buffer the result may take over: nothing else reads it any more.
+
+        A single element is not computed in place, because NumPy takes twice as long for that.
+        """
         last, type = self.schedule.last, step.eqn.outputs[0].type
+        if type.size == 1 and SPELLINGS[step.op.name].ufunc:
+            return None
         roots = [self.schedule.root[v] for v in step.inputs]
         for k in spelling.in_place:
             if k >= len(places) or last[roots[k]] != i or not places[k].plain:

@@ -44,13 +44,14 @@ class Limits:
 
     A region begins at a step whose result has at least `least_bytes`; it runs in blocks if its
     values do not fit into `cache` bytes together. A block has the rows that do, but so many that
-    most of its steps make `least_block` bytes: below that, calls cost more than the cache gives.
+    its steps move `least_block` bytes each, on average: with less, calls cost more than the cache
+    gives.
     `rows` sets the number of rows outright, for tests.
     """
 
     cache: int
     least_bytes: int = 1 << 17
-    least_block: int = 1 << 17
+    least_block: int = 1 << 18
     rows: int | None = None
 
 
@@ -138,6 +139,12 @@ class _Arrangement:
         self.order: list[int] = []
         self.regions: list[Region] = []
         self.maker = {v: i for i, s in enumerate(schedule.steps) for v in s.outputs}
+        # Values that are single numbers, repeated or not.
+        self.constant: set[int] = set()
+        for step in schedule.steps:
+            repeated = step.op.name == "broadcast" and step.operands[0].size == 1
+            if step.op.name == "full" or repeated:
+                self.constant.update(step.outputs)
         # Late values, and whether making them is more work than may be done ahead of a region.
         self.waiting: dict[int, bool] = {}
 
@@ -309,10 +316,18 @@ class _Arrangement:
         bytes_per_row = self._peak(draft, steps) / extent
         if bytes_per_row * extent <= limits.cache:
             return None
-        sizes = sorted(bytes_of(s.results[0]) for s in computing if s.outputs[0] in draft.axis)
-        typical = max(sizes[len(sizes) // 2] / extent, 1)
-        rows = int(max(limits.cache / bytes_per_row, limits.least_block / typical, 1))
+        moved = sum(self._moved(draft, k) for k in range(len(steps))) / len(computing)
+        rows = int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
         return _without_single_rest(extent, rows) if 2 * rows <= extent else None
+
+    def _moved(self, draft: _Draft, k: int) -> int:
+        """The bytes with rows that a step of the region reads and writes."""
+        step, role = self.schedule.steps[draft.members[k]], draft.roles[k]
+        if self._is_view(step):
+            return 0
+        operands = zip(step.operands, step.inputs, role.operands, strict=True)
+        read = sum(bytes_of(t) for t, v, a in operands if a is not None and v not in self.constant)
+        return read + (sum(map(bytes_of, step.results)) if role.axis is not None else 0)
 
     def _peak(self, draft: _Draft, steps: Sequence[Step]) -> int:
         """The most bytes that values with rows take up at any time, operands from outside too."""
@@ -324,7 +339,8 @@ class _Arrangement:
         alive: dict[int, int] = {}
         now = most = 0
         for k, (step, role) in enumerate(zip(steps, draft.roles, strict=True)):
-            rows = [v for v, a in zip(step.inputs, role.operands, strict=True) if a is not None]
+            operands = zip(step.inputs, role.operands, strict=True)
+            rows = [v for v, a in operands if a is not None and v not in self.constant]
             for value in (*rows, *(step.outputs if role.axis is not None else ())):
                 if root[value] not in alive:
                     alive[root[value]] = bytes_of(types[root[value]])
