@@ -135,11 +135,10 @@ class Planner:
             self.constants.append(f"{name}.setflags(write=False)")
         return self.scalars[key]
 
-    def ones(self, count: int, dtype: DType, axis: int) -> str:
-        """The name of a vector of ones; in a loop, of one for each row of the block too."""
-        looped = self.looping.ones(count, dtype, axis)
+    def ones(self, count: int, dtype: DType, looped: bool) -> str:
+        """The name of a vector of ones; with `looped` it has one for each row of the block."""
         if looped:
-            return looped
+            return self.looping.ones(dtype)
         key = (count, dtype)
         if key not in self.vectors:
             name = self.vectors[key] = self.names.counted("c")

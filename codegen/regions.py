@@ -21,6 +21,9 @@ from primgraph.codegen.spelling import SPELLINGS
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
 
+# Whole arrays that a region may leave behind for steps that otherwise stood among its own.
+_MOST_AWAITED = 8
+
 _CONSTANTS = frozenset({"full", "constant", "iota"})
 
 
@@ -119,7 +122,7 @@ class _Draft:
     """A region while steps are added to it.
 
     `early` are steps that it needs done before; `late` are those that come after, because they
-    need something of it as a whole or nothing of it at all.
+    need something of it as a whole or nothing of it at all. `awaited` is what they need of it.
     """
 
     extent: int
@@ -129,6 +132,7 @@ class _Draft:
     totals: dict[int, str] = field(default_factory=dict)
     early: set[int] = field(default_factory=set)
     late: dict[int, None] = field(default_factory=dict)
+    awaited: set[int] = field(default_factory=set)
 
 
 @final
@@ -173,8 +177,10 @@ class _Arrangement:
         return self.schedule.reordered(self.order), tuple(self.regions)
 
     def _is_full(self, draft: _Draft) -> bool:
+        """Whether the region is as long as it may be, or keeps much memory for what comes late."""
         count = len(draft.members)
-        return count >= CHUNK // 2 or len(draft.late) > 64 + 2 * count
+        crowded = len(draft.awaited) > _MOST_AWAITED
+        return count >= CHUNK // 2 or len(draft.late) > 64 + 2 * count or crowded
 
     def _seed(self, step: Step) -> int | None:
         """The number of rows of a region that begins with `step`."""
@@ -231,6 +237,7 @@ class _Arrangement:
             )
             self.waiting.update(dict.fromkeys(step.outputs, heavy))
             draft.late[i] = None
+            draft.awaited.update(self.schedule.root[v] for v in step.inputs if v in draft.axis)
             return
         self._hasten(draft, step)
         draft.members.append(i)
