@@ -123,6 +123,8 @@ class _Draft:
 
     `early` are steps that it needs done before; `late` are those that come after, because they
     need something of it as a whole or nothing of it at all. `awaited` is what they need of it.
+    It is `blocked` when much work is among them: what needs nothing of the region then waits its
+    turn too, or it would be kept for longer than in the order of the graph.
     """
 
     extent: int
@@ -133,6 +135,7 @@ class _Draft:
     early: set[int] = field(default_factory=set)
     late: dict[int, None] = field(default_factory=dict)
     awaited: set[int] = field(default_factory=set)
+    blocked: bool = False
 
 
 @final
@@ -179,8 +182,9 @@ class _Arrangement:
     def _is_full(self, draft: _Draft) -> bool:
         """Whether the region is as long as it may be, or keeps much memory for what comes late."""
         count = len(draft.members)
+        waiting = 16 + count if draft.blocked else 64 + 2 * count
         crowded = len(draft.awaited) > _MOST_AWAITED
-        return count >= CHUNK // 2 or len(draft.late) > 64 + 2 * count or crowded
+        return count >= CHUNK // 2 or len(draft.late) > waiting or crowded
 
     def _seed(self, step: Step) -> int | None:
         """The number of rows of a region that begins with `step`."""
@@ -230,13 +234,14 @@ class _Arrangement:
         role = self._role(draft, step)
         if role is None:
             free = self._is_view(step) or step.op.name in _CONSTANTS
-            heavy = _is_large(step, self.limits) and not free
-            heavy = heavy or any(
+            large = _is_large(step, self.limits) and not free
+            awaits = any(
                 self.waiting.get(v, False) or v in draft.axis or v in draft.totals
                 for v in step.inputs
             )
-            self.waiting.update(dict.fromkeys(step.outputs, heavy))
+            self.waiting.update(dict.fromkeys(step.outputs, large or awaits))
             draft.late[i] = None
+            draft.blocked = draft.blocked or (large and awaits)
             draft.awaited.update(self.schedule.root[v] for v in step.inputs if v in draft.axis)
             return
         self._hasten(draft, step)
@@ -255,7 +260,7 @@ class _Arrangement:
         if any(v in draft.totals or self.waiting.get(v, False) for v in step.inputs):
             return None
         if all(a is None for a in axes):
-            return self._leaf_role(step, draft.extent)
+            return None if draft.blocked else self._leaf_role(step, draft.extent)
         role = role_of(step, axes)
         if role is None:
             return None
