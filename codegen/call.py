@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any, final
 
 from primgraph.codegen.schedule import Step
@@ -55,17 +57,30 @@ class Call:
     def operand_part(self, position: int, template: str) -> str:
         return self.planner.view(self.args[position], template)
 
-    def ones(self, axis: int) -> str:
-        """Ones for sums of matrices and short vectors in row-major order, by BLAS.
+    def summed(self, axes: Sequence[int]) -> str:
+        """A statement that sums over `axes` as a product with ones; empty where there is none.
 
-        It adds up in an order of its own, the same in every run. NumPy adds pairs of halves,
-        which is more accurate where a row is long; down the rows it adds one after the other.
+        It is for operands in row-major order and axes that come first or last, so that they are
+        matrices. BLAS adds in an order of its own, the same in every run. NumPy adds pairs of
+        halves, which is more accurate along long rows; down the rows it adds one by one.
         """
-        type = self.step.operands[0]
-        count = type.shape[axis]
-        matrix = type.ndim == 2 and (axis == 0 or count <= LONGEST_PRODUCT)
-        vector = type.ndim == 1 and count <= LONGEST_PRODUCT
-        fits = type.dtype in (FLOAT32, FLOAT64) and type.size > 1
-        if not (self.plain and fits and (matrix or vector)):
+        type, count = self.step.operands[0], len(axes)
+        if not self.plain or type.dtype not in (FLOAT32, FLOAT64) or type.size <= 1 or not count:
             return ""
-        return self.planner.ones(count, type.dtype, axis)
+        number = prod(type.shape[a] for a in axes)
+        first = tuple(axes) == tuple(range(count))
+        last = tuple(axes) == tuple(range(type.ndim - count, type.ndim))
+        looped = self.planner.looping.rows_in(axes)
+        if (last and number > LONGEST_PRODUCT) or not (first or last) or (looped and count > 1):
+            return ""
+        ones = self.planner.ones(number, type.dtype, looped)
+        out = self.part("{}.reshape(-1)") if len(self.step.results[0].shape) > 1 else self.out
+        if last:
+            rows = "-1" if count == type.ndim else f"-1, {number}"
+            shaped = type.ndim == 1 + (count < type.ndim)
+            x = self.args[0] if shaped else self.operand_part(0, f"{{}}.reshape({rows})")
+            return f"{self.np('dot')}({x}, {ones}, {out})"
+        rows = "{0}.shape[0]" if looped else str(number)
+        shaped = type.ndim == 2 and count == 1
+        x = self.args[0] if shaped else self.operand_part(0, f"{{0}}.reshape({rows}, -1)")
+        return f"{self.np('dot')}({ones}, {x}, {out})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -67,11 +68,14 @@ class Looping:
         assert self.loop is not None
         self.loop.touched[root] = None
 
-    def ones(self, count: int, dtype: DType, axis: int) -> str:
-        """A vector with a one for each row of a block; empty if `axis` is not that of the rows."""
+    def rows_in(self, axes: Sequence[int]) -> bool:
+        """Whether one of these axes of the first operand is that of the rows of a block."""
+        return self.loop is not None and self._rows_along in axes
+
+    def ones(self, dtype: DType) -> str:
+        """A vector with a one for each row of a block."""
         p, loop = self.planner, self.loop
-        if loop is None or self._rows_along != axis:
-            return ""
+        assert loop is not None
         if dtype not in loop.ones:
             loop.ones[dtype] = p.names.counted("c")
             p.workspace.block_ones(loop, loop.ones[dtype], dtype)

@@ -51,8 +51,8 @@ class Target(Protocol):
     def operand_part(self, position: int, template: str) -> str:
         """A view of an operand."""
 
-    def ones(self, axis: int) -> str:
-        """As many ones as operand 0 has elements along `axis`; empty if a product is no sum."""
+    def summed(self, axes: Sequence[int]) -> str:
+        """A statement that sums operand 0 in a faster way than NumPy's own; empty if none does."""
 
 
 Read: TypeAlias = Callable[[Sequence[Text], Step], Text]

@@ -135,11 +135,10 @@ class Planner:
             self.constants.append(f"{name}.setflags(write=False)")
         return self.scalars[key]
 
-    def ones(self, count: int, dtype: DType, axis: int) -> str:
-        """The name of a vector of ones; in a loop, of one for each row of the block too."""
-        looped = self.looping.ones(count, dtype, axis)
+    def ones(self, count: int, dtype: DType, looped: bool) -> str:
+        """The name of a vector of ones; with `looped` it has one for each row of the block."""
         if looped:
-            return looped
+            return self.looping.ones(dtype)
         key = (count, dtype)
         if key not in self.vectors:
             name = self.vectors[key] = self.names.counted("c")
@@ -325,8 +324,13 @@ class Planner:
         return bool(shape) and plain and broadcast_shapes(*(p.shape for p in places)) == shape
 
     def dying(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> int | None:
-        """The operand whose buffer the result may take over: nothing else reads it any more."""
+        """The operand whose buffer the result may take over: nothing else reads it any more.
+
+        A single element is not computed in place, because NumPy takes twice as long for that.
+        """
         last, type = self.schedule.last, step.eqn.outputs[0].type
+        if type.size == 1 and SPELLINGS[step.op.name].ufunc:
+            return None
         roots = [self.schedule.root[v] for v in step.inputs]
         for k in spelling.in_place:
             if k >= len(places) or last[roots[k]] != i or not places[k].plain:

@@ -21,6 +21,9 @@ from primgraph.codegen.spelling import SPELLINGS
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
 
+# Whole arrays that a region may leave behind for steps that otherwise stood among its own.
+_MOST_AWAITED = 8
+
 _CONSTANTS = frozenset({"full", "constant", "iota"})
 
 
@@ -44,13 +47,14 @@ class Limits:
 
     A region begins at a step whose result has at least `least_bytes`; it runs in blocks if its
     values do not fit into `cache` bytes together. A block has the rows that do, but so many that
-    most of its steps make `least_block` bytes: below that, calls cost more than the cache gives.
+    its steps move `least_block` bytes each, on average: with less, calls cost more than the cache
+    gives.
     `rows` sets the number of rows outright, for tests.
     """
 
     cache: int
     least_bytes: int = 1 << 17
-    least_block: int = 1 << 17
+    least_block: int = 1 << 18
     rows: int | None = None
 
 
@@ -118,7 +122,9 @@ class _Draft:
     """A region while steps are added to it.
 
     `early` are steps that it needs done before; `late` are those that come after, because they
-    need something of it as a whole or nothing of it at all.
+    need something of it as a whole or nothing of it at all. `awaited` is what they need of it.
+    It is `blocked` when much work is among them: what needs nothing of the region then waits its
+    turn too, or it would be kept for longer than in the order of the graph.
     """
 
     extent: int
@@ -128,6 +134,8 @@ class _Draft:
     totals: dict[int, str] = field(default_factory=dict)
     early: set[int] = field(default_factory=set)
     late: dict[int, None] = field(default_factory=dict)
+    awaited: set[int] = field(default_factory=set)
+    blocked: bool = False
 
 
 @final
@@ -138,6 +146,12 @@ class _Arrangement:
         self.order: list[int] = []
         self.regions: list[Region] = []
         self.maker = {v: i for i, s in enumerate(schedule.steps) for v in s.outputs}
+        # Values that are single numbers, repeated or not.
+        self.constant: set[int] = set()
+        for step in schedule.steps:
+            repeated = step.op.name == "broadcast" and step.operands[0].size == 1
+            if step.op.name == "full" or repeated:
+                self.constant.update(step.outputs)
         # Late values, and whether making them is more work than may be done ahead of a region.
         self.waiting: dict[int, bool] = {}
 
@@ -166,8 +180,11 @@ class _Arrangement:
         return self.schedule.reordered(self.order), tuple(self.regions)
 
     def _is_full(self, draft: _Draft) -> bool:
+        """Whether the region is as long as it may be, or keeps much memory for what comes late."""
         count = len(draft.members)
-        return count >= CHUNK // 2 or len(draft.late) > 64 + 2 * count
+        waiting = 16 + count if draft.blocked else 64 + 2 * count
+        crowded = len(draft.awaited) > _MOST_AWAITED
+        return count >= CHUNK // 2 or len(draft.late) > waiting or crowded
 
     def _seed(self, step: Step) -> int | None:
         """The number of rows of a region that begins with `step`."""
@@ -217,13 +234,15 @@ class _Arrangement:
         role = self._role(draft, step)
         if role is None:
             free = self._is_view(step) or step.op.name in _CONSTANTS
-            heavy = _is_large(step, self.limits) and not free
-            heavy = heavy or any(
+            large = _is_large(step, self.limits) and not free
+            awaits = any(
                 self.waiting.get(v, False) or v in draft.axis or v in draft.totals
                 for v in step.inputs
             )
-            self.waiting.update(dict.fromkeys(step.outputs, heavy))
+            self.waiting.update(dict.fromkeys(step.outputs, large or awaits))
             draft.late[i] = None
+            draft.blocked = draft.blocked or (large and awaits)
+            draft.awaited.update(self.schedule.root[v] for v in step.inputs if v in draft.axis)
             return
         self._hasten(draft, step)
         draft.members.append(i)
@@ -241,7 +260,7 @@ class _Arrangement:
         if any(v in draft.totals or self.waiting.get(v, False) for v in step.inputs):
             return None
         if all(a is None for a in axes):
-            return self._leaf_role(step, draft.extent)
+            return None if draft.blocked else self._leaf_role(step, draft.extent)
         role = role_of(step, axes)
         if role is None:
             return None
@@ -309,10 +328,18 @@ class _Arrangement:
         bytes_per_row = self._peak(draft, steps) / extent
         if bytes_per_row * extent <= limits.cache:
             return None
-        sizes = sorted(bytes_of(s.results[0]) for s in computing if s.outputs[0] in draft.axis)
-        typical = max(sizes[len(sizes) // 2] / extent, 1)
-        rows = int(max(limits.cache / bytes_per_row, limits.least_block / typical, 1))
+        moved = sum(self._moved(draft, k) for k in range(len(steps))) / len(computing)
+        rows = int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
         return _without_single_rest(extent, rows) if 2 * rows <= extent else None
+
+    def _moved(self, draft: _Draft, k: int) -> int:
+        """The bytes with rows that a step of the region reads and writes."""
+        step, role = self.schedule.steps[draft.members[k]], draft.roles[k]
+        if self._is_view(step):
+            return 0
+        operands = zip(step.operands, step.inputs, role.operands, strict=True)
+        read = sum(bytes_of(t) for t, v, a in operands if a is not None and v not in self.constant)
+        return read + (sum(map(bytes_of, step.results)) if role.axis is not None else 0)
 
     def _peak(self, draft: _Draft, steps: Sequence[Step]) -> int:
         """The most bytes that values with rows take up at any time, operands from outside too."""
@@ -324,7 +351,8 @@ class _Arrangement:
         alive: dict[int, int] = {}
         now = most = 0
         for k, (step, role) in enumerate(zip(steps, draft.roles, strict=True)):
-            rows = [v for v, a in zip(step.inputs, role.operands, strict=True) if a is not None]
+            operands = zip(step.inputs, role.operands, strict=True)
+            rows = [v for v, a in operands if a is not None and v not in self.constant]
             for value in (*rows, *(step.outputs if role.axis is not None else ())):
                 if root[value] not in alive:
                     alive[root[value]] = bytes_of(types[root[value]])

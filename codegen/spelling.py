@@ -133,11 +133,9 @@ def _reduction(name: str, ufunc: str, *, accumulates: bool) -> Spelling:
     def write(to: Target) -> list[str]:
         dtype, axes = to.step.results[0].dtype, to.step.params["axes"]
         axis = axes[0] if len(axes) == 1 else axes
-        ones = to.ones(axes[0]) if name == "sum" and len(axes) == 1 else ""
-        if ones:
-            # BLAS adds several times as fast as NumPy, which goes through one axis at a time.
-            pair = f"{ones}, {to.args[0]}" if axes[0] == 0 else f"{to.args[0]}, {ones}"
-            return [f"{to.np('dot')}({pair}, {to.out})"]
+        product = to.summed(axes) if name == "sum" else ""
+        if product:
+            return [product]
         reduce = f"{to.np(f'{ufunc}.reduce')}({to.args[0]}, {axis}"
         if accumulates and dtype == FLOAT16:
             wide = to.np(dtype_text(FLOAT32)[3:])

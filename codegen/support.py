@@ -32,13 +32,15 @@ REQUIRES: dict[str, tuple[str, ...]] = {
 
 def sigmoid(x: Any, out: Any = None) -> Any:
     """1 / (1 + exp(-x)), without overflow on either side."""
+    x = np.asarray(x)
     positive = np.greater_equal(x, 0)
-    small = np.abs(np.asarray(x), out=np.empty_like(x, subok=False))
-    np.negative(small, out=small)
-    np.exp(small, out=small)
-    total = small + np.ones((), small.dtype)
-    np.copyto(small, 1, where=positive)
-    return np.divide(small, total, out=out)
+    small = np.empty(x.shape, x.dtype)
+    np.copysign(x, -1.0, small)
+    np.exp(small, small)
+    # From here on nothing reads x, so that its memory may be `out`.
+    total = np.add(small, 1.0, out)
+    np.copyto(small, 1.0, where=positive)
+    return np.divide(small, total, out)
 
 
 def polynomial(x: Any, *coefficients: float) -> Any:

@@ -242,6 +242,52 @@ def test_threads_share_a_kernel_with_loops():
     assert not wrong
 
 
+def test_a_region_does_not_keep_many_arrays_for_later():
+    lines, total = [], "x"
+    for i in range(0, 300, 3):
+        lines += [
+            f"%{i}: f64[1000] = sin(%x)",
+            f"%{i + 1}: f64[1000] = cumsum(%{i}, axis=0, reverse=False)",
+            f"%{i + 2}: f64[1000] = add(%{i + 1}, %{total})",
+        ]
+        total = str(i + 2)
+    graph = parse("graph f(%x: f64[1000]) {\n" + "\n".join(lines) + f"\nreturn %{total}\n}}")
+    plain = compile_graph(graph, limits=NEVER).plan
+    assert compile_graph(graph, limits=SMALL).plan.least < plain.least + 12 * 8000
+
+
+SUMS = [((7,), (0,)), ((5, 3), (0,)), ((5, 3), (1,)), ((5, 3), (0, 1)), ((4, 5, 3), (0,)),
+        ((4, 5, 3), (2,)), ((4, 5, 3), (1, 2)), ((4, 5, 3), (0, 1)), ((4, 5, 3), (1,)),
+        ((4, 5, 3), (0, 2)), ((1, 1), (0,)), ((0, 3), (0,)), ((3, 0), (1,)), ((2, 9000), (1,)),
+        ((9000,), (0,)), ((9000, 2), (0,))]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "i64"])
+@pytest.mark.parametrize("limits", [NEVER, SMALL], ids=["whole", "blocks"])
+@pytest.mark.parametrize(("shape", "axes"), SUMS)
+def test_sums_over_any_axes_are_right_for_special_values_too(shape, axes, limits, dtype):
+    kept = [n for a, n in enumerate(shape) if a not in axes]
+    text = f"{dtype}[{','.join(map(str, shape))}]"
+    total = f"{dtype}[{','.join(map(str, kept))}]"
+    graph = parse(f"""graph f(%x: {text}) {{
+      %0: {text} = neg(%x)
+      %1: {total} = reduce_sum(%0, axes=({"".join(f"{a}, " for a in axes)}))
+      %2: {total} = reduce_sum(%x, axes=({"".join(f"{a}, " for a in axes)}))
+      return %1, %2
+    }}""")
+    kernel = compile_graph(graph, limits=limits)
+    x = np.random.default_rng(0).normal(size=shape).astype(graph.inputs[0].dtype)
+    special = x.copy()
+    if x.dtype.kind == "f" and x.size > 2:
+        special.flat[0], special.flat[-1] = np.inf, np.nan
+    rtol = {"f64": 1e-12, "f32": 1e-4, "f16": 2e-2, "i64": 0}[dtype]
+    for feed in (x, special):
+        with np.errstate(all="ignore"):
+            known = interpret(graph, feed)
+        for one, other in zip(kernel(feed), known, strict=True):
+            np.testing.assert_allclose(one, other, rtol=rtol, atol=rtol)
+
+
 def test_many_regions_are_found_in_linear_time():
     lines, last = [], "x"
     for i in range(0, 3000, 3):

@@ -176,3 +176,17 @@ def test_an_executor_writes_into_given_arrays_and_lends_its_own():
     np.testing.assert_array_equal(lent[0], np.zeros(4))
     with pytest.raises(ArgumentError, match="out has 1 arrays for 2"):
         executor.run(program, feed, [y, z], out=[mine])
+
+
+@pytest.mark.parametrize("limits", [None, SMALL])
+def test_long_graphs_and_many_results_are_written_into_given_arrays(limits):
+    lines = [f"%{i}: f64[5] = sin(%{i - 1 if i else 'x'})" for i in range(2500)]
+    names = [f"%{i}" for i in range(0, 2500, 10)]
+    text = "\n".join(["graph f(%x: f64[5]) {", *lines, f"return {', '.join(names)}, %x", "}"])
+    graph, x = parse(text), np.linspace(0, 1, 5)
+    kernel = compile_graph(graph, limits=limits)
+    check_plan(kernel.plan)
+    out = [np.empty(5) for _ in graph.outputs]
+    for one, array, known in zip(kernel(x, out=out), out, interpret(graph, x), strict=True):
+        assert one is array
+        np.testing.assert_array_equal(one, known)
