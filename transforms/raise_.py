@@ -161,7 +161,7 @@ _FINDERS: dict[str, tuple[tuple[str, Finder], ...]] = {
     "sub": (("log_softmax", _along_axes),),
     "add": (("logsumexp", _reducing), ("linear", _linear)),
     "reshape": (("logsumexp", _reducing),),
-    "mul": (("gelu", _gelu), ("silu", _alike)),
+    "mul": (("gelu", _gelu), ("silu", _alike), ("mean", _reducing)),
     "logaddexp": (("softplus", _alike),),
     "select": (("relu", _alike),),
 }
