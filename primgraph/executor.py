@@ -18,6 +18,7 @@ from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
 from primgraph.scope import Scope
+from primgraph.transforms.rules import check_level
 
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 
@@ -44,13 +45,16 @@ class _Plan:
 class Executor:
     """Runs programs. Kernels are kept with the program they come from.
 
-    `scope` is where states are read and written; by default each program's own.
+    `scope` is where states are read and written; by default each program's own. `math` is the
+    level at which programs are compiled, "exact", "finite" or "fast", as for `compile`.
     """
 
-    def __init__(self, scope: Scope | None = None) -> None:
+    def __init__(self, scope: Scope | None = None, *, math: str = "exact") -> None:
         if scope is not None and not isinstance(scope, Scope):
             raise ArgumentError(f"an executor takes a Scope, not {type(scope).__name__}")
+        check_level(math)
         self.scope = scope
+        self.math = math
 
     def run(
         self,
@@ -101,14 +105,14 @@ class Executor:
 
     def _plan(self, program: Program, fetch_list: Sequence[Fetch] | None) -> _Plan:
         values = tuple(_fetched(program, item) for item in _flat(fetch_list))
-        key = (values, tuple(program.updates.items()))
+        key = (values, tuple(program.updates.items()), self.math)
         found: _Plan | None = program.kernels.get(key)
         if found is None:
-            found = program.kernels[key] = _planned(program, values)
+            found = program.kernels[key] = _planned(program, values, self.math)
         return found
 
 
-def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
+def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
     builder, updates = program.builder, program.updates
     fetched = [updates.get(v, v) for v in values]
     outputs = [*fetched, *updates.values()]
@@ -119,7 +123,8 @@ def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
     new = [(len(fetched) + k, v) for k, v in enumerate(updates)]
     donated = {k: place_of[v] for k, v in new if v in place_of}
     stored = [(k, program.states[v].name) for k, v in new if v not in place_of]
-    kernel = compile(Graph(inputs, body, outputs, program.name), donated=donated)
+    graph = Graph(inputs, body, outputs, program.name)
+    kernel = compile(graph, math=math, donated=donated)
     feeds, states = [], []
     for place, value in enumerate(inputs):
         state = program.states.get(value)

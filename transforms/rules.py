@@ -26,6 +26,10 @@ _DEEPEST = 8
 SimplifyRule: TypeAlias = Callable[["Seen", list[Value], dict[str, Any]], Value | None]
 
 
+# Gives the results of an equation of a builder as constants, or None.
+Fold: TypeAlias = Callable[[Builder, Equation, list[Value]], list[Value] | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rewriting rule, and the level from which on it is applied.
@@ -79,13 +83,14 @@ def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[SimplifyRu
 class Seen:
     """What the rules may ask: about the operands, and the type of the result.
 
-    What they record is rewritten by the rules in its turn. `uses` counts, for values that are in
-    the new graph already, how often equations of the old graph and its outputs read them.
+    What they record is rewritten by the rules, and folded, in its turn. `uses` counts, for
+    values that are in the new graph already, how often the old graph reads them.
     `declined` tells that a rule did nothing because a value was used more than once.
     """
 
-    def __init__(self, builder: Builder, rules: dict[Op, list[SimplifyRule]]) -> None:
+    def __init__(self, builder: Builder, rules: dict[Op, list[SimplifyRule]], fold: Fold) -> None:
         self.builder = builder
+        self.fold = fold
         self.rules = rules
         self.source = builder.source
         self.expands = builder.expands
@@ -101,7 +106,10 @@ class Seen:
             better = self.rewrite(op, list(inputs), params, type)
             if better is not None:
                 return tuple(better)
-        return self.builder.emit(op, inputs, params)
+        outputs = self.builder.emit(op, inputs, params)
+        eqn = self.builder.definition(outputs[0])
+        results = None if eqn is None else self.fold(self.builder, eqn, list(eqn.inputs))
+        return outputs if results is None else tuple(results)
 
     def rewrite(
         self, op: Op, inputs: list[Value], params: dict[str, Any], type: TensorType

@@ -8,18 +8,15 @@ rewritten; `x * 0` is not 0 for an infinite x, so it stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
-from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import Op, recording
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
-from primgraph.transforms.rules import Rule, Seen, SimplifyRule, selected
+from primgraph.transforms.rules import Fold, Rule, Seen, SimplifyRule, selected
 from primgraph.transforms.rules_arithmetic import ARITHMETIC
 from primgraph.transforms.rules_factors import FACTORS
 from primgraph.transforms.rules_functions import FUNCTIONS
@@ -27,9 +24,6 @@ from primgraph.transforms.rules_logic import LOGIC
 from primgraph.transforms.rules_parts import PARTS
 from primgraph.transforms.rules_sums import SUMS
 from primgraph.transforms.rules_views import VIEWS
-
-# Gives the results of an equation as constants of the builder, or None.
-Fold: TypeAlias = Callable[[Builder, Equation, list[Value]], list[Value] | None]
 
 rules: dict[Op, list[Rule]] = {}
 for _family in (VIEWS, PARTS, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS):
@@ -68,7 +62,7 @@ def simplified(graph: Graph, fold: Fold, math: str = "exact") -> Graph:
 def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[SimplifyRule]]) -> tuple[Graph, bool]:
     """The graph after one pass, and whether a second one might find more."""
     builder, moved = rebuild(graph)
-    seen = Seen(builder, chosen)
+    seen = Seen(builder, chosen, fold)
     reads = Counter(graph.outputs)
     for eqn in graph.body:
         reads.update(eqn.inputs)
