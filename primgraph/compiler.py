@@ -41,5 +41,5 @@ def compile(
 
 def optimized(graph: Graph, math: str = "exact") -> Graph:
     """The graph that is compiled: lowered and cleaned up at level `math`."""
-    plain = clean_up(lower(graph), math)
+    plain = clean_up(lower(graph), math, last=True)
     return matrix_chain(plain) if math == "fast" else plain

@@ -31,7 +31,13 @@ from primgraph.transforms.clean_up import clean_up
 Arrays = Sequence[np.ndarray]
 
 STYLES = ("planned", "readable")
-_PASSES = (simplify, fold_constants, dead_code, clean_up)
+
+
+def clean_up_at_last(graph: Graph) -> Graph:
+    return clean_up(graph, last=True)
+
+
+_PASSES = (simplify, fold_constants, dead_code, clean_up, clean_up_at_last)
 
 # How often each of the more expensive checks is made.
 _KERNEL_OF_DERIVATIVE = 0.3

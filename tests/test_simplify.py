@@ -123,6 +123,24 @@ ELEMENTWISE: dict[str, tuple[str, tuple[np.dtype, ...], Function, set[str]]] = {
     "exp(x) * exp(y)": ("fast", FLOATS, lambda x, y: e.exp(x) * e.exp(y), {"add", "exp"}),
     "exp(x) - 1": ("fast", (F64, F32), lambda x, y: e.exp(x) - 1.0, {"expm1"}),
     "log(1 + x)": ("fast", (F64, F32), lambda x, y: e.log(x + 1.0), {"log1p"}),
+    "1 / (1 + exp(-x))": ("fast", FLOATS, lambda x, y: 1.0 / (1.0 + e.exp(-x)), {"sigmoid"}),
+    "1 / (1 + exp(x))": ("fast", FLOATS, lambda x, y: 1.0 / (e.exp(x) + 1.0), {"sigmoid", "neg"}),
+    "exp(x) / (1 + exp(x))": (
+        "fast",
+        FLOATS,
+        lambda x, y: e.exp(x) / (1.0 + e.exp(x)),
+        {"sigmoid"},
+    ),
+    "1 - sigmoid(x)": ("fast", FLOATS, lambda x, y: 1.0 - e.sigmoid(x), {"sigmoid", "neg"}),
+    "log(1 + exp(x))": ("fast", FLOATS, lambda x, y: e.log(1.0 + e.exp(x)), {"logaddexp"}),
+    "log1p(exp(x))": ("fast", FLOATS, lambda x, y: e.log1p(e.exp(x)), {"logaddexp"}),
+    "log(sigmoid(x))": ("fast", FLOATS, lambda x, y: e.log(e.sigmoid(x)), {"logaddexp", "neg"}),
+    "log(exp(x) / y)": (
+        "fast",
+        FLOATS,
+        lambda x, y: e.log(e.exp(x) / e.abs_(y)),
+        {"log", "sub", "abs"},
+    ),
     "f32 to f64 to f32": (
         "exact",
         (F32, F16),
@@ -554,3 +572,45 @@ def test_long_chains_are_simplified_in_linear_time_and_without_recursion(level):
     assert len(graph) > 100_000
     with pg.transforms.debug(False):
         assert 0 < len(simplify(graph, level)) <= len(graph)
+
+
+# The last time.
+
+LAST: dict[str, tuple[Function, dict[str, int]]] = {
+    "before they are repeated": (
+        lambda x, y: (
+            repeated(x, (2, 3, 4), 1) * repeated(y, (2, 3, 4), 1) + repeated(c(2, x), (2, 3, 4), 1)
+        ),
+        {"mul": 1, "add": 1, "broadcast": 1},
+    ),
+    "repeated along different axes": (
+        lambda x, y: repeated(x, (2, 2, 4), 1) * repeated(y, (2, 2, 4), 0),
+        {"mul": 1, "broadcast": 2},
+    ),
+    "in the shape they came in": (
+        lambda x, y: shapes.reshape(
+            e.abs_(shapes.reshape(x, shape=(8,)) * shapes.reshape(y, shape=(8,))), shape=(2, 4)
+        ),
+        {"abs": 1, "mul": 1},
+    ),
+    "of another type": (
+        lambda x, y: e.cast(
+            logic.less(shapes.reshape(x, shape=(8,)), c(1, shapes.reshape(x, shape=(8,)))),
+            dtype=np.dtype("i1"),
+        ),
+        {"less": 1, "cast": 1, "reshape": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_elements_are_computed_before_they_are_moved(name):
+    function, left = LAST[name]
+    for dtype in (F64, F16, I32):
+        graph = built(function, dtype, X24)
+        cleaned = clean_up(graph, last=True)
+        assert (cleaned == clean_up(graph)) == ("different" in name)
+        assert ops(cleaned) == left
+        assert clean_up(cleaned, last=True) == cleaned
+        feeds = specials(dtype)[:8].reshape(X24), specials(dtype)[8:].reshape(X24)
+        assert np.all(same_bits(interpret(graph, *feeds)[0], interpret(cleaned, *feeds)[0]))

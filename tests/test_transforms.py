@@ -168,6 +168,27 @@ def test_raise_is_the_inverse_of_lower(name):
     assert raise_(raised) == raised
 
 
+NAIVE = {
+    "sigmoid": lambda x: 1 / (1 + pg.exp(-x)),
+    "softplus": lambda x: pg.log(1 + pg.exp(x)),
+    "logsumexp": lambda x: pg.log(pg.sum(pg.exp(x), axis=1)),
+    "logsumexp kept": lambda x: pg.log(pg.sum(pg.exp(x), axis=1, keepdims=True)),
+    "softmax": lambda x: pg.exp(x) / pg.sum(pg.exp(x), axis=1, keepdims=True),
+    "log_softmax": lambda x: pg.log(pg.softmax(x)),
+}
+
+
+@pytest.mark.parametrize("name", NAIVE)
+def test_raise_finds_unstable_forms_where_rounding_may_differ(name):
+    graph = pg.trace(NAIVE[name], *SPECS)
+    assert name.split()[0] not in ops(raise_(graph))
+    raised = raise_(graph, "fast")
+    assert ops(raised) == {name.split()[0]: 1}
+    x = np.array([[0.5, -2.0, 1.0], [3.0, 3.0, -7.0]])
+    np.testing.assert_allclose(pg.interpret(raised, x)[0], pg.interpret(graph, x)[0], rtol=1e-13)
+    assert np.all(np.isfinite(pg.interpret(raised, 200 * x)[0]))
+
+
 def test_raise_finds_operators_inside_a_program_and_leaves_the_rest():
     def model(x, w, b):
         logits = pg.tanh(pg.silu(x @ w + b))
