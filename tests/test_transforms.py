@@ -103,6 +103,28 @@ def test_fold_constants_computes_at_build_time():
     np.testing.assert_array_equal(pg.interpret(folded, np.ones(3))[1], 6.0)
 
 
+def test_large_constants_are_folded_where_that_makes_them_smaller():
+    large = np.arange(100_000.0).reshape(100, 1000)
+
+    def function(x):
+        total = pg.sum(large, axis=1)
+        return x + pg.sum(total) + pg.sum(pg.full((300, 300), 0.1)), total, pg.exp(large)
+
+    folded = clean_up(lower(pg.trace(function, pg.spec(()))))
+    assert "reduce_sum" not in ops(folded)
+    assert ops(folded)["exp"] == 1, "nothing is gained by keeping a second large constant"
+    results = pg.interpret(folded, np.array(1.0))
+    assert results[0] == 1.0 + np.sum(np.sum(large, axis=1)) + np.sum(np.full((300, 300), 0.1))
+    np.testing.assert_array_equal(results[1], np.sum(large, axis=1))
+
+
+def test_folding_takes_little_time():
+    square = np.ones((300, 300))
+    square[0, 0] = 2.0
+    graph = lower(pg.trace(lambda x: x + pg.sum(pg.matmul(square, square)), pg.spec(())))
+    assert ops(clean_up(graph))["matmul"] == 1
+
+
 def test_bind_replaces_inputs_by_constants():
     graph = body("%0: f64[3] = mul(%x, %y)", result="%0", inputs="%x: f64[3], %y: f64[3]")
     assert str(bind(graph, {1: 1.0})) == (

@@ -13,7 +13,7 @@ from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
 
 # From the strictest level to the loosest; each one has the rules of those before it too.
@@ -73,10 +73,11 @@ def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[SimplifyRu
     """The rules of `table` that hold at level `math`, the strictest first."""
     check_level(math)
     allowed = LEVELS[: LEVELS.index(math) + 1]
-    return {
+    chosen = {
         op: [r.apply for level in allowed for r in listed if r.level == level]
         for op, listed in table.items()
     }
+    return {op: listed for op, listed in chosen.items() if listed}
 
 
 @final
@@ -95,10 +96,11 @@ class Seen:
         self.source = builder.source
         self.expands = builder.expands
         self.rename = builder.rename
-        self.type: TensorType
+        self.type = TensorType((), BOOL)
         self.uses: dict[Value, int] = {}
         self.declined = False
         self._depth = 0
+        self._definition = builder.definition
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
         if self._depth < _DEEPEST and op in self.rules:
@@ -115,26 +117,24 @@ class Seen:
         self, op: Op, inputs: list[Value], params: dict[str, Any], type: TensorType
     ) -> list[Value] | None:
         """What the first rule that fits makes of this equation; None if none does."""
-        outer = getattr(self, "type", type)
+        outer, found = self.type, None
         self._depth += 1
-        try:
-            for rule in self.rules.get(op, ()):
-                self.type = type
-                better = rule(self, inputs, params)
-                if better is None:
-                    continue
+        for rule in self.rules[op]:
+            self.type = type
+            better = rule(self, inputs, params)
+            if better is not None:
                 if better.type != type:
                     raise InternalError(f"{rule.__name__} turns {type} into {better.type}")
-                return [better]
-            return None
-        finally:
-            self._depth -= 1
-            self.type = outer
+                found = [better]
+                break
+        self._depth -= 1
+        self.type = outer
+        return found
 
     def scalar(self, value: Value) -> bool | int | float | None:
         """The scalar that all elements of `value` equal, if that is known."""
-        eqn = self.made_by(full, value)
-        return None if eqn is None else eqn.kwargs["value"]
+        eqn = self._definition(value)
+        return eqn.kwargs["value"] if eqn is not None and eqn.op is full else None
 
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The elements of `value` if it is a constant array."""
@@ -143,13 +143,13 @@ class Seen:
 
     def made_by(self, op: Primitive, value: Value) -> Equation | None:
         """The equation that computes `value`, if it applies `op`."""
-        eqn = self.builder.definition(value)
+        eqn = self._definition(value)
         return eqn if eqn is not None and eqn.op is op else None
 
     def inside(self, op: Primitive, value: Value) -> Value | None:
         """`x` if `value` is `op(x)`."""
-        eqn = self.made_by(op, value)
-        return eqn.inputs[0] if eqn is not None else None
+        eqn = self._definition(value)
+        return eqn.inputs[0] if eqn is not None and eqn.op is op else None
 
     def single(self, value: Value) -> bool:
         """Whether nothing but the equation at hand reads `value`, as far as is known."""

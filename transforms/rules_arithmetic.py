@@ -122,11 +122,9 @@ def _scaled(seen: Seen, value: Value) -> tuple[Any, Value] | None:
 def _joined(seen: Seen, inputs: list[Value], fits: Any) -> Value | None:
     """`a * (b * x)` as `(a * b) * x` if `fits(a, b)` and the product is an ordinary number."""
     x, y = inputs
-    if not x.type.is_float:
-        return None
     for c, other in ((x, y), (y, x)):
         scalar = seen.scalar(c)
-        found = None if scalar is None else _scaled(seen, other)
+        found = _scaled(seen, other) if isinstance(scalar, float) else None
         if found is not None and fits(scalar, found[0]):
             product = np.multiply(*(np.asarray(s, x.dtype) for s in (scalar, found[0])))
             if np.isfinite(product) and abs(product) >= np.finfo(x.dtype).smallest_normal:

@@ -8,6 +8,7 @@ rewritten; `x * 0` is not 0 for an infinite x, so it stays.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 
 import numpy as np
 
@@ -76,10 +77,9 @@ def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[SimplifyRule]]) -> tu
     """The graph after one pass, and whether a second one might find more."""
     builder, moved = rebuild(graph)
     seen = Seen(builder, chosen, fold)
-    reads = Counter(graph.outputs)
-    for eqn in graph.body:
-        reads.update(eqn.inputs)
-    seen.uses.update((moved[v], reads[v]) for v in graph.inputs)
+    reads = Counter(chain(graph.outputs, chain.from_iterable(e.inputs for e in graph.body)))
+    uses = seen.uses
+    uses.update((moved[v], reads[v]) for v in graph.inputs)
     with recording(seen), np.errstate(all="ignore"):
         for eqn in graph.body:
             inputs = [moved[v] for v in eqn.inputs]
@@ -93,5 +93,5 @@ def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[SimplifyRule]]) -> tu
                 moved.update(zip(eqn.outputs, results, strict=True))
             for value in eqn.outputs:
                 new = moved[value]
-                seen.uses[new] = seen.uses.get(new, 0) + reads[value]
+                uses[new] = uses.get(new, 0) + reads[value]
     return dead_code(builder.graph([moved[v] for v in graph.outputs])), seen.declined
