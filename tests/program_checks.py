@@ -37,6 +37,10 @@ def clean_up_at_last(graph: Graph) -> Graph:
     return clean_up(graph, last=True)
 
 
+def stabilised(graph: Graph, level: str) -> Graph:
+    return clean_up(graph, level, last=True, stable=True)
+
+
 _PASSES = (simplify, fold_constants, dead_code, clean_up, clean_up_at_last)
 
 # How often each of the more expensive checks is made.
@@ -117,7 +121,7 @@ def check_levels(program: Program, seen: Counter[str]) -> None:
         return
     expected = interpret(lowered, *program.feeds)
     for level, ulps in (("finite", 0.0), ("fast", _FAST_ULPS)):
-        for transform in (simplify, clean_up):
+        for transform in (simplify, clean_up, stabilised):
             result = verify(transform(lowered, level))
             found = interpret(result, *program.feeds)
             fault = roughly_differs(lowered, program.feeds, expected, found, ulps)

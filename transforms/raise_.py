@@ -42,7 +42,8 @@ def raise_(graph: Graph, math: str = "exact") -> Graph:
     sum(exp(x))` are recognised without the shift that keeps them finite. Lowering the result
     gives the same real numbers then, in the stable form.
     """
-    plain = clean_up(lower(graph), math, last=math == "fast")
+    loose = math == "fast"
+    plain = clean_up(lower(graph), math, last=loose, stable=loose)
     builder, moved = rebuild(plain)
     definitions = {v: e for e in plain.body for v in e.outputs}
     patterns: dict[Hashable, Graph] = {}
@@ -94,7 +95,8 @@ def _pattern(
     else:
         with builder:
             result = written(*(Variable(builder, v) for v in inputs), **params).value
-    return clean_up(lower(builder.graph([result])), math, last=math == "fast")
+    loose = math == "fast"
+    return clean_up(lower(builder.graph([result])), math, last=loose, stable=loose)
 
 
 def _match(pattern: Graph, value: Value, definitions: Definitions) -> dict[Value, Value] | None:

@@ -218,23 +218,12 @@ def _product_of_functions(seen: Seen, inputs: list[Value], params: dict[str, Any
     return result
 
 
-@_rule(e.sub, level="fast")
-def _exponential_less_one(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`exp(x) - 1` is `expm1(x)`, which is right for small x too."""
-    x, y = inputs
-    inner = seen.inside(e.exp, x)
-    if inner is None or seen.scalar(y) != 1 or not seen.single(x):
-        return None
-    result: Value = e.expm1(inner)
-    return result
-
-
 @_rule(e.log, level="fast")
-def _logarithm_near_one(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`log(1 + x)` is `log1p(x)`, which is right for small x too."""
-    total = seen.made_by(e.add, inputs[0])
-    for one, x in () if total is None else (total.inputs, total.inputs[::-1]):
-        if seen.scalar(one) == 1:
-            result: Value = e.log1p(x)
-            return result
-    return None
+def _log_of_share(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`log(exp(x) / y)` is `x - log(y)`, which for a softmax is its logarithm without underflow."""
+    quotient = seen.made_by(e.div, inputs[0])
+    inner = None if quotient is None else seen.inside(e.exp, quotient.inputs[0])
+    if quotient is None or inner is None:
+        return None
+    rest: Value = e.log(quotient.inputs[1])
+    return inner - rest

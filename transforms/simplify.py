@@ -17,7 +17,7 @@ from primgraph.ir.primitive import Op, recording
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
-from primgraph.transforms.rules import Family, Fold, Rule, Seen, SimplifyRule, selected
+from primgraph.transforms.rules import Fold, Rule, Seen, SimplifyRule, selected
 from primgraph.transforms.rules_arithmetic import ARITHMETIC
 from primgraph.transforms.rules_factors import FACTORS
 from primgraph.transforms.rules_functions import FUNCTIONS
@@ -29,15 +29,15 @@ from primgraph.transforms.rules_sums import SUMS
 from primgraph.transforms.rules_views import VIEWS
 
 
-def _table(*families: Family) -> dict[Op, list[Rule]]:
+def _table(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
     table: dict[Op, list[Rule]] = {}
     for family in families:
-        for op, listed in family.rules.items():
+        for op, listed in family.items():
             table.setdefault(op, []).extend(listed)
     return table
 
 
-rules = _table(VIEWS, PARTS, LOGIC, ARITHMETIC, STABLE, FACTORS, FUNCTIONS, SUMS)
+rules = _table(*(f.rules for f in (VIEWS, PARTS, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS)))
 
 # One sweep finds all but what becomes possible where a value has lost its other readers.
 _SWEEPS = 4
@@ -52,18 +52,17 @@ def simplify(graph: Graph, math: str = "exact") -> Graph:
     return simplified(graph, lambda builder, eqn, inputs: None, math)
 
 
-def simplified(graph: Graph, fold: Fold, math: str = "exact", *, last: bool = False) -> Graph:
+def simplified(
+    graph: Graph, fold: Fold, math: str = "exact", *, last: bool = False, stable: bool = False
+) -> Graph:
     """Rewrite each equation by `fold`, else by the rules, else copy it; then clean up.
 
-    With `last` the rules for graphs that will not be differentiated any more are applied too.
-
-    Equations are visited in order of definition, and rules look at operands that are simple
-    already. Another sweep is made only where a rule waited for a value to have one reader.
+    With `last` the rules for graphs that will not be differentiated any more are applied too,
+    with `stable` those for forms that do not overflow. Equations are visited in order of
+    definition, and rules look at operands that are simple already. Another sweep is made only
+    where a rule waited for a value to have one reader.
     """
-    chosen = selected(rules, math)
-    if last:
-        for op, listed in selected(LAST.rules, math).items():
-            chosen[op] = [*chosen.get(op, ()), *listed]
+    chosen = selected(_table(*[STABLE.rules] * stable, rules, *[LAST.rules] * last), math)
     for _ in range(_SWEEPS):
         graph = dead_code(graph)
         result, unsettled = _sweep(graph, fold, chosen)
