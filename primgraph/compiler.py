@@ -10,23 +10,38 @@ from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.lower import lower
+from primgraph.transforms.matrix_chain import matrix_chain
 
 
 @uncollected
 def compile(
-    graph: Graph, *, style: str = "planned", donated: Mapping[int, int] | None = None
+    graph: Graph,
+    *,
+    style: str = "planned",
+    math: str = "exact",
+    donated: Mapping[int, int] | None = None,
 ) -> Kernel:
     """Compile `graph` into NumPy code.
 
-    The graph is lowered and cleaned up, exactly. `style` chooses the code that runs: "planned",
-    with preallocated buffers, or "readable", the code that `Kernel.source` shows. `donated` maps
-    positions of outputs to those of inputs of the same type, whose arrays they overwrite.
+    `style` chooses the code that runs: "planned", with preallocated buffers, or "readable", the
+    code that `Kernel.source` shows. `math` says which rewrites are allowed: "exact" ones give the
+    same bits whatever the feeds; "finite" ones may differ where a NaN, an infinity, an overflow
+    or an underflow occurs, and in signs of zeros; "fast" ones are true of real numbers and may
+    round differently. `donated` maps positions of outputs to those of inputs of the same type,
+    whose arrays they overwrite.
 
-    Raises `ArgumentError` for anything but a graph, `CompileError` for an unknown style.
+    Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for
+    an unknown style.
     """
     if not isinstance(graph, Graph):
         raise ArgumentError(
             f"compile takes a graph, not {type(graph).__name__}",
             hint="make one with pg.trace(function, *specs), or program.graph([outputs])",
         )
-    return compile_graph(clean_up(lower(graph)), style=style, donated=donated)
+    return compile_graph(optimized(graph, math), style=style, donated=donated)
+
+
+def optimized(graph: Graph, math: str = "exact") -> Graph:
+    """The graph that is compiled: lowered and cleaned up at level `math`."""
+    plain = clean_up(lower(graph), math, last=True)
+    return matrix_chain(plain) if math == "fast" else plain

@@ -17,6 +17,7 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
 from primgraph.scope import Scope
+from primgraph.transforms.rules import check_level
 
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 
@@ -57,13 +58,16 @@ class _Plan:
 class Executor:
     """Runs programs. Kernels are kept with the program they come from.
 
-    `scope` is where states are read and written; by default each program's own.
+    `scope` is where states are read and written; by default each program's own. `math` is the
+    level at which programs are compiled, "exact", "finite" or "fast", as for `compile`.
     """
 
-    def __init__(self, scope: Scope | None = None) -> None:
+    def __init__(self, scope: Scope | None = None, *, math: str = "exact") -> None:
         if scope is not None and not isinstance(scope, Scope):
             raise ArgumentError(f"an executor takes a Scope, not {type(scope).__name__}")
+        check_level(math)
         self.scope = scope
+        self.math = math
 
     def run(
         self,
@@ -127,10 +131,10 @@ class Executor:
 
     def _plan(self, program: Program, fetch_list: Sequence[Fetch] | None) -> _Plan:
         values = _values(program, fetch_list)
-        key = (values, tuple(program.updates.items()) if program.updates else ())
+        key = (values, tuple(program.updates.items()) if program.updates else (), self.math)
         found: _Plan | None = program.kernels.get(key)
         if found is None:
-            found = program.kernels[key] = _planned(program, values)
+            found = program.kernels[key] = _planned(program, values, self.math)
         return found
 
 
@@ -147,7 +151,7 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
     return tuple(_fetched(program, item) for item in _flat(fetch_list))
 
 
-def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
+def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
     builder, updates = program.builder, program.updates
     fetched = [updates.get(v, v) for v in values]
     outputs = [*fetched, *updates.values()]
@@ -158,7 +162,8 @@ def _planned(program: Program, values: tuple[Value, ...]) -> _Plan:
     new = [(len(fetched) + k, v) for k, v in enumerate(updates)]
     donated = {k: place_of[v] for k, v in new if v in place_of}
     stored = [(k, program.states[v].name) for k, v in new if v not in place_of]
-    kernel = compile(Graph(inputs, body, outputs, program.name), donated=donated)
+    graph = Graph(inputs, body, outputs, program.name)
+    kernel = compile(graph, math=math, donated=donated)
     feeds, states = [], []
     for place, value in enumerate(inputs):
         state = program.states.get(value)

@@ -184,9 +184,12 @@ def count_rules(coverage: dict[str, Counter[str]]) -> None:
                 coverage["transpose"][op.name] = 0
     rules = sys.modules["primgraph.transforms.simplify"].rules
     for op, listed in rules.items():
-        names = [f"{op.name} by {rule.__name__}" for rule in listed]
+        names = [f"{op.name} by {rule.apply.__name__}" for rule in listed]
         coverage["simplify"].update(dict.fromkeys(names, 0))
-        listed[:] = [counted(r, "simplify", n) for r, n in zip(listed, names, strict=True)]
+        listed[:] = [
+            replace(r, apply=counted(r.apply, "simplify", n))
+            for r, n in zip(listed, names, strict=True)
+        ]
 
 
 def table(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from complex_step import widened
 from program_derivatives import check_derivatives, demand
-from program_tolerance import differs
+from program_tolerance import differs, roughly_differs
 from random_programs import Program
 
 from primgraph.codegen import compile_graph
@@ -31,11 +31,24 @@ from primgraph.transforms.clean_up import clean_up
 Arrays = Sequence[np.ndarray]
 
 STYLES = ("planned", "readable")
-_PASSES = (simplify, fold_constants, dead_code, clean_up)
+
+
+def clean_up_at_last(graph: Graph) -> Graph:
+    return clean_up(graph, last=True)
+
+
+def stabilised(graph: Graph, level: str) -> Graph:
+    return clean_up(graph, level, last=True, stable=True)
+
+
+_PASSES = (simplify, fold_constants, dead_code, clean_up, clean_up_at_last)
 
 # How often each of the more expensive checks is made.
 _KERNEL_OF_DERIVATIVE = 0.3
 _BATCH = 0.3
+
+# By how many units in the last place every equation may be off at level "fast".
+_FAST_ULPS = 8.0
 
 
 def check(program: Program, seen: Counter[str] | None = None) -> None:
@@ -45,6 +58,7 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     graph = program.graph
     check_round_trips(graph)
     check_passes(program)
+    check_levels(program, seen)
     lowered = lower(graph)
     for style in STYLES:
         check_kernel(lowered, style, program.feeds, program.others, rng)
@@ -95,6 +109,33 @@ def check_passes(program: Program) -> None:
         demand_equal(name, lowered, feeds, expected, interpret(result, *feeds))
         again = transform(result)
         demand(again == result, f"{name} is not idempotent:\n{result}\nbecomes\n{again}")
+
+
+def check_levels(program: Program, seen: Counter[str]) -> None:
+    """Looser levels of mathematics keep their promises where nothing special occurs."""
+    lowered = lower(program.graph)
+    values = [v for e in lowered.body for v in e.outputs if v.type.is_float]
+    everything = interpret(lowered.with_outputs(values), *program.feeds)
+    if not all(map(_is_ordinary, [*everything, *program.feeds])):
+        seen["programs with special values"] += 1
+        return
+    expected = interpret(lowered, *program.feeds)
+    for level, ulps in (("finite", 0.0), ("fast", _FAST_ULPS)):
+        for transform in (simplify, clean_up, stabilised):
+            result = verify(transform(lowered, level))
+            found = interpret(result, *program.feeds)
+            fault = roughly_differs(lowered, program.feeds, expected, found, ulps)
+            demand(not fault, f"{transform.__name__} at level {level}: {fault}\n{result}")
+        again = clean_up(result, level)
+        demand(len(again) <= len(result), f"clean_up at level {level} makes a graph longer again")
+
+
+def _is_ordinary(x: np.ndarray) -> bool:
+    """Whether there are neither NaN nor infinities nor denormals in `x`."""
+    if x.dtype.kind != "f":
+        return True
+    size = np.abs(x[x != 0])
+    return bool(np.all(np.isfinite(size)) and np.all(size >= np.finfo(x.dtype).smallest_normal))
 
 
 # Kernels.

@@ -61,6 +61,26 @@ def differs(
     return fault
 
 
+def roughly_differs(
+    graph: Graph,
+    feeds: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+    ulps: float,
+) -> str:
+    """As `differs`, where every equation may make an error of `ulps`, and zeros have no sign."""
+    unsigned = [np.where(x == 0, np.zeros((), x.dtype), x) for x in found]
+    disturbed: list[list[np.ndarray]] = []
+    fault = "untested"
+    for runs in (0, _RUNS, _MORE_RUNS):
+        while fault and len(disturbed) < runs:
+            disturbed.append(interpret_disturbed(graph, feeds, len(disturbed), ulps))
+        if fault:
+            wanted = [np.where(x == 0, np.zeros((), x.dtype), x) for x in expected]
+            fault = _first_difference(wanted, unsigned, disturbed or None)
+    return fault
+
+
 def may_differ(eqn: Equation) -> bool:
     return eqn.op.name in ULPS or isinstance(eqn.op, Operator)
 
@@ -100,8 +120,10 @@ def _within(wanted: np.ndarray, given: np.ndarray, runs: list[np.ndarray]) -> np
         return np.asarray(lost | (close & (spread > 0)))
 
 
-def interpret_disturbed(graph: Graph, feeds: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
-    """The results of `graph` with errors as large as `ULPS` allows."""
+def interpret_disturbed(
+    graph: Graph, feeds: Sequence[np.ndarray], seed: int, least: float = 0.0
+) -> list[np.ndarray]:
+    """The results of `graph` with errors as large as `ULPS` allows, or `least` everywhere."""
     rng = np.random.default_rng(seed)
     known: dict[Value, np.ndarray] = dict(zip(graph.inputs, feeds, strict=True))
     with np.errstate(all="ignore"):
@@ -112,7 +134,7 @@ def interpret_disturbed(graph: Graph, feeds: Sequence[np.ndarray], seed: int) ->
                 inner = builder.graph([result.value])
                 known[eqn.output] = interpret_disturbed(inner, inputs, seed)[0]
                 continue
-            ulps = ULPS[eqn.op.name][0] if may_differ(eqn) else 0
+            ulps = max(least, ULPS[eqn.op.name][0] if may_differ(eqn) else 0)
             if eqn.op.name in _SUMS:
                 inputs = [_disturbed(x, ulps, rng) for x in inputs]
             results = [np.array(r) for r in eqn.op.evaluate(inputs, eqn.kwargs)]
@@ -120,7 +142,7 @@ def interpret_disturbed(graph: Graph, feeds: Sequence[np.ndarray], seed: int) ->
                 # NumPy takes the square root where a loop has 0.5 as its only exponent, which
                 # differs at -inf and -0, and depends on the layout.
                 results = [np.where(inputs[1] == 0.5, np.sqrt(inputs[0]), results[0])]
-            if may_differ(eqn):
+            if may_differ(eqn) or least:
                 results = [_disturbed(r, ulps, rng) for r in results]
             known.update(zip(eqn.outputs, results, strict=True))
     return [known[v] for v in graph.outputs]

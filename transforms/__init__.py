@@ -12,6 +12,7 @@ from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.fold_constants import fold_constants
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
+from primgraph.transforms.matrix_chain import matrix_chain
 from primgraph.transforms.raise_ import raise_
 from primgraph.transforms.simplify import simplify
 from primgraph.transforms.transpose import transpose
@@ -27,6 +28,7 @@ __all__ = [
     "fold_constants",
     "linearize",
     "lower",
+    "matrix_chain",
     "raise_",
     "simplify",
     "transpose",

@@ -14,8 +14,9 @@ from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
 
 # Dense results of more elements are left to the kernel, unless an operand is a dense constant of
-# that size itself: folding must not make a graph much larger.
-_SMALL, _LARGEST = 64, 4096
+# that size itself: folding must not make a graph much larger. What is read, and what a product of
+# matrices multiplies, is bounded too: folding must not take long.
+_SMALL, _LARGEST, _MOST_WORK = 64, 4096, 2**20
 
 # What looks after constants itself, or must stay visible to later transforms.
 _KEPT = frozenset({"full", "constant", "stop_gradient", "random_uniform", "random_bernoulli"})
@@ -56,11 +57,19 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
         return _fold_uniform(eqn, inputs, scalars)
     sizes = [d.outputs[0].type.size for d in definitions if d.op is constant]
     limit = min(max([_SMALL, *sizes]), _LARGEST)
-    if any(v.type.size > limit for v in (*inputs, *eqn.outputs)):
+    if any(v.type.size > limit for v in eqn.outputs) or _work(eqn) > _MOST_WORK:
         return None
     arrays = [_array(d) for d in definitions]
     results = eqn.op.evaluate(arrays, eqn.kwargs)
     return [_record(np.asarray(r, v.dtype)) for r, v in zip(results, eqn.outputs, strict=True)]
+
+
+def _work(eqn: Equation) -> int:
+    """About how many numbers are read, written or multiplied."""
+    moved = sum(v.type.size for v in (*eqn.inputs, *eqn.outputs))
+    if eqn.op.name != "matmul":
+        return moved
+    return moved + eqn.output.type.size * eqn.inputs[0].shape[-1]
 
 
 def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value]:

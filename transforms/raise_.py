@@ -11,6 +11,9 @@ from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import lookup
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import Operator
+from primgraph.operators.elementary import exp, log
+from primgraph.operators.reductions import sum
+from primgraph.operators.variable import Variable
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.contract import transform
 from primgraph.transforms.dead_code import dead_code
@@ -19,26 +22,34 @@ from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
 
 Definitions: TypeAlias = dict[Value, Equation]
 Instance: TypeAlias = tuple[tuple[TensorType, ...], dict[str, Any]]
+Finder: TypeAlias = Callable[[Equation, Definitions], Iterator[Instance]]
+Finders: TypeAlias = dict[str, tuple[tuple[str, Finder, Callable[..., Variable] | None], ...]]
 
 # How far above the last equation of a pattern its reduction or product is looked for.
 _REACH = 6
 
 
 @transform()
-def raise_(graph: Graph, deny: Iterable[str] | None = None) -> Graph:
+def raise_(graph: Graph, math: str = "exact", deny: Iterable[str] | None = None) -> Graph:
     """Replace what an operator decomposes into by the operator: the inverse of `lower`.
 
     Recognised are softmax, log_softmax, logsumexp, mean, linear, gelu, silu, softplus and relu,
     each by comparison with its own cleaned-up decomposition, so that lowering the result gives
     the same computation. The larger pattern wins. Those named in `deny` are not recognised.
+
+    At level "fast" the graph is cleaned up at that level, which finds sigmoid, softplus and
+    log_softmax in forms that overflow or cancel, and `log(sum(exp(x)))` and `exp(x) /
+    sum(exp(x))` are recognised without the shift that keeps them finite. Lowering the result
+    gives the same real numbers then, in the stable form.
     """
     denied = operator_names(deny) or frozenset()
-    plain = clean_up(lower(graph))
+    loose = math == "fast"
+    plain = clean_up(lower(graph), math, last=loose, stable=loose)
     builder, moved = rebuild(plain)
     definitions = {v: e for e in plain.body for v in e.outputs}
     patterns: dict[Hashable, Graph] = {}
     for eqn in plain.body:
-        found = _recognise(eqn, definitions, patterns, denied)
+        found = _recognise(eqn, definitions, patterns, math, denied)
         if found is None:
             copy(builder, eqn, moved)
             continue
@@ -52,18 +63,20 @@ def _recognise(
     eqn: Equation,
     definitions: Definitions,
     patterns: dict[Hashable, Graph],
+    math: str,
     denied: frozenset[str],
 ) -> tuple[Operator, list[Value], dict[str, Any]] | None:
     """The operator, operands and parameters whose decomposition ends in `eqn`."""
-    for name, instances in _FINDERS.get(eqn.op.name, ()):
+    finders = _LOOSE_FINDERS if math == "fast" else _FINDERS
+    for name, instances, written in finders.get(eqn.op.name, ()):
         if name in denied:
             continue
         op = lookup(name)
         assert isinstance(op, Operator)
         for types, params in instances(eqn, definitions):
-            key = (name, types, bits(freeze_all(params.items())))
+            key = (name, written, types, bits(freeze_all(params.items())))
             if key not in patterns:
-                patterns[key] = _pattern(op, types, params)
+                patterns[key] = _pattern(op, types, params, written, math)
             pattern = patterns[key]
             binding = _match(pattern, eqn.output, definitions)
             if binding is not None:
@@ -71,10 +84,23 @@ def _recognise(
     return None
 
 
-def _pattern(op: Operator, types: tuple[TensorType, ...], params: dict[str, Any]) -> Graph:
+def _pattern(
+    op: Operator,
+    types: tuple[TensorType, ...],
+    params: dict[str, Any],
+    written: Callable[..., Variable] | None,
+    math: str,
+) -> Graph:
+    """The operator in primitives: its own decomposition, unless it is `written` otherwise."""
     builder = Builder(op.name, source=NOWHERE)
     inputs = [builder.input(t) for t in types]
-    return clean_up(lower(builder.graph(builder.emit(op, inputs, params))))
+    if written is None:
+        result = builder.emit(op, inputs, params)[0]
+    else:
+        with builder:
+            result = written(*(Variable(builder, v) for v in inputs), **params).value
+    loose = math == "fast"
+    return clean_up(lower(builder.graph([result])), math, last=loose, stable=loose)
 
 
 def _match(pattern: Graph, value: Value, definitions: Definitions) -> dict[Value, Value] | None:
@@ -159,15 +185,30 @@ def _above(eqn: Equation, definitions: Definitions, name: str) -> Iterator[Equat
         seen.update(level)
 
 
-Finder: TypeAlias = Callable[[Equation, Definitions], Iterator[Instance]]
+# How operators are often written though it overflows.
+
+
+def _naive_logsumexp(x: Variable, axis: Any, keepdims: bool) -> Variable:
+    return log(sum(exp(x), axis, keepdims))
+
+
+def _naive_softmax(x: Variable, axis: Any) -> Variable:
+    return exp(x) / sum(exp(x), axis, True)
+
 
 # By the last primitive of the decomposition; larger patterns come first.
-_FINDERS: dict[str, tuple[tuple[str, Finder], ...]] = {
-    "div": (("softmax", _along_axes), ("mean", _reducing)),
-    "sub": (("log_softmax", _along_axes),),
-    "add": (("logsumexp", _reducing), ("linear", _linear)),
-    "reshape": (("logsumexp", _reducing),),
-    "mul": (("gelu", _gelu), ("silu", _alike)),
-    "logaddexp": (("softplus", _alike),),
-    "select": (("relu", _alike),),
+_FINDERS: Finders = {
+    "div": (("softmax", _along_axes, None), ("mean", _reducing, None)),
+    "sub": (("log_softmax", _along_axes, None),),
+    "add": (("logsumexp", _reducing, None), ("linear", _linear, None)),
+    "reshape": (("logsumexp", _reducing, None),),
+    "mul": (("gelu", _gelu, None), ("silu", _alike, None), ("mean", _reducing, None)),
+    "logaddexp": (("softplus", _alike, None),),
+    "select": (("relu", _alike, None),),
+}
+_LOOSE_FINDERS: Finders = {
+    **_FINDERS,
+    "log": (("logsumexp", _reducing, _naive_logsumexp),),
+    "reshape": (*_FINDERS["reshape"], ("logsumexp", _reducing, _naive_logsumexp)),
+    "div": (*_FINDERS["div"], ("softmax", _along_axes, _naive_softmax)),
 }

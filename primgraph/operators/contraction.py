@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import string
 from collections import Counter
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import BOOL, INT64
@@ -21,6 +24,9 @@ from primgraph.primitives import elementwise, reductions
 Labels: TypeAlias = tuple[str, ...]
 Term: TypeAlias = tuple[Variable, Labels]
 
+# All orders are tried for so many terms; for more NumPy's greedy search has to do.
+_FEW = 5
+
 
 @operator("operands")
 def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
@@ -28,8 +34,8 @@ def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
 
     Labels that the output lacks are summed; a label repeated in one operand takes a diagonal;
     an ellipsis stands for axes that are broadcast. Without `->` the output has the labels that
-    occur once, in alphabetical order. Several operands are multiplied in the order in which
-    intermediate results stay small. Raises `ArgumentError` for subscripts that cannot be read
+    occur once, in alphabetical order. Several operands are multiplied in the cheapest order,
+    which `np.einsum_path` finds. Raises `ArgumentError` for subscripts that cannot be read
     and `ShapeError` where they do not fit the operands.
     """
     if not isinstance(subscripts, str):
@@ -43,8 +49,7 @@ def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
         values = [converted(v, INT64) for v in values]
     sizes = _sizes(subscripts, values, labels)
     terms = [_one_axis_a_label(v, t, sizes) for v, t in zip(values, labels, strict=True)]
-    while len(terms) > 1:
-        i, j = _next_pair(terms, output, sizes)
+    for i, j in _pairs(terms, output, sizes):
         second, first = terms.pop(j), terms.pop(i)
         needed = set(output).union(*(t for _, t in terms))
         terms.append(_multiplied(first, second, needed, sizes))
@@ -137,24 +142,22 @@ def _one_axis_a_label(x: Variable, labels: Labels, sizes: dict[str, int]) -> Ter
     return reshaped(x, tuple(n for _, n in full)), tuple(k for k, _ in full)
 
 
-def _next_pair(terms: list[Term], output: Labels, sizes: dict[str, int]) -> tuple[int, int]:
-    """The two terms whose product is smallest compared with them; the first two at a tie."""
-    pairs = [(i, j) for j in range(len(terms)) for i in range(j)]
-    if len(pairs) == 1:
-        return pairs[0]
+def _pairs(terms: list[Term], output: Labels, sizes: dict[str, int]) -> list[tuple[int, int]]:
+    """Which two terms are multiplied next, in each turn, as `np.einsum_path` finds.
 
-    def growth(pair: tuple[int, int]) -> tuple[int, int]:
-        first, second = (set(terms[i][1]) for i in pair)
-        others = [t for i, (_, t) in enumerate(terms) if i not in pair]
-        remaining = (first | second) & set(output).union(*others)
-        made, used, other = (_product_of(k, sizes) for k in (remaining, first, second))
-        return made - used - other, _product_of(first | second, sizes)
-
-    return min(pairs, key=growth)
-
-
-def _product_of(labels: set[str], sizes: dict[str, int]) -> int:
-    return math.prod(sizes[k] for k in labels)
+    The product of two terms comes last among the rest.
+    """
+    letter = dict(zip(sizes, string.ascii_letters, strict=False))
+    if len(terms) < 3 or len(sizes) > len(letter) or 0 in sizes.values():
+        return [(0, 1)] * (len(terms) - 1)
+    parts = ["".join(letter[k] for k in labels) for _, labels in terms]
+    subscripts = f"{','.join(parts)}->{''.join(letter[k] for k in output)}"
+    shapes = [np.broadcast_to(np.float64(0), [sizes[k] for k in labels]) for _, labels in terms]
+    search = "optimal" if len(terms) <= _FEW else "greedy"
+    path: list[Any] = np.einsum_path(subscripts, *shapes, optimize=search)[0][1:]
+    if any(len(places) != 2 for places in path):
+        return [(0, 1)] * (len(terms) - 1)
+    return [(min(pair), max(pair)) for pair in path]
 
 
 def _summed(term: Term, needed: set[str]) -> Term:

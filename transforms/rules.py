@@ -1,0 +1,175 @@
+"""What the rules of `simplify` are: a level, what they may ask, and the table they stand in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, InternalError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.types import BOOL, TensorType
+from primgraph.primitives.constants import constant, full
+
+# From the strictest level to the loosest; each one has the rules of those before it too.
+LEVELS = ("exact", "finite", "fast")
+
+# How deep what a rule records may be rewritten in its turn, which bounds time and recursion.
+_DEEPEST = 8
+
+# A rule sees the operands in the new graph and answers with a replacement, or None.
+SimplifyRule: TypeAlias = Callable[["Seen", list[Value], dict[str, Any]], Value | None]
+
+
+# Gives the results of an equation of a builder as constants, or None.
+Fold: TypeAlias = Callable[[Builder, Equation, list[Value]], list[Value] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rewriting rule, and the level from which on it is applied.
+
+    "exact" rules give the same bits for every input, NaN, infinities and both zeros included
+    (one NaN is like any other). "finite" rules do where no NaN, infinity, overflow or underflow
+    occurs in the program, up to the sign of zero. "fast" rules are true of real numbers.
+    """
+
+    level: str
+    apply: SimplifyRule
+
+
+@final
+class Family:
+    """The rules of one family, by the primitive whose equations they rewrite."""
+
+    def __init__(self) -> None:
+        self.rules: dict[Op, list[Rule]] = {}
+
+    def rule(self, *ops: Primitive, level: str = "exact") -> Callable[[SimplifyRule], SimplifyRule]:
+        """Declare a rule for these primitives; rules of one primitive are tried in order."""
+
+        def declare(function: SimplifyRule) -> SimplifyRule:
+            for op in ops:
+                self.rules.setdefault(op, []).append(Rule(level, function))
+            return function
+
+        return declare
+
+
+def check_level(math: str) -> None:
+    """Raise `ArgumentError` for what is no level."""
+    if math not in LEVELS:
+        raise ArgumentError(
+            f"math={math!r} is not known", hint=f"choose one of {', '.join(map(repr, LEVELS))}"
+        )
+
+
+def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[SimplifyRule]]:
+    """The rules of `table` that hold at level `math`, the strictest first."""
+    check_level(math)
+    allowed = LEVELS[: LEVELS.index(math) + 1]
+    chosen = {
+        op: [r.apply for level in allowed for r in listed if r.level == level]
+        for op, listed in table.items()
+    }
+    return {op: listed for op, listed in chosen.items() if listed}
+
+
+@final
+class Seen:
+    """What the rules may ask: about the operands, and the type of the result.
+
+    What they record is rewritten by the rules, and folded, in its turn. `uses` counts, for
+    values that are in the new graph already, how often the old graph reads them.
+    `declined` tells that a rule did nothing because a value was used more than once.
+    """
+
+    def __init__(self, builder: Builder, rules: dict[Op, list[SimplifyRule]], fold: Fold) -> None:
+        self.builder = builder
+        self.fold = fold
+        self.rules = rules
+        self.source = builder.source
+        self.expands = builder.expands
+        self.rename = builder.rename
+        self.hold = builder.hold
+        self.stopped = builder.stopped
+        self.type = TensorType((), BOOL)
+        self.uses: dict[Value, int] = {}
+        self.declined = False
+        self._depth = 0
+        self._definition = builder.definition
+
+    def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
+        if self._depth < _DEEPEST and op in self.rules:
+            type = op.infer(tuple(v.type for v in inputs), params)[0]
+            better = self.rewrite(op, list(inputs), params, type)
+            if better is not None:
+                return tuple(better)
+        outputs = self.builder.emit(op, inputs, params)
+        eqn = self.builder.definition(outputs[0])
+        results = None if eqn is None else self.fold(self.builder, eqn, list(eqn.inputs))
+        return outputs if results is None else tuple(results)
+
+    def rewrite(
+        self, op: Op, inputs: list[Value], params: dict[str, Any], type: TensorType
+    ) -> list[Value] | None:
+        """What the first rule that fits makes of this equation; None if none does."""
+        outer, found = self.type, None
+        self._depth += 1
+        for rule in self.rules[op]:
+            self.type = type
+            better = rule(self, inputs, params)
+            if better is not None:
+                if better.type != type:
+                    raise InternalError(f"{rule.__name__} turns {type} into {better.type}")
+                found = [better]
+                break
+        self._depth -= 1
+        self.type = outer
+        return found
+
+    def scalar(self, value: Value) -> bool | int | float | None:
+        """The scalar that all elements of `value` equal, if that is known."""
+        eqn = self._definition(value)
+        return eqn.kwargs["value"] if eqn is not None and eqn.op is full else None
+
+    def array(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """The elements of `value` if it is a constant array."""
+        eqn = self.made_by(constant, value)
+        return None if eqn is None else eqn.kwargs["value"].data
+
+    def made_by(self, op: Primitive, value: Value) -> Equation | None:
+        """The equation that computes `value`, if it applies `op`."""
+        eqn = self._definition(value)
+        return eqn if eqn is not None and eqn.op is op else None
+
+    def inside(self, op: Primitive, value: Value) -> Value | None:
+        """`x` if `value` is `op(x)`."""
+        eqn = self._definition(value)
+        return eqn.inputs[0] if eqn is not None and eqn.op is op else None
+
+    def single(self, value: Value) -> bool:
+        """Whether nothing but the equation at hand reads `value`, as far as is known."""
+        if self.uses.get(value, 0) <= 1:
+            return True
+        self.declined = True
+        return False
+
+
+def is_zero(scalar: bool | int | float | None, sign: float) -> bool:
+    """Whether `scalar` is a zero of that sign; integers have one zero only."""
+    if scalar is None or scalar != 0:
+        return False
+    return not isinstance(scalar, float) or math.copysign(1.0, scalar) == sign
+
+
+def is_power_of_two(scalar: bool | int | float | None) -> bool:
+    """Whether `scalar` is a float plus or minus a power of two."""
+    if not isinstance(scalar, float) or not math.isfinite(scalar):
+        return False
+    return abs(math.frexp(scalar)[0]) == 0.5
