@@ -129,11 +129,30 @@ def read_pad(args: Sequence[Text], step: Step) -> Text:
 
 
 def write_pad(to: Target) -> list[str]:
+    """Zeros at the edges and the operand between them; zeros everywhere if many axes have edges."""
     dtype, shape = to.step.results[0].dtype, to.step.results[0].shape
-    low, size = to.step.params["low"], to.step.operands[0].shape
+    low, high, size = to.step.params["low"], to.step.params["high"], to.step.operands[0].shape
     inner = slices_text([slice(a, a + n) for a, n in zip(low, size, strict=True)], shape)
-    fill = f"{to.out}[...] = {to.scalar(dtype.type(0).item(), dtype)}"
-    return [fill, f"{to.part(inner)}[...] = {to.args[0]}"]
+    zero = to.scalar(dtype.type(0).item(), dtype)
+    edges = _edges(shape, low, high) or ["{}"]
+    return [
+        *(f"{to.part(edge)}[...] = {zero}" for edge in edges),
+        f"{to.part(inner)}[...] = {to.args[0]}",
+    ]
+
+
+def _edges(shape: Shape, low: Sequence[int], high: Sequence[int]) -> list[str]:
+    """The parts of an array that are padding, if that is so along one axis only; else nothing."""
+    padded = [a for a in range(len(low)) if low[a] or high[a]]
+    if len(padded) != 1:
+        return []
+    axis, edges = padded[0], []
+    for start, stop in ((0, low[axis]), (shape[axis] - high[axis], shape[axis])):
+        if start < stop:
+            slices = [slice(0, n) for n in shape]
+            slices[axis] = slice(start, stop)
+            edges.append(slices_text(slices, shape))
+    return edges
 
 
 def read_concat(args: Sequence[Text], step: Step) -> Text:
