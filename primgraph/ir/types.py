@@ -179,11 +179,6 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     return tuple(result)
 
 
-def strided_size(start: int, limit: int, step: int) -> int:
-    """How many elements `range(start, limit, step)` has."""
-    return len(range(start, limit, step))
-
-
 def resolve_reshape(shape: Any, size: int) -> Shape:
     """The full shape for a reshape of `size` elements; one extent may be -1."""
     entries = (shape,) if isinstance(shape, int | np.integer) else shape
