@@ -1,0 +1,1 @@
+"""Pictures of graphs: as data, text, SVG and HTML."""
