@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias, final
 
 Point: TypeAlias = tuple[float, float]
@@ -32,6 +33,7 @@ STRAIGHT = 8.0
 BENT = 2.0
 # How strongly a node without neighbours on a side stays where it is.
 FREE = 0.5
+INFINITE = 1e300
 
 
 @final
@@ -201,7 +203,7 @@ def _mean(places: Sequence[int], default: int) -> float:
 def _crossings(net: _Net, layers: Sequence[Sequence[int]], place: Sequence[int]) -> int:
     """How many pairs of links cross, counted layer by layer in a Fenwick tree."""
     crossings = 0
-    for upper, lower in zip(layers, layers[1:], strict=False):
+    for upper, lower in pairwise(layers):
         tree = [0] * (len(lower) + 1)
         seen = 0
         for v in upper:
@@ -233,18 +235,53 @@ def _placed(net: _Net, layers: Sequence[Sequence[int]]) -> list[float]:
             _fit(net, nodes, x, (net.above if down else net.below,))
     for nodes in layers:
         _fit(net, nodes, x, (net.above, net.below))
+    _straighten(net, layers, x)
     return x
+
+
+def _straighten(net: _Net, layers: Sequence[Sequence[int]], x: list[float]) -> None:
+    """Let long edges run straight down as far as the room between their neighbours allows."""
+    left: list[int] = [-1] * len(x)
+    right: list[int] = [-1] * len(x)
+    for nodes in layers:
+        for u, v in pairwise(nodes):
+            right[u], left[v] = v, u
+    for trunk in net.trunks.values():
+        run: list[int] = []
+        low, high = -INFINITE, INFINITE
+        for v in trunk[1:]:
+            least = -INFINITE if left[v] < 0 else x[left[v]] + _distance(net, left[v], v)
+            most = INFINITE if right[v] < 0 else x[right[v]] - _distance(net, v, right[v])
+            if max(low, least) > min(high, most):
+                _align(run, low, high, x)
+                run, low, high = [], -INFINITE, INFINITE
+            run.append(v)
+            low, high = max(low, least), min(high, most)
+        _align(run, low, high, x)
+
+
+def _align(run: Sequence[int], low: float, high: float, x: list[float]) -> None:
+    """Put all nodes of `run` at one place, the mean of theirs if that lies within the bounds."""
+    total = 0.0
+    for v in run:
+        total += x[v]
+    for v in run:
+        x[v] = min(max(total / len(run), low), high)
 
 
 def _offsets(net: _Net, nodes: Sequence[int]) -> list[float]:
     """How far each node of a layer is from the first one, at least."""
     offsets = [0.0] * len(nodes)
     for i in range(1, len(nodes)):
-        left, right = nodes[i - 1], nodes[i]
-        boxes = int(net.is_box(left)) + int(net.is_box(right))
-        gap = EDGE_GAP + (BOX_GAP - EDGE_GAP) * boxes / 2
-        offsets[i] = offsets[i - 1] + (net.width(left) + net.width(right)) / 2 + gap
+        offsets[i] = offsets[i - 1] + _distance(net, nodes[i - 1], nodes[i])
     return offsets
+
+
+def _distance(net: _Net, left: int, right: int) -> float:
+    """The least distance of the middles of two neighbours in a layer."""
+    boxes = int(net.is_box(left)) + int(net.is_box(right))
+    gap = EDGE_GAP + (BOX_GAP - EDGE_GAP) * boxes / 2
+    return (net.width(left) + net.width(right)) / 2 + gap
 
 
 def _fit(

@@ -13,13 +13,13 @@ SHORTEST = 3
 
 
 class _Repeat(NamedTuple):
-    """`count` runs of `length` tokens, `step` apart; ordered so that the best one comes first."""
+    """`times` runs of `length` tokens, `step` apart; ordered so that the best one comes first."""
 
     uncovered: int
     length: int
     start: int
     step: int
-    count: int
+    times: int
 
 
 def repeats(tokens: Sequence[int], longest: int) -> list[list[Place]]:
@@ -31,7 +31,7 @@ def repeats(tokens: Sequence[int], longest: int) -> list[list[Place]]:
     """
     taken: list[Place] = []
     for repeat in sorted(set(_candidates(tokens, longest))):
-        for i in range(repeat.count):
+        for i in range(repeat.times):
             place = (repeat.start + i * repeat.step, repeat.length)
             if _is_free(taken, place):
                 insort(taken, place)
@@ -81,5 +81,5 @@ def _repeated(start: int, distance: int, same: int, longest: int) -> list[_Repea
     length = min(distance, same)
     if not SHORTEST <= length <= longest:
         return []
-    count = (same + distance) // distance if same >= distance else 2
-    return [_Repeat(-count * length, length, start, distance, count)]
+    times = (same + distance) // distance if same >= distance else 2
+    return [_Repeat(-times * length, length, start, distance, times)]
