@@ -100,11 +100,13 @@ function matched(a, b, range, level, pairs) {
   }
 }
 
-// Rows [left, right] of line numbers, -1 for none on that side.
+// Rows [left, right, moved] of line numbers, -1 for none on that side. A line that stands on both
+// sides in another order has a row on either, which tells where it has moved.
 function alignment(left, right) {
   const numbers = new Map();
   const pairs = [];
-  matched(signatures(left, numbers), signatures(right, numbers), [0, left.length, 0, right.length], 0, pairs);
+  const [a, b] = [signatures(left, numbers), signatures(right, numbers)];
+  matched(a, b, [0, left.length, 0, right.length], 0, pairs);
   const rows = [];
   let [i, j] = [0, 0];
   for (const [p, q] of [...pairs, [left.length, right.length]]) {
@@ -112,5 +114,7 @@ function alignment(left, right) {
     while (j < q) rows.push([-1, j++]);
     if (i < left.length && j < right.length) rows.push([i++, j++]);
   }
-  return rows;
+  const gone = new Map(rows.filter(([, q]) => q < 0).map(([p]) => [a[p][0], p]));
+  const come = new Map(rows.filter(([p]) => p < 0).map(([, q]) => [b[q][0], q]));
+  return rows.map(([p, q]) => [p, q, (p < 0 ? gone.get(b[q][0]) : q < 0 ? come.get(a[p][0]) : -1) ?? -1]);
 }

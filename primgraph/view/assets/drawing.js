@@ -99,7 +99,8 @@ function shares(node, width, height) {
 
 function foldButton(node) {
   const what = node.children ? `Unfold ${node.label}` : `Fold ${node.parent.label}`;
-  return drawn("g", { class: "fold" }, drawn("title", {}, what), drawn("circle", { cx: 17, cy: HEIGHT / 2, r: 7 }),
+  return drawn("g", { class: "fold" }, drawn("title", {}, what),
+    drawn("rect", { x: 4, width: 26, height: HEIGHT, fill: "transparent" }), drawn("circle", { cx: 17, cy: HEIGHT / 2, r: 7 }),
     drawn("path", { d: node.children ? `M13 21H21M17 17V25` : `M13 21H21` }));
 }
 
@@ -112,7 +113,7 @@ function drawArrow(route, labels) {
     d += i % 2 ? `C${px} ${half} ${x} ${half} ${x} ${y}` : `L${x} ${y}`;
   }
   const named = labels.filter((label) => label);
-  const arrow = drawn("path", { class: "arrow", d, "marker-end": "url(#tip)", "stroke-width": (1.2 + 0.35 * Math.log2(labels.length)).toFixed(2) });
+  const arrow = drawn("path", { class: "arrow", d, "marker-end": "url(#tip)", "stroke-width": (1.2 + 0.2 * Math.log2(labels.length)).toFixed(2) });
   if (named.length) arrow.append(drawn("title", {}, [...new Set(named)].slice(0, 8).join(", ")));
   return arrow;
 }

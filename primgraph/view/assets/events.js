@@ -91,12 +91,19 @@ document.addEventListener("keydown", (event) => {
 });
 
 let typed = 0;
+function findTyped() {
+  clearTimeout(typed);
+  typed = 0;
+  find(at("search").value);
+}
 at("search").addEventListener("input", () => {
   clearTimeout(typed);
-  typed = setTimeout(() => find(at("search").value), 150);
+  typed = setTimeout(findTyped, 150);
 });
 at("search").addEventListener("keydown", (event) => {
-  if (event.key === "Enter") findNext(event.shiftKey ? -1 : 1);
+  if (event.key !== "Enter") return;
+  if (typed) findTyped();
+  else findNext(event.shiftKey ? -1 : 1);
 });
 at("kind").addEventListener("change", () => {
   now.kind = at("kind").value;

@@ -4,12 +4,11 @@ const LIMIT = 300; // boxes shown at once
 const RUNS = 60; // runs of neighbours that a long list is packed into
 const LONGEST = 200; // things that one click may unfold into
 
-// Inner nodes have `children`; a leaf has none. `boxes` are indices into the boxes of the picture.
+// Inner nodes have `children`; a leaf has none. `boxes` are ids of boxes, which are their places.
 function foldingTree(picture, kind) {
-  const place = new Map(picture.boxes.map((box, i) => [box.id, i]));
   const groupOf = new Array(picture.boxes.length);
   for (const group of picture.groupings[kind] ?? []) {
-    if (group.members.length > 1) for (const id of group.members) groupOf[place.get(id)] = group;
+    if (group.members.length > 1) for (const id of group.members) groupOf[id] = group;
   }
   const made = new Map();
   const top = [];
@@ -53,13 +52,18 @@ function adopt(node, children, picture) {
   return node;
 }
 
+// The name of the operator alone, of a label such as "y = mul(·, 2.0)".
+function operatorOf(box) {
+  return box.label.split(" = ").pop().split(/[ (]/)[0];
+}
+
 // What several boxes have in common: their part, their operators by number, their share of time.
 function describe(boxes) {
   const count = new Map();
   const parts = new Map();
   let heat = null;
   for (const box of boxes) {
-    const operator = box.label.split(" = ").pop().split(/[ (]/)[0];
+    const operator = operatorOf(box);
     count.set(operator, (count.get(operator) ?? 0) + 1);
     parts.set(box.part, (parts.get(box.part) ?? 0) + 1);
     if (box.heat !== null) heat = (heat ?? 0) + box.heat;
@@ -77,7 +81,7 @@ function visible(root, open) {
     if (node.children && open.has(node)) for (let i = node.children.length - 1; i >= 0; i--) stack.push(node.children[i]);
     else shown.push(node);
   }
-  return shown;
+  return shown.sort((a, b) => a.boxes[0] - b.boxes[0]);
 }
 
 function ancestors(node) {
@@ -121,12 +125,11 @@ function unfoldAll(root, open) {
 
 // Arrows between the shown nodes: [tail, head, labels] by place in `shown`, each pair once.
 function arrowsBetween(picture, shown) {
-  const place = new Map(picture.boxes.map((box, i) => [box.id, i]));
   const owner = new Int32Array(picture.boxes.length).fill(-1);
   shown.forEach((node, n) => node.boxes.forEach((i) => (owner[i] = n)));
   const found = new Map();
   for (const { tail, head, label } of picture.arrows) {
-    const [t, h] = [owner[place.get(tail)], owner[place.get(head)]];
+    const [t, h] = [owner[tail], owner[head]];
     if (t === h) continue;
     const key = t * shown.length + h;
     if (!found.has(key)) found.set(key, [t, h, []]);

@@ -5,7 +5,7 @@ const [first, ...blocks] = document.querySelectorAll("script.step");
 const names = JSON.parse(first.textContent);
 const steps = []; // parsed when first shown
 
-const KINDS = { line: "source line", operator: "operator lowered", pattern: "repeated pattern", none: "nothing" };
+const KINDS = { line: "source line", operator: "operator lowered", pattern: "repeated pattern", stretch: "stretch of the graph", none: "nothing" };
 
 const scene = drawn("g");
 const picture = at("picture");
@@ -26,7 +26,8 @@ function step(number) {
 function firstKind(graph) {
   const kinds = Object.keys(graph.groupings).filter((kind) => graph.groupings[kind].some((group) => group.members.length > 1));
   const left = (kind) => graph.boxes.length - graph.groupings[kind].reduce((sum, group) => sum + group.members.length - 1, 0);
-  return { kinds, kind: kinds.find((kind) => left(kind) <= LIMIT) ?? kinds[0] ?? "none" };
+  const kind = kinds.find((kind) => left(kind) <= LIMIT / 2) ?? kinds.find((kind) => left(kind) <= LIMIT);
+  return { kinds, kind: kind ?? kinds[0] ?? "none" };
 }
 
 // The tree of the kind of grouping in use, with the nodes that are open; small graphs start open.
@@ -87,7 +88,7 @@ function legend(shown) {
   if (shown.some((node) => node.part === "mixed")) present.add("mixed");
   const entries = PARTS.filter((part) => present.has(part)).map((part) => {
     const sample = drawn("svg", { width: 30, height: 18, viewBox: "-1 -1 44 26", "aria-hidden": "true" },
-      drawn("g", { class: `box part-${part}` }, drawn("path", { class: "shape", d: outline(part, 42, 24) })));
+      drawn("g", { class: `sample part-${part}` }, drawn("path", { class: "shape", d: outline(part, 42, 24) })));
     return element("li", {}, sample, PART_TEXT[part]);
   });
   at("legend").replaceChildren(...entries);

@@ -29,8 +29,8 @@ class Rows {
     scroller.addEventListener("scroll", () => this.draw());
     new ResizeObserver(() => this.draw()).observe(scroller);
     inside.addEventListener("click", (event) => {
-      const line = event.target.closest("[data-side]");
-      if (line) this.chosen(Number(line.dataset.row), Number(line.dataset.side));
+      const line = event.target.closest("[data-row]");
+      if (line) this.chosen(Number(line.dataset.row));
     });
   }
 
@@ -71,11 +71,12 @@ class Rows {
     }
     made.classList.toggle("selected", r === this.selected);
     this.sides.forEach((lines, side) => {
-      const mark = row[side] < 0 ? "none" : row[1 - side] === -1 ? ["removed", "added"][side] : "same";
-      const sign = { removed: "−", added: "+" }[mark] ?? "";
+      const mark = row[side] < 0 ? "none" : row[1 - side] !== -1 ? "same" : row[2] >= 0 ? "moved" : ["removed", "added"][side];
+      const sign = { removed: "−", added: "+", moved: "↕" }[mark] ?? "";
       const text = row[side] < 0 ? "" : lines[row[side]];
       const number = row[side] < 0 ? "" : String(row[side] + 1);
-      made.append(element("div", { class: `line ${mark}`, "data-row": r, "data-side": side, title: text },
+      const place = mark === "none" ? {} : { "data-row": r, title: text };
+      made.append(element("div", { class: `line ${mark}`, ...place },
         element("span", { class: "number" }, number), element("span", { class: "sign" }, sign), element("code", {}, text)));
     });
     return made;

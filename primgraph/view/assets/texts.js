@@ -1,25 +1,28 @@
 // Text of the steps, side by side.
 
 let offered = []; // rows with their lines, as shown
-const rows = new Rows(at("rows"), at("rows-inside"), (r, side) => {
-  const line = offered[r][offered[r].length - 1];
-  const box = line < 0 ? -1 : now.lines[line][1];
+const rows = new Rows(at("rows"), at("rows-inside"), (r) => {
+  const line = lineOf(offered[r]);
   rows.select(r, false);
-  if (box >= 0) {
-    selected = box;
-    reveal(box);
-  } else say(side === 0 && line < 0 ? `This line is not in “${now.name}”.` : "This line has no box of its own.");
+  if (line < 0) return say(`“${now.name}” does not have this line.`);
+  if (now.lines[line][1] < 0) return say("This line has no box of its own.");
+  selected = now.lines[line][1];
+  reveal(selected);
 });
 
+// The line of the step that is shown, which is the right one of two; -1 where it has none.
+function lineOf([left, right, moved]) {
+  return right === undefined ? left : right >= 0 ? right : moved;
+}
+
 function rowOf(index) {
-  return offered.findIndex((row) => Array.isArray(row) && row.at(-1) >= 0 && now.lines[row.at(-1)][1] === index);
+  return offered.findIndex((row) => Array.isArray(row) && now.lines[lineOf(row)]?.[1] === index);
 }
 
 function writeText() {
   if (at("text").hidden) return;
   const right = now.lines.map(([text]) => text);
   const other = at("against").value === "" ? null : step(Number(at("against").value));
-  at("rows").classList.toggle("single", !other);
   at("only-changes").disabled = !other;
   if (!other) {
     offered = right.map((_, i) => [i]);
@@ -29,8 +32,9 @@ function writeText() {
   const left = other.lines.map(([text]) => text);
   const aligned = alignment(left, right);
   const same = ([i, j]) => i >= 0 && j >= 0;
-  const [gone, come] = [aligned.filter((row) => row[1] < 0).length, aligned.filter((row) => row[0] < 0).length];
-  at("changes").textContent = [`+${come} −${gone} lines`, tally(other, now), now.note].filter((text) => text).join(" · ");
+  const count = (test) => aligned.filter(test).length;
+  const lines = `${count(([i, , moved]) => i < 0 && moved < 0)} lines added, ${count(([, j, moved]) => j < 0 && moved < 0)} removed`;
+  at("changes").textContent = [lines, tally(other, now), now.note].filter((text) => text).join(" · ");
   offered = at("only-changes").checked ? shortenedRows(aligned, same) : aligned;
   rows.show(offered, [left, right]);
 }
