@@ -61,8 +61,10 @@ def folded(picture: Picture, shut: Collection[Group]) -> Picture:
 def _shut(number: int, group: Group, members: Sequence[Box]) -> Box:
     """The box that stands for a group."""
     ops = [op_of(b) for b in members if b.part not in ("input", "output")]
-    own = Counter(b.part for b in members if b.part != "constant") or Counter({"constant": 1})
-    part = next(iter(own)) if len(own) == 1 else "mixed"
+    parts = {b.part for b in members}
+    own = parts - {"input", "constant", "output"} or parts
+    part = own.pop() if len(own) == 1 else "mixed"
+    ops = ops or [b.label for b in members]
     details = (
         ("group", group.kind),
         ("boxes", str(len(members))),

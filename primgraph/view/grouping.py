@@ -67,24 +67,18 @@ class _Collector:
         self.most = max(MOST_MEMBERS, len(parts) // MOST_PIECES)
 
     def groups(self, kind: str, labelled: Labelled) -> tuple[Group, ...]:
-        owner: dict[int, int] = {}
-        for number, (_, members) in enumerate(labelled):
-            owner.update(dict.fromkeys(members, number))
-        if labelled and kind != "stretch":
-            labelled = self._with_ends(labelled, owner)
         cut = [piece for entry in labelled for piece in self._pieces(*entry)]
+        if cut and kind != "stretch":
+            self._add_ends(cut)
         return tuple(
-            Group(i, label, kind, tuple(members)) for i, (label, members) in enumerate(cut)
+            Group(i, label, kind, tuple(sorted(members))) for i, (label, members) in enumerate(cut)
         )
 
-    def _with_ends(self, labelled: Labelled, owner: dict[int, int]) -> Labelled:
+    def _add_ends(self, groups: Labelled) -> None:
         """Give constants, and ends where they are many, to the only group that they touch."""
-        grown = [(label, list(members)) for label, members in labelled]
-        for part, near in (
-            ("constant", self.users),
-            ("input", self.users),
-            ("output", self.makers),
-        ):
+        owner = {box: number for number, (_, members) in enumerate(groups) for box in members}
+        ends = {"constant": self.users, "input": self.users, "output": self.makers}
+        for part, near in ends.items():
             boxes = [b for b, p in enumerate(self.parts) if p == part and b not in owner]
             if part != "constant" and len(boxes) <= MANY:
                 continue
@@ -92,23 +86,21 @@ class _Collector:
                 touched = {owner.get(b, -1) for b in near[box]}
                 if len(touched) == 1 and -1 not in touched:
                     owner[box] = touched.pop()
-                    grown[owner[box]][1].append(box)
+                    groups[owner[box]][1].append(box)
             rest = [b for b in boxes if b not in owner]
-            if part != "constant" and len(rest) > 1:
-                grown.append((f"{len(rest)} {part}s", rest))
-        return [(label, sorted(members)) for label, members in grown]
+            if part != "constant":
+                groups += self._pieces(f"{part}s", rest)
 
     def _pieces(self, label: str, members: list[int]) -> Labelled:
-        """The group, or pieces of one that is large."""
+        """The group, or pieces of one that is large; nothing for a single box."""
+        if len(members) < 2:
+            return []
         count = -(-len(members) // self.most)
-        if count < 2:
-            return [(label, members)] if len(members) > 1 else []
         size = -(-len(members) // count)
-        return [
-            (f"{label}, {i + 1}/{count}", members[i * size : (i + 1) * size])
-            for i in range(count)
-            if members[i * size : (i + 1) * size]
-        ]
+        pieces = [members[i : i + size] for i in range(0, len(members), size)]
+        if len(pieces) == 1:
+            return [(label, members)]
+        return [(f"{label}, {i + 1}/{len(pieces)}", piece) for i, piece in enumerate(pieces)]
 
 
 def _lines(equations: Sequence[Equation | None], parts: Sequence[str]) -> Labelled:

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 Place: TypeAlias = tuple[int, int]
 
 # Shorter runs are no pattern.
-SHORTEST = 3
+SHORTEST = 2
 
 
 class _Repeat(NamedTuple):

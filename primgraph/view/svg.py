@@ -94,13 +94,9 @@ def _style() -> str:
 
 
 def _colours(colours: dict[str, str], tint: float) -> str:
-    rules = [
-        ".primgraph .paper{fill:%s}" % colours["paper"],
-        ".primgraph .label{fill:%s}" % colours["ink"],
-        ".primgraph .note{fill:%s}" % colours["muted"],
-        ".primgraph .arrow{stroke:%s}" % colours["arrow"],
-        ".primgraph .tip{fill:%s}" % colours["arrow"],
-    ]
+    fills = {"paper": "paper", "label": "ink", "note": "muted", "tip": "arrow"}
+    rules = [f".primgraph .{style}{{fill:{colours[name]}}}" for style, name in fills.items()]
+    rules.append(f".primgraph .arrow{{stroke:{colours['arrow']}}}")
     for part in PARTS:
         fill = _mixed(colours[part], colours["paper"], tint)
         rules.append(f".primgraph .{part} .shape{{fill:{fill};stroke:{colours[part]}}}")
