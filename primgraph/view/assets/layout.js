@@ -69,16 +69,16 @@ function layersOf(flow, edges) {
 // one direction share their dummy nodes, for they carry one value.
 class Net {
   constructor(sizes, layer) {
-    Object.assign(this, { sizes, layer: [...layer], trunks: [new Map(), new Map()] });
+    Object.assign(this, { sizes, layer: [...layer], trunks: new Map() });
     this.above = layer.map(() => []);
     this.below = layer.map(() => []);
   }
 
   chain(upper, lower, turned) {
     if (upper === lower) return [];
-    const trunks = this.trunks[Number(turned)];
-    if (!trunks.has(upper)) trunks.set(upper, [upper]);
-    const trunk = trunks.get(upper);
+    const key = 2 * upper + Number(turned);
+    if (!this.trunks.has(key)) this.trunks.set(key, [upper]);
+    const trunk = this.trunks.get(key);
     const length = this.layer[lower] - this.layer[upper];
     while (trunk.length < length) {
       const dummy = this.layer.push(this.layer[trunk.at(-1)] + 1) - 1;
@@ -106,6 +106,12 @@ class Net {
 
   height(v) {
     return this.isBox(v) ? this.sizes[v][1] : 0;
+  }
+
+  // The least distance of the middles of two neighbours in a layer.
+  distance(left, right) {
+    const boxes = Number(this.isBox(left)) + Number(this.isBox(right));
+    return (this.width(left) + this.width(right)) / 2 + (GAP.edge + ((GAP.box - GAP.edge) * boxes) / 2);
   }
 
   pull(u, v) {
@@ -168,17 +174,41 @@ function placed(net, layers) {
     for (const nodes of down ? layers : [...layers].reverse()) fit(net, nodes, x, [down ? net.above : net.below]);
   }
   for (const nodes of layers) fit(net, nodes, x, [net.above, net.below]);
+  straighten(net, layers, x);
   return x;
+}
+
+// Long edges run straight down as far as the room between their neighbours allows.
+function straighten(net, layers, x) {
+  const left = [];
+  const right = [];
+  for (const nodes of layers) nodes.forEach((v, i) => ([left[v], right[v]] = [nodes[i - 1], nodes[i + 1]]));
+  for (const trunk of net.trunks.values()) {
+    let [run, low, high] = [[], -Infinity, Infinity];
+    for (const v of trunk.slice(1)) {
+      const least = left[v] === undefined ? -Infinity : x[left[v]] + net.distance(left[v], v);
+      const most = right[v] === undefined ? Infinity : x[right[v]] - net.distance(v, right[v]);
+      if (Math.max(low, least) > Math.min(high, most)) {
+        align(run, low, high, x);
+        [run, low, high] = [[], -Infinity, Infinity];
+      }
+      run.push(v);
+      [low, high] = [Math.max(low, least), Math.min(high, most)];
+    }
+    align(run, low, high, x);
+  }
+}
+
+// All nodes of `run` at one place, the mean of theirs if that lies within the bounds.
+function align(run, low, high, x) {
+  const mean = run.reduce((sum, v) => sum + x[v], 0) / run.length;
+  for (const v of run) x[v] = Math.min(Math.max(mean, low), high);
 }
 
 // How far each node of a layer is from the first one, at least.
 function offsetsOf(net, nodes) {
   const offsets = [0];
-  for (let i = 1; i < nodes.length; i++) {
-    const [left, right] = [nodes[i - 1], nodes[i]];
-    const gap = GAP.edge + ((GAP.box - GAP.edge) * (Number(net.isBox(left)) + Number(net.isBox(right)))) / 2;
-    offsets[i] = offsets[i - 1] + (net.width(left) + net.width(right)) / 2 + gap;
-  }
+  for (let i = 1; i < nodes.length; i++) offsets[i] = offsets[i - 1] + net.distance(nodes[i - 1], nodes[i]);
   return offsets;
 }
 
