@@ -1,6 +1,6 @@
 // Pan and zoom: which part of the drawing the stage shows.
 
-const ZOOM = { least: 0.05, most: 3, readable: 0.72 };
+const ZOOM = { least: 0.05, most: 3, readable: 0.85 };
 
 class Camera {
   constructor(stage, scene) {

@@ -38,9 +38,9 @@ function percent(share) {
 }
 
 // The two lines of text in a box, and the size they need.
-function faceOf(node) {
+function faceOf(node, heated) {
   const label = shortened(node.children ? `${node.label} (${node.boxes.length})` : node.label);
-  const note = shortened(node.note);
+  const note = shortened(heated && node.heat !== null ? percent(node.heat) : node.note);
   const text = Math.max(widthOf(label, FONT.label), widthOf(note, FONT.note));
   const button = node.children || node.parent.parent ? 18 : 0;
   return { label, note, button, width: Math.max(56, Math.ceil(text + 28 + button)), height: HEIGHT };
@@ -76,7 +76,7 @@ function drawBox(node, face, x, y, hottest) {
   box.append(drawn("path", { class: "shape", d: outline(node.part, width, height) }));
   if (node.heat !== null && hottest > 0) {
     const warmth = drawn("path", { class: "warmth", d: outline(node.part, width, height) });
-    warmth.setAttribute("fill-opacity", (0.85 * Math.sqrt(node.heat / hottest)).toFixed(3));
+    warmth.setAttribute("fill-opacity", (0.7 * Math.sqrt(node.heat / hottest)).toFixed(3));
     box.append(warmth);
   }
   if (node.part === "mixed") box.append(...shares(node, width, height));

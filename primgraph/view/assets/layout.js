@@ -123,20 +123,24 @@ class Net {
 // The nodes of each layer from left to right; of all that the sweeps try, the best.
 function ordered(net) {
   const layers = [];
-  const place = [];
+  const place = new Int32Array(net.layer.length);
+  const key = new Float64Array(net.layer.length);
   net.layer.forEach((n, v) => {
     layers[n] ??= [];
     place[v] = layers[n].push(v) - 1;
   });
   let best = layers.map((nodes) => [...nodes]);
   let fewest = crossings(net, layers, place);
-  const key = [];
   for (let sweep = 0; sweep < SWEEPS.order && fewest; sweep++) {
     const down = sweep % 2 === 0;
     const near = down ? net.above : net.below;
     for (const nodes of down ? layers : [...layers].reverse()) {
-      for (const v of nodes) key[v] = near[v].length ? near[v].reduce((sum, u) => sum + place[u], 0) / near[v].length : place[v];
-      nodes.sort((u, v) => key[u] - key[v]);
+      for (const v of nodes) {
+        let sum = 0;
+        for (const u of near[v]) sum += place[u];
+        key[v] = near[v].length ? sum / near[v].length : place[v];
+      }
+      if (nodes.some((v, i) => i && key[v] < key[nodes[i - 1]])) nodes.sort((u, v) => key[u] - key[v]);
       nodes.forEach((v, i) => (place[v] = i));
     }
     const found = crossings(net, layers, place);

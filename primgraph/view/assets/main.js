@@ -43,10 +43,10 @@ function tree() {
 function redraw() {
   const { root, open } = tree();
   const shown = visible(root, open);
-  const faces = shown.map(faceOf);
+  const hot = at("colouring").value === "heat" ? Math.max(...shown.map((node) => node.heat ?? 0)) : 0;
+  const faces = shown.map((node) => faceOf(node, hot > 0));
   const arrows = arrowsBetween(now.picture, shown);
   const laid = layout(faces.map((face) => [face.width, face.height]), arrows.map(([tail, head]) => [tail, head]));
-  const hot = at("colouring").value === "heat" ? Math.max(...shown.map((node) => node.heat ?? 0)) : 0;
   const lines = drawn("g", { class: "arrows" });
   arrows.forEach(([, , labels], i) => lines.append(drawArrow(laid.routes[i], labels)));
   const boxes = shown.map((node, i) => {
@@ -58,7 +58,7 @@ function redraw() {
   places = { boxes, arrows, lines: [...lines.children], size: { width: laid.width, height: laid.height } };
   picture.classList.toggle("heated", hot > 0);
   marks();
-  legend(shown);
+  legend(shown, hot);
 }
 
 function boxOf(target) {
@@ -83,7 +83,7 @@ function marks() {
   }
 }
 
-function legend(shown) {
+function legend(shown, hot) {
   const present = new Set(shown.flatMap((node) => [...node.parts.keys()]));
   if (shown.some((node) => node.part === "mixed")) present.add("mixed");
   const entries = PARTS.filter((part) => present.has(part)).map((part) => {
@@ -91,6 +91,7 @@ function legend(shown) {
       drawn("g", { class: `sample part-${part}` }, drawn("path", { class: "shape", d: outline(part, 42, 24) })));
     return element("li", {}, sample, PART_TEXT[part]);
   });
+  if (hot > 0) entries.push(element("li", {}, element("span", { class: "scale" }), `share of time, 0 to ${percent(hot)}`));
   at("legend").replaceChildren(...entries);
 }
 
