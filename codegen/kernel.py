@@ -19,6 +19,7 @@ from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import Limits, default_limits
 from primgraph.codegen.schedule import schedule
 from primgraph.errors import CompileError, FeedError, RunError
+from primgraph.ir.drawn import PICTURES, Drawn
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.text import value_text
 from primgraph.ir.types import TensorType
@@ -47,7 +48,7 @@ def compile_graph(
 
 
 @final
-class Kernel:
+class Kernel(Drawn):
     """An executable made from a graph: call it with an array for each input.
 
     It returns a list of arrays, one an output, of exactly the declared shapes and dtypes. They
@@ -207,6 +208,15 @@ class Kernel:
         """The NumPy source with buffers, which is what runs in the style "planned"."""
         return self._text("planned")
 
+    def lines(self, style: str = "planned") -> list[tuple[str, int]]:
+        """The source of that style line by line, each with the equation that it computes.
+
+        Equations are positions in the body of `graph`; -1 stands beside lines that belong to none.
+        """
+        code = self._code_of(style)
+        rows = zip(code.loaded.source.splitlines(), code.loaded.steps[1:], strict=True)
+        return [(text, code.positions[i] if i >= 0 else -1) for text, i in rows]
+
     def _text(self, style: str) -> str:
         return self._code_of(style).loaded.source
 
@@ -223,8 +233,12 @@ class Kernel:
 
         The function returns one array, or a tuple of them, for arguments that `np.asarray` can
         convert, and raises ValueError on a wrong shape. Raises `CompileError` if the graph has
-        a primitive without a NumPy spelling.
+        a primitive without a NumPy spelling. To a path that ends in .svg, .html, .dot, .mmd,
+        .json, .png or .pdf a picture is written instead, as for graphs and programs.
         """
+        if Path(path).suffix.lower() in PICTURES:
+            super().save(path)
+            return
         module = readable(schedule(self.graph), standalone=True)
         if module.users:
             raise CompileError(

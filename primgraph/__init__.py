@@ -51,6 +51,7 @@ from primgraph.scope import Scope
 from primgraph.storage import load, save
 from primgraph.tracing import spec, trace
 from primgraph.training import fit, minibatches
+from primgraph.view import growth, spy, steps
 
 __version__ = "0.1.0"
 
@@ -95,6 +96,7 @@ __all__ = [
     "forward_grad",
     "get_default_dtype",
     "grad",
+    "growth",
     "hessian",
     "hessian_diagonal",
     "hvp",
@@ -113,6 +115,8 @@ __all__ = [
     "scipy_objective",
     "set_default_dtype",
     "spec",
+    "spy",
+    "steps",
     "trace",
     "transforms",
     "verify",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 from primgraph.codegen import Kernel
 from primgraph.errors import ArgumentError
+from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.text import names, value_text
 from primgraph.program import Program
 from primgraph.view.grouping import Group, groupings_of
-
-Drawable: TypeAlias = Graph | Program | Kernel
+from primgraph.view.plain import shortened
 
 # How much of a long text a box tells.
 _MOST_DETAIL = 300
@@ -68,7 +68,7 @@ class Picture:
 
 
 def picture_of(
-    drawable: Drawable,
+    drawable: Drawn,
     *,
     times: Sequence[float] | None = None,
     ranges: Sequence[tuple[float, float]] | None = None,
@@ -79,14 +79,25 @@ def picture_of(
     of its first result. Uniform constants are written into the boxes that use them. Raises
     `ArgumentError` for anything else, and where there is not one entry for each equation.
     """
+    return numbered(drawable, times=times, ranges=ranges)[0]
+
+
+def numbered(
+    drawable: Drawn,
+    *,
+    times: Sequence[float] | None = None,
+    ranges: Sequence[tuple[float, float]] | None = None,
+) -> tuple[Picture, list[int]]:
+    """The picture as `picture_of` gives it, and the box of each equation; -1 where it has none."""
     graph = graph_of(drawable)
     for name, given in (("times", times), ("ranges", ranges)):
         if given is not None and len(given) != len(graph.body):
             raise ArgumentError(f"{name} has {len(given)} entries for {len(graph.body)} equations")
-    return _Drawing(graph, times, ranges).picture()
+    drawing = _Drawing(graph, times, ranges)
+    return drawing.picture(), drawing.box_of
 
 
-def graph_of(drawable: Drawable) -> Graph:
+def graph_of(drawable: Drawn) -> Graph:
     """The graph of what can be drawn. Raises `ArgumentError` for anything else."""
     if isinstance(drawable, Graph):
         return drawable
@@ -119,6 +130,7 @@ class _Drawing:
         self.place: dict[Value, int] = {}
         self.inlined: dict[Value, str] = {}
         self.equations: list[Equation | None] = []
+        self.box_of = [-1] * len(graph.body)
 
     def picture(self) -> Picture:
         graph = self.graph
@@ -128,7 +140,8 @@ class _Drawing:
         shown = set(graph.outputs)
         for i, eqn in enumerate(graph.body):
             if eqn.op.name == "full" and eqn.output not in shown:
-                self.inlined[eqn.output] = value_text(eqn.kwargs["value"])
+                text = value_text(eqn.kwargs["value"])
+                self.inlined[eqn.output] = self.name[eqn.output] = text
             else:
                 self._equation(i, eqn)
         for k, value in enumerate(graph.outputs):
@@ -162,6 +175,7 @@ class _Drawing:
         if self.times is not None:
             heat = self.times[i] / self.total if self.total > 0 else 0.0
         box = self._box(eqn, self._label(eqn), note, part, self._details(i, eqn), heat)
+        self.box_of[i] = box
         self.place.update((v, box) for v in eqn.outputs)
         for value in eqn.inputs:
             if value not in self.inlined:
@@ -180,14 +194,11 @@ class _Drawing:
             label = f"{label}({', '.join(operands)})"
         if len(eqn.outputs) == 1 and eqn.output.hint:
             label = f"{eqn.output.hint} = {label}"
-        return label if len(label) <= _MOST_LABEL else f"{label[: _MOST_LABEL - 1]}…"
+        return shortened(label, _MOST_LABEL)
 
     def _details(self, i: int, eqn: Equation) -> tuple[tuple[str, str], ...]:
-        results = ", ".join(self.name[v] for v in eqn.outputs)
-        operands = [self.inlined.get(v, self.name[v]) for v in eqn.inputs]
         params = [f"{key}={brief(value)}" for key, value in eqn.params]
-        text = f"{results} = {eqn.op.name}({', '.join([*operands, *params])})"
-        details = [("equation", text)]
+        details = [("equation", equation_text(eqn, self.name))]
         details.append(("type", ", ".join(str(v.type) for v in eqn.outputs)))
         details += [("params", ", ".join(params))] if params else []
         if eqn.source is not None and not eqn.source.file.startswith("<"):
@@ -198,7 +209,15 @@ class _Drawing:
             details.append(("range", "from {!r} to {!r}".format(*self.ranges[i])))
         if self.times is not None:
             details.append(("time", f"{self.times[i] * 1e6:.3g} µs"))
-        return tuple((name, shortened(text)) for name, text in details)
+        return tuple((name, shortened(text, _MOST_DETAIL)) for name, text in details)
+
+
+def equation_text(eqn: Equation, name: Mapping[Value, str]) -> str:
+    """The equation as graphs print it, without the elements of large arrays."""
+    results = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
+    arguments = [name[v] for v in eqn.inputs]
+    arguments += [f"{key}={brief(value)}" for key, value in eqn.params]
+    return f"{results} = {eqn.op.name}({', '.join(arguments)})"
 
 
 def brief(value: Any) -> str:
@@ -211,17 +230,7 @@ def brief(value: Any) -> str:
     return value_text(value)
 
 
-def shortened(text: str, most: int = _MOST_DETAIL) -> str:
-    """`text`, or as much of it as fits in `most` characters."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
 def total_heat(heats: Sequence[float | None]) -> float | None:
     """The share of the time of boxes taken together; None where none was measured."""
     measured = [h for h in heats if h is not None]
     return min(sum(measured), 1.0) if measured else None
-
-
-def data_of(drawable: Drawable, **measured: Any) -> Mapping[str, Any]:
-    """The data of the picture of `drawable`."""
-    return picture_of(drawable, **measured).data()

@@ -82,7 +82,9 @@ def _style() -> str:
         ".primgraph text{text-anchor:middle}"
         f".primgraph .label{{font:600 {LABEL_SIZE:g}px system-ui,sans-serif}}"
         f".primgraph .note{{font:{NOTE_SIZE:g}px ui-monospace,monospace}}"
-        ".primgraph .left{text-anchor:start}"
+        ".primgraph .left{text-anchor:start}.primgraph .right{text-anchor:end}"
+        ".primgraph .frame{fill:none;stroke-width:1}.primgraph .grid{stroke-opacity:.45}"
+        ".primgraph .curve{fill:none;stroke-width:2}"
         ".primgraph .arrow{fill:none;stroke-width:1.3}"
         ".primgraph .shape{stroke-width:1.5}"
         ".primgraph .constant .shape{stroke-dasharray:4 3}"
@@ -94,9 +96,10 @@ def _style() -> str:
 
 
 def _colours(colours: dict[str, str], tint: float) -> str:
-    fills = {"paper": "paper", "label": "ink", "note": "muted", "tip": "arrow"}
+    fills = {"paper": "paper", "label": "ink", "note": "muted", "tip": "arrow", "dot": "forward"}
+    strokes = {"arrow": "arrow", "frame": "arrow", "grid": "arrow", "curve": "forward"}
     rules = [f".primgraph .{style}{{fill:{colours[name]}}}" for style, name in fills.items()]
-    rules.append(f".primgraph .arrow{{stroke:{colours['arrow']}}}")
+    rules += [f".primgraph .{style}{{stroke:{colours[name]}}}" for style, name in strokes.items()]
     for part in PARTS:
         fill = _mixed(colours[part], colours["paper"], tint)
         rules.append(f".primgraph .{part} .shape{{fill:{fill};stroke:{colours[part]}}}")
@@ -126,12 +129,13 @@ def _box(box: Box, face: tuple[str, str, float], corner: Point) -> str:
     told = "\n".join(escaped(text) for _, text in box.details) or escaped(f"{box.label} {box.note}")
     return (
         f'<g class="{box.part}"><title>{told}</title>{"".join(shapes)}'
-        f"{_text('label', x + width / 2, y + 18, label)}"
-        f"{_text('note', x + width / 2, y + 33, note)}</g>"
+        f"{label_text('label', x + width / 2, y + 18, label)}"
+        f"{label_text('note', x + width / 2, y + 33, note)}</g>"
     )
 
 
-def _text(style: str, x: float, y: float, text: str) -> str:
+def label_text(style: str, x: float, y: float, text: str) -> str:
+    """Text of one of the styles, whose base line is at `y`."""
     return f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escaped(text)}</text>'
 
 
@@ -185,8 +189,8 @@ def _legend(picture: Picture, shown: Picture, top: float) -> tuple[list[str], fl
     for part in PARTS:
         if any(b.part == part for b in shown.boxes):
             drawn.append(f'<g class="{part}">{_shape(part, x, y, 26, 14)}</g>')
-            drawn.append(_text("note left", x + 32, y + 11, part))
+            drawn.append(label_text("note left", x + 32, y + 11, part))
             x += 32 + width_of(part, NOTE_SIZE, fixed=True) + 18
     text = _summary(picture, shown)
-    drawn.append(_text("note left", x, y + 11, text))
+    drawn.append(label_text("note left", x, y + 11, text))
     return drawn, x + width_of(text, NOTE_SIZE, fixed=True) + 16
