@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from primgraph.errors import ArgumentError
-from primgraph.ir.drawn import PICTURES, Drawn, views
+from primgraph.ir.drawn import PICTURES, Drawn
 from primgraph.view.dot import rendered, to_dot
 from primgraph.view.folding import LIMIT, folded, shut_groups
 from primgraph.view.mermaid import to_mermaid
@@ -76,6 +76,3 @@ class Faces:
 
 def _to_json(picture: Picture) -> str:
     return json.dumps(picture.data(), allow_nan=False, separators=(",", ":")) + "\n"
-
-
-views.append(Faces())

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
-from xml.sax.saxutils import escape
 
 from primgraph.view.folding import LIMIT, folded, shut_groups
 from primgraph.view.layout import Point, layout
@@ -68,7 +68,7 @@ def document(body: Iterable[str], width: float, height: float, title: str) -> st
 
 def escaped(text: str) -> str:
     """`text` as the content of an element or an attribute; the one way that text comes in."""
-    return escape(plain(text), {'"': "&quot;", "'": "&#39;"})
+    return html.escape(plain(text))
 
 
 def number(value: float) -> str:
