@@ -56,7 +56,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Show]:
     requests: list[str] = []
     opened = []
 
-    def opening(*steps: Step, scheme: str = "light") -> Any:
+    def opening(*steps: Step, scheme: str = "light", wait: str = ".box") -> Any:
         file = tmp_path / "page.html"
         file.write_text(page(steps), encoding="utf-8")
         view = browser.new_page(viewport={"width": 1400, "height": 900}, color_scheme=scheme)
@@ -65,7 +65,7 @@ def show(browser: Any, tmp_path: Path) -> Iterator[Show]:
         view.on("pageerror", lambda error: faults.append(str(error)))
         view.on("request", lambda request: requests.append(request.url))
         view.goto(file.as_uri())
-        view.wait_for_selector(".box")
+        view.wait_for_selector(wait, state="attached")
         return view
 
     yield opening
@@ -241,7 +241,6 @@ def test_names_of_users_are_shown_as_text(show: Show) -> None:
     assert view.locator(".folded").get_attribute("aria-label").startswith(HOSTILE)
     view.locator("[role=tab]").nth(1).click()
     view.click("#text-toggle")
-    view.uncheck("#only-changes")
     assert HOSTILE in view.inner_text("#rows")
     view.fill("#search", "<img")
     view.wait_for_selector(".match")
@@ -279,6 +278,42 @@ def test_steps_stand_side_by_side_with_what_changed(show: Show) -> None:
     assert len(view.evaluate("offered")) >= len(str(graph).splitlines())
     view.select_option("#against", "")
     assert view.locator(".removed, .added").count() == 0
+
+
+def test_boxes_of_added_lines_are_marked(show: Show) -> None:
+    before, after = chain(3), chain(5)
+    texts = [tuple(f"%{i} = mul{i}(%{i})" for i in range(n)) for n in (3, 5)]
+    steps = [
+        Step(name, picture, text, tuple(range(len(text))))
+        for name, picture, text in zip("ab", (before, after), texts, strict=True)
+    ]
+    view = show(*steps)
+    view.get_by_role("tab", name="b").click()
+    view.keyboard.press("t")
+    assert view.locator(".box.new .label").all_text_contents() == ["mul 3", "mul 4"]
+    assert view.inner_text("#changes").startswith("2 lines added, marked + in the picture, 0 rem")
+    view.keyboard.press("t")
+    assert view.locator(".box.new").count() == 0
+
+
+def test_texts_about_the_same_boxes_are_laid_side_by_side(show: Show) -> None:
+    picture = chain(3)
+    graph = Step("graph", picture, ("%0", "%1", "%2"), (0, 1, 2))
+    code = Step("code", picture, ("import", "a()", "b()", "b2()", "c()"), (-1, 0, 1, 1, 2))
+    view = show(graph, code)
+    view.get_by_role("tab", name="code").click()
+    view.keyboard.press("t")
+    rows = [row.locator("code").all_text_contents() for row in view.locator(".row").all()]
+    assert rows == [["", "import"], ["%0", "a()"], ["%1", "b()"], ["", "b2()"], ["%2", "c()"]]
+    assert view.locator(".added, .removed").count() == 0
+
+
+def test_a_picture_of_nothing_opens(show: Show) -> None:
+    view = show(Step("s", Picture("empty", (), (), {})), wait="#legend")
+    for button in ("#unfold-all", "#fold-all", "#fit"):
+        view.click(button)
+    view.keyboard.press("Enter")
+    assert boxes(view) == []
 
 
 def test_a_line_finds_its_box_and_a_box_its_line(show: Show) -> None:

@@ -104,15 +104,24 @@ function matched(a, b, range, level, pairs) {
 // sides in another order has a row on either, which tells where it has moved.
 function alignment(left, right) {
   const numbers = new Map();
+  return aligned(signatures(left, numbers), signatures(right, numbers));
+}
+
+// The same of two texts about the same boxes, as [text, box]: lines of one box stand together.
+function alignmentByBox(left, right) {
+  const signature = ([text, box]) => new Array(3).fill(box < 0 ? text : box);
+  return aligned(left.map(signature), right.map(signature));
+}
+
+function aligned(a, b) {
   const pairs = [];
-  const [a, b] = [signatures(left, numbers), signatures(right, numbers)];
-  matched(a, b, [0, left.length, 0, right.length], 0, pairs);
+  matched(a, b, [0, a.length, 0, b.length], 0, pairs);
   const rows = [];
   let [i, j] = [0, 0];
-  for (const [p, q] of [...pairs, [left.length, right.length]]) {
+  for (const [p, q] of [...pairs, [a.length, b.length]]) {
     while (i < p) rows.push([i++, -1]);
     while (j < q) rows.push([-1, j++]);
-    if (i < left.length && j < right.length) rows.push([i++, j++]);
+    if (i < a.length && j < b.length) rows.push([i++, j++]);
   }
   const gone = new Map(rows.filter(([, q]) => q < 0).map(([p]) => [a[p][0], p]));
   const come = new Map(rows.filter(([p]) => p < 0).map(([, q]) => [b[q][0], q]));

@@ -83,6 +83,7 @@ function drawBox(node, face, x, y, hottest) {
   const middle = (width + face.button) / 2;
   box.append(drawn("text", { class: "label", x: middle, y: 18 }, face.label));
   box.append(drawn("text", { class: "note", x: middle, y: 33 }, face.note));
+  box.append(drawn("path", { class: "plus", d: `M${width - 12} 8h8m-4 -4v8` }));
   if (face.button) box.append(foldButton(node));
   return box;
 }

@@ -222,7 +222,8 @@ function fit(net, nodes, x, sides) {
   const offsets = offsetsOf(net, nodes);
   const runs = [];
   nodes.forEach((v, i) => {
-    let [weight, total] = [0, 0];
+    let weight = 0;
+    let total = 0;
     for (const near of sides) {
       for (const u of near[v]) {
         const pull = net.pull(u, v);
@@ -230,15 +231,19 @@ function fit(net, nodes, x, sides) {
         total += pull * x[u];
       }
     }
-    if (weight === 0) [weight, total] = [PULL.free, PULL.free * x[v]];
-    runs.push({ mean: total / weight - offsets[i], weight, count: 1 });
-    while (runs.length > 1 && runs.at(-2).mean > runs.at(-1).mean) {
-      const last = runs.pop();
-      const run = runs.at(-1);
+    if (weight === 0) {
+      weight = PULL.free;
+      total = PULL.free * x[v];
+    }
+    let run = { mean: total / weight - offsets[i], weight, count: 1 };
+    while (runs.length && runs[runs.length - 1].mean > run.mean) {
+      const last = run;
+      run = runs.pop();
       run.mean = (run.mean * run.weight + last.mean * last.weight) / (run.weight + last.weight);
       run.weight += last.weight;
       run.count += last.count;
     }
+    runs.push(run);
   });
   let i = 0;
   for (const { mean, count } of runs) for (let k = 0; k < count; k++, i++) x[nodes[i]] = mean + offsets[i];

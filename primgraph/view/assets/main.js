@@ -79,6 +79,7 @@ function marks() {
   for (const { node, made } of places.boxes) {
     made.classList.toggle("match", hits.size > 0 && node.boxes.some((i) => hits.has(i)));
     made.classList.toggle("current", current !== undefined && node.boxes.includes(current));
+    made.classList.toggle("new", node.boxes.some((i) => added.has(i)));
     made.classList.toggle("selected", selected !== null && node.boxes.includes(selected));
   }
 }
@@ -178,7 +179,9 @@ function leave() {
 function select(index) {
   selected = index;
   marks();
-  if (index !== null && !at("text").hidden) rows.select(rowOf(index), true);
+  if (index === null || at("text").hidden) return;
+  rows.select(rowOf(index));
+  rows.scrollTo(rows.selected);
 }
 
 // Search.

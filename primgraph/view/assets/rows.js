@@ -34,21 +34,24 @@ class Rows {
     });
   }
 
-  // `sides` are the texts, one or two; rows have one line number for each.
-  show(rows, sides) {
-    Object.assign(this, { rows, sides, selected: -1 });
+  // `sides` are the texts, one or two; rows have one line number for each. With `marked`, lines that
+  // stand on one side only are said to have come or gone.
+  show(rows, sides, marked) {
+    Object.assign(this, { rows, sides, marked, selected: -1 });
     this.inside.style.height = `${rows.length * ROW}px`;
     this.scroller.scrollTop = 0;
     this.draw();
   }
 
-  select(r, scroll) {
+  select(r) {
     this.selected = r;
-    if (scroll && r >= 0) {
-      const y = r * ROW;
-      const [top, height] = [this.scroller.scrollTop, this.scroller.clientHeight];
-      if (y < top || y > top + height - ROW) this.scroller.scrollTop = y - height / 2;
-    }
+    this.draw();
+  }
+
+  // Row `r` into the middle, unless it is in sight or there is none.
+  scrollTo(r) {
+    const { scrollTop, clientHeight } = this.scroller;
+    if (r >= 0 && (r * ROW < scrollTop || (r + 1) * ROW > scrollTop + clientHeight)) this.scroller.scrollTop = r * ROW - clientHeight / 2;
     this.draw();
   }
 
@@ -58,6 +61,12 @@ class Rows {
     const made = [];
     for (let r = from; r < to; r++) made.push(this.row(r));
     this.inside.replaceChildren(...made);
+  }
+
+  markOf(row, side) {
+    if (row[side] < 0) return "none";
+    if (!this.marked || row[1 - side] >= 0) return "same";
+    return row[2] >= 0 ? "moved" : ["removed", "added"][side];
   }
 
   row(r) {
@@ -71,7 +80,7 @@ class Rows {
     }
     made.classList.toggle("selected", r === this.selected);
     this.sides.forEach((lines, side) => {
-      const mark = row[side] < 0 ? "none" : row[1 - side] !== -1 ? "same" : row[2] >= 0 ? "moved" : ["removed", "added"][side];
+      const mark = this.markOf(row, side);
       const sign = { removed: "−", added: "+", moved: "↕" }[mark] ?? "";
       const text = row[side] < 0 ? "" : lines[row[side]];
       const number = row[side] < 0 ? "" : String(row[side] + 1);
