@@ -42,7 +42,7 @@ function faceOf(node, heated) {
   const label = shortened(node.children ? `${node.label} (${node.boxes.length})` : node.label);
   const note = shortened(heated && node.heat !== null ? percent(node.heat) : node.note);
   const text = Math.max(widthOf(label, FONT.label), widthOf(note, FONT.note));
-  const button = node.children || node.parent.parent ? 18 : 0;
+  const button = node.children || node.parent.parent ? 20 : 0;
   return { label, note, button, width: Math.max(56, Math.ceil(text + 28 + button)), height: HEIGHT };
 }
 
@@ -101,8 +101,8 @@ function shares(node, width, height) {
 function foldButton(node) {
   const what = node.children ? `Unfold ${node.label}` : `Fold ${node.parent.label}`;
   return drawn("g", { class: "fold" }, drawn("title", {}, what),
-    drawn("rect", { x: 4, width: 26, height: HEIGHT, fill: "transparent" }), drawn("circle", { cx: 17, cy: HEIGHT / 2, r: 7 }),
-    drawn("path", { d: node.children ? `M13 21H21M17 17V25` : `M13 21H21` }));
+    drawn("rect", { x: 4, width: 30, height: HEIGHT, fill: "transparent" }), drawn("circle", { cx: 20, cy: HEIGHT / 2, r: 7 }),
+    drawn("path", { d: node.children ? "M16 21H24M20 17V25" : "M16 21H24" }));
 }
 
 // The route curves to its second point, runs straight to the third, curves to the fourth, and so on.

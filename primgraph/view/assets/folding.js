@@ -12,7 +12,7 @@ function foldingTree(picture, kind) {
   }
   const made = new Map();
   const top = [];
-  const leaves = picture.boxes.map((box, i) => ({ ...describe([box]), label: box.label, note: box.note, boxes: [i] }));
+  const leaves = picture.boxes.map(({ label, note, part, heat }, i) => ({ label, note, part, heat, boxes: [i] }));
   leaves.forEach((leaf, i) => {
     const group = groupOf[i];
     if (!group) return top.push(leaf);

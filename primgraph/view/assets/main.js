@@ -85,7 +85,7 @@ function marks() {
 }
 
 function legend(shown, hot) {
-  const present = new Set(shown.flatMap((node) => [...node.parts.keys()]));
+  const present = new Set(shown.flatMap((node) => (node.children ? [...node.parts.keys()] : [node.part])));
   if (shown.some((node) => node.part === "mixed")) present.add("mixed");
   const entries = PARTS.filter((part) => present.has(part)).map((part) => {
     const sample = drawn("svg", { width: 30, height: 18, viewBox: "-1 -1 44 26", "aria-hidden": "true" },
