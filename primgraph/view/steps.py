@@ -98,8 +98,9 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     plain_graph = lower(graph)
     stages.append(_stage("lowered", plain_graph, "operators became primitives"))
     if _is_to_derive(graph) if derivative is None else derivative:
+        tangents = linearize(plain_graph)
+        stages.append(_stage("linearized", tangents, "tangents beside the values: forward mode"))
         linear = linearize(plain_graph, role="cotangent")
-        stages.append(_stage("linearized", linear, "tangents beside the values: forward mode"))
         outputs = linear.outputs[len(graph.outputs) :]
         places = range(len(graph.inputs), len(linear.inputs))
         plain_graph = transpose(linear.with_outputs(outputs), places)
