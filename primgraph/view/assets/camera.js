@@ -42,7 +42,8 @@ class Camera {
     event.preventDefault();
     const lines = event.deltaMode === 1 ? 16 : 1;
     const box = this.stage.getBoundingClientRect();
-    this.zoom(Math.exp(-event.deltaY * lines * (event.ctrlKey ? 0.01 : 0.0015)), event.clientX - box.left, event.clientY - box.top);
+    const speed = event.ctrlKey ? 0.01 : 0.0015;
+    this.zoom(Math.exp(-event.deltaY * lines * speed), event.clientX - box.left, event.clientY - box.top);
   }
 
   grab(event) {

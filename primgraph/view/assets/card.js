@@ -9,9 +9,15 @@ function cardRows(node, picture) {
   }
   const most = node.operators.slice(0, 6).map(([name, count]) => `${name} ×${count}`);
   if (node.operators.length > 6) most.push(`${node.operators.length - 6} more`);
-  const parts = PARTS.filter((part) => node.parts.has(part)).map((part) => `${PART_TEXT[part]} ×${node.parts.get(part)}`);
+  const present = PARTS.filter((part) => node.parts.has(part));
+  const parts = present.map((part) => `${PART_TEXT[part]} ×${node.parts.get(part)}`);
   const heat = node.heat === null ? [] : [["share of time", percent(node.heat)]];
-  return [["folded", `${node.boxes.length} boxes: click to unfold`], ["operators", most.join(", ")], ["parts", parts.join(", ")], ...heat];
+  return [
+    ["folded", `${node.boxes.length} boxes: click to unfold`],
+    ["operators", most.join(", ")],
+    ["parts", parts.join(", ")],
+    ...heat,
+  ];
 }
 
 function fillCard(card, title, rows) {

@@ -70,7 +70,8 @@ function drawBox(node, face, x, y, hottest) {
   if (node.children) {
     box.classList.add("folded");
     for (const shift of [6, 3]) {
-      box.append(drawn("path", { class: "shape under", d: outline(node.part, width, height), transform: `translate(${shift} ${shift})` }));
+      const transform = `translate(${shift} ${shift})`;
+      box.append(drawn("path", { class: "shape under", d: outline(node.part, width, height), transform }));
     }
   }
   box.append(drawn("path", { class: "shape", d: outline(node.part, width, height) }));
@@ -101,7 +102,8 @@ function shares(node, width, height) {
 function foldButton(node) {
   const what = node.children ? `Unfold ${node.label}` : `Fold ${node.parent.label}`;
   return drawn("g", { class: "fold" }, drawn("title", {}, what),
-    drawn("rect", { x: 4, width: 30, height: HEIGHT, fill: "transparent" }), drawn("circle", { cx: 20, cy: HEIGHT / 2, r: 7 }),
+    drawn("rect", { x: 4, width: 30, height: HEIGHT, fill: "transparent" }),
+    drawn("circle", { cx: 20, cy: HEIGHT / 2, r: 7 }),
     drawn("path", { d: node.children ? "M16 21H24M20 17V25" : "M16 21H24" }));
 }
 
@@ -114,7 +116,8 @@ function drawArrow(route, labels) {
     d += i % 2 ? `C${px} ${half} ${x} ${half} ${x} ${y}` : `L${x} ${y}`;
   }
   const named = labels.filter((label) => label);
-  const arrow = drawn("path", { class: "arrow", d, "marker-end": "url(#tip)", "stroke-width": (1.2 + 0.2 * Math.log2(labels.length)).toFixed(2) });
+  const width = (1.2 + 0.2 * Math.log2(labels.length)).toFixed(2);
+  const arrow = drawn("path", { class: "arrow", d, "marker-end": "url(#tip)", "stroke-width": width });
   if (named.length) arrow.append(drawn("title", {}, [...new Set(named)].slice(0, 8).join(", ")));
   return arrow;
 }

@@ -1,8 +1,9 @@
 // What the page does at clicks and keys, and its start.
 
 picture.append(
-  drawn("defs", {}, drawn("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" },
-    drawn("path", { d: "M0 0.5L8 4L0 7.5Z" }))),
+  drawn("defs", {},
+    drawn("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8,
+      markerUnits: "userSpaceOnUse", orient: "auto" }, drawn("path", { d: "M0 0.5L8 4L0 7.5Z" }))),
   scene,
 );
 

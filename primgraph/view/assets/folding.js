@@ -75,10 +75,10 @@ function describe(boxes) {
 // The nodes that are shown, in the order of the graph: all parents of each are open.
 function visible(root, open) {
   const shown = [];
-  const stack = [...root.children].reverse();
+  const stack = [...root.children];
   while (stack.length) {
     const node = stack.pop();
-    if (node.children && open.has(node)) for (let i = node.children.length - 1; i >= 0; i--) stack.push(node.children[i]);
+    if (node.children && open.has(node)) stack.push(...node.children);
     else shown.push(node);
   }
   return shown.sort((a, b) => a.boxes[0] - b.boxes[0]);

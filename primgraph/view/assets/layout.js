@@ -275,7 +275,10 @@ function routesOf(net, chains, x, middle, top, height) {
     if (!chain.length) return [];
     const [first, last] = [chain[0], chain.at(-1)];
     const points = [[x[first], middle[first] + net.height(first) / 2]];
-    for (const v of chain.slice(1, -1)) points.push([x[v], top[net.layer[v]]], [x[v], top[net.layer[v]] + height[net.layer[v]]]);
+    for (const v of chain.slice(1, -1)) {
+      const upper = top[net.layer[v]];
+      points.push([x[v], upper], [x[v], upper + height[net.layer[v]]]);
+    }
     points.push([port[number], middle[last] - net.height(last) / 2]);
     return points;
   });

@@ -5,7 +5,8 @@ const [first, ...blocks] = document.querySelectorAll("script.step");
 const names = JSON.parse(first.textContent);
 const steps = []; // parsed when first shown
 
-const KINDS = { line: "source line", operator: "operator lowered", pattern: "repeated pattern", stretch: "stretch of the graph", none: "nothing" };
+const KINDS = { line: "source line", operator: "operator lowered", pattern: "repeated pattern",
+  stretch: "stretch of the graph", none: "nothing" };
 
 const scene = drawn("g");
 const picture = at("picture");
@@ -24,8 +25,9 @@ function step(number) {
 
 // Groups that fold to few enough boxes, the most telling kind first.
 function firstKind(graph) {
-  const kinds = Object.keys(graph.groupings).filter((kind) => graph.groupings[kind].some((group) => group.members.length > 1));
-  const left = (kind) => graph.boxes.length - graph.groupings[kind].reduce((sum, group) => sum + group.members.length - 1, 0);
+  const kinds = Object.keys(graph.groupings).filter((kind) => graph.groupings[kind].length);
+  const spared = (kind) => graph.groupings[kind].reduce((sum, group) => sum + group.members.length - 1, 0);
+  const left = (kind) => graph.boxes.length - spared(kind);
   const kind = kinds.find((kind) => left(kind) <= LIMIT / 2) ?? kinds.find((kind) => left(kind) <= LIMIT);
   return { kinds, kind: kind ?? kinds[0] ?? "none" };
 }
@@ -92,7 +94,9 @@ function legend(shown, hot) {
       drawn("g", { class: `sample part-${part}` }, drawn("path", { class: "shape", d: outline(part, 42, 24) })));
     return element("li", {}, sample, PART_TEXT[part]);
   });
-  if (hot > 0) entries.push(element("li", {}, element("span", { class: "scale" }), `share of time, 0 to ${percent(hot)}`));
+  if (hot > 0) {
+    entries.push(element("li", {}, element("span", { class: "scale" }), `share of time, 0 to ${percent(hot)}`));
+  }
   at("legend").replaceChildren(...entries);
 }
 
@@ -119,7 +123,7 @@ function toggle(node) {
   const { root, open } = tree();
   if (node.children) {
     const folded = unfold(root, open, [node]);
-    if (folded) say(`At most ${LIMIT} boxes are shown: ${folded} ${folded === 1 ? "group" : "groups"} opened before folded again.`);
+    if (folded) say(`At most ${LIMIT} boxes are shown: what was unfolded first is folded again.`);
   } else if (node.parent.parent) open.delete(node.parent);
   hideCard();
   redrawAround(node.boxes[0]).made.focus({ preventScroll: true });
@@ -168,7 +172,9 @@ function showCard(box) {
     places.lines[i].classList.toggle("near", places.boxes[tail] === box || places.boxes[head] === box);
   });
   const siblings = box.node.parent.parent ? box.node.parent : null;
-  for (const { node, made } of places.boxes) made.classList.toggle("sibling", siblings !== null && node.parent === siblings);
+  for (const { node, made } of places.boxes) {
+    made.classList.toggle("sibling", siblings !== null && node.parent === siblings);
+  }
 }
 
 function leave() {
@@ -213,7 +219,8 @@ function openStep(number) {
     tab.setAttribute("aria-selected", i === number);
     tab.tabIndex = i === number ? 0 : -1;
   });
-  at("kind").replaceChildren(...[...now.kinds, "none"].map((kind) => element("option", { value: kind }, KINDS[kind] ?? kind)));
+  const kinds = [...now.kinds, "none"];
+  at("kind").replaceChildren(...kinds.map((kind) => element("option", { value: kind }, KINDS[kind] ?? kind)));
   at("kind").value = now.kind;
   at("heat-field").hidden = !now.picture.boxes.some((box) => box.heat !== null);
   if (at("heat-field").hidden) at("colouring").value = "part";

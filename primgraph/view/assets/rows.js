@@ -51,7 +51,8 @@ class Rows {
   // Row `r` into the middle, unless it is in sight or there is none.
   scrollTo(r) {
     const { scrollTop, clientHeight } = this.scroller;
-    if (r >= 0 && (r * ROW < scrollTop || (r + 1) * ROW > scrollTop + clientHeight)) this.scroller.scrollTop = r * ROW - clientHeight / 2;
+    const inSight = r * ROW >= scrollTop && (r + 1) * ROW <= scrollTop + clientHeight;
+    if (r >= 0 && !inSight) this.scroller.scrollTop = r * ROW - clientHeight / 2;
     this.draw();
   }
 
@@ -86,7 +87,9 @@ class Rows {
       const number = row[side] < 0 ? "" : String(row[side] + 1);
       const place = mark === "none" ? {} : { "data-row": r, title: text };
       made.append(element("div", { class: `line ${mark}`, ...place },
-        element("span", { class: "number" }, number), element("span", { class: "sign" }, sign), element("code", {}, text)));
+        element("span", { class: "number" }, number),
+        element("span", { class: "sign" }, sign),
+        element("code", {}, text)));
     });
     return made;
   }

@@ -37,7 +37,9 @@ function compare() {
     return rows.show(offered, [right], false);
   }
   const left = other.lines.map(([text]) => text);
-  const [all, told] = about ? [alignmentByBox(other.lines, now.lines), "the same equations"] : changesOf(alignment(left, right));
+  const [all, told] = about
+    ? [alignmentByBox(other.lines, now.lines), "the same equations"]
+    : changesOf(alignment(left, right));
   at("changes").textContent = [told, tally(other, now), now.note].filter((text) => text).join(" · ");
   offered = all;
   rows.show(offered, [left, right], !about);
@@ -64,7 +66,8 @@ function sameBoxes(one, two) {
 function tally(before, after) {
   const change = new Map();
   for (const [sign, { picture }] of [[-1, before], [1, after]]) {
-    for (const [name, count] of describe(picture.boxes.filter((box) => !["input", "output"].includes(box.part))).operators) {
+    const computed = picture.boxes.filter((box) => box.part !== "input" && box.part !== "output");
+    for (const [name, count] of describe(computed).operators) {
       change.set(name, (change.get(name) ?? 0) + sign * count);
     }
   }
