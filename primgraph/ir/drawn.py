@@ -80,7 +80,7 @@ class Drawn:
     def show(self, *, lines: int = 60) -> None:
         """Print a tree: the lines of the user's code, and the equations that come from each.
 
-        Where it would have more than about `lines` lines, equations are only counted.
+        Where it would have more than `lines` lines, equations are only counted.
         """
         views[0].tree(self, lines)
 

@@ -45,7 +45,11 @@ class Source:
     @property
     def text(self) -> str:
         """The line itself, or nothing where the file cannot be read."""
-        return linecache.getline(self.file, self.line).strip()
+        try:
+            return linecache.getline(self.file, self.line).strip()
+        except ValueError:
+            # No file has such a name, with a null character or a lone surrogate in it.
+            return ""
 
     def __str__(self) -> str:
         place = f"{self.file.rpartition('/')[2]}:{self.line}"

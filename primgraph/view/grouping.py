@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from primgraph.ir.graph import Equation
+from primgraph.ir.source import Source
 from primgraph.view.patterns import repeats
 
 # How many boxes a group has at most, and into how many groups the largest graphs are cut.
@@ -103,11 +104,16 @@ class _Collector:
         return [(f"{label}, {i + 1}/{len(pieces)}", piece) for i, piece in enumerate(pieces)]
 
 
+def is_told(source: Source) -> bool:
+    """Whether it is a line that the user wrote, and not one of a transform or of a graph's text."""
+    return source.line > 0 and source.file != "graph text"
+
+
 def _lines(equations: Sequence[Equation | None], parts: Sequence[str]) -> Labelled:
     """All that one line of the user computes, each part by itself."""
     found: dict[Hashable, tuple[str, list[int]]] = {}
     for box, eqn in enumerate(equations):
-        if eqn is None or eqn.source is None or eqn.source.file.startswith("<"):
+        if eqn is None or eqn.source is None or not is_told(eqn.source):
             continue
         file, line, part = eqn.source.file, eqn.source.line, parts[box]
         label = f"{file.rpartition('/')[2]}:{line}"

@@ -14,6 +14,7 @@ from primgraph.derivatives import forward_grad, grad
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
+from primgraph.operators.creation import zeros
 from primgraph.operators.variable import Variable
 from primgraph.tracing import trace
 from primgraph.view.plain import plain, shortened, width_of
@@ -125,7 +126,9 @@ def _derived(outputs: Sequence[Variable], x: Variable, mode: str) -> list[Variab
     if mode == "reverse":
         return [grad(list(outputs), x, materialize_grads=True)]
     found = forward_grad(list(outputs), x)
-    return [y * 0.0 if d is None else d for y, d in zip(outputs, found, strict=True)]
+    return [
+        zeros(y.shape, y.dtype) if d is None else d for y, d in zip(outputs, found, strict=True)
+    ]
 
 
 def _ticks(most: int) -> list[int]:

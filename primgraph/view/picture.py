@@ -8,12 +8,13 @@ from typing import Any, final
 
 from primgraph.codegen import Kernel
 from primgraph.errors import ArgumentError
+from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.text import names, value_text
 from primgraph.program import Program
-from primgraph.view.grouping import Group, groupings_of
+from primgraph.view.grouping import Group, groupings_of, is_told
 from primgraph.view.plain import shortened
 
 # How much of a long text a box tells.
@@ -82,6 +83,7 @@ def picture_of(
     return numbered(drawable, times=times, ranges=ranges)[0]
 
 
+@uncollected
 def numbered(
     drawable: Drawn,
     *,
@@ -201,7 +203,7 @@ class _Drawing:
         details = [("equation", equation_text(eqn, self.name))]
         details.append(("type", ", ".join(str(v.type) for v in eqn.outputs)))
         details += [("params", ", ".join(params))] if params else []
-        if eqn.source is not None and not eqn.source.file.startswith("<"):
+        if eqn.source is not None and is_told(eqn.source):
             details.append(("source", str(eqn.source)))
             details += [("line", eqn.source.text)] if eqn.source.text else []
             details += [("operator", eqn.source.operator)] if eqn.source.operator else []

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.text import names
+from primgraph.view.grouping import is_told
 from primgraph.view.picture import equation_text
 from primgraph.view.plain import plain, shortened
 
@@ -24,7 +25,7 @@ class _Branch(NamedTuple):
 
 
 def tree_text(graph: Graph, lines: int, width: int, encoding: str = "utf-8") -> str:
-    """The tree of `graph` in about `lines` lines of `width` characters.
+    """The tree of `graph` in at most `lines` lines, if these are four, of `width` characters.
 
     Equations that come from one line of the user's code stand together, in order. Where all would
     be too long, first the equations are left out, then whole source lines in the middle.
@@ -34,10 +35,11 @@ def tree_text(graph: Graph, lines: int, width: int, encoding: str = "utf-8") -> 
         _line_branch(list(group), spelled)
         for _, group in groupby(graph.body, key=lambda eqn: eqn.source and eqn.source.place)
     ]
-    if sum(1 for _ in _drawn(branches)) > lines:
+    if sum(1 for _ in _drawn(branches)) >= lines:
         branches = [_Branch(_told(b), [], b.equations) for b in branches]
-    if len(branches) > lines:
-        first, last = lines // 2, len(branches) - (lines - lines // 2)
+    if len(branches) >= lines:
+        kept = max(lines - 2, 2)
+        first, last = kept // 2, len(branches) - (kept - kept // 2)
         hidden = sum(b.equations for b in branches[first:last])
         branches[first:last] = [_Branch(f"… {_counted(hidden)} more …", [], hidden)]
     rows = [shortened(plain(row), width) for row in (_title(graph), *_drawn(branches))]
@@ -73,7 +75,7 @@ def _line_branch(equations: Sequence[Equation], spelled: Mapping[Value, str]) ->
         if operator and len(leaves) > 1:
             leaves = [_Branch(operator, leaves, len(leaves))]
         inner += leaves
-    if source is None or source.file.startswith("<") or source.file == "graph text":
+    if source is None or not is_told(source):
         return _Branch("equations", inner, len(equations)) if len(inner) > 1 else inner[0]
     return _Branch(f"{source}  {source.text}".rstrip(), inner, len(equations))
 
