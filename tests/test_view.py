@@ -14,9 +14,10 @@ from view_graphs import chain, hostile, net
 import primgraph as pg
 from primgraph.errors import ArgumentError
 from primgraph.view.folding import LIMIT, folded, shut_groups
-from primgraph.view.layout import BOX_GAP, layout
+from primgraph.view.layout import layout
 from primgraph.view.patterns import repeats
 from primgraph.view.picture import numbered, picture_of
+from primgraph.view.placing import BOX_GAP
 
 SEEDS = range(12)
 

@@ -21,6 +21,7 @@ from primgraph.view.plain import shortened
 _MOST_DETAIL = 300
 _MOST_LABEL = 28
 _SPELLED = 8
+_SHORT = 8
 
 
 @final
@@ -187,8 +188,8 @@ class _Drawing:
         """The op, with constants among its operands; a dot stands for what an arrow brings."""
         label = eqn.op.name
         if label in ("full", "constant"):
-            label = f"const {brief(eqn.kwargs['value'])}"
-        operands = [self.inlined.get(v, "·") for v in eqn.inputs]
+            label = f"const {_short(brief(eqn.kwargs['value']))}"
+        operands = [_short(self.inlined[v]) if v in self.inlined else "·" for v in eqn.inputs]
         constants = [text for text in operands if text != "·"]
         if constants and eqn.op.commutative and len(constants) == 1:
             label = f"{label} {constants[0]}"
@@ -220,6 +221,14 @@ def equation_text(eqn: Equation, name: Mapping[Value, str]) -> str:
     arguments = [name[v] for v in eqn.inputs]
     arguments += [f"{key}={brief(value)}" for key, value in eqn.params]
     return f"{results} = {eqn.op.name}({', '.join(arguments)})"
+
+
+def _short(number: str) -> str:
+    """A number to four digits where it is spelled with many; details have all of them."""
+    try:
+        return number if len(number) <= _SHORT else f"{float(number):.4g}"
+    except ValueError:
+        return number
 
 
 def brief(value: Any) -> str:
