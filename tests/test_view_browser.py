@@ -116,7 +116,7 @@ def test_both_layouts_place_everything_alike(show: Show) -> None:
     view = show(named(small()))
     draw = random.Random(5)
     for count in (0, 1, 2, 7, 40, 120):
-        sizes = [(draw.uniform(40, 200), draw.choice((30.0, 42.0))) for _ in range(count)]
+        sizes = [(draw.uniform(40, 200), draw.uniform(20, 60)) for _ in range(count)]
         near = [(i, min(count - 1, max(0, i + draw.randint(-3, 12)))) for i in range(count)]
         far = [(draw.randrange(count), draw.randrange(count)) for _ in range(count // 2)]
         expected = layout(sizes, near + far)

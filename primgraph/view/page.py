@@ -18,6 +18,9 @@ from primgraph.view.picture import Picture
 _ASSETS = Path(__file__).parent / "assets"
 # In this order they make the one script of the page.
 _SCRIPTS = (
+    "net.js",
+    "ordering.js",
+    "placing.js",
     "layout.js",
     "folding.js",
     "difference.js",
