@@ -87,8 +87,7 @@ class Kernel(Drawn):
         donated: Mapping[int, int] | None = None,
         limits: Limits | None = None,
     ) -> None:
-        if style not in STYLES:
-            raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
+        _check_style(style)
         gifts = _checked_gifts(graph, donated or {})
         names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
         set_once = object.__setattr__
@@ -212,7 +211,9 @@ class Kernel(Drawn):
         """The source of that style line by line, each with the equation that it computes.
 
         Equations are positions in the body of `graph`; -1 stands beside lines that belong to none.
+        Raises `CompileError` for a style that does not exist.
         """
+        _check_style(style)
         code = self._code_of(style)
         rows = zip(code.loaded.source.splitlines(), code.loaded.steps[1:], strict=True)
         return [(text, code.positions[i] if i >= 0 else -1) for text, i in rows]
@@ -269,6 +270,11 @@ class Kernel(Drawn):
         inputs = ", ".join(map(str, self.graph.input_types))
         outputs = ", ".join(map(str, self.graph.output_types))
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
+
+
+def _check_style(style: str) -> None:
+    if style not in STYLES:
+        raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
 
 
 def _checked_gifts(graph: Graph, donated: Mapping[int, int]) -> dict[int, int]:

@@ -9,7 +9,7 @@ import pytest
 from view_graphs import HOSTILE, chain, net
 
 import primgraph as pg
-from primgraph.errors import ArgumentError, FeedError, OptionError, ShapeError
+from primgraph.errors import ArgumentError, CompileError, FeedError, OptionError, ShapeError
 from primgraph.view.growth import Growth
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -39,6 +39,7 @@ def test_steps_show_the_way_from_operators_to_code():
     for name in ("transposed", "cleaned up"):
         np.testing.assert_allclose(pg.interpret(found[name].graph, x, ct)[0], wanted, rtol=1e-13)
     assert str(found).splitlines()[1].split()[:3] == ["as", "built", "3"]
+    assert repr(found).startswith("<Steps as built: 3, lowered: ")
     with pytest.raises(ArgumentError, match="no step 'optimized'"):
         found["optimized"]
 
@@ -69,6 +70,8 @@ def test_lines_of_a_kernel_are_those_of_its_source():
         assert [text for text, _ in lines] == source.splitlines()
         shown = {kernel.graph.body[i].op.name: text for text, i in lines if i >= 0}
         assert "tanh(" in shown["tanh"]
+    with pytest.raises(CompileError, match="no style 'fast'"):
+        kernel.lines("fast")
 
 
 def test_the_derivative_is_shown_only_of_what_has_none():
@@ -138,6 +141,14 @@ def test_a_matrix_may_be_empty(shape):
 def test_only_matrices_are_drawn(wrong):
     with pytest.raises(ShapeError, match="spy takes a matrix of numbers"):
         pg.spy(wrong)
+
+
+def test_a_variable_has_no_elements_to_draw():
+    with pg.Program() as program:
+        x = pg.data("x", (2, 2))
+        with pytest.raises(ArgumentError, match=r"not <Variable 'x'.*\n.*Executor"):
+            pg.spy(x)
+    assert program.operators() == ()
 
 
 def test_the_structure_of_jacobians_and_hessians():

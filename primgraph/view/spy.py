@@ -14,6 +14,7 @@ from primgraph.compiler import compile
 from primgraph.errors import ArgumentError, FeedError, ShapeError
 from primgraph.ir.graph import Graph
 from primgraph.jacobian import DerivativeMatrix
+from primgraph.operators.variable import Variable
 from primgraph.program import Program, program_of
 from primgraph.view.plain import width_of
 from primgraph.view.svg import NOTE_SIZE, document, label_text, number
@@ -111,9 +112,15 @@ def spy(matrix: Any, feed: Mapping[str, Any] | None = None) -> Spy:
     and what is zero at all of them counts as zero. So do samples of a batch: an element is shown
     if any of them has it.
 
-    Raises `ShapeError` for an array of other than two axes, `FeedError` for a feed that does not
-    fit, and for inputs of integers without one.
+    Raises `ShapeError` for an array of other than two axes, `ArgumentError` for a variable, which
+    has no elements yet, `FeedError` for a feed that does not fit, and for inputs of integers
+    without one.
     """
+    if isinstance(matrix, Variable):
+        raise ArgumentError(
+            f"spy takes a matrix, not {matrix!r}",
+            hint="pass what an Executor has computed for it, or a pg.Jacobian",
+        )
     if isinstance(matrix, DerivativeMatrix):
         found = _evaluated(matrix, feed)
         mask: Mask = np.any(found, axis=0) if found.ndim == 3 else found

@@ -76,6 +76,9 @@ class Steps:
             raise ArgumentError(f"steps are saved as .html, not to {os.fspath(path)!r:.200}")
         Path(path).write_text(self.to_html(), encoding="utf-8")
 
+    def __repr__(self) -> str:
+        return f"<Steps {', '.join(f'{s.name}: {len(s.graph)}' for s in self.stages)}>"
+
     def __str__(self) -> str:
         width = max(len(s.name) for s in self.stages)
         rows = [f"{s.name:<{width}}  {len(s.graph):6}  {s.note}" for s in self.stages]
