@@ -357,7 +357,8 @@ def test_show_prints_lines_of_the_user_and_their_equations(capsys, monkeypatch):
     ]
 
 
-def test_show_counts_what_it_leaves_out(capsys):
+def test_show_counts_what_it_leaves_out(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
     net(30).show(lines=12)
     title, *lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 11

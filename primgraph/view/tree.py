@@ -63,7 +63,7 @@ def _counted(equations: int) -> str:
 
 def _told(branch: _Branch) -> str:
     """The text of a branch whose leaves are not shown."""
-    return f"{branch.text}  ({_counted(branch.equations)})" if branch.inner else branch.text
+    return f"({_counted(branch.equations)}) {branch.text}" if branch.inner else branch.text
 
 
 def _line_branch(equations: Sequence[Equation], spelled: Mapping[Value, str]) -> _Branch:
