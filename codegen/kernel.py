@@ -17,6 +17,7 @@ from primgraph.codegen.plan import Plan
 from primgraph.codegen.regions import Limits, default_limits
 from primgraph.codegen.standalone import standalone_source
 from primgraph.errors import CompileError, FeedError, RunError
+from primgraph.ir.drawn import PICTURES, Drawn
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.text import value_text
 from primgraph.ir.types import TensorType
@@ -45,7 +46,7 @@ def compile_graph(
 
 
 @final
-class Kernel:
+class Kernel(Drawn):
     """An executable made from a graph: call it with an array for each input.
 
     It returns a list of arrays, one an output, of exactly the declared shapes and dtypes. They
@@ -84,8 +85,7 @@ class Kernel:
         donated: Mapping[int, int] | None = None,
         limits: Limits | None = None,
     ) -> None:
-        if style not in STYLES:
-            raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
+        _check_style(style)
         gifts = _checked_gifts(graph, donated or {})
         names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
         set_once = object.__setattr__
@@ -205,6 +205,17 @@ class Kernel:
         """The NumPy source with buffers, which is what runs in the style "planned"."""
         return self._text("planned")
 
+    def lines(self, style: str = "planned") -> list[tuple[str, int]]:
+        """The source of that style line by line, each with the equation that it computes.
+
+        Equations are positions in the body of `graph`; -1 stands beside lines that belong to none.
+        Raises `CompileError` for a style that does not exist.
+        """
+        _check_style(style)
+        code = self._code_of(style)
+        rows = zip(code.loaded.source.splitlines(), code.loaded.steps[1:], strict=True)
+        return [(text, code.positions[i] if i >= 0 else -1) for text, i in rows]
+
     def _text(self, style: str) -> str:
         return self._code_of(style).loaded.source
 
@@ -220,10 +231,16 @@ class Kernel:
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
-        for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape.
+        for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape. To a
+        path that ends in .svg, .html, .dot, .mmd, .json, .png or .pdf a picture of this kernel is
+        written instead, as for graphs and programs.
+
         Raises `CompileError` if a graph has a primitive without a NumPy spelling, and for two
         graphs of one name.
         """
+        if Path(path).suffix.lower() in PICTURES:
+            super().save(path)
+            return
         graphs = [self.graph, *(kernel.graph for kernel in others)]
         Path(path).write_text(standalone_source(graphs), encoding="ascii")
 
@@ -245,6 +262,11 @@ class Kernel:
         inputs = ", ".join(map(str, self.graph.input_types))
         outputs = ", ".join(map(str, self.graph.output_types))
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
+
+
+def _check_style(style: str) -> None:
+    if style not in STYLES:
+        raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
 
 
 def _checked_gifts(graph: Graph, donated: Mapping[int, int]) -> dict[int, int]:

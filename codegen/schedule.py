@@ -43,7 +43,7 @@ class Step:
 
     @property
     def source(self) -> Source | None:
-        return self.eqn.source
+        return self.eqn.source and self.eqn.source.place
 
     @property
     def operands(self) -> tuple[TensorType, ...]:

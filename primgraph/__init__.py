@@ -1,6 +1,6 @@
 """primgraph compiles NumPy programs and their derivatives of any order into NumPy programs."""
 
-from primgraph import initializers, nn, operators, optimizer, transforms
+from primgraph import initializers, nn, operators, optimizer, transforms, view
 from primgraph.checking import check_grads
 from primgraph.codegen import Kernel
 from primgraph.compiler import compile
@@ -51,6 +51,9 @@ from primgraph.scope import Scope
 from primgraph.storage import load, save
 from primgraph.tracing import spec, trace
 from primgraph.training import fit, minibatches
+from primgraph.view.growth import growth
+from primgraph.view.spy import spy
+from primgraph.view.steps import steps
 
 __version__ = "0.1.0"
 
@@ -95,6 +98,7 @@ __all__ = [
     "forward_grad",
     "get_default_dtype",
     "grad",
+    "growth",
     "hessian",
     "hessian_diagonal",
     "hvp",
@@ -113,10 +117,13 @@ __all__ = [
     "scipy_objective",
     "set_default_dtype",
     "spec",
+    "spy",
+    "steps",
     "trace",
     "transforms",
     "verify",
     "vhp",
+    "view",
     "vjp",
     *operators.__all__,
 ]

@@ -135,6 +135,13 @@ class DerivativeMatrix(ABC):
         """For each output a tuple with one block for each input."""
         return self._blocks
 
+    def whole(self) -> Variable:
+        """All of it as one variable of shape `(N, M)` or `(B, N, M)`, however it is indexed."""
+        slopes = self._slopes
+        extents = slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]
+        shape = (*slopes.outputs.lead(), *extents)
+        return Block(slopes, (shape[:-2], shape[-2:-1], shape[-1:]), 0, 0)[...]
+
     @property
     def passes(self) -> Passes:
         """How many rows and columns have been evaluated so far."""

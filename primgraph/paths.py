@@ -74,12 +74,15 @@ class Path:
 
     def jvp(self) -> Graph:
         """From free values and tangents of `wrt` to tangents of the outputs."""
-        jvp = linearize(self.graph, self.moved)
-        return jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :])
+        return self._linear("tangent")
 
     def vjp(self) -> Graph:
         """From free values and cotangents of the outputs to cotangents of `wrt`."""
-        return transpose(self.jvp(), self.seeds())
+        return transpose(self._linear("cotangent"), self.seeds())
+
+    def _linear(self, role: str) -> Graph:
+        jvp = linearize(self.graph, self.moved, role=role)
+        return jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :])
 
     def seeds(self) -> range:
         """The positions, among the inputs of `jvp`, of the tangents."""

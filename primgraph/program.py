@@ -17,6 +17,7 @@ from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, BuildError, DTypeError, FeedError, ShapeError
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier
 from primgraph.ir.builder import Builder
+from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.text import to_text
@@ -40,7 +41,7 @@ class State:
 
 
 @final
-class Program:
+class Program(Drawn):
     """A program under construction: named inputs, and everything computed from them.
 
     As a context it is what `pg.data` and the operators build into. Programs nest and stand side

@@ -134,7 +134,10 @@ class _Writer:
         params = {name: self._encode(value) for name, value in eqn.params}
         types = [str(v.type) for v in eqn.outputs]
         source = eqn.source
-        place = None if source is None else [Path(source.file).name, source.line, source.role]
+        place = None
+        if source is not None:
+            place = [Path(source.file).name, source.line, source.role]
+            place += [source.operator] if source.operator else []
         return [eqn.op.name, inputs, params, types, place]
 
     def _encode(self, value: Any) -> Any:
@@ -278,11 +281,12 @@ def _integer(value: Any) -> int:
     return value
 
 
-def _place(place: Any) -> tuple[str, int, str]:
-    file, line, role = place
-    if not (isinstance(file, str) and isinstance(role, str)):
+def _place(place: Any) -> tuple[str, int, str, str]:
+    file, line, role, *rest = place
+    (operator,) = rest or [""]
+    if not all(isinstance(text, str) for text in (file, role, operator)):
         raise LoadError("a source line is malformed")
-    return file, _integer(line), role
+    return file, _integer(line), role, operator
 
 
 def _type(text: str) -> TensorType:

@@ -158,6 +158,7 @@ FLOORS = (
     ("primgraph.operators",),
     ("primgraph.transforms", "primgraph.codegen"),
     ("primgraph",),
+    ("primgraph.view",),
 )
 
 

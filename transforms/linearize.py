@@ -20,13 +20,17 @@ from primgraph.transforms.rebuild import copy, derived_source, rebuild, require_
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
-def linearize(graph: Graph, wrt: Sequence[int | Value] | None = None) -> Graph:
+def linearize(
+    graph: Graph, wrt: Sequence[int | Value] | None = None, *, role: str = "tangent"
+) -> Graph:
     """Turn `f(x) -> y` into `f_jvp(x, dx) -> (y, dy)`, linear in `dx`.
 
     `wrt` names what `dx` are the tangents of: positions of inputs, or values of the graph;
     by default all float inputs. A value inside the graph gets its tangent in addition to what
     reaches it from others. `dy` has one tangent for each float output, zeros where no tangent
     reaches it. An equation whose operands carry no tangent is copied and costs nothing more.
+    New equations are marked as tangents, or with `role` "cotangent" as parts of reverse mode,
+    where the result is to be transposed.
 
     Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
     no jvp rule.
@@ -35,7 +39,7 @@ def linearize(graph: Graph, wrt: Sequence[int | Value] | None = None) -> Graph:
     builder, moved = rebuild(graph)
     tangents = {v: builder.input(v.type) for v in seeds}
     with builder:
-        push_forward(builder, graph, moved, tangents)
+        push_forward(builder, graph, moved, tangents, role)
         outputs = [v for v in graph.outputs if v.type.is_float]
         found = [tangents[v] if v in tangents else zeros_like(v) for v in outputs]
     return builder.graph([*(moved[v] for v in graph.outputs), *found], f"{graph.name}_jvp")
@@ -64,7 +68,11 @@ def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
 
 
 def push_forward(
-    builder: Builder, graph: Graph, moved: dict[Value, Value], tangents: dict[Value, Value]
+    builder: Builder,
+    graph: Graph,
+    moved: dict[Value, Value],
+    tangents: dict[Value, Value],
+    role: str = "tangent",
 ) -> None:
     """Record values and tangents of all equations of `graph`.
 
@@ -82,7 +90,7 @@ def push_forward(
         if any(v in tangents for v in eqn.inputs):
             for guard in chain.from_iterable(guards.get(eqn, ())):
                 _copy_ahead(builder, guard.condition, definitions, moved)
-            builder.source = derived_source(eqn)
+            builder.source = derived_source(eqn, role)
             found = _jvp(eqn, moved, tangents, guards.get(eqn))
         for value, tangent in zip(eqn.outputs, found, strict=True):
             if tangent is not None and value in seeds:

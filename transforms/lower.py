@@ -39,7 +39,7 @@ def lower(
                 copy(builder, eqn, moved)
                 continue
             assert isinstance(eqn.op, Operator)
-            builder.source = eqn.source or NOWHERE
+            builder.source = (eqn.source or NOWHERE).within(eqn.op.name)
             operands = [Variable(builder, moved[v]) for v in eqn.inputs]
             result = eqn.op.expand(operands, eqn.kwargs).value
             if result.type != eqn.output.type:

@@ -28,9 +28,9 @@ def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
     return outputs
 
 
-def derived_source(eqn: Equation) -> Source:
-    """The line to give to what is derived from `eqn`."""
-    return (eqn.source or NOWHERE).derived("derivative")
+def derived_source(eqn: Equation, role: str) -> Source:
+    """The line to give to what is derived from `eqn`, a tangent or a cotangent."""
+    return (eqn.source or NOWHERE).derived(role)
 
 
 def require_primitive(eqn: Equation) -> Primitive:

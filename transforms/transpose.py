@@ -46,7 +46,7 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
             _check_output(builder, value, linear, moved)
             _accumulate(cts, value, ct)
         for eqn in reversed(equations):
-            builder.source = derived_source(eqn)
+            builder.source = derived_source(eqn, "cotangent")
             _pull_back(builder, eqn, linear, moved, cts)
         found = [cts[v] if v in cts else zeros_like(v) for v in dx]
     return builder.graph(found)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, final
 
 from primgraph.errors import ShapeError
+from primgraph.ir.drawn import Drawn
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Op, Primitive, lookup
 from primgraph.ir.source import Source
@@ -122,7 +123,7 @@ class Equation:
 
 
 @final
-class Graph:
+class Graph(Drawn):
     """A closed function: `inputs`, an ordered `body` of equations, `outputs`. Never changes.
 
     Two graphs are equal if they compute the same thing in the same way: names, hints and source

@@ -11,32 +11,54 @@ from types import CodeType
 _PACKAGE = __name__.partition(".")[0]
 _PASSED = (_PACKAGE + ".", "functools", "contextlib")
 
+# What a reader of text is told of either mode.
+_SPOKEN = {"tangent": "derivative", "cotangent": "derivative"}
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A line of the user's code; `role` says what was derived from it, if anything was."""
+    """A line of the user's code, and what was made of it.
+
+    `role` is "tangent" or "cotangent" in a derivative, as the last transform made it; `operator`
+    the name of the operator that was rewritten into primitives.
+    """
 
     file: str
     line: int
     role: str = ""
+    operator: str = ""
 
     def derived(self, role: str) -> Source:
-        """The same line, marked as what it was derived for; the first mark stays."""
-        return self if self.role else _derived(self, role)
+        """The same line, marked as what it was derived for; the last mark counts."""
+        return self if self.role == role else _marked(self, role, self.operator)
+
+    def within(self, operator: str) -> Source:
+        """The same line, marked with the operator it was part of; the first mark stays."""
+        return self if self.operator else _marked(self, self.role, operator)
+
+    @property
+    def place(self) -> Source:
+        """The line and whether it is that of a derivative, all else left out."""
+        role = _SPOKEN.get(self.role, self.role)
+        return self if self.role == role and not self.operator else _marked(self, role, "")
 
     @property
     def text(self) -> str:
         """The line itself, or nothing where the file cannot be read."""
-        return linecache.getline(self.file, self.line).strip()
+        try:
+            return linecache.getline(self.file, self.line).strip()
+        except ValueError:
+            # No file has such a name, with a null character or a lone surrogate in it.
+            return ""
 
     def __str__(self) -> str:
         place = f"{self.file.rpartition('/')[2]}:{self.line}"
-        return f"in the {self.role} of {place}" if self.role else place
+        return f"in the {_SPOKEN.get(self.role, self.role)} of {place}" if self.role else place
 
 
 @lru_cache(maxsize=65536)
-def _derived(source: Source, role: str) -> Source:
-    return replace(source, role=role)
+def _marked(source: Source, role: str, operator: str) -> Source:
+    return replace(source, role=role, operator=operator)
 
 
 @lru_cache(maxsize=65536)

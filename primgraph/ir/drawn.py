@@ -1,0 +1,92 @@
+"""What graphs, programs and kernels have in common to the eye: pictures, pages, trees."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import networkx
+
+
+class Views(Protocol):
+    """How things are drawn."""
+
+    def dot(self, drawn: Drawn) -> str: ...
+
+    def mermaid(self, drawn: Drawn, limit: int) -> str: ...
+
+    def networkx(self, drawn: Drawn) -> networkx.MultiDiGraph[int]: ...
+
+    def svg(self, drawn: Drawn, limit: int) -> str: ...
+
+    def html(self, drawn: Drawn) -> str: ...
+
+    def save(self, drawn: Drawn, path: str | os.PathLike[str]) -> None: ...
+
+    def tree(self, drawn: Drawn, lines: int) -> None: ...
+
+    def notebook(self, drawn: Drawn) -> str: ...
+
+
+# How the name of a file ends that a picture can be saved in.
+PICTURES = (".dot", ".mmd", ".svg", ".html", ".json", ".png", ".pdf")
+
+# The one that draws; the package of pictures, which needs all that can be drawn, puts it here.
+views: list[Views] = []
+
+
+class Drawn:
+    """What can be drawn: a graph, a program, a kernel.
+
+    Pictures have a box for each input, each equation and each output, and an arrow for each
+    operand; uniform constants are written into the boxes that use them.
+    """
+
+    __slots__ = ()
+
+    def to_dot(self) -> str:
+        """The picture in the DOT language of Graphviz."""
+        return views[0].dot(self)
+
+    def to_mermaid(self, *, limit: int = 300) -> str:
+        """The picture as a Mermaid flowchart, folded where it has more boxes than `limit`."""
+        return views[0].mermaid(self, limit)
+
+    def to_networkx(self) -> networkx.MultiDiGraph[int]:
+        """The picture as a `networkx.MultiDiGraph` with what boxes and arrows say as attributes."""
+        return views[0].networkx(self)
+
+    def to_svg(self, *, limit: int = 300) -> str:
+        """The picture as SVG, folded where it has more boxes than `limit`.
+
+        It needs nothing else, and is readable on light and on dark ground.
+        """
+        return views[0].svg(self, limit)
+
+    def to_html(self) -> str:
+        """The picture as an HTML page of its own, in which groups fold and unfold at a click."""
+        return views[0].html(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the picture to a file, in the format that the end of its name tells.
+
+        These are .dot, .mmd (Mermaid), .svg, .html and .json (the picture as data); and .png and
+        .pdf where Graphviz is installed. Raises `ArgumentError` for another one, and for one that
+        Graphviz is missing for.
+        """
+        views[0].save(self, path)
+
+    def show(self, *, lines: int = 60) -> None:
+        """Print a tree: the lines of the user's code, and the equations that come from each.
+
+        Where it would have more than `lines` lines, equations are only counted.
+        """
+        views[0].tree(self, lines)
+
+    def _repr_html_(self) -> str:
+        return views[0].notebook(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What notebooks show: the picture of something small, otherwise a table."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}

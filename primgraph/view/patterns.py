@@ -1,0 +1,85 @@
+"""Repeated patterns: runs of tokens that occur again, and most of all one after the other."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+Place: TypeAlias = tuple[int, int]
+
+# Shorter runs are no pattern.
+SHORTEST = 2
+
+
+class _Repeat(NamedTuple):
+    """`times` runs of `length` tokens, `step` apart; ordered so that the best one comes first."""
+
+    uncovered: int
+    length: int
+    start: int
+    step: int
+    times: int
+
+
+def repeats(tokens: Sequence[int], longest: int) -> list[list[Place]]:
+    """The runs of at most `longest` tokens that occur at least twice, without any overlap.
+
+    Each entry has the places, start and length, of one run, in order. Where runs compete, those
+    that cover most win, and among them the shortest, so that ten equal layers are ten runs and
+    not two of five layers. Takes n log² n time.
+    """
+    taken: list[Place] = []
+    for repeat in sorted(set(_candidates(tokens, longest))):
+        for i in range(repeat.times):
+            place = (repeat.start + i * repeat.step, repeat.length)
+            if _is_free(taken, place):
+                insort(taken, place)
+    places: dict[tuple[int, ...], list[Place]] = {}
+    for start, length in taken:
+        places.setdefault(tuple(tokens[start : start + length]), []).append((start, length))
+    return [found for found in places.values() if len(found) > 1]
+
+
+def _is_free(taken: Sequence[Place], place: Place) -> bool:
+    """Whether `place` overlaps none of those in `taken`, which are sorted."""
+    start, length = place
+    i = bisect_left(taken, place)
+    if i < len(taken) and taken[i][0] < start + length:
+        return False
+    return i == 0 or sum(taken[i - 1]) <= start
+
+
+def _candidates(tokens: Sequence[int], longest: int) -> list[_Repeat]:
+    """Repeats, from where runs of 2, 4, 8, … tokens occurred last.
+
+    Equal runs of a length have equal numbers (Karp, Miller and Rosenberg 1972). Where the distance
+    to the last such run stays the same, everything is repeated at this distance.
+    """
+    found = []
+    names, width = list(tokens), 1
+    while len(names) > 1 and width <= longest:
+        last: dict[int, int] = {}
+        begun, distance = 0, 0
+        for i, name in enumerate([*names, -1]):
+            before = i - last.get(name, i)
+            if before != distance:
+                if distance >= SHORTEST:
+                    same = i - begun + width - 1
+                    found += _repeated(begun - distance, distance, same, longest)
+                begun, distance = i, before
+            last[name] = i
+        pairs: dict[tuple[int, int], int] = {}
+        joined = zip(names, names[width:], strict=False)
+        names = [pairs.setdefault(pair, len(pairs)) for pair in joined]
+        width *= 2
+    return found
+
+
+def _repeated(start: int, distance: int, same: int, longest: int) -> list[_Repeat]:
+    """The repeat in which `same` tokens from `start` on come again at `distance`."""
+    length = min(distance, same)
+    if not SHORTEST <= length <= longest:
+        return []
+    times = (same + distance) // distance if same >= distance else 2
+    return [_Repeat(-times * length, length, start, distance, times)]

@@ -1,0 +1,147 @@
+"""A program on its way through the compiler: as built, lowered, derived, cleaned up, planned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from primgraph.codegen import Kernel, compile_graph
+from primgraph.errors import ArgumentError
+from primgraph.ir.drawn import Drawn
+from primgraph.ir.graph import Graph
+from primgraph.ir.text import names
+from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.linearize import linearize
+from primgraph.transforms.lower import lower
+from primgraph.transforms.transpose import transpose
+from primgraph.view.page import Step, page
+from primgraph.view.picture import equation_text, graph_of, numbered
+from primgraph.view.plain import plain, shortened
+
+_LONGEST = 400
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A program after one step: the graph, its text line by line, and what the step does.
+
+    `equations[i]` is the equation that line i writes down or computes, -1 where there is none.
+    """
+
+    name: str
+    graph: Graph
+    lines: tuple[str, ...]
+    equations: tuple[int, ...]
+    note: str
+
+    def step(self) -> Step:
+        """The same for a page, with the boxes of a picture in the place of equations."""
+        picture, box_of = numbered(self.graph)
+        boxes = tuple(box_of[i] if i >= 0 else -1 for i in self.equations)
+        return Step(self.name, picture, self.lines, boxes, self.note)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The stages of one program, in order; it prints as how many equations each has."""
+
+    stages: tuple[Stage, ...]
+
+    def __iter__(self) -> Iterator[Stage]:
+        return iter(self.stages)
+
+    def __len__(self) -> int:
+        return len(self.stages)
+
+    def __getitem__(self, name: str) -> Stage:
+        """The stage of that name. Raises `ArgumentError` if there is none."""
+        found = [s for s in self.stages if s.name == name]
+        if not found:
+            known = ", ".join(s.name for s in self.stages)
+            raise ArgumentError(f"there is no step {name!r:.80}", hint=f"steps: {known}")
+        return found[0]
+
+    def to_html(self) -> str:
+        """A page that shows the stages side by side, and what changed from one to the next."""
+        return page([s.step() for s in self.stages])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file whose name ends in .html. Raises `ArgumentError` for others."""
+        if Path(path).suffix.lower() != ".html":
+            raise ArgumentError(f"steps are saved as .html, not to {os.fspath(path)!r:.200}")
+        Path(path).write_text(self.to_html(), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<Steps {', '.join(f'{s.name}: {len(s.graph)}' for s in self.stages)}>"
+
+    def __str__(self) -> str:
+        width = max(len(s.name) for s in self.stages)
+        rows = [f"{s.name:<{width}}  {len(s.graph):6}  {s.note}" for s in self.stages]
+        return "\n".join([f"{'step':<{width}}  equations", *rows])
+
+
+def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
+    """What the compiler makes of a graph, of a program, or of the graph of a kernel.
+
+    The stages are "as built", "lowered" to primitives, "cleaned up" and "planned", with the text
+    of the NumPy code that runs. With `derivative`, which is the default for a graph of floats
+    that has no derivative in it, reverse mode is shown: "linearized", the values and tangents,
+    comes before "transposed", from cotangents of the outputs to those of the inputs; what is
+    cleaned up and planned is this.
+
+    Raises what the transforms raise, such as `MissingRuleError`.
+    """
+    graph = graph_of(drawable)
+    stages = [_stage("as built", graph, "what was written, operators included")]
+    plain_graph = lower(graph)
+    stages.append(_stage("lowered", plain_graph, "operators became primitives"))
+    if _is_to_derive(graph) if derivative is None else derivative:
+        tangents = linearize(plain_graph)
+        stages.append(_stage("linearized", tangents, "tangents beside the values: forward mode"))
+        linear = linearize(plain_graph, role="cotangent")
+        outputs = linear.outputs[len(graph.outputs) :]
+        places = range(len(graph.inputs), len(linear.inputs))
+        plain_graph = transpose(linear.with_outputs(outputs), places)
+        stages.append(_stage("transposed", plain_graph, "cotangents flow back: reverse mode"))
+    clean = clean_up(plain_graph, last=True)
+    stages.append(_stage("cleaned up", clean, "the same bits from fewer equations"))
+    stages.append(_planned(compile_graph(clean)))
+    return Steps(tuple(stages))
+
+
+def as_built(drawable: Drawn) -> Step:
+    """The only step of a page that shows one graph."""
+    return _stage(graph_of(drawable).name, graph_of(drawable), "").step()
+
+
+def _is_to_derive(graph: Graph) -> bool:
+    derived = any(e.source is not None and e.source.role for e in graph.body)
+    ends = (graph.inputs, graph.outputs)
+    return not derived and all(any(v.type.is_float for v in side) for side in ends)
+
+
+def _stage(name: str, graph: Graph, note: str) -> Stage:
+    """A stage whose text is that of the graph, without the elements of large arrays."""
+    spelled = names(graph)
+    inputs = ", ".join(f"{spelled[v]}: {v.type}" for v in graph.inputs)
+    lines = [f"graph {graph.name}({inputs}) {{"]
+    lines += [f"  {equation_text(eqn, spelled)}" for eqn in graph.body]
+    lines += [f"  return {', '.join(spelled[v] for v in graph.outputs)}".rstrip(), "}"]
+    places = (-1, *range(len(graph.body)), -1, -1)
+    return Stage(name, graph, tuple(_line(text) for text in lines), places, note)
+
+
+def _planned(kernel: Kernel) -> Stage:
+    """The stage whose text is the source that runs."""
+    lines, places = zip(*kernel.lines(), strict=True)
+    note = f"NumPy code with buffers, {kernel.plan.arena} bytes in all"
+    return Stage("planned", kernel.graph, tuple(map(_line, lines)), places, note)
+
+
+def _line(text: str) -> str:
+    return shortened(plain(text), _LONGEST)
