@@ -72,17 +72,15 @@ class Parts:
     def __init__(self, parameters: str) -> None:
         self.parameters = parameters
         self.parts: list[Function] = []
+        self.current: Function
         self._home: dict[str, int] = {}
         self._bound: list[list[str]] = []
         self._taken: list[dict[str, None]] = []
 
-    @property
-    def current(self) -> Function:
-        return self.parts[-1]
-
     def begin(self) -> Function:
         """Start the next function."""
-        self.parts.append(Function(f"part_{len(self.parts)}", self.parameters))
+        self.current = Function(f"part_{len(self.parts)}", self.parameters)
+        self.parts.append(self.current)
         self._bound.append([])
         self._taken.append({})
         return self.current

@@ -9,7 +9,7 @@ from typing import Any, final
 from primgraph.codegen.arena import Arena
 from primgraph.codegen.literals import dtype_text, shape_text
 from primgraph.codegen.module import MANY, Function, tuple_text
-from primgraph.codegen.regions import Region, bytes_of
+from primgraph.codegen.regions import Region
 from primgraph.ir.types import DType, Shape, TensorType
 
 # Lines in one function that makes a workspace.
@@ -50,7 +50,7 @@ class Storage:
 
     @property
     def size(self) -> int:
-        return bytes_of(self.type)
+        return self.type.nbytes
 
 
 @final
@@ -92,7 +92,7 @@ class Workspace:
         # By the text that makes a buffer at some offset, slots and offsets of all such buffers.
         self._buffers: dict[str, list[tuple[int, int]]] = {}
         self._count = 0
-        self._named: dict[tuple[int, Shape, DType, int], str] = {}
+        self._named: dict[tuple[int, TensorType, int], str] = {}
 
     def add(self, name: str, text: str) -> None:
         self.slots[name] = self._slot(text)
@@ -128,8 +128,8 @@ class Workspace:
 
     def buffer(self, type: TensorType, step: int, fresh: str) -> Storage:
         """Storage for a value that step `step` makes; named `fresh` if it has no name yet."""
-        offset = self.arena.take(bytes_of(type))
-        key = (offset, type.shape, type.dtype, -1)
+        offset = self.arena.take(type.nbytes)
+        key = (offset, type, -1)
         if key not in self._named:
             self._named[key] = fresh
             self.slots[fresh] = self._array(type, offset)
@@ -139,8 +139,8 @@ class Workspace:
         self, loop: Loop, type: TensorType, axis: int, step: int, fresh: str
     ) -> Storage:
         """Storage for the rows of a value in a loop; `axis` is where the rows are."""
-        offset = self.arena.take(bytes_of(type))
-        key = (offset, type.shape, type.dtype, loop.number)
+        offset = self.arena.take(type.nbytes)
+        key = (offset, type, loop.number)
         if key not in self._named:
             self._named[key] = fresh
             less = (*type.shape[:axis], loop.rest, *type.shape[axis + 1 :])
