@@ -24,7 +24,8 @@ def rebuild(
 def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Value, ...]:
     """Record `eqn` on the moved inputs, and note where its outputs went."""
     outputs = builder.copy(eqn, tuple([moved[v] for v in eqn.inputs]))
-    moved.update(zip(eqn.outputs, outputs, strict=True))
+    for value, output in zip(eqn.outputs, outputs, strict=True):
+        moved[value] = output
     return outputs
 
 

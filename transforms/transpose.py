@@ -14,7 +14,6 @@ from primgraph.primitives.elementwise import add
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.rebuild import (
     NOWHERE,
-    copy,
     derived_source,
     full_value,
     require_primitive,
@@ -56,13 +55,14 @@ def _linear_equations(
     builder: Builder, graph: Graph, linear: set[Value], moved: dict[Value, Value]
 ) -> list[Equation]:
     """Copy what does not depend on `linear`; return what does, and add its results to it."""
-    equations = []
+    others, equations = [], []
     for eqn in graph.body:
         if linear.isdisjoint(eqn.inputs):
-            copy(builder, eqn, moved)
+            others.append(eqn)
         else:
             equations.append(eqn)
             linear.update(eqn.outputs)
+    builder.copy_all(others, moved)
     return equations
 
 

@@ -10,7 +10,7 @@ from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
-from primgraph.ir.primitive import Op, lookup, recording
+from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.source import Source, caller
 from primgraph.ir.types import TensorType
 
@@ -42,11 +42,16 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
-        self._order: dict[Value, int] = {}
+        # All values, in the order of their numbers.
+        self._defined_by: dict[Value, Equation | None] = {}
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
-        self._defined_by: dict[Value, Equation] = {}
+        # By the identity of parameters, these and the equal ones that equations here have.
+        self._shared: dict[int, tuple[Params, Params]] = {}
+        self._inferred: dict[Hashable, Types] = {}
         self._entered: list[recording] = []
+        # The equation that computes a value; None for an input.
+        self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
     def __enter__(self) -> Builder:
         scope = recording(self)
@@ -58,7 +63,7 @@ class Builder:
         self._entered.pop().__exit__()
 
     def __contains__(self, value: Value) -> bool:
-        return value in self._order
+        return value in self._defined_by
 
     def __len__(self) -> int:
         """How many equations have been recorded."""
@@ -66,8 +71,7 @@ class Builder:
 
     def input(self, type: TensorType, name: str = "") -> Value:
         """A new input of the graph."""
-        value = Value(type)
-        self._order[value] = len(self._order)
+        value = self._undefined(type)
         self.inputs.append(value)
         self.declared_at[value] = self.source or caller()
         if name:
@@ -91,7 +95,7 @@ class Builder:
         The list that it gives holds them from then on. Their values can be used no more.
         """
         recorded: list[Equation] = []
-        tables: tuple[dict[Any, Any], ...] = (self._order, self._known, self._defined_by)
+        tables: tuple[dict[Any, Any], ...] = (self._known, self._defined_by)
         lengths = [len(t) for t in tables]
         count, declared, named = len(self.body), len(self.inputs), len(self.names)
         try:
@@ -102,14 +106,18 @@ class Builder:
             for table, length in zip(tables, lengths, strict=True):
                 _shorten(table, length)
             for value in self.inputs[declared:]:
-                self._order[value] = len(self._order)
+                value.number = len(self._defined_by)
+                self._defined_by[value] = None
             removed = _shorten(self.names, named)
-            self.names.update((n, v) for n, v in reversed(removed) if v in self._order)
+            self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
 
     def argument(self, like: Value) -> Value:
         """A value of the type of `like` that is nothing but itself, for use in a scratch."""
-        value = Value(like.type)
-        self._order[value] = len(self._order)
+        return self._undefined(like.type)
+
+    def _undefined(self, type: TensorType) -> Value:
+        value = Value(type, number=len(self._defined_by))
+        self._defined_by[value] = None
         return value
 
     def hold(self, value: Value, stop: bool) -> Value:
@@ -138,23 +146,23 @@ class Builder:
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
-        found: dict[Equation, int] = {}
+        found: set[Equation] = set()
+        defined_by = self._defined_by
         waiting = list(outputs)
         while waiting:
             value = waiting.pop()
-            eqn = None if value in cut else self._defined_by.get(value)
+            eqn = None if value in cut else defined_by.get(value)
             if eqn is not None and eqn not in found:
-                found[eqn] = self._order[eqn.outputs[0]]
+                found.add(eqn)
                 waiting.extend(eqn.inputs)
-        return sorted(found, key=found.__getitem__)
+        return sorted(found, key=_first_number)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
         """Record the body of `graph` on `inputs`; what is there already is not recorded again."""
+        self._require_own(graph.name, inputs)
         moved = dict(zip(graph.inputs, inputs, strict=True))
-        for eqn in graph.body:
-            results = self.copy(eqn, tuple([moved[v] for v in eqn.inputs]))
-            moved.update(zip(eqn.outputs, results, strict=True))
+        self.copy_all(graph.body, moved)
         return [moved[v] for v in graph.outputs]
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
@@ -164,13 +172,15 @@ class Builder:
         another builder.
         """
         operands = tuple(inputs)
-        key, frozen = self._key(op, operands, params)
+        self._require_own(op.name, operands)
+        frozen = self._frozen(params) if params else ()
+        key = _interning_key(op, operands, frozen)
         found = self._known.get(key)
         if found is not None:
             return found
         source = self.source or caller()
         try:
-            types = op.infer(tuple([v.type for v in operands]), dict(frozen))
+            types = self._infer(op, tuple([v.type for v in operands]), frozen)
         except PrimgraphError as error:
             raise error.located(self.origin(source, operands)) from None
         outputs = tuple([Value(t) for t in types])
@@ -182,31 +192,32 @@ class Builder:
         self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
     ) -> tuple[Value, ...] | None:
         """The outputs of that equation if it has been recorded."""
-        return self._known.get(self._key(op, tuple(inputs), params)[0])
+        self._require_own(op.name, inputs)
+        return self._known.get(_interning_key(op, inputs, self._frozen(params) if params else ()))
 
     def copy(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         """Record an equation of another graph on `inputs`; its types are taken as checked."""
-        key = self._interning_key(eqn.op, inputs, bits(eqn.params) if eqn.params else ())
+        params = self._own(eqn.params) if eqn.params else ()
+        key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
             return found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
-        self._append(Equation(eqn.op, inputs, eqn.params, outputs, eqn.source))
+        self._append(Equation(eqn.op, inputs, params, outputs, eqn.source))
         self._known[key] = outputs
         return outputs
 
-    def definition(self, value: Value) -> Equation | None:
-        """The equation that computes `value`; None for an input."""
-        return self._defined_by.get(value)
-
-    def position(self, value: Value) -> int:
-        """When `value` was defined, counted over all values."""
-        return self._order[value]
+    def copy_all(self, equations: Iterable[Equation], moved: dict[Value, Value]) -> None:
+        """Record equations of another graph, of whose values `moved` says what they are here."""
+        for eqn in equations:
+            results = self.copy(eqn, tuple([moved[v] for v in eqn.inputs]))
+            for value, result in zip(eqn.outputs, results, strict=True):
+                moved[value] = result
 
     def graph(self, outputs: Sequence[Value], name: str | None = None) -> Graph:
         """All that was recorded, as a graph with these outputs."""
         for value in outputs:
-            if value not in self._order:
+            if value not in self._defined_by:
                 raise BuildError(f"output {value!r} belongs to another builder")
         return Graph(self.inputs, self.body, outputs, name or self.name)
 
@@ -228,36 +239,55 @@ class Builder:
     def _append(self, eqn: Equation) -> None:
         self.body.append(eqn)
         for value in eqn.outputs:
-            self._order[value] = len(self._order)
+            value.number = len(self._defined_by)
             self._defined_by[value] = eqn
 
-    def _key(
-        self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
-    ) -> tuple[Hashable, Params]:
-        if not params:
-            return self._interning_key(op, inputs, ()), ()
-        frozen = freeze_all(params.items())
-        exact = bits(frozen)
-        # One tuple serves all equations with equal parameters, which keeps equations small.
-        frozen = self._params.setdefault(exact, frozen)
-        return self._interning_key(op, inputs, exact), frozen
+    def _infer(self, op: Op, types: Types, params: Params) -> Types:
+        """The types of the results, worked out once for equal arguments."""
+        key = (op.name, types, id(params))
+        found = self._inferred.get(key)
+        if found is None:
+            found = self._inferred[key] = op.infer(types, dict(params))
+        return found
 
-    def _interning_key(self, op: Op, inputs: tuple[Value, ...], exact: Hashable) -> Hashable:
-        order = self._order
-        try:
-            # By name: a tuple of plain data is one object less for the garbage collector.
-            if len(inputs) != 2:
-                return (op.name, *[order[v] for v in inputs], exact)
-            first, second = order[inputs[0]], order[inputs[1]]
-        except KeyError:
-            raise BuildError(
-                f"an operand of {op.name} belongs to another program or graph",
-                origin=self.origin(self.source or caller(), ()),
-                hint="values can be used only in the program in which they were made",
-            ) from None
-        if op.commutative and second < first:
-            first, second = second, first
-        return (op.name, first, second, exact)
+    def _frozen(self, params: dict[str, Any]) -> Params:
+        """`params` as equations here have them: equal ones are one tuple."""
+        frozen = freeze_all(params.items())
+        return self._params.setdefault(bits(frozen), frozen)
+
+    def _own(self, params: Params) -> Params:
+        """Parameters of an equation of another graph as equations here have them."""
+        found = self._shared.get(id(params))
+        if found is None:
+            own = self._params.setdefault(bits(params), params)
+            found = self._shared[id(params)] = params, own
+        return found[1]
+
+    def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
+        for value in inputs:
+            if value not in self._defined_by:
+                raise BuildError(
+                    f"an operand of {name} belongs to another program or graph",
+                    origin=self.origin(self.source or caller(), ()),
+                    hint="values can be used only in the program in which they were made",
+                )
+
+
+def _first_number(eqn: Equation) -> int:
+    return eqn.outputs[0].number
+
+
+def _interning_key(op: Op, inputs: Sequence[Value], params: Params) -> Hashable:
+    """What two equations of one builder have in common only if they compute the same.
+
+    Numbers and a name: such a tuple is one object less for the garbage collector.
+    """
+    if len(inputs) != 2:
+        return (op.name, *[v.number for v in inputs], id(params))
+    first, second = inputs[0].number, inputs[1].number
+    if op.commutative and second < first:
+        first, second = second, first
+    return (op.name, first, second, id(params))
 
 
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
