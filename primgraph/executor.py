@@ -13,6 +13,7 @@ from primgraph.codegen import Kernel
 from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import compile
 from primgraph.errors import ArgumentError, FeedError
+from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph, Value
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
@@ -151,6 +152,7 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
     return tuple(_fetched(program, item) for item in _flat(fetch_list))
 
 
+@uncollected
 def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
     builder, updates = program.builder, program.updates
     fetched = [updates.get(v, v) for v in values]

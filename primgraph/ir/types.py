@@ -111,6 +111,8 @@ def scalar_of(value: Any, dtype: DType) -> bool | int | float:
     Raises `DTypeError` for an integer that `dtype` cannot hold.
     """
     try:
+        if dtype is FLOAT64 and (type(value) is float or type(value) is int):
+            return float(value)
         with np.errstate(all="ignore"):
             return dtype.type(value).item()  # type: ignore[no-any-return]
     except (OverflowError, ValueError, TypeError):
