@@ -29,27 +29,27 @@ _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
 class Compiled:
     """Code that computes a graph, and the workspaces that have been made for it so far.
 
-    `run(workspace, arrays)` gives the results. Lines of the code belong to steps of `schedule`,
-    whose equations are those of the body of `graph`. `scalar(*arrays)`,
+    `run(workspace, arrays)` gives the results. Lines of the code belong to steps, one for each of
+    `equations`, which are from the body of `graph`. `scalar(*arrays)`,
     where there is one, gives the same results faster, or raises any exception. `fit(*arrays)`
     knows arrays that can be taken as they are.
     """
 
     __slots__ = (
         "__weakref__",
+        "equations",
         "fit",
         "graph",
         "loaded",
         "pool",
         "run",
         "scalar",
-        "schedule",
         "start",
     )
 
     def __init__(self, graph: Graph, steps: Schedule, module: Module) -> None:
         self.graph = graph
-        self.schedule = steps
+        self.equations = [s.eqn for s in steps.steps]
         self.loaded = Loaded(module, render(module))
         self.run: Callable[..., list[Array]] = self.loaded.function(module.entry)
         self.start: Callable[[], Any] = _nothing
@@ -64,7 +64,7 @@ class Compiled:
     def failing(self, error: Exception) -> tuple[int, int]:
         """The line that raised `error`, and which equation of the graph that is; -1 for none."""
         line, i = self.loaded.failing(error)
-        return line, self.graph.body.index(self.schedule.steps[i].eqn) if i >= 0 else -1
+        return line, self.graph.body.index(self.equations[i]) if i >= 0 else -1
 
 
 def compiled_readable(graph: Graph, donated: Mapping[int, int]) -> Compiled:

@@ -37,10 +37,13 @@ class Rule:
     "exact" rules give the same bits for every input, NaN, infinities and both zeros included
     (one NaN is like any other). "finite" rules do where no NaN, infinity, overflow or underflow
     occurs in the program, up to the sign of zero. "fast" rules are true of real numbers.
+
+    With `of`, the rule does nothing unless one of these computes some operand.
     """
 
     level: str
     apply: SimplifyRule
+    of: frozenset[Op] = frozenset()
 
 
 @final
@@ -50,12 +53,17 @@ class Family:
     def __init__(self) -> None:
         self.rules: dict[Op, list[Rule]] = {}
 
-    def rule(self, *ops: Primitive, level: str = "exact") -> Callable[[SimplifyRule], SimplifyRule]:
-        """Declare a rule for these primitives; rules of one primitive are tried in order."""
+    def rule(
+        self, *ops: Primitive, level: str = "exact", of: Sequence[Primitive] = ()
+    ) -> Callable[[SimplifyRule], SimplifyRule]:
+        """Declare a rule for these primitives; rules of one primitive are tried in order.
+
+        With `of` it is tried only where one of these computes some operand.
+        """
 
         def declare(function: SimplifyRule) -> SimplifyRule:
             for op in ops:
-                self.rules.setdefault(op, []).append(Rule(level, function))
+                self.rules.setdefault(op, []).append(Rule(level, function, frozenset(of)))
             return function
 
         return declare
@@ -69,12 +77,12 @@ def check_level(math: str) -> None:
         )
 
 
-def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[SimplifyRule]]:
+def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
     """The rules of `table` that hold at level `math`, the strictest first."""
     check_level(math)
     allowed = LEVELS[: LEVELS.index(math) + 1]
     chosen = {
-        op: [r.apply for level in allowed for r in listed if r.level == level]
+        op: [r for level in allowed for r in listed if r.level == level]
         for op, listed in table.items()
     }
     return {op: listed for op, listed in chosen.items() if listed}
@@ -89,7 +97,7 @@ class Seen:
     `declined` tells that a rule did nothing because a value was used more than once.
     """
 
-    def __init__(self, builder: Builder, rules: dict[Op, list[SimplifyRule]], fold: Fold) -> None:
+    def __init__(self, builder: Builder, rules: dict[Op, list[Rule]], fold: Fold) -> None:
         self.builder = builder
         self.fold = fold
         self.rules = rules
@@ -103,25 +111,45 @@ class Seen:
         self.declined = False
         self._depth = 0
         self._definition = builder.definition
+        # By an op and what computes its operands.
+        self._fitting: dict[tuple[Op | None, ...], list[SimplifyRule]] = {}
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
-        if self._depth < _DEEPEST and op in self.rules:
+        fitting = self.fitting(op, inputs) if self._depth < _DEEPEST else ()
+        if fitting:
             type = op.infer(tuple(v.type for v in inputs), params)[0]
-            better = self.rewrite(op, list(inputs), params, type)
+            better = self.rewrite(fitting, list(inputs), params, type)
             if better is not None:
                 return tuple(better)
         outputs = self.builder.emit(op, inputs, params)
-        eqn = self.builder.definition(outputs[0])
+        eqn = self._definition(outputs[0])
         results = None if eqn is None else self.fold(self.builder, eqn, list(eqn.inputs))
         return outputs if results is None else tuple(results)
 
+    def fitting(self, op: Op, inputs: Sequence[Value]) -> Sequence[SimplifyRule]:
+        """The rules for `op` that may do something, as far as the ops of the operands tell."""
+        if op not in self.rules:
+            return ()
+        made = [self._definition(v) for v in inputs]
+        key = (op, *[None if eqn is None else eqn.op for eqn in made])
+        found = self._fitting.get(key)
+        if found is None:
+            rules = self.rules[op]
+            found = [r.apply for r in rules if not r.of or not r.of.isdisjoint(key[1:])]
+            self._fitting[key] = found
+        return found
+
     def rewrite(
-        self, op: Op, inputs: list[Value], params: dict[str, Any], type: TensorType
+        self,
+        rules: Sequence[SimplifyRule],
+        inputs: list[Value],
+        params: dict[str, Any],
+        type: TensorType,
     ) -> list[Value] | None:
-        """What the first rule that fits makes of this equation; None if none does."""
+        """What the first of `rules` that does something makes of this equation."""
         outer, found = self.type, None
         self._depth += 1
-        for rule in self.rules[op]:
+        for rule in rules:
             self.type = type
             better = rule(self, inputs, params)
             if better is not None:

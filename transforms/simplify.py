@@ -16,8 +16,8 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.primitive import Op, recording
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.dead_code import dead_code
-from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
-from primgraph.transforms.rules import Fold, Rule, Seen, SimplifyRule, selected
+from primgraph.transforms.rebuild import NOWHERE, rebuild
+from primgraph.transforms.rules import Fold, Rule, Seen, selected
 from primgraph.transforms.rules_arithmetic import ARITHMETIC
 from primgraph.transforms.rules_factors import FACTORS
 from primgraph.transforms.rules_functions import FUNCTIONS
@@ -72,7 +72,7 @@ def simplified(
     return graph
 
 
-def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[SimplifyRule]]) -> tuple[Graph, bool]:
+def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[Rule]]) -> tuple[Graph, bool]:
     """The graph after one pass, and whether a second one might find more."""
     builder, moved = rebuild(graph)
     seen = Seen(builder, chosen, fold)
@@ -84,13 +84,12 @@ def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[SimplifyRule]]) -> tu
             inputs = [moved[v] for v in eqn.inputs]
             builder.source = eqn.source or NOWHERE
             results = fold(builder, eqn, inputs)
-            if results is None and eqn.op in chosen:
-                results = seen.rewrite(eqn.op, inputs, eqn.kwargs, eqn.outputs[0].type)
+            fitting = seen.fitting(eqn.op, inputs) if results is None else ()
+            if fitting:
+                results = seen.rewrite(fitting, inputs, eqn.kwargs, eqn.outputs[0].type)
             if results is None:
-                copy(builder, eqn, moved)
-            else:
-                moved.update(zip(eqn.outputs, results, strict=True))
-            for value in eqn.outputs:
-                new = moved[value]
+                results = builder.copy(eqn, tuple(inputs))
+            for value, new in zip(eqn.outputs, results, strict=True):
+                moved[value] = new
                 uses[new] = uses.get(new, 0) + reads[value]
     return dead_code(builder.graph([moved[v] for v in graph.outputs])), seen.declined

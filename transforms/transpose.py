@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from primgraph.errors import BuildError, MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Linear, Primitive
+from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add
 from primgraph.transforms.contract import primitives_only, transform
@@ -92,7 +94,7 @@ def _pull_back(
     if all(ct is None for ct in present):
         return
     op = require_primitive(eqn)
-    operands: list[Any] = [Linear(v.type) if v in linear else moved[v] for v in eqn.inputs]
+    operands: list[Any] = [_placeholder(v.type) if v in linear else moved[v] for v in eqn.inputs]
     _check_linear(builder, eqn, op, operands)
     filled = [
         zeros_like(v) if ct is None else ct for v, ct in zip(eqn.outputs, present, strict=True)
@@ -107,16 +109,21 @@ def _pull_back(
             _accumulate(cts, value, ct)
 
 
+@cache
+def _placeholder(type: TensorType) -> Linear:
+    return Linear(type)
+
+
 def _check_linear(builder: Builder, eqn: Equation, op: Primitive, operands: Sequence[Any]) -> None:
     """Refuse an equation that is not linear in its linear operands taken together."""
     places = [i for i, x in enumerate(operands) if isinstance(x, Linear)]
+    if op.linear == "each" and len(places) == 1:
+        return
     allowed = op.linear_operands(len(operands))
     others = [i for i in allowed if i not in places]
     if not set(places) <= set(allowed):
         fault = f"{op.name} is not linear in operand {next(i for i in places if i not in allowed)}"
     elif op.linear == "each":
-        if len(places) == 1:
-            return
         fault = f"{op.name} is a product of two linear operands"
     elif any(full_value(builder, operands[i]) != 0 for i in others):
         fault = f"{op.name} adds a constant, which makes it affine"
