@@ -88,7 +88,7 @@ def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[Rule]]) -> tuple[Grap
             if fitting:
                 results = seen.rewrite(fitting, inputs, eqn.kwargs, eqn.outputs[0].type)
             if results is None:
-                results = builder.copy(eqn, tuple(inputs))
+                results = builder.share(eqn, tuple(inputs))
             for value, new in zip(eqn.outputs, results, strict=True):
                 moved[value] = new
                 uses[new] = uses.get(new, 0) + reads[value]

@@ -38,7 +38,9 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in wrt]
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
-    moved = {v: builder.input(v.type, v.hint) for v in graph.inputs if v not in linear}
+    moved = {v: v for v in graph.inputs if v not in linear}
+    for value in moved:
+        builder.share_input(value)
     with builder:
         equations = _linear_equations(builder, graph, linear, moved)
         cts: dict[Value, Value] = {}
@@ -64,7 +66,7 @@ def _linear_equations(
         else:
             equations.append(eqn)
             linear.update(eqn.outputs)
-    builder.copy_all(others, moved)
+    builder.add_all(others, moved, builder.share)
     return equations
 
 

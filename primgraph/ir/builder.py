@@ -42,8 +42,10 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
-        # All values, in the order of their numbers.
+        # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
+        # The places of equations in the body, as far as they have been asked for.
+        self._places: dict[Equation, int] = {}
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
         # By the identity of parameters, these and the equal ones that equations here have.
@@ -71,12 +73,17 @@ class Builder:
 
     def input(self, type: TensorType, name: str = "") -> Value:
         """A new input of the graph."""
-        value = self._undefined(type)
-        self.inputs.append(value)
+        value = Value(type)
+        self.share_input(value)
         self.declared_at[value] = self.source or caller()
         if name:
             self.rename(value, name)
         return value
+
+    def share_input(self, value: Value) -> None:
+        """Let the input of another graph be an input of this one."""
+        self._defined_by[value] = None
+        self.inputs.append(value)
 
     def rename(self, value: Value, name: str) -> None:
         """Give `value` a name, which no other value of this builder has."""
@@ -105,18 +112,15 @@ class Builder:
             del self.body[count:]
             for table, length in zip(tables, lengths, strict=True):
                 _shorten(table, length)
-            for value in self.inputs[declared:]:
-                value.number = len(self._defined_by)
-                self._defined_by[value] = None
+            for eqn in recorded:
+                self._places.pop(eqn, None)
+            self._defined_by.update(dict.fromkeys(self.inputs[declared:]))
             removed = _shorten(self.names, named)
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
 
     def argument(self, like: Value) -> Value:
         """A value of the type of `like` that is nothing but itself, for use in a scratch."""
-        return self._undefined(like.type)
-
-    def _undefined(self, type: TensorType) -> Value:
-        value = Value(type, number=len(self._defined_by))
+        value = Value(like.type)
         self._defined_by[value] = None
         return value
 
@@ -155,14 +159,22 @@ class Builder:
             if eqn is not None and eqn not in found:
                 found.add(eqn)
                 waiting.extend(eqn.inputs)
-        return sorted(found, key=_first_number)
+        places = self._places
+        for place in range(len(places), len(self.body)):
+            places[self.body[place]] = place
+        return sorted(found, key=places.__getitem__)
 
     @uncollected
-    def inline(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
-        """Record the body of `graph` on `inputs`; what is there already is not recorded again."""
+    def inline(
+        self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False
+    ) -> list[Value]:
+        """Record the body of `graph` on `inputs`; what is there already is not recorded again.
+
+        With `shared` equations are taken as they are, where that is possible.
+        """
         self._require_own(graph.name, inputs)
         moved = dict(zip(graph.inputs, inputs, strict=True))
-        self.copy_all(graph.body, moved)
+        self.add_all(graph.body, moved, self.share if shared else self.copy)
         return [moved[v] for v in graph.outputs]
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
@@ -184,8 +196,7 @@ class Builder:
         except PrimgraphError as error:
             raise error.located(self.origin(source, operands)) from None
         outputs = tuple([Value(t) for t in types])
-        self._append(Equation(op, operands, frozen, outputs, source))
-        self._known[key] = outputs
+        self._append(key, Equation(op, operands, frozen, outputs, source))
         return outputs
 
     def find(
@@ -203,14 +214,36 @@ class Builder:
         if found is not None:
             return found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
-        self._append(Equation(eqn.op, inputs, params, outputs, eqn.source))
-        self._known[key] = outputs
+        self._append(key, Equation(eqn.op, inputs, params, outputs, eqn.source))
         return outputs
 
-    def copy_all(self, equations: Iterable[Equation], moved: dict[Value, Value]) -> None:
-        """Record equations of another graph, of whose values `moved` says what they are here."""
+    def share(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """`copy`, but the equation itself is taken in where `inputs` are its own.
+
+        For passes, whose graphs have most equations in common with those they come from. What has
+        a name is copied, as a name belongs to one program.
+        """
+        if inputs != eqn.inputs:
+            return self.copy(eqn, inputs)
+        key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        for value in eqn.outputs:
+            if value.hint or value in self._defined_by:
+                return self.copy(eqn, inputs)
+        self._append(key, eqn)
+        return eqn.outputs
+
+    def add_all(
+        self,
+        equations: Iterable[Equation],
+        moved: dict[Value, Value],
+        add: Callable[[Equation, tuple[Value, ...]], tuple[Value, ...]],
+    ) -> None:
+        """Record equations by `copy` or `share`; `moved` says what their values are here."""
         for eqn in equations:
-            results = self.copy(eqn, tuple([moved[v] for v in eqn.inputs]))
+            results = add(eqn, tuple([moved[v] for v in eqn.inputs]))
             for value, result in zip(eqn.outputs, results, strict=True):
                 moved[value] = result
 
@@ -236,10 +269,10 @@ class Builder:
                 lines.append(f"{value.type} is input {value.hint!r} of {place}   {place.text}")
         return lines
 
-    def _append(self, eqn: Equation) -> None:
+    def _append(self, key: Hashable, eqn: Equation) -> None:
         self.body.append(eqn)
+        self._known[key] = eqn.outputs
         for value in eqn.outputs:
-            value.number = len(self._defined_by)
             self._defined_by[value] = eqn
 
     def _infer(self, op: Op, types: Types, params: Params) -> Types:
@@ -273,19 +306,12 @@ class Builder:
                 )
 
 
-def _first_number(eqn: Equation) -> int:
-    return eqn.outputs[0].number
-
-
 def _interning_key(op: Op, inputs: Sequence[Value], params: Params) -> Hashable:
-    """What two equations of one builder have in common only if they compute the same.
-
-    Numbers and a name: such a tuple is one object less for the garbage collector.
-    """
+    """What two equations of one builder have in common only if they compute the same."""
     if len(inputs) != 2:
-        return (op.name, *[v.number for v in inputs], id(params))
-    first, second = inputs[0].number, inputs[1].number
-    if op.commutative and second < first:
+        return (op.name, *inputs, id(params))
+    first, second = inputs
+    if op.commutative and id(second) < id(first):
         first, second = second, first
     return (op.name, first, second, id(params))
 

@@ -16,19 +16,16 @@ from primgraph.ir.types import DType, Shape, TensorType, scalar_of
 class Value:
     """One value of a graph: a type, and a hint for the eye. The object is its identity.
 
-    `number` is its place among the values of the builder that made it, if one did.
-
     The arithmetic operators record strict primitives (equal types, no promotion) into the
     active builder; a Python scalar becomes a constant of the other operand's type. Derivative
     rules are written with them.
     """
 
-    __slots__ = ("hint", "number", "type")
+    __slots__ = ("hint", "type")
 
-    def __init__(self, type: TensorType, hint: str = "", number: int = -1) -> None:
+    def __init__(self, type: TensorType, hint: str = "") -> None:
         self.type = type
         self.hint = hint
-        self.number = number
 
     @property
     def shape(self) -> Shape:
