@@ -23,6 +23,9 @@ from primgraph.ir.params import bits
 from primgraph.ir.types import DType, TensorType, broadcast_shapes
 
 
+_CONSTANTS = frozenset({"full", "constant", "iota"})
+
+
 def planned(schedule: Schedule, regions: tuple[Region, ...], options: Options) -> Module:
     """The schedule as a module with two entries, `workspace()` and `run(w, arrays)`.
 
@@ -222,12 +225,13 @@ class Planner:
     def _step(self, i: int, step: Step) -> None:
         self.looping.before(i)
         self._reads = self._storages_of(step) if self.recording else ()
-        spelling = SPELLINGS.get(step.op.name)
+        name = step.form.op.name
+        spelling = SPELLINGS.get(name)
         if self.looping.loop is not None:
             self.looping.write(i, step)
         elif spelling is None:
             self._call_user(i, step)
-        elif step.op.name in ("full", "constant", "iota"):
+        elif name in _CONSTANTS:
             self._constant(step, spelling)
         elif spelling.view is not None and self.schedule.is_view(step.outputs[0]):
             self.set_views(step, spelling)
@@ -286,13 +290,14 @@ class Planner:
         return Place(self.view(name, template), shape, plain=False)
 
     def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
+        form, value = step.form, step.outputs[0]
+        type, operands = form.results[0], form.operands
         places = [self.places[v] for v in step.inputs]
         args = [
-            self.use(p.name) if k in spelling.broadcasts else self.full(p, t)
-            for k, (p, t) in enumerate(zip(places, step.operands, strict=True))
+            self.use(p.name) if k in spelling.broadcasts else self.full(p, operands[k])
+            for k, p in enumerate(places)
         ]
-        value, type = step.outputs[0], step.results[0]
-        array = self._donated_array(i, step, spelling, places)
+        array = self._donated_array(i, step, spelling, places) if self.donated else ""
         taken = None
         if array:
             out = self.use(array)
@@ -310,7 +315,7 @@ class Planner:
             out = self.buffer(value, type, i) if taken is None else self.take_over(step, taken)
         self.places[value] = Place(out, type.shape)
         self.note(i, step, self.storages.get(value))
-        plain = bool(places) and places[0].plain and places[0].shape == step.operands[0].shape
+        plain = bool(places) and places[0].plain and places[0].shape == operands[0].shape
         for line in spelling.write(Call(self, step, args, out, taken, plain)):
             self.line(line, i)
 
@@ -339,25 +344,28 @@ class Planner:
 
         A single element is not computed in place, because NumPy takes twice as long for that.
         """
-        last, type = self.schedule.last, step.results[0]
-        if type.size == 1 and SPELLINGS[step.op.name].ufunc:
+        form, schedule = step.form, self.schedule
+        type = form.results[0]
+        if type.size == 1 and spelling.ufunc:
             return None
-        roots = [self.schedule.root[v] for v in step.inputs]
-        for k in spelling.in_place:
-            if k >= len(places) or last[roots[k]] != i or not places[k].plain:
+        roots = [schedule.root[v] for v in step.inputs]
+        for k in spelling.in_place[: len(places)]:
+            place, root = places[k], roots[k]
+            if schedule.last[root] != i or not place.plain or form.operands[k] is not type:
                 continue
-            root, name = roots[k], places[k].name
             storage = self.storages.get(root)
-            if storage is None or storage.name != name or step.operands[k] is not type:
+            if storage is None or storage.name != place.name or not self.looping.owns(storage):
                 continue
-            if not self.looping.owns(storage):
-                continue
-            if all(
-                r != root or (p.plain and p.name == name and (k == j or bool(spelling.ufunc)))
-                for j, (r, p) in enumerate(zip(roots, places, strict=True))
-            ):
+            if roots.count(root) == 1 or self._alike(k, spelling, places, roots):
                 return k
         return None
+
+    def _alike(self, k: int, spelling: Spelling, places: list[Place], roots: list[int]) -> bool:
+        """Whether the other operands that share the storage of operand `k` are the same array."""
+        return bool(spelling.ufunc) and all(
+            root != roots[k] or (place.plain and place.name == places[k].name)
+            for root, place in zip(roots, places, strict=True)
+        )
 
     def take_over(self, step: Step, position: int) -> str:
         """Let the result have the storage of an operand."""
