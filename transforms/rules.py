@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -26,7 +26,8 @@ _DEEPEST = 8
 SimplifyRule: TypeAlias = Callable[["Seen", list[Value], dict[str, Any]], Value | None]
 
 
-# Gives the results of an equation of a builder as constants, or None.
+# Gives the results of an equation of a builder as constants, or None; asked where all operands are
+# constants.
 Fold: TypeAlias = Callable[[Builder, Equation, list[Value]], list[Value] | None]
 
 
@@ -88,6 +89,13 @@ def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
     return {op: listed for op, listed in chosen.items() if listed}
 
 
+class Possible(NamedTuple):
+    """What may be done with an equation: whether to fold it, and the rules that may apply."""
+
+    folding: bool
+    rules: list[SimplifyRule]
+
+
 @final
 class Seen:
     """What the rules may ask: about the operands, and the type of the result.
@@ -112,31 +120,33 @@ class Seen:
         self._depth = 0
         self._definition = builder.definition
         # By an op and what computes its operands.
-        self._fitting: dict[tuple[Op | None, ...], list[SimplifyRule]] = {}
+        self._possible: dict[tuple[Op | None, ...], Possible] = {}
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
-        fitting = self.fitting(op, inputs) if self._depth < _DEEPEST else ()
-        if fitting:
-            type = op.infer(tuple(v.type for v in inputs), params)[0]
-            better = self.rewrite(fitting, list(inputs), params, type)
+        possible = self.possible(op, inputs)
+        if possible.rules and self._depth < _DEEPEST:
+            types = tuple([v.type for v in inputs])
+            type = (op.infer(types, params) if params else self.builder.infer(op, types))[0]
+            better = self.rewrite(possible.rules, list(inputs), params, type)
             if better is not None:
                 return tuple(better)
         outputs = self.builder.emit(op, inputs, params)
-        eqn = self._definition(outputs[0])
+        eqn = self._definition(outputs[0]) if possible.folding else None
         results = None if eqn is None else self.fold(self.builder, eqn, list(eqn.inputs))
         return outputs if results is None else tuple(results)
 
-    def fitting(self, op: Op, inputs: Sequence[Value]) -> Sequence[SimplifyRule]:
-        """The rules for `op` that may do something, as far as the ops of the operands tell."""
-        if op not in self.rules:
-            return ()
+    def possible(self, op: Op, inputs: Sequence[Value]) -> Possible:
+        """What may be done with `op`, as far as the ops that compute its operands tell."""
         made = [self._definition(v) for v in inputs]
         key = (op, *[None if eqn is None else eqn.op for eqn in made])
-        found = self._fitting.get(key)
+        found = self._possible.get(key)
         if found is None:
-            rules = self.rules[op]
-            found = [r.apply for r in rules if not r.of or not r.of.isdisjoint(key[1:])]
-            self._fitting[key] = found
+            others = key[1:]
+            rules = [
+                r.apply for r in self.rules.get(op, ()) if not r.of or not r.of.isdisjoint(others)
+            ]
+            found = Possible(all(o in (full, constant) for o in others), rules)
+            self._possible[key] = found
         return found
 
     def rewrite(

@@ -83,10 +83,10 @@ def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[Rule]]) -> tuple[Grap
         for eqn in graph.body:
             inputs = [moved[v] for v in eqn.inputs]
             builder.source = eqn.source or NOWHERE
-            results = fold(builder, eqn, inputs)
-            fitting = seen.fitting(eqn.op, inputs) if results is None else ()
-            if fitting:
-                results = seen.rewrite(fitting, inputs, eqn.kwargs, eqn.outputs[0].type)
+            possible = seen.possible(eqn.op, inputs)
+            results = fold(builder, eqn, inputs) if possible.folding else None
+            if results is None and possible.rules:
+                results = seen.rewrite(possible.rules, inputs, eqn.kwargs, eqn.outputs[0].type)
             if results is None:
                 results = builder.share(eqn, tuple(inputs))
             for value, new in zip(eqn.outputs, results, strict=True):

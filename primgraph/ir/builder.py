@@ -165,9 +165,7 @@ class Builder:
         return sorted(found, key=places.__getitem__)
 
     @uncollected
-    def inline(
-        self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False
-    ) -> list[Value]:
+    def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
         """Record the body of `graph` on `inputs`; what is there already is not recorded again.
 
         With `shared` equations are taken as they are, where that is possible.
@@ -192,7 +190,7 @@ class Builder:
             return found
         source = self.source or caller()
         try:
-            types = self._infer(op, tuple([v.type for v in operands]), frozen)
+            types = self.infer(op, tuple([v.type for v in operands]), frozen)
         except PrimgraphError as error:
             raise error.located(self.origin(source, operands)) from None
         outputs = tuple([Value(t) for t in types])
@@ -247,6 +245,17 @@ class Builder:
             for value, result in zip(eqn.outputs, results, strict=True):
                 moved[value] = result
 
+    def infer(self, op: Op, types: Types, params: Params = ()) -> Types:
+        """The types of the results, worked out once for equal arguments.
+
+        `params` are those of an equation of this builder.
+        """
+        key = (op.name, types, id(params))
+        found = self._inferred.get(key)
+        if found is None:
+            found = self._inferred[key] = op.infer(types, dict(params))
+        return found
+
     def graph(self, outputs: Sequence[Value], name: str | None = None) -> Graph:
         """All that was recorded, as a graph with these outputs."""
         for value in outputs:
@@ -274,14 +283,6 @@ class Builder:
         self._known[key] = eqn.outputs
         for value in eqn.outputs:
             self._defined_by[value] = eqn
-
-    def _infer(self, op: Op, types: Types, params: Params) -> Types:
-        """The types of the results, worked out once for equal arguments."""
-        key = (op.name, types, id(params))
-        found = self._inferred.get(key)
-        if found is None:
-            found = self._inferred[key] = op.infer(types, dict(params))
-        return found
 
     def _frozen(self, params: dict[str, Any]) -> Params:
         """`params` as equations here have them: equal ones are one tuple."""
