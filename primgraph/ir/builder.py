@@ -202,17 +202,23 @@ class Builder:
     ) -> tuple[Value, ...] | None:
         """The outputs of that equation if it has been recorded."""
         self._require_own(op.name, inputs)
-        return self._known.get(_interning_key(op, inputs, self._frozen(params) if params else ()))
+        frozen = self._frozen(params) if params else ()
+        return self._known.get(_interning_key(op, tuple(inputs), frozen))
 
-    def copy(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Record an equation of another graph on `inputs`; its types are taken as checked."""
+    def copy(
+        self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
+    ) -> tuple[Value, ...]:
+        """Record an equation of another graph on `inputs`; its types are taken as checked.
+
+        It keeps its line unless `source` is another one.
+        """
         params = self._own(eqn.params) if eqn.params else ()
         key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
             return found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
-        self._append(key, Equation(eqn.op, inputs, params, outputs, eqn.source))
+        self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
         return outputs
 
     def share(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -307,14 +313,11 @@ class Builder:
                 )
 
 
-def _interning_key(op: Op, inputs: Sequence[Value], params: Params) -> Hashable:
+def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:
     """What two equations of one builder have in common only if they compute the same."""
-    if len(inputs) != 2:
-        return (op.name, *inputs, id(params))
-    first, second = inputs
-    if op.commutative and id(second) < id(first):
-        first, second = second, first
-    return (op.name, first, second, id(params))
+    if op.commutative and id(inputs[1]) < id(inputs[0]):
+        inputs = inputs[::-1]
+    return (op.name, inputs, id(params))
 
 
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
