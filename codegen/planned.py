@@ -22,7 +22,6 @@ from primgraph.codegen.workspace import Place, Storage, Workspace
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, TensorType, broadcast_shapes
 
-
 _CONSTANTS = frozenset({"full", "constant", "iota"})
 
 

@@ -47,7 +47,7 @@ def lower(
         part = decomposed[key]
         inner = {v: moved[w] for v, w in zip(part.inputs, eqn.inputs, strict=True)}
         builder.add_all(part.body, inner, partial(builder.copy, source=eqn.source or NOWHERE))
-        moved[eqn.output] = inner[part.outputs[0]]
+        moved[eqn.output] = inner.get(part.outputs[0], part.outputs[0])
     return builder.graph([moved[v] for v in graph.outputs])
 
 

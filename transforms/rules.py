@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Value
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
@@ -89,6 +91,32 @@ def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
     return {op: listed for op, listed in chosen.items() if listed}
 
 
+@final
+class Readers:
+    """How often a graph reads the values of a new one, or what these have replaced.
+
+    Few rules ask, so that counting waits until one does.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._count: Counter[Value] | None = None
+        self._replaced: list[tuple[Value, Value]] = []
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Note that `new` is read where `old` was."""
+        self._replaced.append((old, new))
+
+    def of(self, value: Value) -> int:
+        if self._count is None:
+            read = chain.from_iterable(e.inputs for e in self._graph.body)
+            self._count = Counter(chain(self._graph.outputs, read))
+        for old, new in self._replaced:
+            self._count[new] += self._count[old]
+        self._replaced.clear()
+        return self._count[value]
+
+
 class Possible(NamedTuple):
     """What may be done with an equation: whether to fold it, and the rules that may apply."""
 
@@ -100,12 +128,14 @@ class Possible(NamedTuple):
 class Seen:
     """What the rules may ask: about the operands, and the type of the result.
 
-    What they record is rewritten by the rules, and folded, in its turn. `uses` counts, for
+    What they record is rewritten by the rules, and folded, in its turn. `readers` counts, for
     values that are in the new graph already, how often the old graph reads them.
     `declined` tells that a rule did nothing because a value was used more than once.
     """
 
-    def __init__(self, builder: Builder, rules: dict[Op, list[Rule]], fold: Fold) -> None:
+    def __init__(
+        self, builder: Builder, rules: dict[Op, list[Rule]], fold: Fold, readers: Readers
+    ) -> None:
         self.builder = builder
         self.fold = fold
         self.rules = rules
@@ -115,7 +145,7 @@ class Seen:
         self.hold = builder.hold
         self.stopped = builder.stopped
         self.type = TensorType((), BOOL)
-        self.uses: dict[Value, int] = {}
+        self.readers = readers
         self.declined = False
         self._depth = 0
         self._definition = builder.definition
@@ -193,7 +223,7 @@ class Seen:
 
     def single(self, value: Value) -> bool:
         """Whether nothing but the equation at hand reads `value`, as far as is known."""
-        if self.uses.get(value, 0) <= 1:
+        if self.readers.of(value) <= 1:
             return True
         self.declined = True
         return False

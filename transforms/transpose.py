@@ -38,9 +38,10 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in wrt]
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
-    moved = {v: v for v in graph.inputs if v not in linear}
-    for value in moved:
-        builder.share_input(value)
+    for value in graph.inputs:
+        if value not in linear:
+            builder.share_input(value)
+    moved: dict[Value, Value] = {}
     with builder:
         equations = _linear_equations(builder, graph, linear, moved)
         cts: dict[Value, Value] = {}
@@ -73,7 +74,7 @@ def _linear_equations(
 def _check_output(
     builder: Builder, value: Value, linear: set[Value], moved: dict[Value, Value]
 ) -> None:
-    if value not in linear and full_value(builder, moved[value]) != 0:
+    if value not in linear and full_value(builder, moved.get(value, value)) != 0:
         raise MissingRuleError(
             f"output {value!r} does not depend on what the graph is transposed by",
             hint="keep only the linear outputs: graph.with_outputs(...)",
@@ -96,7 +97,9 @@ def _pull_back(
     if all(ct is None for ct in present):
         return
     op = require_primitive(eqn)
-    operands: list[Any] = [_placeholder(v.type) if v in linear else moved[v] for v in eqn.inputs]
+    operands: list[Any] = [
+        _placeholder(v.type) if v in linear else moved.get(v, v) for v in eqn.inputs
+    ]
     _check_linear(builder, eqn, op, operands)
     filled = [
         zeros_like(v) if ct is None else ct for v, ct in zip(eqn.outputs, present, strict=True)

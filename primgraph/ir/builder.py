@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -171,9 +171,10 @@ class Builder:
         With `shared` equations are taken as they are, where that is possible.
         """
         self._require_own(graph.name, inputs)
-        moved = dict(zip(graph.inputs, inputs, strict=True))
+        pairs = zip(graph.inputs, inputs, strict=True)
+        moved = {v: w for v, w in pairs if v is not w}
         self.add_all(graph.body, moved, self.share if shared else self.copy)
-        return [moved[v] for v in graph.outputs]
+        return [moved.get(v, v) for v in graph.outputs]
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
         """The outputs of `op` on `inputs`, recorded unless that equation exists already.
@@ -245,11 +246,18 @@ class Builder:
         moved: dict[Value, Value],
         add: Callable[[Equation, tuple[Value, ...]], tuple[Value, ...]],
     ) -> None:
-        """Record equations by `copy` or `share`; `moved` says what their values are here."""
+        """Record equations by `copy` or `share`.
+
+        `moved` says what their values are here; those that it does not have are the same.
+        """
+        gone = moved.keys()
         for eqn in equations:
-            results = add(eqn, tuple([moved[v] for v in eqn.inputs]))
-            for value, result in zip(eqn.outputs, results, strict=True):
-                moved[value] = result
+            inputs = eqn.inputs
+            if not gone.isdisjoint(inputs):
+                inputs = tuple([moved.get(v, v) for v in inputs])
+            results = add(eqn, inputs)
+            if results is not eqn.outputs:
+                moved.update(zip(eqn.outputs, results, strict=True))
 
     def infer(self, op: Op, types: Types, params: Params = ()) -> Types:
         """The types of the results, worked out once for equal arguments.

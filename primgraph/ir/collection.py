@@ -11,7 +11,6 @@ from contextlib import ContextDecorator
 from threading import Lock
 from typing import final
 
-
 # New objects that the collector is spared from looking through.
 _MANY = 10_000
 
