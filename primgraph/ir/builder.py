@@ -323,7 +323,7 @@ class Builder:
 
 def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:
     """What two equations of one builder have in common only if they compute the same."""
-    if op.commutative and id(inputs[1]) < id(inputs[0]):
+    if op.commutative and len(inputs) == 2 and id(inputs[1]) < id(inputs[0]):
         inputs = inputs[::-1]
     return (op.name, inputs, id(params))
 
