@@ -1,8 +1,8 @@
 """How time and memory of every step grow with the number of equations.
 
 A chain of equations is built, printed, parsed, transformed, compiled, run, pickled and freed in
-several sizes, at Python's default recursion limit; then a program of as many equations goes all
-the way to the first value of its gradient. A step of exponent 1 is linear: ten times the
+several sizes, at Python's default recursion limit; then programs of as many operators go all
+the way to the first value of their gradients. A step of exponent 1 is linear: ten times the
 equations take ten times as long. Run it as `python benchmarks/growth.py`.
 """
 
@@ -78,6 +78,17 @@ def program(count: int) -> Variables:
     return made, loss, [x, p]
 
 
+def network(count: int) -> Variables:
+    """Residual layers of four operators each on a batch of 16, which share eight weights."""
+    with pg.Program("network") as made:
+        x = value = pg.data("x", (16, 8))
+        weights = [pg.data(f"w{k}", (8, 8)) for k in range(8)]
+        for i in range(count // 4):
+            value = value + 0.5 * pg.softplus(value @ weights[i % 8])
+        loss = pg.mean(value * value)
+    return made, loss, [x, *weights]
+
+
 def with_gradient(built: Variables) -> tuple[pg.Program, list[pg.Variable]]:
     """What is fetched from a program: its sum and the gradients of it."""
     made, loss, inputs = built
@@ -130,6 +141,10 @@ class Case:
         return {style: pg.compile(self.graph, style=style) for style in ("readable", "planned")}
 
     @cached_property
+    def network_feeds(self) -> list[np.ndarray[Any, Any]]:
+        return [np.ones((16, 8)), *(np.eye(8) for _ in range(8))]
+
+    @cached_property
     def feeds(self) -> list[np.ndarray[Any, Any]]:
         return [np.linspace(0.1, 0.9, 3), np.linspace(0.5, 1.5, 3)]
 
@@ -167,6 +182,10 @@ def _first_value(case: Case) -> Callable[[], object]:
     return lambda: kernel(with_gradient(program(case.count)))(*case.feeds)
 
 
+def _first_value_of_network(case: Case) -> Callable[[], object]:
+    return lambda: kernel(with_gradient(network(case.count)))(*case.network_feeds)
+
+
 def _free(case: Case) -> Callable[[], object]:
     """A graph whose last reference goes when it is dropped."""
     held = [pickle.loads(case.pickled)]
@@ -202,6 +221,7 @@ PREPARED: dict[str, Callable[[Case], Callable[[], object]]] = {
     "program, compile": lambda case: lambda: kernel(case.fetched),
     "program, first run": _first_run,
     "program, all of these": _first_value,
+    "network, all of these": _first_value_of_network,
 }
 
 
@@ -209,17 +229,15 @@ def median_time(prepare: Callable[[Case], Callable[[], object]], case: Case, run
     """Median seconds of processor time of `runs` runs, after one that is not counted.
 
     Python's garbage collector is on, and has to follow what the step makes; what the benchmark
-    itself holds is kept from it.
+    itself holds is among the old objects.
     """
     times = []
     for _ in range(runs + 1):
         step = prepare(case)
         gc.collect()
-        gc.freeze()
         start = time.process_time()
         result = step()
         times.append(time.process_time() - start)
-        gc.unfreeze()
         del result, step
     return statistics.median(times[1:])
 

@@ -13,7 +13,7 @@ from primgraph.codegen.call import Options
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
 from primgraph.codegen.plan import Plan
-from primgraph.codegen.planned import planned
+from primgraph.codegen.planned import plan_of, planned
 from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import Limits, arranged
 from primgraph.codegen.scalars import scalar_function
@@ -29,30 +29,27 @@ _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
 class Compiled:
     """Code that computes a graph, and the workspaces that have been made for it so far.
 
-    `run(workspace, arrays)` gives the results. Lines of the code belong to steps of `schedule`,
-    and `positions` has the place of each of these in the body of the graph. `scalar(*arrays)`,
+    `run(workspace, arrays)` gives the results. Lines of the code belong to steps, one for each of
+    `equations`, which are from the body of `graph`. `scalar(*arrays)`,
     where there is one, gives the same results faster, or raises any exception. `fit(*arrays)`
     knows arrays that can be taken as they are.
     """
 
     __slots__ = (
         "__weakref__",
+        "equations",
         "fit",
+        "graph",
         "loaded",
-        "plan",
         "pool",
-        "positions",
         "run",
         "scalar",
-        "schedule",
         "start",
     )
 
-    def __init__(self, graph: Graph, steps: Schedule, module: Module, plan: Plan | None) -> None:
-        place = {id(eqn): i for i, eqn in enumerate(graph.body)}
-        self.positions = [place[id(s.eqn)] for s in steps.steps]
-        self.schedule = steps
-        self.plan = plan
+    def __init__(self, graph: Graph, steps: Schedule, module: Module) -> None:
+        self.graph = graph
+        self.equations = [s.eqn for s in steps.steps]
         self.loaded = Loaded(module, render(module))
         self.run: Callable[..., list[Array]] = self.loaded.function(module.entry)
         self.start: Callable[[], Any] = _nothing
@@ -67,14 +64,14 @@ class Compiled:
     def failing(self, error: Exception) -> tuple[int, int]:
         """The line that raised `error`, and which equation of the graph that is; -1 for none."""
         line, i = self.loaded.failing(error)
-        return line, self.positions[i] if i >= 0 else -1
+        return line, self.graph.body.index(self.equations[i]) if i >= 0 else -1
 
 
 def compiled_readable(graph: Graph, donated: Mapping[int, int]) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
     module = readable(steps)
-    code = Compiled(graph, steps, module, None)
+    code = Compiled(graph, steps, module)
     code.run = _arrays_of(code, steps, donated)
     return code
 
@@ -90,17 +87,23 @@ def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled
     if found is not None:
         return found
     steps, regions = arranged(schedule(graph), limits)
-    module, plan = planned(steps, regions, options)
+    module = planned(steps, regions, options)
     scalar = scalar_function(steps) if not options.donated and not options.into else None
     if scalar is not None:
         module.opening = ["import math", *module.opening, *scalar[0]]
         module.functions.append(scalar[1])
-    made = Compiled(graph, steps, module, plan)
+    made = Compiled(graph, steps, module)
     made.start = made.loaded.function("workspace")
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
     return made if module.users else _shared.setdefault(key, made)
+
+
+def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
+    """What the planned code for `graph` does with memory, and in blocks."""
+    steps, regions = arranged(schedule(graph), limits)
+    return plan_of(steps, regions, options)
 
 
 def _nothing() -> None:

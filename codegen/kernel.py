@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.codegen.call import Options
-from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable
+from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable, plan_for
 from primgraph.codegen.feeds import as_feed, checked_out
 from primgraph.codegen.plan import Plan
 from primgraph.codegen.regions import Limits, default_limits
@@ -185,15 +185,15 @@ class Kernel(Drawn):
     def _compiled(self, style: str, into: bool = False) -> Compiled:
         if style == "readable":
             return compiled_readable(self.graph, self.donated)
-        options = Options(tuple(sorted(self.donated.items())), into)
-        return compiled_planned(self.graph, options, self._limits or default_limits())
+        return compiled_planned(self.graph, self._options(into), self._limits or default_limits())
+
+    def _options(self, into: bool = False) -> Options:
+        return Options(tuple(sorted(self.donated.items())), into)
 
     @property
     def plan(self) -> Plan:
         """What the planned style does with memory, and in blocks; it prints as text."""
-        plan = self._code_of("planned").plan
-        assert plan is not None
-        return plan
+        return plan_for(self.graph, self._options(), self._limits or default_limits())
 
     @property
     def source(self) -> str:

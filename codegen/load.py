@@ -29,6 +29,7 @@ _BUILTINS = {
     "float": float,
     "slice": slice,
     "tuple": tuple,
+    "zip": zip,
 }
 
 

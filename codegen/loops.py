@@ -40,10 +40,6 @@ class Looping:
         self._rows_along: int | None = None
         self._begins = {r.start: r for r in regions}
 
-    @property
-    def indent(self) -> str:
-        return "" if self.loop is None else "    "
-
     def chunks(self) -> list[range]:
         """Ranges of steps, one a generated function; no loop is in two of them."""
         count = len(self.planner.schedule.steps)

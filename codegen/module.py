@@ -73,17 +73,16 @@ class Parts:
         self.parameters = parameters
         self.number = first
         self.parts: list[Function] = []
+        self.current: Function
         self._home: dict[str, int] = {}
         self._bound: list[list[str]] = []
         self._taken: list[dict[str, None]] = []
 
-    @property
-    def current(self) -> Function:
-        return self.parts[-1]
-
     def begin(self) -> Function:
         """Start the next function."""
-        self.parts.append(Function(f"part_{self.number + len(self.parts)}", self.parameters))
+        number = self.number + len(self.parts)
+        self.current = Function(f"part_{number}", self.parameters)
+        self.parts.append(self.current)
         self._bound.append([])
         self._taken.append({})
         return self.current

@@ -104,8 +104,8 @@ class Names:
     def counted(self, letter: str) -> str:
         """The next of `letter0`, `letter1` and so on that is not taken."""
         count = self._next.get(letter, 0)
-        while f"{letter}{count}" in self._taken:
+        while (name := f"{letter}{count}") in self._taken:
             count += 1
         self._next[letter] = count + 1
-        self._taken.add(f"{letter}{count}")
-        return f"{letter}{count}"
+        self._taken.add(name)
+        return name

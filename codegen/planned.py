@@ -22,18 +22,24 @@ from primgraph.codegen.workspace import Place, Storage, Workspace
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, TensorType, broadcast_shapes
 
+_CONSTANTS = frozenset({"full", "constant", "iota"})
 
-def planned(
-    schedule: Schedule, regions: tuple[Region, ...], options: Options
-) -> tuple[Module, Plan]:
-    """The schedule as a module with two entries, `workspace()` and `run(w, arrays)`; and its plan.
+
+def planned(schedule: Schedule, regions: tuple[Region, ...], options: Options) -> Module:
+    """The schedule as a module with two entries, `workspace()` and `run(w, arrays)`.
 
     A workspace holds buffers, and views of buffers and of constants. One that is in use by a
     run must not be used by another. `run` returns a list of arrays that nothing else refers to;
     with `into` it is `run(w, arrays, results)`, and returns what it is given.
     """
-    planner = Planner(schedule, regions, options)
-    return planner.module(), planner.plan()
+    return Planner(schedule, regions, options).module()
+
+
+def plan_of(schedule: Schedule, regions: tuple[Region, ...], options: Options) -> Plan:
+    """What `planned` decides, written down while it does so again."""
+    planner = Planner(schedule, regions, options, recording=True)
+    planner.module()
+    return planner.plan()
 
 
 def _may_fail(step: Step) -> bool:
@@ -45,8 +51,15 @@ def _may_fail(step: Step) -> bool:
 class Planner:
     """Writes the steps, one after the other; `Looping` writes those in loops."""
 
-    def __init__(self, schedule: Schedule, regions: tuple[Region, ...], options: Options) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        regions: tuple[Region, ...],
+        options: Options,
+        recording: bool = False,
+    ) -> None:
         self.schedule = schedule
+        self.recording = recording
         self.options = options
         donated = self.donated = dict(options.donated)
         # Of a value, the input whose array it is to be left in.
@@ -68,7 +81,7 @@ class Planner:
         # Of each root in a buffer, its storage.
         self.storages: dict[int, Storage] = {}
         # The first step from which on none can fail: donated arrays are not touched before it.
-        failing = [i for i, s in enumerate(schedule.steps) if _may_fail(s)]
+        failing = [i for i, s in enumerate(schedule.steps) if donated and _may_fail(s)]
         self.settled = failing[-1] + 1 if failing else 0
         kept = [(k, v) for k, v in enumerate(schedule.outputs) if k not in donated]
         self.results = {v: f"r{k}" for k, v in reversed(kept)}
@@ -117,10 +130,10 @@ class Planner:
 
     def np(self, name: str) -> str:
         """The local name of something of NumPy's."""
-        local = name.replace(".", "_")
-        if local not in self.bound:
+        local = self.bound.get(name)
+        if local is None:
+            local = self.bound[name] = name.replace(".", "_")
             text = "slice(None)" if name == "everything" else f"np.{name}"
-            self.bound[local] = text
             self.functions.append(f"{local} = {text}")
         return local
 
@@ -173,7 +186,7 @@ class Planner:
         if self.looping.has(name):
             return name
         if name in self.workspace.slots:
-            self.taken[-1].setdefault(name)
+            self.taken[-1][name] = None
         else:
             self.parts.use(name)
         return name
@@ -210,13 +223,14 @@ class Planner:
 
     def _step(self, i: int, step: Step) -> None:
         self.looping.before(i)
-        self._reads = self._storages_of(step)
-        spelling = SPELLINGS.get(step.op.name)
+        self._reads = self._storages_of(step) if self.recording else ()
+        name = step.form.op.name
+        spelling = SPELLINGS.get(name)
         if self.looping.loop is not None:
             self.looping.write(i, step)
         elif spelling is None:
             self._call_user(i, step)
-        elif step.op.name in ("full", "constant", "iota"):
+        elif name in _CONSTANTS:
             self._constant(step, spelling)
         elif spelling.view is not None and self.schedule.is_view(step.outputs[0]):
             self.set_views(step, spelling)
@@ -275,13 +289,14 @@ class Planner:
         return Place(self.view(name, template), shape, plain=False)
 
     def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
+        form, value = step.form, step.outputs[0]
+        type, operands = form.results[0], form.operands
         places = [self.places[v] for v in step.inputs]
         args = [
-            self.use(p.name) if k in spelling.broadcasts else self.full(p, t)
-            for k, (p, t) in enumerate(zip(places, step.operands, strict=True))
+            self.use(p.name) if k in spelling.broadcasts else self.full(p, operands[k])
+            for k, p in enumerate(places)
         ]
-        value, type = step.outputs[0], step.results[0]
-        array = self._donated_array(i, step, spelling, places)
+        array = self._donated_array(i, step, spelling, places) if self.donated else ""
         taken = None
         if array:
             out = self.use(array)
@@ -299,7 +314,7 @@ class Planner:
             out = self.buffer(value, type, i) if taken is None else self.take_over(step, taken)
         self.places[value] = Place(out, type.shape)
         self.note(i, step, self.storages.get(value))
-        plain = bool(places) and places[0].plain and places[0].shape == step.operands[0].shape
+        plain = bool(places) and places[0].plain and places[0].shape == operands[0].shape
         for line in spelling.write(Call(self, step, args, out, taken, plain)):
             self.line(line, i)
 
@@ -328,25 +343,28 @@ class Planner:
 
         A single element is not computed in place, because NumPy takes twice as long for that.
         """
-        last, type = self.schedule.last, step.eqn.outputs[0].type
-        if type.size == 1 and SPELLINGS[step.op.name].ufunc:
+        form, schedule = step.form, self.schedule
+        type = form.results[0]
+        if type.size == 1 and spelling.ufunc:
             return None
-        roots = [self.schedule.root[v] for v in step.inputs]
-        for k in spelling.in_place:
-            if k >= len(places) or last[roots[k]] != i or not places[k].plain:
+        roots = [schedule.root[v] for v in step.inputs]
+        for k in spelling.in_place[: len(places)]:
+            place, root = places[k], roots[k]
+            if schedule.last[root] != i or not place.plain or form.operands[k] is not type:
                 continue
-            root, name = roots[k], places[k].name
             storage = self.storages.get(root)
-            if storage is None or storage.name != name or step.eqn.inputs[k].type != type:
+            if storage is None or storage.name != place.name or not self.looping.owns(storage):
                 continue
-            if not self.looping.owns(storage):
-                continue
-            if all(
-                r != root or (p.plain and p.name == name and (k == j or bool(spelling.ufunc)))
-                for j, (r, p) in enumerate(zip(roots, places, strict=True))
-            ):
+            if roots.count(root) == 1 or self._alike(k, spelling, places, roots):
                 return k
         return None
+
+    def _alike(self, k: int, spelling: Spelling, places: list[Place], roots: list[int]) -> bool:
+        """Whether the other operands that share the storage of operand `k` are the same array."""
+        return bool(spelling.ufunc) and all(
+            root != roots[k] or (place.plain and place.name == places[k].name)
+            for root, place in zip(roots, places, strict=True)
+        )
 
     def take_over(self, step: Step, position: int) -> str:
         """Let the result have the storage of an operand."""
@@ -378,9 +396,10 @@ class Planner:
 
     def release(self, i: int, values: Iterable[int]) -> None:
         """Give back the buffers of values that this step reads last, or that nothing reads."""
-        for value in dict.fromkeys(values):
-            root = self.schedule.root[value]
-            if self.schedule.last[root] > i or root not in self.storages:
+        roots, last, storages = self.schedule.root, self.schedule.last, self.storages
+        for value in values:
+            root = roots[value]
+            if last[root] > i or root not in storages:
                 continue
             if self.looping.owns(self.storages[root]):
                 self.free(self.storages.pop(root), i)
@@ -397,11 +416,12 @@ class Planner:
 
     def note(self, i: int, step: Step, writes: Storage | None) -> None:
         """Write down for the plan what a step reads and writes."""
-        self.record.append(PlanStep(i, step, self._reads, writes))
+        if self.recording:
+            self.record.append(PlanStep(i, step, self._reads, writes))
 
     def note_total(self, i: int, step: Step, part: Storage, total: Storage | None) -> None:
         """Write down that a block's share goes into a total, or into a whole array."""
-        if total is not None:
+        if self.recording and total is not None:
             self.record.append(PlanStep(i, step, (part,), total, adds=True))
 
     def _storages_of(self, step: Step) -> tuple[Storage, ...]:
@@ -411,7 +431,8 @@ class Planner:
     # Results, and what is around the steps.
 
     def line(self, text: str, i: int) -> None:
-        self.parts.current.line(self.looping.indent + text, i)
+        indented = text if self.looping.loop is None else "    " + text
+        self.parts.current.line(indented, i)
 
     def fresh(self, out: str, type: TensorType, i: int) -> None:
         """Make result `out`, unless the caller gives it."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import final
 
 from primgraph.codegen.roles import Role, role_of
-from primgraph.codegen.schedule import CHUNK, Schedule, Step
+from primgraph.codegen.schedule import CHUNK, Form, Schedule, Step
 from primgraph.codegen.spelling import SPELLINGS
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
@@ -35,10 +35,6 @@ def cache_bytes() -> int:
     except (AttributeError, OSError, ValueError):
         size = 0
     return size if size > 0 else 1 << 20
-
-
-def bytes_of(type: TensorType) -> int:
-    return type.size * type.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,8 @@ def narrowed(step: Step, role: Role, rows: int) -> Step:
     if eqn.op.name in ("broadcast", "slice") and role.axis is not None:
         key = "shape" if eqn.op.name == "broadcast" else "sizes"
         params = tuple((k, outputs[0].shape if k == key else p) for k, p in params)
-    return replace(step, eqn=Equation(eqn.op, inputs, params, outputs, eqn.source))
+    local = Equation(eqn.op, inputs, params, outputs, eqn.source)
+    return step._replace(eqn=local, form=Form(local))
 
 
 def _cut(type: TensorType, axis: int | None, rows: int) -> TensorType:
@@ -108,13 +105,14 @@ def _cut(type: TensorType, axis: int | None, rows: int) -> TensorType:
 
 def arranged(schedule: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region, ...]]:
     """The same steps, in an order in which regions stand together, and these regions."""
-    if not any(_is_large(s, limits) for s in schedule.steps):
+    forms = {s.form for s in schedule.steps}
+    if not any(t.nbytes >= limits.least_bytes for f in forms for t in f.results):
         return schedule, ()
     return _Arrangement(schedule, limits).made()
 
 
 def _is_large(step: Step, limits: Limits) -> bool:
-    return any(bytes_of(t) >= limits.least_bytes for t in step.results)
+    return any(t.nbytes >= limits.least_bytes for t in step.results)
 
 
 @dataclass(slots=True)
@@ -202,7 +200,7 @@ class _Arrangement:
         """
         result = step.results[0]
         axes = result.shape if step.op.elementwise else result.shape[:-1]
-        whole = bytes_of(result)
+        whole = result.nbytes
         return next((n for n in axes if 32 * whole <= n * self.limits.cache), max(axes, default=0))
 
     def _is_view(self, step: Step) -> bool:
@@ -338,8 +336,8 @@ class _Arrangement:
         if self._is_view(step):
             return 0
         operands = zip(step.operands, step.inputs, role.operands, strict=True)
-        read = sum(bytes_of(t) for t, v, a in operands if a is not None and v not in self.constant)
-        return read + (sum(map(bytes_of, step.results)) if role.axis is not None else 0)
+        read = sum(t.nbytes for t, v, a in operands if a is not None and v not in self.constant)
+        return read + (sum(t.nbytes for t in step.results) if role.axis is not None else 0)
 
     def _peak(self, draft: _Draft, steps: Sequence[Step]) -> int:
         """The most bytes that values with rows take up at any time, operands from outside too."""
@@ -355,7 +353,7 @@ class _Arrangement:
             rows = [v for v, a in operands if a is not None and v not in self.constant]
             for value in (*rows, *(step.outputs if role.axis is not None else ())):
                 if root[value] not in alive:
-                    alive[root[value]] = bytes_of(types[root[value]])
+                    alive[root[value]] = types[root[value]].nbytes
                     now += alive[root[value]]
             most = max(most, now)
             for value in ends.get(k, ()):

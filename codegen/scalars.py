@@ -33,10 +33,11 @@ def scalar_function(schedule: Schedule) -> tuple[list[str], Function] | None:
     It raises an exception for what it cannot do: for arguments that are not arrays of exactly
     the declared types too. None if the graph is not one of single floats and booleans.
     """
+    if not 0 < len(schedule.steps) <= LONGEST or schedule.inputs > WIDEST:
+        return None
     types = {schedule.types[v] for s in schedule.steps for v in (*s.inputs, *s.outputs)}
     types.update(schedule.types[: schedule.inputs])
-    few = 0 < len(schedule.steps) <= LONGEST and schedule.inputs <= WIDEST
-    if not few or not all(t.size == 1 and t.dtype in (FLOAT64, BOOL) for t in types):
+    if not all(t.size == 1 and t.dtype in (FLOAT64, BOOL) for t in types):
         return None
     function = Function("scalar", ", ".join(f"x{i}" for i in range(schedule.inputs)))
     text: dict[int, str] = {}

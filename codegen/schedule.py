@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, final
 
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
@@ -24,22 +24,35 @@ _VIEWS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+@final
+class Form:
+    """What steps have in common that differ in their values only: op, parameters, types."""
+
+    __slots__ = ("op", "operands", "params", "results")
+
+    def __init__(self, eqn: Equation) -> None:
+        assert isinstance(eqn.op, Primitive)
+        self.op = eqn.op
+        self.params = eqn.kwargs
+        self.operands = tuple([v.type for v in eqn.inputs])
+        self.results = tuple([v.type for v in eqn.outputs])
+
+
+class Step(NamedTuple):
     """One equation to run; values are numbers."""
 
     eqn: Equation
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    form: Form
 
     @property
     def op(self) -> Primitive:
-        assert isinstance(self.eqn.op, Primitive)
-        return self.eqn.op
+        return self.form.op
 
     @property
     def params(self) -> dict[str, Any]:
-        return dict(self.eqn.params)
+        return self.form.params
 
     @property
     def source(self) -> Source | None:
@@ -47,11 +60,11 @@ class Step:
 
     @property
     def operands(self) -> tuple[TensorType, ...]:
-        return tuple(v.type for v in self.eqn.inputs)
+        return self.form.operands
 
     @property
     def results(self) -> tuple[TensorType, ...]:
-        return tuple(v.type for v in self.eqn.outputs)
+        return self.form.results
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +108,18 @@ def schedule(graph: Graph) -> Schedule:
     Raises `CompileError` for an op that is not a primitive.
     """
     number = graph.numbering()
+    forms: dict[Any, Form] = {}
     steps = [
-        Step(e, tuple(number[v] for v in e.inputs), tuple(number[v] for v in e.outputs))
+        Step(
+            e,
+            tuple([number[v] for v in e.inputs]),
+            tuple([number[v] for v in e.outputs]),
+            _form_of(e, forms),
+        )
         for e in _needed(graph)
     ]
-    types = tuple(v.type for v in number)
-    outputs = tuple(number[v] for v in graph.outputs)
+    types = tuple([v.type for v in number])
+    outputs = tuple([number[v] for v in graph.outputs])
     uses = [0] * len(types)
     for step in steps:
         for value in step.inputs:
@@ -111,7 +130,7 @@ def schedule(graph: Graph) -> Schedule:
     return Schedule(
         name=graph.name,
         types=types,
-        hints=tuple(v.hint for v in number),
+        hints=tuple([v.hint for v in number]),
         inputs=len(graph.inputs),
         steps=tuple(steps),
         outputs=outputs,
@@ -120,6 +139,19 @@ def schedule(graph: Graph) -> Schedule:
         last=_last(steps, outputs, root),
         contiguous=contiguous,
     )
+
+
+def _form_of(eqn: Equation, forms: dict[Any, Form]) -> Form:
+    """The form of `eqn`, one object for all equations that are alike.
+
+    Parameters are told apart by identity: equal ones of equations from one builder are one object,
+    and others may differ in a sign that equality does not see.
+    """
+    key = (eqn.op, id(eqn.params), *[v.type for v in eqn.inputs])
+    form = forms.get(key)
+    if form is None:
+        form = forms[key] = Form(eqn)
+    return form
 
 
 def _needed(graph: Graph) -> list[Equation]:

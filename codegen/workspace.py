@@ -9,7 +9,7 @@ from typing import Any, final
 from primgraph.codegen.arena import Arena
 from primgraph.codegen.literals import dtype_text, shape_text
 from primgraph.codegen.module import MANY, Function, tuple_text
-from primgraph.codegen.regions import Region, bytes_of
+from primgraph.codegen.regions import Region
 from primgraph.ir.types import DType, Shape, TensorType
 
 # Lines in one function that makes a workspace.
@@ -50,7 +50,7 @@ class Storage:
 
     @property
     def size(self) -> int:
-        return bytes_of(self.type)
+        return self.type.nbytes
 
 
 @final
@@ -89,14 +89,23 @@ class Workspace:
         self.loops: list[str] = []
         self.groups: list[list[str]] = []
         self._lines: list[str] = []
+        # By the text that makes a buffer at some offset, slots and offsets of all such buffers.
+        self._buffers: dict[str, list[tuple[int, int]]] = {}
         self._count = 0
-        self._named: dict[tuple[int, Shape, DType, int], str] = {}
+        self._named: dict[tuple[int, TensorType, int], str] = {}
 
     def add(self, name: str, text: str) -> None:
         self.slots[name] = self._slot(text)
 
     def _slot(self, text: str) -> int:
         self._lines.append(f"w[{self._count}] = {text}")
+        self._count += 1
+        return self._count - 1
+
+    def _array(self, type: TensorType, offset: int) -> int:
+        """The slot of an array in the arena."""
+        text = f"np.ndarray({shape_text(type.shape)}, {dtype_text(type.dtype)}, a, o)"
+        self._buffers.setdefault(text, []).append((self._count, offset))
         self._count += 1
         return self._count - 1
 
@@ -119,26 +128,26 @@ class Workspace:
 
     def buffer(self, type: TensorType, step: int, fresh: str) -> Storage:
         """Storage for a value that step `step` makes; named `fresh` if it has no name yet."""
-        offset = self.arena.take(bytes_of(type))
-        key = (offset, type.shape, type.dtype, -1)
+        offset = self.arena.take(type.nbytes)
+        key = (offset, type, -1)
         if key not in self._named:
             self._named[key] = fresh
-            self.add(fresh, _array(type, offset))
+            self.slots[fresh] = self._array(type, offset)
         return self._noted(Storage(self._named[key], type, offset, step))
 
     def block_buffer(
         self, loop: Loop, type: TensorType, axis: int, step: int, fresh: str
     ) -> Storage:
         """Storage for the rows of a value in a loop; `axis` is where the rows are."""
-        offset = self.arena.take(bytes_of(type))
-        key = (offset, type.shape, type.dtype, loop.number)
+        offset = self.arena.take(type.nbytes)
+        key = (offset, type, loop.number)
         if key not in self._named:
             self._named[key] = fresh
             less = (*type.shape[:axis], loop.rest, *type.shape[axis + 1 :])
-            one = self._slot(_array(type, offset))
+            one = self._array(type, offset)
             other = one
             if loop.rest != loop.region.rows:
-                other = self._slot(_array(type.with_shape(less), offset))
+                other = self._array(type.with_shape(less), offset)
             loop.slots[fresh] = one, other
         return self._noted(Storage(self._named[key], type, offset, step, block=True))
 
@@ -181,11 +190,11 @@ class Workspace:
 
     def setup(self, poisoned: bool) -> list[Function]:
         """Functions that make a workspace: all its things, and from them the groups."""
-        lines = list(self._lines)
+        lines = [*self._buffer_lines(), *self._lines]
         lines += [f"groups.append({text})" for text in self.loops]
         for group in self.groups:
-            things = tuple_text([f"w[{self.slots[name]}]" for name in group])
-            lines.append(f"groups.append({things})")
+            slots = tuple_text([str(self.slots[name]) for name in group])
+            lines.append(f"groups.append([w[k] for k in {slots}])")
         functions = []
         entry = Function("workspace", "")
         entry.line(f"a = aligned({self.arena.size})")
@@ -202,11 +211,17 @@ class Workspace:
         entry.line("return groups")
         return [*functions, entry]
 
-
-def _array(type: TensorType, offset: int) -> str:
-    """An array in the arena."""
-    where = f", {offset}" if offset else ""
-    return f"np.ndarray({shape_text(type.shape)}, {dtype_text(type.dtype)}, a{where})"
+    def _buffer_lines(self) -> list[str]:
+        """Loops that make the buffers, which compile faster than a line for each."""
+        lines = []
+        for text, places in self._buffers.items():
+            for start in range(0, len(places), _SETUP):
+                slots, offsets = (
+                    tuple_text(list(map(str, numbers)))
+                    for numbers in zip(*places[start : start + _SETUP], strict=True)
+                )
+                lines.append(f"for k, o in zip({slots}, {offsets}): w[k] = {text}")
+        return lines
 
 
 def local_shape(shape: Shape, full: Shape, axis: int, rows: int) -> tuple[Shape, int | None]:

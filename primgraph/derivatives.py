@@ -18,6 +18,7 @@ from primgraph.errors import (
     ShapeError,
 )
 from primgraph.ir.builder import Builder
+from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.source import caller
@@ -331,6 +332,7 @@ def _refuse_unused(request: Request, results: Sequence[Value | None]) -> None:
             )
 
 
+@uncollected
 def _reverse(
     request: Request, seeds: Sequence[Value | None], count: int | None, *, lenient: bool
 ) -> list[Value | None]:
@@ -374,6 +376,7 @@ def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) ->
         return reduce(add, parts)
 
 
+@uncollected
 def _forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | None]:
     """One tangent for each output of `request`, from those of its inputs."""
     path = Path.between(request.builder, request.inputs, request.outputs, request.constants)

@@ -179,8 +179,8 @@ def record(
     present = [(i, v) for i, v in enumerate(given) if v is not None]
     if count is not None:
         graph = clean_up(batch(graph, count, [0 if i in batched else None for i, _ in present]))
-    values = (v for _, v in present)
-    return builder.inline(graph, [v if replaced is None else replaced.get(v, v) for v in values])
+    values = [v if replaced is None else replaced.get(v, v) for _, v in present]
+    return builder.inline(graph, values, shared=True)
 
 
 def called(role: str, value: Value) -> str:

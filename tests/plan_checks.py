@@ -9,7 +9,7 @@ import numpy as np
 from primgraph.codegen.arena import ALIGN, rounded
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.plan import Plan, PlanStep
-from primgraph.codegen.planned import Options, planned
+from primgraph.codegen.planned import Options, plan_of, planned
 from primgraph.codegen.regions import Limits, Region, arranged
 from primgraph.codegen.schedule import schedule
 from primgraph.codegen.workspace import Storage
@@ -88,8 +88,9 @@ def _check_step(memory: _Memory, entry: PlanStep, region: Region | None) -> None
 def poisoned_results(graph: Graph, feeds: list[Any], limits: Limits) -> list[Any]:
     """What the planned code computes if all memory that is not in use is full of NaNs."""
     steps, regions = arranged(schedule(graph), limits)
-    module, plan = planned(steps, regions, Options(poisoned=True))
-    check_plan(plan)
+    options = Options(poisoned=True)
+    module = planned(steps, regions, options)
+    check_plan(plan_of(steps, regions, options))
     loaded = Loaded(module, render(module))
     workspace = loaded.function("workspace")()
     with np.errstate(all="ignore"):

@@ -154,11 +154,11 @@ def _linear_part(
     eqn: Equation, op: Primitive, moved: dict[Value, Value], incoming: Sequence[Value | None]
 ) -> list[Value | None]:
     """What comes through the operands in which the primitive is linear: itself on tangents."""
-    inputs = [moved[v] for v in eqn.inputs]
-    linear = [i for i in op.linear_operands(len(inputs)) if inputs[i].type.is_float]
+    linear = [i for i in op.linear_operands(len(incoming)) if eqn.inputs[i].type.is_float]
     present = [i for i in linear if incoming[i] is not None]
     if not present:
         return []
+    inputs = [moved[v] for v in eqn.inputs]
     if op.linear == "each":
         return [op(*_with(inputs, {i: incoming[i]}), **eqn.kwargs) for i in present]
     if len(present) < len(linear) and all(op.jvp_rule(i) for i in present):

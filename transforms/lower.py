@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
 
 from primgraph.errors import ArgumentError, InternalError
-from primgraph.ir.graph import Graph
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.params import bits
 from primgraph.ir.primitive import Op, lookup
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable
@@ -33,19 +36,32 @@ def lower(
     if not any(expands(eqn.op) for eqn in graph.body):
         return graph
     builder, moved = rebuild(graph, expands)
-    with builder:
-        for eqn in graph.body:
-            if not expands(eqn.op):
-                copy(builder, eqn, moved)
-                continue
-            assert isinstance(eqn.op, Operator)
-            builder.source = (eqn.source or NOWHERE).within(eqn.op.name)
-            operands = [Variable(builder, moved[v]) for v in eqn.inputs]
-            result = eqn.op.expand(operands, eqn.kwargs).value
-            if result.type != eqn.output.type:
-                raise InternalError(f"{eqn.op.name} lowers {eqn.output.type} to {result.type}")
-            moved[eqn.output] = result
+    decomposed: dict[Hashable, Graph] = {}
+    for eqn in graph.body:
+        if not expands(eqn.op):
+            copy(builder, eqn, moved)
+            continue
+        key = (eqn.op, tuple([v.type for v in eqn.inputs]), bits(eqn.params))
+        if key not in decomposed:
+            decomposed[key] = _decomposition(eqn, expands)
+        part = decomposed[key]
+        inner = {v: moved[w] for v, w in zip(part.inputs, eqn.inputs, strict=True)}
+        source = (eqn.source or NOWHERE).within(eqn.op.name)
+        builder.add_all(part.body, inner, partial(builder.copy, source=source))
+        moved[eqn.output] = inner.get(part.outputs[0], part.outputs[0])
     return builder.graph([moved[v] for v in graph.outputs])
+
+
+def _decomposition(eqn: Equation, expands: Callable[[Op], bool]) -> Graph:
+    """What the operator of `eqn` decomposes into, on operands of the same types."""
+    assert isinstance(eqn.op, Operator)
+    builder = Builder(eqn.op.name, source=eqn.source or NOWHERE, expands=expands)
+    operands = [Variable(builder, builder.input(v.type)) for v in eqn.inputs]
+    with builder:
+        result = eqn.op.expand(operands, eqn.kwargs).value
+    if result.type != eqn.output.type:
+        raise InternalError(f"{eqn.op.name} lowers {eqn.output.type} to {result.type}")
+    return builder.graph([result])
 
 
 def operator_names(names: Iterable[str] | None) -> frozenset[str] | None:

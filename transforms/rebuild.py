@@ -18,13 +18,16 @@ def rebuild(
 ) -> tuple[Builder, dict[Value, Value]]:
     """An empty builder with the inputs of `graph`, and where each value of it went."""
     builder = Builder(graph.name, source=NOWHERE, expands=expands)
-    return builder, {v: builder.input(v.type, v.hint) for v in graph.inputs}
+    for value in graph.inputs:
+        builder.share_input(value)
+    return builder, {v: v for v in graph.inputs}
 
 
 def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Value, ...]:
     """Record `eqn` on the moved inputs, and note where its outputs went."""
-    outputs = builder.copy(eqn, tuple([moved[v] for v in eqn.inputs]))
-    moved.update(zip(eqn.outputs, outputs, strict=True))
+    outputs = builder.share(eqn, tuple([moved[v] for v in eqn.inputs]))
+    for value, output in zip(eqn.outputs, outputs, strict=True):
+        moved[value] = output
     return outputs
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Value
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
@@ -26,7 +28,8 @@ _DEEPEST = 8
 SimplifyRule: TypeAlias = Callable[["Seen", list[Value], dict[str, Any]], Value | None]
 
 
-# Gives the results of an equation of a builder as constants, or None.
+# Gives the results of an equation of a builder as constants, or None; asked where all operands are
+# constants.
 Fold: TypeAlias = Callable[[Builder, Equation, list[Value]], list[Value] | None]
 
 
@@ -37,10 +40,13 @@ class Rule:
     "exact" rules give the same bits for every input, NaN, infinities and both zeros included
     (one NaN is like any other). "finite" rules do where no NaN, infinity, overflow or underflow
     occurs in the program, up to the sign of zero. "fast" rules are true of real numbers.
+
+    With `of`, the rule does nothing unless one of these computes some operand.
     """
 
     level: str
     apply: SimplifyRule
+    of: frozenset[Op] = frozenset()
 
 
 @final
@@ -50,12 +56,17 @@ class Family:
     def __init__(self) -> None:
         self.rules: dict[Op, list[Rule]] = {}
 
-    def rule(self, *ops: Primitive, level: str = "exact") -> Callable[[SimplifyRule], SimplifyRule]:
-        """Declare a rule for these primitives; rules of one primitive are tried in order."""
+    def rule(
+        self, *ops: Primitive, level: str = "exact", of: Sequence[Primitive] = ()
+    ) -> Callable[[SimplifyRule], SimplifyRule]:
+        """Declare a rule for these primitives; rules of one primitive are tried in order.
+
+        With `of` it is tried only where one of these computes some operand.
+        """
 
         def declare(function: SimplifyRule) -> SimplifyRule:
             for op in ops:
-                self.rules.setdefault(op, []).append(Rule(level, function))
+                self.rules.setdefault(op, []).append(Rule(level, function, frozenset(of)))
             return function
 
         return declare
@@ -69,27 +80,62 @@ def check_level(math: str) -> None:
         )
 
 
-def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[SimplifyRule]]:
+def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
     """The rules of `table` that hold at level `math`, the strictest first."""
     check_level(math)
     allowed = LEVELS[: LEVELS.index(math) + 1]
     chosen = {
-        op: [r.apply for level in allowed for r in listed if r.level == level]
+        op: [r for level in allowed for r in listed if r.level == level]
         for op, listed in table.items()
     }
     return {op: listed for op, listed in chosen.items() if listed}
 
 
 @final
+class Readers:
+    """How often a graph reads the values of a new one, or what these have replaced.
+
+    Few rules ask, so that counting waits until one does.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._count: Counter[Value] | None = None
+        self._replaced: list[tuple[Value, Value]] = []
+
+    def replace(self, old: Value, new: Value) -> None:
+        """Note that `new` is read where `old` was."""
+        self._replaced.append((old, new))
+
+    def of(self, value: Value) -> int:
+        if self._count is None:
+            read = chain.from_iterable(e.inputs for e in self._graph.body)
+            self._count = Counter(chain(self._graph.outputs, read))
+        for old, new in self._replaced:
+            self._count[new] += self._count[old]
+        self._replaced.clear()
+        return self._count[value]
+
+
+class Possible(NamedTuple):
+    """What may be done with an equation: whether to fold it, and the rules that may apply."""
+
+    folding: bool
+    rules: list[SimplifyRule]
+
+
+@final
 class Seen:
     """What the rules may ask: about the operands, and the type of the result.
 
-    What they record is rewritten by the rules, and folded, in its turn. `uses` counts, for
+    What they record is rewritten by the rules, and folded, in its turn. `readers` counts, for
     values that are in the new graph already, how often the old graph reads them.
     `declined` tells that a rule did nothing because a value was used more than once.
     """
 
-    def __init__(self, builder: Builder, rules: dict[Op, list[SimplifyRule]], fold: Fold) -> None:
+    def __init__(
+        self, builder: Builder, rules: dict[Op, list[Rule]], fold: Fold, readers: Readers
+    ) -> None:
         self.builder = builder
         self.fold = fold
         self.rules = rules
@@ -99,29 +145,51 @@ class Seen:
         self.hold = builder.hold
         self.stopped = builder.stopped
         self.type = TensorType((), BOOL)
-        self.uses: dict[Value, int] = {}
+        self.readers = readers
         self.declined = False
         self._depth = 0
         self._definition = builder.definition
+        # By an op and what computes its operands.
+        self._possible: dict[tuple[Op | None, ...], Possible] = {}
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
-        if self._depth < _DEEPEST and op in self.rules:
-            type = op.infer(tuple(v.type for v in inputs), params)[0]
-            better = self.rewrite(op, list(inputs), params, type)
+        possible = self.possible(op, inputs)
+        if possible.rules and self._depth < _DEEPEST:
+            types = tuple([v.type for v in inputs])
+            type = (op.infer(types, params) if params else self.builder.infer(op, types))[0]
+            better = self.rewrite(possible.rules, list(inputs), params, type)
             if better is not None:
                 return tuple(better)
         outputs = self.builder.emit(op, inputs, params)
-        eqn = self.builder.definition(outputs[0])
+        eqn = self._definition(outputs[0]) if possible.folding else None
         results = None if eqn is None else self.fold(self.builder, eqn, list(eqn.inputs))
         return outputs if results is None else tuple(results)
 
+    def possible(self, op: Op, inputs: Sequence[Value]) -> Possible:
+        """What may be done with `op`, as far as the ops that compute its operands tell."""
+        made = [self._definition(v) for v in inputs]
+        key = (op, *[None if eqn is None else eqn.op for eqn in made])
+        found = self._possible.get(key)
+        if found is None:
+            others = key[1:]
+            rules = [
+                r.apply for r in self.rules.get(op, ()) if not r.of or not r.of.isdisjoint(others)
+            ]
+            found = Possible(all(o in (full, constant) for o in others), rules)
+            self._possible[key] = found
+        return found
+
     def rewrite(
-        self, op: Op, inputs: list[Value], params: dict[str, Any], type: TensorType
+        self,
+        rules: Sequence[SimplifyRule],
+        inputs: list[Value],
+        params: dict[str, Any],
+        type: TensorType,
     ) -> list[Value] | None:
-        """What the first rule that fits makes of this equation; None if none does."""
+        """What the first of `rules` that does something makes of this equation."""
         outer, found = self.type, None
         self._depth += 1
-        for rule in self.rules[op]:
+        for rule in rules:
             self.type = type
             better = rule(self, inputs, params)
             if better is not None:
@@ -155,7 +223,7 @@ class Seen:
 
     def single(self, value: Value) -> bool:
         """Whether nothing but the equation at hand reads `value`, as far as is known."""
-        if self.uses.get(value, 0) <= 1:
+        if self.readers.of(value) <= 1:
             return True
         self.declined = True
         return False

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.ir.graph import Value
-from primgraph.primitives.constants import filled
+from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add, div, mul, neg, sub
 from primgraph.transforms.rules import Family, Seen, is_power_of_two, is_zero
 
@@ -15,7 +15,7 @@ ARITHMETIC = Family()
 _rule = ARITHMETIC.rule
 
 
-@_rule(add)
+@_rule(add, of=(full, neg))
 def _add(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`x + (-0)` is `x`; `x + (-y)` is `x - y`, which is how subtraction is defined."""
     x, y = inputs
@@ -28,7 +28,7 @@ def _add(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | Non
     return None
 
 
-@_rule(sub)
+@_rule(sub, of=(full, neg))
 def _sub(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`x - 0` is `x`; `x - (-y)` is `x + y`; `-0 - x` is `-x`, for both zeros too."""
     x, y = inputs
@@ -47,7 +47,7 @@ def _integer_difference(seen: Seen, inputs: list[Value], params: dict[str, Any])
     return filled(0, x.type) if x is y and not x.type.is_float else None
 
 
-@_rule(neg)
+@_rule(neg, of=(neg, mul))
 def _neg(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`-(-x)` is `x`; `-(c * x)` is `(-c) * x`, as only the sign of a product changes."""
     negated = seen.inside(neg, inputs[0])
@@ -62,7 +62,7 @@ def _neg(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | Non
     return None
 
 
-@_rule(mul)
+@_rule(mul, of=(full, neg))
 def _mul(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`1 * x` is `x`; `-1 * x` is `-x`; signs move out of products."""
     x, y = inputs
@@ -78,7 +78,7 @@ def _mul(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | Non
     return None
 
 
-@_rule(mul)
+@_rule(mul, of=(full,))
 def _integer_product(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`0 * x` is 0 for integers, and `a * (b * x)` is `(a * b) * x`, as they wrap round."""
     x, y = inputs
@@ -95,7 +95,7 @@ def _integer_product(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     return None
 
 
-@_rule(mul)
+@_rule(mul, of=(full,))
 def _powers_of_two(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`a * (b * x)` is `(a * b) * x` for powers of two of absolute value 1 or more.
 
@@ -132,7 +132,7 @@ def _joined(seen: Seen, inputs: list[Value], fits: Any) -> Value | None:
     return None
 
 
-@_rule(div)
+@_rule(div, of=(full, neg))
 def _div(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`x / 1` is `x`; signs move out of quotients."""
     x, y = inputs
@@ -145,7 +145,7 @@ def _div(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | Non
     return None if negated is None else -(x / negated)
 
 
-@_rule(div)
+@_rule(div, of=(full,))
 def _by_power_of_two(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`x / c` is `x * (1/c)` for a power of two `c`: both round the same real number once."""
     x, y = inputs

@@ -21,7 +21,7 @@ _rule = LAST.rule
 
 
 def _before_moving(op: Primitive) -> None:
-    @_rule(op)
+    @_rule(op, of=(broadcast, reshape))
     def before_moving(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """What depends on each element alone is computed before elements are repeated or reshaped.
 

@@ -7,17 +7,14 @@ rewritten; `x * 0` is not 0 for an infinite x, so it stays.
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import chain
-
 import numpy as np
 
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Op, recording
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.dead_code import dead_code
-from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
-from primgraph.transforms.rules import Fold, Rule, Seen, SimplifyRule, selected
+from primgraph.transforms.rebuild import NOWHERE, rebuild
+from primgraph.transforms.rules import Fold, Readers, Rule, Seen, selected
 from primgraph.transforms.rules_arithmetic import ARITHMETIC
 from primgraph.transforms.rules_factors import FACTORS
 from primgraph.transforms.rules_functions import FUNCTIONS
@@ -72,25 +69,32 @@ def simplified(
     return graph
 
 
-def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[SimplifyRule]]) -> tuple[Graph, bool]:
+def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[Rule]]) -> tuple[Graph, bool]:
     """The graph after one pass, and whether a second one might find more."""
-    builder, moved = rebuild(graph)
-    seen = Seen(builder, chosen, fold)
-    reads = Counter(chain(graph.outputs, chain.from_iterable(e.inputs for e in graph.body)))
-    uses = seen.uses
-    uses.update((moved[v], reads[v]) for v in graph.inputs)
+    builder, _ = rebuild(graph)
+    readers = Readers(graph)
+    seen = Seen(builder, chosen, fold, readers)
+    # What has become of values that are not in the new graph.
+    moved: dict[Value, Value] = {}
+    gone = moved.keys()
     with recording(seen), np.errstate(all="ignore"):
         for eqn in graph.body:
-            inputs = [moved[v] for v in eqn.inputs]
-            builder.source = eqn.source or NOWHERE
-            results = fold(builder, eqn, inputs)
-            if results is None and eqn.op in chosen:
-                results = seen.rewrite(eqn.op, inputs, eqn.kwargs, eqn.outputs[0].type)
-            if results is None:
-                copy(builder, eqn, moved)
-            else:
-                moved.update(zip(eqn.outputs, results, strict=True))
-            for value in eqn.outputs:
-                new = moved[value]
-                uses[new] = uses.get(new, 0) + reads[value]
-    return dead_code(builder.graph([moved[v] for v in graph.outputs])), seen.declined
+            inputs, results = eqn.inputs, None
+            if not gone.isdisjoint(inputs):
+                inputs = tuple([moved.get(v, v) for v in inputs])
+            possible = seen.possible(eqn.op, inputs)
+            if possible.folding or possible.rules:
+                builder.source = eqn.source or NOWHERE
+                operands = list(inputs)
+                results = fold(builder, eqn, operands) if possible.folding else None
+                if results is None:
+                    results = seen.rewrite(
+                        possible.rules, operands, eqn.kwargs, eqn.outputs[0].type
+                    )
+            new = builder.share(eqn, inputs) if results is None else results
+            if new is not eqn.outputs:
+                for value, result in zip(eqn.outputs, new, strict=True):
+                    moved[value] = result
+                    readers.replace(value, result)
+    outputs = [moved.get(v, v) for v in graph.outputs]
+    return dead_code(builder.graph(outputs)), seen.declined

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from primgraph.errors import BuildError, MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Linear, Primitive
+from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.rebuild import (
     NOWHERE,
-    copy,
     derived_source,
     full_value,
     require_primitive,
@@ -37,7 +38,10 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     dx = [graph.inputs[i] for i in wrt]
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
-    moved = {v: builder.input(v.type, v.hint) for v in graph.inputs if v not in linear}
+    for value in graph.inputs:
+        if value not in linear:
+            builder.share_input(value)
+    moved: dict[Value, Value] = {}
     with builder:
         equations = _linear_equations(builder, graph, linear, moved)
         cts: dict[Value, Value] = {}
@@ -56,20 +60,21 @@ def _linear_equations(
     builder: Builder, graph: Graph, linear: set[Value], moved: dict[Value, Value]
 ) -> list[Equation]:
     """Copy what does not depend on `linear`; return what does, and add its results to it."""
-    equations = []
+    others, equations = [], []
     for eqn in graph.body:
         if linear.isdisjoint(eqn.inputs):
-            copy(builder, eqn, moved)
+            others.append(eqn)
         else:
             equations.append(eqn)
             linear.update(eqn.outputs)
+    builder.add_all(others, moved, builder.share)
     return equations
 
 
 def _check_output(
     builder: Builder, value: Value, linear: set[Value], moved: dict[Value, Value]
 ) -> None:
-    if value not in linear and full_value(builder, moved[value]) != 0:
+    if value not in linear and full_value(builder, moved.get(value, value)) != 0:
         raise MissingRuleError(
             f"output {value!r} does not depend on what the graph is transposed by",
             hint="keep only the linear outputs: graph.with_outputs(...)",
@@ -92,7 +97,9 @@ def _pull_back(
     if all(ct is None for ct in present):
         return
     op = require_primitive(eqn)
-    operands: list[Any] = [Linear(v.type) if v in linear else moved[v] for v in eqn.inputs]
+    operands: list[Any] = [
+        _placeholder(v.type) if v in linear else moved.get(v, v) for v in eqn.inputs
+    ]
     _check_linear(builder, eqn, op, operands)
     filled = [
         zeros_like(v) if ct is None else ct for v, ct in zip(eqn.outputs, present, strict=True)
@@ -107,16 +114,21 @@ def _pull_back(
             _accumulate(cts, value, ct)
 
 
+@cache
+def _placeholder(type: TensorType) -> Linear:
+    return Linear(type)
+
+
 def _check_linear(builder: Builder, eqn: Equation, op: Primitive, operands: Sequence[Any]) -> None:
     """Refuse an equation that is not linear in its linear operands taken together."""
     places = [i for i, x in enumerate(operands) if isinstance(x, Linear)]
+    if op.linear == "each" and len(places) == 1:
+        return
     allowed = op.linear_operands(len(operands))
     others = [i for i in allowed if i not in places]
     if not set(places) <= set(allowed):
         fault = f"{op.name} is not linear in operand {next(i for i in places if i not in allowed)}"
     elif op.linear == "each":
-        if len(places) == 1:
-            return
         fault = f"{op.name} is a product of two linear operands"
     elif any(full_value(builder, operands[i]) != 0 for i in others):
         fault = f"{op.name} adds a constant, which makes it affine"

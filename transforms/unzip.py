@@ -8,7 +8,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.dead_code import dead_code
-from primgraph.transforms.rebuild import NOWHERE, copy
+from primgraph.transforms.rebuild import NOWHERE
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -33,7 +33,6 @@ def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
 
     builder = Builder(f"{graph.name}_linear", source=NOWHERE)
     moved: dict[Value, Value] = {v: builder.input(v.type, v.hint) for v in [*residuals, *dx]}
-    for eqn in tangent_body:
-        copy(builder, eqn, moved)
-    dy = [moved[v] for v in graph.outputs if v in linear]
+    builder.add_all(tangent_body, moved, builder.share)
+    dy = [moved.get(v, v) for v in graph.outputs if v in linear]
     return dead_code(primal), dead_code(builder.graph(dy))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -10,7 +10,7 @@ from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
-from primgraph.ir.primitive import Op, lookup, recording
+from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.source import Source, caller
 from primgraph.ir.types import TensorType
 
@@ -42,11 +42,18 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
-        self._order: dict[Value, int] = {}
+        # All values, with the equations that compute them.
+        self._defined_by: dict[Value, Equation | None] = {}
+        # The places of equations in the body, as far as they have been asked for.
+        self._places: dict[Equation, int] = {}
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
-        self._defined_by: dict[Value, Equation] = {}
+        # By the identity of parameters, these and the equal ones that equations here have.
+        self._shared: dict[int, tuple[Params, Params]] = {}
+        self._inferred: dict[Hashable, Types] = {}
         self._entered: list[recording] = []
+        # The equation that computes a value; None for an input.
+        self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
     def __enter__(self) -> Builder:
         scope = recording(self)
@@ -58,7 +65,7 @@ class Builder:
         self._entered.pop().__exit__()
 
     def __contains__(self, value: Value) -> bool:
-        return value in self._order
+        return value in self._defined_by
 
     def __len__(self) -> int:
         """How many equations have been recorded."""
@@ -67,12 +74,16 @@ class Builder:
     def input(self, type: TensorType, name: str = "") -> Value:
         """A new input of the graph."""
         value = Value(type)
-        self._order[value] = len(self._order)
-        self.inputs.append(value)
+        self.share_input(value)
         self.declared_at[value] = self.source or caller()
         if name:
             self.rename(value, name)
         return value
+
+    def share_input(self, value: Value) -> None:
+        """Let the input of another graph be an input of this one."""
+        self._defined_by[value] = None
+        self.inputs.append(value)
 
     def rename(self, value: Value, name: str) -> None:
         """Give `value` a name, which no other value of this builder has."""
@@ -91,7 +102,7 @@ class Builder:
         The list that it gives holds them from then on. Their values can be used no more.
         """
         recorded: list[Equation] = []
-        tables: tuple[dict[Any, Any], ...] = (self._order, self._known, self._defined_by)
+        tables: tuple[dict[Any, Any], ...] = (self._known, self._defined_by)
         lengths = [len(t) for t in tables]
         count, declared, named = len(self.body), len(self.inputs), len(self.names)
         try:
@@ -101,15 +112,16 @@ class Builder:
             del self.body[count:]
             for table, length in zip(tables, lengths, strict=True):
                 _shorten(table, length)
-            for value in self.inputs[declared:]:
-                self._order[value] = len(self._order)
+            for eqn in recorded:
+                self._places.pop(eqn, None)
+            self._defined_by.update(dict.fromkeys(self.inputs[declared:]))
             removed = _shorten(self.names, named)
-            self.names.update((n, v) for n, v in reversed(removed) if v in self._order)
+            self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
 
     def argument(self, like: Value) -> Value:
         """A value of the type of `like` that is nothing but itself, for use in a scratch."""
         value = Value(like.type)
-        self._order[value] = len(self._order)
+        self._defined_by[value] = None
         return value
 
     def hold(self, value: Value, stop: bool) -> Value:
@@ -138,24 +150,31 @@ class Builder:
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
-        found: dict[Equation, int] = {}
+        found: set[Equation] = set()
+        defined_by = self._defined_by
         waiting = list(outputs)
         while waiting:
             value = waiting.pop()
-            eqn = None if value in cut else self._defined_by.get(value)
+            eqn = None if value in cut else defined_by.get(value)
             if eqn is not None and eqn not in found:
-                found[eqn] = self._order[eqn.outputs[0]]
+                found.add(eqn)
                 waiting.extend(eqn.inputs)
-        return sorted(found, key=found.__getitem__)
+        places = self._places
+        for place in range(len(places), len(self.body)):
+            places[self.body[place]] = place
+        return sorted(found, key=places.__getitem__)
 
     @uncollected
-    def inline(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
-        """Record the body of `graph` on `inputs`; what is there already is not recorded again."""
-        moved = dict(zip(graph.inputs, inputs, strict=True))
-        for eqn in graph.body:
-            results = self.copy(eqn, tuple([moved[v] for v in eqn.inputs]))
-            moved.update(zip(eqn.outputs, results, strict=True))
-        return [moved[v] for v in graph.outputs]
+    def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
+        """Record the body of `graph` on `inputs`; what is there already is not recorded again.
+
+        With `shared` equations are taken as they are, where that is possible.
+        """
+        self._require_own(graph.name, inputs)
+        pairs = zip(graph.inputs, inputs, strict=True)
+        moved = {v: w for v, w in pairs if v is not w}
+        self.add_all(graph.body, moved, self.share if shared else self.copy)
+        return [moved.get(v, v) for v in graph.outputs]
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
         """The outputs of `op` on `inputs`, recorded unless that equation exists already.
@@ -164,49 +183,97 @@ class Builder:
         another builder.
         """
         operands = tuple(inputs)
-        key, frozen = self._key(op, operands, params)
+        self._require_own(op.name, operands)
+        frozen = self._frozen(params) if params else ()
+        key = _interning_key(op, operands, frozen)
         found = self._known.get(key)
         if found is not None:
             return found
         source = self.source or caller()
         try:
-            types = op.infer(tuple([v.type for v in operands]), dict(frozen))
+            types = self.infer(op, tuple([v.type for v in operands]), frozen)
         except PrimgraphError as error:
             raise error.located(self.origin(source, operands)) from None
         outputs = tuple([Value(t) for t in types])
-        self._append(Equation(op, operands, frozen, outputs, source))
-        self._known[key] = outputs
+        self._append(key, Equation(op, operands, frozen, outputs, source))
         return outputs
 
     def find(
         self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
     ) -> tuple[Value, ...] | None:
         """The outputs of that equation if it has been recorded."""
-        return self._known.get(self._key(op, tuple(inputs), params)[0])
+        self._require_own(op.name, inputs)
+        frozen = self._frozen(params) if params else ()
+        return self._known.get(_interning_key(op, tuple(inputs), frozen))
 
-    def copy(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Record an equation of another graph on `inputs`; its types are taken as checked."""
-        key = self._interning_key(eqn.op, inputs, bits(eqn.params) if eqn.params else ())
+    def copy(
+        self, eqn: Equation, inputs: tuple[Value, ...], source: Source | None = None
+    ) -> tuple[Value, ...]:
+        """Record an equation of another graph on `inputs`; its types are taken as checked.
+
+        It keeps its line unless `source` is another one.
+        """
+        params = self._own(eqn.params) if eqn.params else ()
+        key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
             return found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
-        self._append(Equation(eqn.op, inputs, eqn.params, outputs, eqn.source))
-        self._known[key] = outputs
+        self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
         return outputs
 
-    def definition(self, value: Value) -> Equation | None:
-        """The equation that computes `value`; None for an input."""
-        return self._defined_by.get(value)
+    def share(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """`copy`, but the equation itself is taken in where `inputs` are its own.
 
-    def position(self, value: Value) -> int:
-        """When `value` was defined, counted over all values."""
-        return self._order[value]
+        For passes, whose graphs have most equations in common with those they come from. What has
+        a name is copied, as a name belongs to one program.
+        """
+        if inputs != eqn.inputs:
+            return self.copy(eqn, inputs)
+        key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
+        found = self._known.get(key)
+        if found is not None:
+            return found
+        for value in eqn.outputs:
+            if value.hint or value in self._defined_by:
+                return self.copy(eqn, inputs)
+        self._append(key, eqn)
+        return eqn.outputs
+
+    def add_all(
+        self,
+        equations: Iterable[Equation],
+        moved: dict[Value, Value],
+        add: Callable[[Equation, tuple[Value, ...]], tuple[Value, ...]],
+    ) -> None:
+        """Record equations by `copy` or `share`.
+
+        `moved` says what their values are here; those that it does not have are the same.
+        """
+        gone = moved.keys()
+        for eqn in equations:
+            inputs = eqn.inputs
+            if not gone.isdisjoint(inputs):
+                inputs = tuple([moved.get(v, v) for v in inputs])
+            results = add(eqn, inputs)
+            if results is not eqn.outputs:
+                moved.update(zip(eqn.outputs, results, strict=True))
+
+    def infer(self, op: Op, types: Types, params: Params = ()) -> Types:
+        """The types of the results, worked out once for equal arguments.
+
+        `params` are those of an equation of this builder.
+        """
+        key = (op.name, types, id(params))
+        found = self._inferred.get(key)
+        if found is None:
+            found = self._inferred[key] = op.infer(types, dict(params))
+        return found
 
     def graph(self, outputs: Sequence[Value], name: str | None = None) -> Graph:
         """All that was recorded, as a graph with these outputs."""
         for value in outputs:
-            if value not in self._order:
+            if value not in self._defined_by:
                 raise BuildError(f"output {value!r} belongs to another builder")
         return Graph(self.inputs, self.body, outputs, name or self.name)
 
@@ -225,39 +292,40 @@ class Builder:
                 lines.append(f"{value.type} is input {value.hint!r} of {place}   {place.text}")
         return lines
 
-    def _append(self, eqn: Equation) -> None:
+    def _append(self, key: Hashable, eqn: Equation) -> None:
         self.body.append(eqn)
+        self._known[key] = eqn.outputs
         for value in eqn.outputs:
-            self._order[value] = len(self._order)
             self._defined_by[value] = eqn
 
-    def _key(
-        self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
-    ) -> tuple[Hashable, Params]:
-        if not params:
-            return self._interning_key(op, inputs, ()), ()
+    def _frozen(self, params: dict[str, Any]) -> Params:
+        """`params` as equations here have them: equal ones are one tuple."""
         frozen = freeze_all(params.items())
-        exact = bits(frozen)
-        # One tuple serves all equations with equal parameters, which keeps equations small.
-        frozen = self._params.setdefault(exact, frozen)
-        return self._interning_key(op, inputs, exact), frozen
+        return self._params.setdefault(bits(frozen), frozen)
 
-    def _interning_key(self, op: Op, inputs: tuple[Value, ...], exact: Hashable) -> Hashable:
-        order = self._order
-        try:
-            # By name: a tuple of plain data is one object less for the garbage collector.
-            if len(inputs) != 2:
-                return (op.name, *[order[v] for v in inputs], exact)
-            first, second = order[inputs[0]], order[inputs[1]]
-        except KeyError:
-            raise BuildError(
-                f"an operand of {op.name} belongs to another program or graph",
-                origin=self.origin(self.source or caller(), ()),
-                hint="values can be used only in the program in which they were made",
-            ) from None
-        if op.commutative and second < first:
-            first, second = second, first
-        return (op.name, first, second, exact)
+    def _own(self, params: Params) -> Params:
+        """Parameters of an equation of another graph as equations here have them."""
+        found = self._shared.get(id(params))
+        if found is None:
+            own = self._params.setdefault(bits(params), params)
+            found = self._shared[id(params)] = params, own
+        return found[1]
+
+    def _require_own(self, name: str, inputs: Sequence[Value]) -> None:
+        for value in inputs:
+            if value not in self._defined_by:
+                raise BuildError(
+                    f"an operand of {name} belongs to another program or graph",
+                    origin=self.origin(self.source or caller(), ()),
+                    hint="values can be used only in the program in which they were made",
+                )
+
+
+def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashable:
+    """What two equations of one builder have in common only if they compute the same."""
+    if op.commutative and len(inputs) == 2 and id(inputs[1]) < id(inputs[0]):
+        inputs = inputs[::-1]
+    return (op.name, inputs, id(params))
 
 
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:

@@ -11,6 +11,9 @@ from contextlib import ContextDecorator
 from threading import Lock
 from typing import final
 
+# New objects that the collector is spared from looking through.
+_MANY = 10_000
+
 
 @final
 class _Pause(ContextDecorator):
@@ -35,7 +38,19 @@ class _Pause(ContextDecorator):
         with self._lock:
             self._depth -= 1
             if self._depth == 0 and self._was_on:
+                _let_live()
                 gc.enable()
+
+
+def _let_live() -> None:
+    """Put what was made among the old objects, where many were: most of it lives on.
+
+    To freeze and unfreeze moves whole lists, and looks at no object; where somebody has frozen
+    something, that has to stay so.
+    """
+    if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
 
 
 uncollected = _Pause()

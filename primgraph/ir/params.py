@@ -12,6 +12,8 @@ from primgraph.ir.types import NAME_OF_DTYPE, TensorType, as_dtype
 
 Params: TypeAlias = tuple[tuple[str, Any], ...]
 
+_INTEGERS = frozenset({int})
+
 
 @final
 class Array:
@@ -61,8 +63,12 @@ def freeze(value: Any) -> Any:
         # All NaNs are one NaN here, so that text and source can write each parameter exactly.
         return value if value == value else float("nan")
     if kind is tuple or kind is list:
-        return tuple(freeze(v) for v in value)
-    if isinstance(value, np.dtype | type):
+        if _INTEGERS.issuperset(map(type, value)):
+            return tuple(value)
+        return tuple([freeze(v) for v in value])
+    if isinstance(value, np.dtype):
+        return value if value in NAME_OF_DTYPE else as_dtype(value)
+    if isinstance(value, type):
         return as_dtype(value)
     if isinstance(value, np.generic):
         return freeze(value.item())
@@ -73,18 +79,20 @@ def freeze(value: Any) -> Any:
 
 def freeze_all(params: Iterable[tuple[str, Any]]) -> Params:
     """Named parameters, frozen and sorted by name."""
-    return tuple(sorted((name, freeze(value)) for name, value in params))
+    return tuple(sorted([(name, freeze(value)) for name, value in params]))
 
 
 def bits(value: Any) -> Hashable:
     """A key that is equal only for equal bits: 1, 1.0 and True differ, and 0.0 and -0.0."""
     kind = type(value)
     if kind is float:
-        return ("float", value.hex())
+        return ("float", value if value and value == value else value.hex())
     if kind is bool:
         return ("bool", value)
     if kind is tuple:
-        return tuple(v if type(v) in (int, str) else bits(v) for v in value)
+        if _INTEGERS.issuperset(map(type, value)):
+            return value  # type: ignore[no-any-return]
+        return tuple([v if type(v) in (int, str) else bits(v) for v in value])
     if isinstance(value, np.dtype):
         return ("dtype", NAME_OF_DTYPE[value])
     return value if isinstance(value, Hashable) else repr(value)

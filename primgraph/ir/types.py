@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -30,20 +29,37 @@ DTYPE_OF_NAME: dict[str, DType] = {
 NAME_OF_DTYPE: dict[DType, str] = {dtype: name for name, dtype in DTYPE_OF_NAME.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class TensorType:
-    """The type of a value: a static shape and a dtype. It prints as `f64[3,4]`."""
+    """The type of a value: a static shape and a dtype. It prints as `f64[3,4]`.
+
+    Equal types are one object, so that to compare and to hash them costs next to nothing.
+    """
+
+    __slots__ = ("dtype", "nbytes", "ndim", "shape", "size")
 
     shape: Shape
     dtype: DType
+    ndim: int
+    size: int
+    nbytes: int
 
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
+    def __new__(cls, shape: Shape, dtype: DType) -> TensorType:
+        return _types.get((shape, dtype)) or _added_type(shape, dtype)
 
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a TensorType never changes: cannot set {name!r}; make another one")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TensorType, (self.shape, self.dtype)
+
+    def __copy__(self) -> TensorType:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TensorType:
+        return self
 
     @property
     def is_float(self) -> bool:
@@ -59,6 +75,19 @@ class TensorType:
         return f"{NAME_OF_DTYPE[self.dtype]}[{','.join(map(str, self.shape))}]"
 
     __repr__ = __str__
+
+
+_types: dict[tuple[Shape, DType], TensorType] = {}
+
+
+def _added_type(shape: Shape, dtype: DType) -> TensorType:
+    """The new type, with Python's integers as extents; the other one where two threads add it."""
+    made = object.__new__(TensorType)
+    extents, size = tuple([int(n) for n in shape]), math.prod(shape)
+    parts = {"shape": extents, "dtype": dtype, "ndim": len(extents), "size": size}
+    for name, value in {**parts, "nbytes": size * dtype.itemsize}.items():
+        object.__setattr__(made, name, value)
+    return _types.setdefault((extents, dtype), made)
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -82,6 +111,8 @@ def scalar_of(value: Any, dtype: DType) -> bool | int | float:
     Raises `DTypeError` for an integer that `dtype` cannot hold.
     """
     try:
+        if dtype is FLOAT64 and (type(value) is float or type(value) is int):
+            return float(value)
         with np.errstate(all="ignore"):
             return dtype.type(value).item()  # type: ignore[no-any-return]
     except (OverflowError, ValueError, TypeError):

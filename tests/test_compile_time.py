@@ -1,0 +1,166 @@
+"""Build, gradient, compilation and first run together take linear time, and do nothing twice.
+
+Times are compared with one another only.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_programs import random_program
+
+import primgraph as pg
+from primgraph.ir.collection import uncollected
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.transforms import clean_up, linearize, lower, rules
+from primgraph.transforms.simplify import rules as table
+
+SMALL, LARGE = 1_000, 10_000
+
+
+def chain(count: int) -> float:
+    """`count` elementwise operators in a row."""
+    with pg.Program() as program:
+        x = value = pg.data("x", (3,))
+        p = pg.data("p", (3,))
+        for i in range(0, count, 4):
+            value = pg.cos(pg.sin(value) * p) + p if i % 8 else pg.tanh(value * p) - p * value
+        loss = pg.sum(value)
+        fetched = [loss, *pg.grad(loss, [x, p])]
+    return float(pg.Executor().run(program, {"x": np.ones(3), "p": np.ones(3)}, fetched)[0])
+
+
+def network(count: int) -> float:
+    """Layers of four operators each, which share their weights in turn."""
+    feed = {f"w{k}": np.eye(4) for k in range(4)} | {"x": np.ones((2, 4))}
+    with pg.Program() as program:
+        x = value = pg.data("x", (2, 4))
+        weights = [pg.data(f"w{k}", (4, 4)) for k in range(4)]
+        for i in range(count // 4):
+            value = value + 0.5 * pg.softplus(value @ weights[i % 4])
+        loss = pg.mean(value**2)
+        fetched = [loss, *pg.grad(loss, [x, *weights])]
+    return float(pg.Executor().run(program, feed, fetched)[0])
+
+
+@pytest.mark.parametrize("make", [chain, network])
+def test_all_the_way_to_the_first_value_takes_linear_time(make: Callable[[int], float]) -> None:
+    def once(count: int) -> float:
+        gc.collect()
+        start = time.process_time()
+        make(count)
+        return (time.process_time() - start) / count
+
+    pairs = [(once(SMALL), once(LARGE)) for _ in range(3)]
+    small, large = (statistics.median(times) for times in zip(*pairs, strict=True))
+    assert large <= 1.5 * small, pairs
+
+
+def test_equal_types_are_one_object() -> None:
+    type = TensorType((2, 3), FLOAT64)
+    others = [
+        TensorType((np.int64(2), np.int64(3)), np.dtype("f8")),
+        pickle.loads(pickle.dumps(type)),
+        copy.deepcopy(type),
+        TensorType((3, 2), FLOAT64).with_shape((2, 3)),
+    ]
+    assert all(other is type for other in others)
+    assert TensorType((2, 3), np.dtype("f4")) != type
+    assert (type.size, type.ndim, type.nbytes, str(type)) == (6, 2, 48, "f64[2,3]")
+    with pytest.raises(AttributeError, match="never changes"):
+        type.shape = (6,)  # type: ignore[misc]
+
+
+def test_extents_of_types_are_plain_integers() -> None:
+    made = TensorType((np.int64(7), True), FLOAT64)  # type: ignore[arg-type]
+    assert [n.__class__ for n in made.shape] == [int, int]
+
+
+def test_passes_share_equations_that_they_leave_as_they_are() -> None:
+    graph = pg.parse("""
+    graph f(%x: f64[3], %p: f64[3]) {
+      %0: f64[3] = sin(%x)
+      %1: f64[3] = mul(%0, %p)
+      %named: f64[3] = cos(%1)
+      %2: f64[3] = add(%named, %p)
+      return %2
+    }""")
+    body = set(graph.body)
+    for changed in (clean_up(graph), linearize(graph)):
+        kept = [e for e in changed.body if e in body]
+        assert [e.op.name for e in kept] == ["sin", "mul"]
+        assert changed.inputs[:2] == graph.inputs
+        assert "named" not in str(changed)
+
+
+def test_a_name_given_later_is_not_in_what_was_derived_before_by_copy() -> None:
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = pg.sin(x)
+        y.name = "y"
+        derivative = pg.grad(pg.cos(y), x)
+    twin = program.clone()
+    derivative.name = "slope"
+    assert twin.variable("slope") is None
+    assert "slope" not in str(twin.graph())
+    assert "slope" in str(program.graph([derivative]))
+
+
+def test_an_operator_is_decomposed_once_for_equal_types_and_parameters() -> None:
+    with pg.Program() as program:
+        x, y = pg.data("x", (3, 4)), pg.data("y", (3, 4))
+        sums = [pg.softmax(x), pg.softmax(y), pg.softmax(x, axis=0), pg.softmax(x[0])]
+    graph = program.graph(sums)
+    lines = {e.source for e in graph.body if e.op.name == "softmax"}
+    lowered = lower(graph)
+    assert lines == {e.source for e in lowered.body if e.op.name == "exp"}
+    assert [e.op.name for e in lowered.body].count("exp") == 4
+    feeds = [np.random.default_rng(i).normal(size=(3, 4)) for i in range(2)]
+    for found, known in zip(pg.compile(lowered)(*feeds), pg.compile(graph)(*feeds), strict=True):
+        np.testing.assert_array_equal(found, known)
+
+
+@pytest.mark.parametrize("math", ["exact", "finite", "fast"])
+def test_rules_do_nothing_but_on_what_they_say(math: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = [random_program(seed).graph for seed in range(60)]
+    graphs = [clean_up(lower(g)) for g in graphs] + [lower(g) for g in graphs]
+    found = [str(clean_up(g, math, last=True)) for g in graphs]
+    assert any(r.of for listed in table.values() for r in listed)
+
+    def anywhere(chosen: dict[Op, list[rules.Rule]], math: str) -> object:
+        return {
+            op: [replace(r, of=frozenset()) for r in listed]
+            for op, listed in rules.selected(chosen, math).items()
+        }
+
+    # The function of that name hides its module from attribute access.
+    monkeypatch.setattr(sys.modules["primgraph.transforms.simplify"], "selected", anywhere)
+    assert [str(clean_up(g, math, last=True)) for g in graphs] == found
+
+
+def test_what_others_have_frozen_stays_frozen() -> None:
+    assert not gc.get_freeze_count()
+    held = [[] for _ in range(10)]
+    gc.freeze()
+    try:
+        before = gc.get_freeze_count()
+        with uncollected:
+            made = [[held] for _ in range(20_000)]
+        assert before == gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+    with uncollected:
+        made = [[held] for _ in range(20_000)]
+    assert len(made) == 20_000
+    assert not gc.get_freeze_count()
+    assert gc.isenabled()
