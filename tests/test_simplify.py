@@ -88,6 +88,10 @@ ELEMENTWISE: dict[str, tuple[str, tuple[np.dtype, ...], Function, set[str]]] = {
     "0 * x": ("finite", FLOATS, lambda x, y: c(0.0, x) * x, set()),
     "3 * (5 * x) for integers": ("exact", INTS, lambda x, y: (x * 5) * 3, {"mul"}),
     "2 * (4 * x)": ("exact", FLOATS, lambda x, y: (x * 4.0) * 2.0, {"mul"}),
+    "-0.1 * (2 * x)": ("finite", FLOATS, lambda x, y: (x * 2.0) * -0.1, {"mul"}),
+    "-1.1 * (2 * x)": ("exact", FLOATS, lambda x, y: (x * 2.0) * -1.1, {"mul"}),
+    "2 * (-1.1 * x)": ("finite", FLOATS, lambda x, y: (x * -1.1) * 2.0, {"mul"}),
+    "x + x": ("exact", FLOATS, lambda x, y: x + x, {"mul"}),
     "3 * (2 * x)": ("finite", FLOATS, lambda x, y: (x * 3.0) * 0.25, {"mul"}),
     "3 * (0.1 * x)": ("fast", FLOATS, lambda x, y: (x * 0.1) * 3.0, {"mul"}),
     "x / 4": ("exact", FLOATS, lambda x, y: x / 4.0, {"mul"}),
@@ -284,6 +288,18 @@ MOVES: dict[str, tuple[Function, dict[str, int]]] = {
     "reshape of a permutation of unit axes": (
         lambda x, y: shapes.reshape(permuted(sliced(x, (1, 1, 1), (0, 4, 1)), 1, 0), shape=(4,)),
         {"slice": 1, "reshape": 1},
+    ),
+    "reshape of a permutation of neighbours": (
+        lambda x, y: shapes.reshape(
+            permuted(shapes.reshape(x, shape=(2, 2, 2)), 2, 0, 1), shape=(2, 4)
+        ),
+        {"reshape": 1, "permute": 1},
+    ),
+    "reshape of a permutation that parts neighbours": (
+        lambda x, y: shapes.reshape(
+            permuted(shapes.reshape(x, shape=(2, 2, 2)), 2, 1, 0), shape=(4, 2)
+        ),
+        {"reshape": 2, "permute": 1},
     ),
     "reshape of a unit broadcast": (
         lambda x, y: shapes.reshape(repeated(x, (2, 1, 4), 1), shape=(8,)),

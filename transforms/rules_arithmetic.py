@@ -105,6 +105,22 @@ def _powers_of_two(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> V
     return _joined(seen, inputs, lambda a, b: _scales_up(a) and _scales_up(b))
 
 
+@_rule(mul)
+def _doubled_first(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`a * (b * x)` is `(a * b) * x` if `b` is such a power of two and `a` is 1 or more as well.
+
+    The inner product does not round, and where it overflows both are infinite.
+    """
+    return _joined(seen, inputs, lambda a, b: _scales_up(b) and abs(a) >= 1)
+
+
+@_rule(add)
+def _doubled(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`x + x` is `2 * x`, which other factors can join: neither rounds."""
+    x, y = inputs
+    return x * 2.0 if x is y and x.type.is_float else None
+
+
 def _scales_up(scalar: float) -> bool:
     return is_power_of_two(scalar) and abs(scalar) >= 1
 
