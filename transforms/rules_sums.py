@@ -10,6 +10,7 @@ import numpy as np
 
 from primgraph.ir.graph import Value
 from primgraph.ir.types import FLOAT16
+from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import mul, neg
 from primgraph.primitives.linalg import matmul, swap_last
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
@@ -218,6 +219,13 @@ def _swapped(seen: Seen, value: Value) -> Value | None:
     last = value.type.ndim - 1
     swap = (*range(last - 1), last, last - 1)
     return eqn.inputs[0] if eqn.kwargs["axes"] == swap else None
+
+
+@_rule(matmul, level="finite")
+def _product_with_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A product with nothing but zeros is 0, up to the sign, for finite numbers."""
+    found = any(seen.scalar(v) == 0 for v in inputs)
+    return filled(0, seen.type) if found else None
 
 
 @_rule(permute, level="fast")

@@ -79,7 +79,7 @@ def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any])
     parts = [[axes[k] for k in group] for group in groups]
     if any(b != a + 1 for part in parts for a, b in pairwise(part)):
         return None
-    order = sorted(range(len(parts)), key=lambda k: (parts[k][:1] or [0]))
+    order = sorted(range(len(parts)), key=lambda k: parts[k][:1] or [0])
     joined = reshaped(x, tuple(shape[k] for k in order))
     return permuted(joined, [order.index(k) for k in range(len(shape))])
 
