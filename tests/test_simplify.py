@@ -125,6 +125,12 @@ ELEMENTWISE: dict[str, tuple[str, tuple[np.dtype, ...], Function, set[str]]] = {
     "sqrt(x * x)": ("fast", FLOATS, lambda x, y: e.sqrt(x * x), {"abs"}),
     "sqrt(x) * sqrt(x)": ("fast", FLOATS, lambda x, y: e.sqrt(x) * e.sqrt(x), set()),
     "exp(x) * exp(y)": ("fast", FLOATS, lambda x, y: e.exp(x) * e.exp(y), {"add", "exp"}),
+    "sigmoid(x) * sigmoid(-x)": (
+        "fast",
+        FLOATS,
+        lambda x, y: e.sigmoid(-x) * e.sigmoid(x),
+        {"sigmoid", "mul", "sub"},
+    ),
     "exp(x) - 1": ("fast", (F64, F32), lambda x, y: e.exp(x) - 1.0, {"expm1"}),
     "log(1 + x)": ("fast", (F64, F32), lambda x, y: e.log(x + 1.0), {"log1p"}),
     "1 / (1 + exp(-x))": ("fast", FLOATS, lambda x, y: 1.0 / (1.0 + e.exp(-x)), {"sigmoid"}),
@@ -505,6 +511,12 @@ SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
         (F64, F32),
         lambda x, y: total(repeated(x, (3, 3, 4), 1) * repeated(y, (3, 3, 4), 0), 2),
         {"matmul": 1, "permute": 1},
+    ),
+    "product with zeros": (
+        "finite",
+        FLOATS,
+        lambda x, y: matmul(x, repeated(c(0, total(x, 0)), (4, 3), 1)),
+        {},
     ),
     "transposed product": (
         "fast",
