@@ -16,7 +16,7 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import constant_op, filled
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.shapes import concat, pad, permute, reshape, slice_, slice_assign
-from primgraph.transforms import simplify
+from primgraph.transforms import clean_up, rules_last, simplify
 
 DTYPES = (np.float64, np.float32, np.float16, np.int32)
 SHAPE = (2, 4)
@@ -198,6 +198,56 @@ def test_rules_for_places_do_without_the_zero_where_zeros_have_no_sign(name):
             np.testing.assert_array_equal(before, after)
             different += np.sum(~same_bits(before, after))
     assert different > 0
+
+
+OVERLAPS: dict[str, tuple[Function, dict[str, int]]] = {
+    "one after the other": (
+        lambda x, y: pad(y, low=(0, 1), high=(0, 0)) + pad(x, low=(0, 0), high=(0, 1)),
+        {"slice": 4, "add": 1, "concat": 1},
+    ),
+    "one within the other": (
+        lambda x, y: pad(cut(x, 1, 2), low=(1, 2), high=(0, 4)) + pad(y, low=(1, 1), high=(0, 3)),
+        {"slice": 4, "add": 1, "concat": 1, "pad": 1},
+    ),
+    "beginning together": (
+        lambda x, y: pad(cut(x, 1, 2), low=(0, 0), high=(0, 2)) + pad(y, low=(0, 0), high=(0, 0)),
+        {"slice": 1, "pad": 1, "add": 1},
+    ),
+    "ending together": (
+        lambda x, y: pad(cut(x, 1, 2), low=(0, 3), high=(0, 0)) + pad(y, low=(0, 1), high=(0, 0)),
+        {"slice": 3, "add": 1, "concat": 1, "pad": 1},
+    ),
+    "the same places": (
+        lambda x, y: pad(x, low=(0, 1), high=(0, 0)) + pad(y, low=(0, 1), high=(0, 0)),
+        {"pad": 2, "add": 1},
+    ),
+    "along both axes": (
+        lambda x, y: pad(x, low=(0, 1), high=(1, 0)) + pad(y, low=(1, 0), high=(0, 1)),
+        {"pad": 2, "add": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_parts_that_overlap_are_added_where_they_do(name, monkeypatch):
+    """But not where zeros have signs, nor before derivatives are taken, nor of few elements."""
+    function, left = OVERLAPS[name]
+    different = 0
+    for dtype in DTYPES:
+        graph = built(function, dtype)
+        assert clean_up(graph, "finite", last=True) == clean_up(graph, "finite")
+        with monkeypatch.context() as patched:
+            patched.setattr(rules_last, "_LARGE", 1)
+            simple = clean_up(graph, "finite", last=True)
+            assert clean_up(simple, "finite", last=True) == simple
+            assert clean_up(graph, last=True) == clean_up(graph)
+            assert clean_up(graph, "finite") == clean_up(graph)
+        assert ops(simple) == left
+        for x, y in feeds(dtype):
+            before, after = (interpret(g, x, y)[0] for g in (graph, simple))
+            np.testing.assert_array_equal(before, after)
+            different += np.sum(~same_bits(before, after))
+    assert (different > 0) == ("concat" in left)
 
 
 def test_constant_positions_out_of_range_stay_an_error():

@@ -93,6 +93,46 @@ def _without(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
 
 
+def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
+    """Two parts among zeros that meet along one axis: what only one of them has, and the sum.
+
+    It is the sum but for zeros, of which -0 stays -0.
+    """
+    placed = [p for p in (_placed(seen, v) for v in inputs) if p is not None]
+    if len(placed) < 2:
+        return None
+    shape, (x, y) = seen.type.shape, placed
+    differing = [
+        a for a in range(len(shape))
+        if (x.starts[a], x.part.shape[a]) != (y.starts[a], y.part.shape[a])
+    ]  # fmt: skip
+    if len(differing) != 1:
+        return None
+    (axis,) = differing
+    ends = [p.starts[axis] + p.part.shape[axis] for p in placed]
+    both = max(x.starts[axis], y.starts[axis]), min(ends)
+    if both[0] >= both[1]:
+        return None
+    first = min(placed, key=lambda p: p.starts[axis])
+    last = placed[ends.index(max(ends))]
+    start, stop = first.starts[axis], max(ends)
+    shared: Value = add(_columns(x, axis, *both), _columns(y, axis, *both))
+    outer = [_columns(first, axis, start, both[0]), shared, _columns(last, axis, both[1], stop)]
+    total: Value = concat(*(v for v in outer if v.shape[axis]), axis=axis)
+    behind = zip(first.starts, total.shape, shape, strict=True)
+    result: Value = pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in behind))
+    return result
+
+
+def _columns(placed: _Placed, axis: int, start: int, stop: int) -> Value:
+    """What a part has at places `start` up to but not at `stop` of the whole."""
+    starts, sizes = [0] * placed.part.type.ndim, list(placed.part.shape)
+    starts[axis], sizes[axis] = start - placed.starts[axis], stop - start
+    steps = (1,) * len(sizes)
+    result: Value = slice_(placed.part, starts=tuple(starts), sizes=tuple(sizes), steps=steps)
+    return result
+
+
 @_rule(slice_assign)
 def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Parts that are put somewhere one after the other, until all is replaced, are joined."""
