@@ -94,6 +94,7 @@ ELEMENTWISE: dict[str, tuple[str, tuple[np.dtype, ...], Function, set[str]]] = {
     "x + x": ("exact", FLOATS, lambda x, y: x + x, {"mul"}),
     "3 * (2 * x)": ("finite", FLOATS, lambda x, y: (x * 3.0) * 0.25, {"mul"}),
     "3 * (0.1 * x)": ("fast", FLOATS, lambda x, y: (x * 0.1) * 3.0, {"mul"}),
+    "(0.1 * x) * (3 * y)": ("fast", FLOATS, lambda x, y: (0.1 * x) * (y * 3.0), {"mul"}),
     "x / 4": ("exact", FLOATS, lambda x, y: x / 4.0, {"mul"}),
     "x / -0.125": ("exact", FLOATS, lambda x, y: x / -0.125, {"mul"}),
     "x / 3": ("fast", FLOATS, lambda x, y: x / 3.0, {"mul"}),
