@@ -230,23 +230,24 @@ OVERLAPS: dict[str, tuple[Function, dict[str, int]]] = {
 
 @pytest.mark.parametrize("name", OVERLAPS)
 def test_parts_that_overlap_are_added_where_they_do(name, monkeypatch):
-    """But not where zeros have signs, nor before derivatives are taken, nor of few elements."""
+    """But not before derivatives are taken, nor of few elements."""
     function, left = OVERLAPS[name]
     different = 0
     for dtype in DTYPES:
         graph = built(function, dtype)
-        assert clean_up(graph, "finite", last=True) == clean_up(graph, "finite")
+        assert clean_up(graph, last=True) == clean_up(graph)
         with monkeypatch.context() as patched:
             patched.setattr(rules_last, "_LARGE", 1)
-            simple = clean_up(graph, "finite", last=True)
-            assert clean_up(simple, "finite", last=True) == simple
-            assert clean_up(graph, last=True) == clean_up(graph)
-            assert clean_up(graph, "finite") == clean_up(graph)
-        assert ops(simple) == left
+            exact, finite = (clean_up(graph, math, last=True) for math in ("exact", "finite"))
+            assert clean_up(exact, last=True) == exact
+            assert clean_up(finite, "finite", last=True) == finite
+            assert ops(clean_up(graph))["concat"] == 0
+        assert ops(finite) == left
         for x, y in feeds(dtype):
-            before, after = (interpret(g, x, y)[0] for g in (graph, simple))
-            np.testing.assert_array_equal(before, after)
-            different += np.sum(~same_bits(before, after))
+            results = [interpret(g, x, y)[0] for g in (graph, exact, finite)]
+            assert np.all(same_bits(results[0], results[1]))
+            np.testing.assert_array_equal(results[0], results[2])
+            different += np.sum(~same_bits(results[0], results[2]))
     assert (different > 0) == ("concat" in left)
 
 

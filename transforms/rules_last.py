@@ -55,7 +55,7 @@ def _small(eqn: Equation, shape: tuple[int, ...]) -> Value:
     return eqn.inputs[0]
 
 
-@_rule(add, level="finite")
+@_rule(add)
 def _sum_of_overlapping(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Where parts among zeros overlap they are added, and elsewhere they are put side by side.
 

@@ -94,10 +94,7 @@ def _without(shape: Shape, axis: int) -> Shape:
 
 
 def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
-    """Two parts among zeros that meet along one axis: what only one of them has, and the sum.
-
-    It is the sum but for zeros, of which -0 stays -0.
-    """
+    """Two parts among zeros that meet along one axis: what only one of them has, and the sum."""
     placed = [p for p in (_placed(seen, v) for v in inputs) if p is not None]
     if len(placed) < 2:
         return None
@@ -117,8 +114,13 @@ def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
     last = placed[ends.index(max(ends))]
     start, stop = first.starts[axis], max(ends)
     shared: Value = add(_columns(x, axis, *both), _columns(y, axis, *both))
-    outer = [_columns(first, axis, start, both[0]), shared, _columns(last, axis, both[1], stop)]
-    total: Value = concat(*(v for v in outer if v.shape[axis]), axis=axis)
+    zero = 0.0 if seen.type.is_float else 0
+    pieces = (
+        _columns(first, axis, start, both[0]) + zero,
+        shared,
+        _columns(last, axis, both[1], stop) + zero,
+    )
+    total: Value = concat(*(v for v in pieces if v.shape[axis]), axis=axis)
     behind = zip(first.starts, total.shape, shape, strict=True)
     result: Value = pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in behind))
     return result
