@@ -519,6 +519,14 @@ SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
         lambda x, y: matmul(x, repeated(c(0, total(x, 0)), (4, 3), 1)),
         {},
     ),
+    "transposed product of several axes": (
+        "fast",
+        (F64, F32),
+        lambda x, y: permuted(
+            shapes.reshape(matmul(swap_last(x), y), shape=(2, 2, 1, 4)), 2, 3, 0, 1
+        ),
+        {"matmul": 1, "permute": 1, "reshape": 1},
+    ),
     "transposed product": (
         "fast",
         (F64, F32),
@@ -548,6 +556,15 @@ def test_rules_for_sums_hold_at_their_level_and_not_below(name):
             np.testing.assert_allclose(after, before, tolerance, tolerance)
         else:
             assert np.all(same_bits(before, after))
+
+
+def test_a_product_that_is_turned_within_its_rows_stays_as_it_is():
+    graph = built(
+        lambda x, y: permuted(shapes.reshape(matmul(swap_last(x), y), shape=(2, 2, 4)), 1, 2, 0),
+        F64,
+        X34,
+    )
+    assert simplify(graph, "fast") == graph
 
 
 def test_sums_of_up_to_four_equal_floats_are_products_for_all_numbers():
