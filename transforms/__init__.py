@@ -10,6 +10,7 @@ from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.contract import debug
 from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.fold_constants import fold_constants
+from primgraph.transforms.hoist import hoist
 from primgraph.transforms.join_products import join_products
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
@@ -27,6 +28,7 @@ __all__ = [
     "dead_code",
     "debug",
     "fold_constants",
+    "hoist",
     "join_products",
     "linearize",
     "lower",
