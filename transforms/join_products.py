@@ -86,7 +86,7 @@ def _rows(value: Value, made: dict[Value, Equation]) -> _Rows | None:
         return None
     (base,), p = eqn.inputs, eqn.kwargs
     everything = zip(p["starts"][1:], p["sizes"][1:], base.shape[1:], strict=True)
-    if p["steps"][0] != 1 or any(start or size != n for start, size, n in everything):
+    if not base.shape or any(start or size != n for start, size, n in everything):
         return None
     if any(step != 1 for step in p["steps"]):
         return None
