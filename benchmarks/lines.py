@@ -80,11 +80,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="+", help="how the names of cases begin")
     parser.add_argument("--short", action="store_true", help="tiny sizes")
+    parser.add_argument("--math", default="exact", help="the level: exact, finite or fast")
     parser.add_argument("--calls", type=int, default=20)
     parser.add_argument("--top", type=int, default=16, help="how many lines to show")
     options = parser.parse_args(arguments)
     for case in cases(options.only, short=options.short):
-        function, inputs = workloads.build(case)
+        function, inputs = workloads.build(case, options.math)
         spent = seconds_a_line(lambda f=function, a=inputs: f(*a), options.calls)
         print(f"\n{case.name}: {seconds(sum(spent.values()))}\n")
         print("\n".join(shown(spent, options.top)))

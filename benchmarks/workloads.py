@@ -1,6 +1,7 @@
 """The workloads as primgraph's users would write them; what each computes is said in cases.py.
 
-`build` gives a callable and the arrays to call it with.
+`build` gives a callable and the arrays to call it with. Each case is compiled at two levels of
+mathematics: "exact", the default, and "fast", which may reassociate as programs by hand do.
 """
 
 from __future__ import annotations
@@ -30,20 +31,21 @@ import primgraph as pg
 
 Function = Callable[..., Any]
 Built = tuple[Callable[..., list[Array]], list[Array]]
+Builder = Callable[[Case, str], Built]
 
 
 def variants(case: Case) -> tuple[str, ...]:
     """The ways to compute a case, of which the fastest counts."""
-    return ("",)
+    return "exact", "fast"
 
 
 def build(case: Case, variant: str = "") -> Built:
-    """A kernel for `case`, and its inputs."""
-    return _BUILDERS[case.workload](case)
+    """A kernel for `case`, compiled at level `variant`, and its inputs."""
+    return _BUILDERS[case.workload](case, variant or "exact")
 
 
-def _compiled(function: Function, arrays: list[Array]) -> Built:
-    return pg.compile(pg.trace(function, *arrays)), arrays
+def _compiled(function: Function, arrays: list[Array], math: str) -> Built:
+    return pg.compile(pg.trace(function, *arrays), math=math), arrays
 
 
 def _with_gradient(loss: Function, wrt: slice) -> Function:
@@ -56,14 +58,14 @@ def _with_gradient(loss: Function, wrt: slice) -> Function:
     return value_and_gradient
 
 
-def _tanh(case: Case) -> Built:
+def _tanh(case: Case, math: str) -> Built:
     def derivative(x: pg.Variable) -> pg.Variable:
         y = pg.tanh(x)
         for _ in range(case["order"]):
             y = pg.grad(y, x)
         return y
 
-    return _compiled(derivative, case.arrays())
+    return _compiled(derivative, case.arrays(), math)
 
 
 def burgers(points: pg.Variable, *weights: pg.Variable) -> pg.Variable:
@@ -118,29 +120,34 @@ def rosenbrock_gradient(x: pg.Variable) -> pg.Variable:
     return pg.grad(rosenbrock(x), x)
 
 
-def _rosenbrock(case: Case) -> Built:
+def _rosenbrock(case: Case, math: str) -> Built:
     match case["kind"]:
         case "hvp":
             return _compiled(
-                lambda x, v: pg.forward_grad(rosenbrock_gradient(x), x, v), case.arrays()
+                lambda x, v: pg.forward_grad(rosenbrock_gradient(x), x, v), case.arrays(), math
             )
         case "hess":
-            return _dense(rosenbrock_gradient, case.arrays()[0])
+            return _dense(rosenbrock_gradient, case.arrays()[0], math)
         case _:
             colours, nonzeros = hessian_colours(case["n"]), hessian_nonzeros(case["n"])
-            return _sparse(rosenbrock_gradient, case.arrays(), colours, *nonzeros)
+            return _sparse(rosenbrock_gradient, case.arrays(), math, colours, *nonzeros)
 
 
-def _dense(function: Function, x: Array) -> Built:
+def _dense(function: Function, x: Array, math: str) -> Built:
     """The Jacobian of `function`: one batch of directional derivatives along all axes."""
     jvp = pg.transforms.linearize(pg.trace(function, x))
     tangent = jvp.with_outputs(jvp.outputs[1:])
-    kernel = pg.compile(pg.transforms.batch(tangent, x.size, (None, 0)))
+    kernel = pg.compile(pg.transforms.batch(tangent, x.size, (None, 0)), math=math)
     return lambda x, axes: [kernel(x, axes)[0].T], [x, np.eye(x.size)]
 
 
 def _sparse(
-    function: Function, arrays: list[Array], colours: Array, rows: Array, columns: Array
+    function: Function,
+    arrays: list[Array],
+    math: str,
+    colours: Array,
+    rows: Array,
+    columns: Array,
 ) -> Built:
     """The nonzeros of a Jacobian, from products with a few directions."""
     colour = np.argmax(colours[:, columns], axis=0)
@@ -150,7 +157,7 @@ def _sparse(
         products = pg.stack([pg.forward_grad(y, x, direction) for direction in colours])
         return products[colour, rows]
 
-    return _compiled(nonzeros, arrays)
+    return _compiled(nonzeros, arrays, math)
 
 
 def brusselator(state: pg.Variable) -> pg.Variable:
@@ -169,11 +176,11 @@ def brusselator(state: pg.Variable) -> pg.Variable:
     return pg.concatenate([u_rate, v_rate])
 
 
-def _brusselator(case: Case) -> Built:
+def _brusselator(case: Case, math: str) -> Built:
     if case["kind"] == "dense":
-        return _dense(brusselator, case.arrays()[0])
+        return _dense(brusselator, case.arrays()[0], math)
     colours, nonzeros = jacobian_colours(case["n"]), jacobian_nonzeros(case["n"])
-    return _sparse(brusselator, case.arrays(), colours, *nonzeros)
+    return _sparse(brusselator, case.arrays(), math, colours, *nonzeros)
 
 
 def lstm(
@@ -215,19 +222,19 @@ def regression(samples: pg.Variable, labels: pg.Variable, weights: pg.Variable) 
     return pg.mean(pg.softplus(-labels * (samples @ weights)))
 
 
-def _gradients(loss: Function, first: int, last: int | None = None) -> Callable[[Case], Built]:
-    def built(case: Case) -> Built:
-        return _compiled(_with_gradient(loss, slice(first, last)), case.arrays())
+def _gradients(loss: Function, first: int, last: int | None = None) -> Builder:
+    def built(case: Case, math: str) -> Built:
+        return _compiled(_with_gradient(loss, slice(first, last)), case.arrays(), math)
 
     return built
 
 
-def _chain(case: Case) -> Built:
+def _chain(case: Case, math: str) -> Built:
     loss = mixed_chain if case["kind"] == "mixed" else arithmetic_chain
-    return _compiled(_with_gradient(loss, slice(None)), case.arrays())
+    return _compiled(_with_gradient(loss, slice(None)), case.arrays(), math)
 
 
-_BUILDERS: dict[str, Callable[[Case], Built]] = {
+_BUILDERS: dict[str, Builder] = {
     "W1": _tanh,
     "W2": _gradients(burgers, 1),
     "W3": _gradients(classifier, 2),

@@ -57,6 +57,13 @@ class Call:
     def operand_part(self, position: int, template: str) -> str:
         return self.planner.view(self.args[position], template)
 
+    def scratch(self) -> str:
+        return self.planner.looping.scratch(self.step)
+
+    def number(self, position: int) -> bool | int | float | None:
+        number: bool | int | float | None = self.planner.places[self.step.inputs[position]].scalar
+        return number
+
     def summed(self, axes: Sequence[int]) -> str:
         """A statement that sums over `axes` as a product with ones; empty where there is none.
 

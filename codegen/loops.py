@@ -9,6 +9,7 @@ import numpy as np
 
 from primgraph.codegen.literals import scalar_text
 from primgraph.codegen.notation import Spelling
+from primgraph.codegen.plan import PlanStep
 from primgraph.codegen.regions import Region, narrowed
 from primgraph.codegen.roles import Role
 from primgraph.codegen.schedule import CHUNK, Step
@@ -80,6 +81,19 @@ class Looping:
     def add_view(self, name: str, of: str, template: str) -> None:
         assert self.loop is not None
         self.planner.workspace.block_view(self.loop, name, of, template)
+
+    def scratch(self, step: Step) -> str:
+        """A buffer like the result of an elementwise step, given back when that is written."""
+        p, type, fresh = self.planner, step.results[0], self.planner.names.counted("b")
+        if self.loop is None:
+            storage = p.workspace.buffer(type, self.step, fresh)
+        else:
+            assert self._rows_along is not None
+            storage = p.workspace.block_buffer(self.loop, type, self._rows_along, self.step, fresh)
+        p.record.append(PlanStep(self.step, step, (), storage))
+        # Nothing else takes memory before the lines of this step are written.
+        p.workspace.release(storage, self.step)
+        return p.use(storage.name)
 
     # Beginning and end.
 

@@ -51,6 +51,12 @@ class Target(Protocol):
     def operand_part(self, position: int, template: str) -> str:
         """A view of an operand."""
 
+    def scratch(self) -> str:
+        """A buffer like the result, for this step alone."""
+
+    def number(self, position: int) -> bool | int | float | None:
+        """The number that all elements of an operand equal, if it is a constant."""
+
     def summed(self, axes: Sequence[int]) -> str:
         """A statement that sums operand 0 in a faster way than NumPy's own; empty if none does."""
 

@@ -120,7 +120,8 @@ class _Draft:
     """A region while steps are added to it.
 
     `early` are steps that it needs done before; `late` are those that come after, because they
-    need something of it as a whole or nothing of it at all. `awaited` is what they need of it.
+    need something of it as a whole or nothing of it at all, `idle` of them being views and
+    constants. `awaited` is what they need of it.
     It is `blocked` when much work is among them: what needs nothing of the region then waits its
     turn too, or it would be kept for longer than in the order of the graph.
     """
@@ -132,6 +133,7 @@ class _Draft:
     totals: dict[int, str] = field(default_factory=dict)
     early: set[int] = field(default_factory=set)
     late: dict[int, None] = field(default_factory=dict)
+    idle: int = 0
     awaited: set[int] = field(default_factory=set)
     blocked: bool = False
 
@@ -182,7 +184,8 @@ class _Arrangement:
         count = len(draft.members)
         waiting = 16 + count if draft.blocked else 64 + 2 * count
         crowded = len(draft.awaited) > _MOST_AWAITED
-        return count >= CHUNK // 2 or len(draft.late) > waiting or crowded
+        late = len(draft.late)
+        return count >= CHUNK // 2 or late - draft.idle > waiting or late > 4 * waiting or crowded
 
     def _seed(self, step: Step) -> int | None:
         """The number of rows of a region that begins with `step`."""
@@ -239,6 +242,7 @@ class _Arrangement:
             )
             self.waiting.update(dict.fromkeys(step.outputs, large or awaits))
             draft.late[i] = None
+            draft.idle += free
             draft.blocked = draft.blocked or (large and awaits)
             draft.awaited.update(self.schedule.root[v] for v in step.inputs if v in draft.axis)
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen import structure
+from primgraph.codegen import composed, structure
 from primgraph.codegen.literals import dtype_text, full_text, is_negative, scalar_text, shape_text
 from primgraph.codegen.notation import (
     ADD,
@@ -67,14 +67,6 @@ def _helper(name: str) -> Spelling:
         in_place=(0,),
         inline=True,
     )
-
-
-def _write_rsqrt(to: Target) -> list[str]:
-    one = to.scalar(1.0, to.step.results[0].dtype)
-    return [
-        f"{to.np('sqrt')}({to.args[0]}, {to.out})",
-        f"{to.np('divide')}({one}, {to.out}, {to.out})",
-    ]
 
 
 def _read_power(args: Sequence[Text], step: Step) -> Text:
@@ -287,7 +279,7 @@ _UFUNCS: dict[str, Spelling] = {
     **{
         name: _ufunc(name)
         for name in (
-            "power", "sqrt", "exp", "expm1", "log", "log1p", "logaddexp", "sin", "cos", "tan",
+            "power", "sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan",
             "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh",
             "arctan2", "maximum", "minimum", "sign", "floor", "ceil",
         )
@@ -296,11 +288,13 @@ _UFUNCS: dict[str, Spelling] = {
 
 SPELLINGS: dict[str, Spelling] = {
     **_UFUNCS,
-    **{name: _helper(name) for name in ("sigmoid", "erf", "erfc")},
+    **{name: _helper(name) for name in ("erf", "erfc")},
+    "sigmoid": replace(_helper("sigmoid"), write=composed.write_sigmoid),
+    "logaddexp": composed.logaddexp(_ufunc("logaddexp")),
     "rsqrt": replace(
         _ufunc("sqrt"),
         read=lambda args, step: Text(f"1.0 / np.sqrt({args[0].code})", MUL),
-        write=_write_rsqrt,
+        write=composed.write_rsqrt,
         ufunc="",
     ),
     "integer_pow": Spelling(_read_power, _write_power, broadcasts=(0,), in_place=(0,), inline=True),

@@ -30,17 +30,12 @@ REQUIRES: dict[str, tuple[str, ...]] = {
 }
 
 
-def sigmoid(x: Any, out: Any = None) -> Any:
+def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)), without overflow on either side."""
     x = np.asarray(x)
-    positive = np.greater_equal(x, 0)
-    small = np.empty(x.shape, x.dtype)
-    np.copysign(x, -1.0, small)
-    np.exp(small, small)
-    # From here on nothing reads x, so that its memory may be `out`.
-    total = np.add(small, 1.0, out)
-    np.copyto(small, 1.0, where=positive)
-    return np.divide(small, total, out)
+    # Where this is 1, the exponential is still far from overflow.
+    e = np.exp(np.minimum(x, x.dtype.type(11 if x.dtype == np.float16 else 64)))
+    return e / (e + x.dtype.type(1))
 
 
 def polynomial(x: Any, *coefficients: float) -> Any:

@@ -9,6 +9,7 @@ from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph
 from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.join_products import join_products
 from primgraph.transforms.lower import lower
 from primgraph.transforms.matrix_chain import matrix_chain
 
@@ -44,4 +45,7 @@ def compile(
 def optimized(graph: Graph, math: str = "exact") -> Graph:
     """The graph that is compiled: lowered and cleaned up at level `math`."""
     plain = clean_up(lower(graph), math, last=True)
-    return matrix_chain(plain) if math == "fast" else plain
+    if math != "fast":
+        return plain
+    joined = join_products(plain)
+    return matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))

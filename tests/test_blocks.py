@@ -181,6 +181,21 @@ def test_constants_and_views_of_feeds_do_not_end_a_region():
     ]  # fmt: skip
 
 
+def test_many_constants_do_not_end_a_region_either():
+    constants = [f"%{i}: f64[3] = full(value={i}.5, shape=(3,), dtype=f64)" for i in range(1, 201)]
+    results = ", ".join(f"%{i}" for i in range(1, 201))
+    graph = parse(f"""graph f(%x: f64[8,3]) {{
+      %0: f64[8,3] = tanh(%x)
+      {chr(10).join(constants)}
+      %201: f64[3,8] = permute(%0, axes=(1, 0))
+      %202: f64[3,3] = matmul(%201, %x)
+      return %202, {results}
+    }}""")
+    (region,) = arranged(schedule(graph), SMALL)[1]
+    assert list(region.totals.values()) == ["add"]
+    assert not region.kept
+
+
 FAILING = """graph lookup(%x: f64[9], %rows: i64[9], %table: f64[4]) {
   %0: f64[9] = sin(%x)
   %1: f64[9] = gather(%table, %rows, axis=0)

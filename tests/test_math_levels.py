@@ -9,8 +9,11 @@ import pytest
 
 import primgraph as pg
 from primgraph.compiler import optimized
+from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
-from primgraph.transforms import matrix_chain
+from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.transforms import join_products, matrix_chain
 
 
 def products(graph: Graph) -> list[tuple[int, int, int]]:
@@ -117,3 +120,100 @@ def test_einsum_multiplies_in_the_order_that_numpy_finds():
     np.testing.assert_allclose(
         pg.interpret(graph, *arrays)[0], np.einsum("ab,bc,cd,de->ae", *arrays), 1e-12
     )
+
+
+def kernels_agree(graph: Graph) -> None:
+    arrays = feeds(graph)
+    exact, fast = (pg.compile(graph, math=m)(*arrays) for m in ("exact", "fast"))
+    for one, other in zip(exact, fast, strict=True):
+        np.testing.assert_allclose(one, other, 1e-12, 1e-12)
+
+
+def test_rows_of_one_array_are_multiplied_at_once():
+    specs = pg.spec((6, 4, 3)), pg.spec((3, 5))
+    graph = pg.trace(lambda x, w: [x[k] @ w for k in (3, 0, 1, 5, 4, 2)], *specs)
+    assert products(optimized(graph, "fast")) == [(24, 3, 5)]
+    assert products(optimized(graph, "finite")) == [(4, 3, 5)] * 6
+    kernels_agree(graph)
+    uneven = pg.trace(lambda x, w: (x[4:] @ w, x[:1] @ w, x[1:4] @ w), pg.spec((7, 3)), specs[1])
+    assert products(optimized(uneven, "fast")) == [(7, 3, 5)]
+    kernels_agree(uneven)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: (x[:2] @ w, x[3:] @ w),
+        lambda x, w: (x[:4] @ w, x[2:] @ w),
+        lambda x, w: (x[:3] @ w, x[3:] @ (2 * w)),
+        lambda x, w: (x[::2] @ w, x[1::2] @ w),
+        lambda x, w: (x[:, :3] @ w[:3], x[:, 3:] @ w[3:]),
+        lambda x, w: (x[:3].T @ w[:3], x[3:].T @ w[:3]),
+    ],
+)
+def test_products_of_other_parts_stay_as_they_are(function):
+    graph = pg.trace(function, pg.spec((6, 6)), pg.spec((6, 5)))
+    assert products(optimized(graph, "fast")) == products(optimized(graph))
+    kernels_agree(graph)
+
+
+def outer(*pairs):
+    """The sum of products of transposed matrices with others."""
+    x, y, *rest = pairs
+    total = x.T @ y
+    for x, y in zip(rest[::2], rest[1::2], strict=True):
+        total = total + x.T @ y
+    return total
+
+
+def test_products_with_short_sums_are_added_by_one_product():
+    specs = [pg.spec((2, 30)), pg.spec((2, 20)), pg.spec((3, 30)), pg.spec((3, 20))]
+    graph = pg.trace(outer, *specs, *specs)
+    assert products(optimized(graph, "fast")) == [(30, 10, 20)]
+    assert products(optimized(graph, "finite")) == products(optimized(graph))
+    kernels_agree(graph)
+    mixed = pg.trace(lambda b, *p: pg.tanh(b) + outer(*p) + b, pg.spec((30, 20)), *specs)
+    assert products(optimized(mixed, "fast")) == [(30, 5, 20)]
+    kernels_agree(mixed)
+
+
+def test_long_sums_and_results_that_are_read_are_added_as_they_are():
+    long = [pg.spec((13, 30)), pg.spec((13, 20))]
+    graph = pg.trace(outer, *long, *long)
+    assert len(products(optimized(graph, "fast"))) == 2
+    specs = [pg.spec((2, 30)), pg.spec((2, 20))] * 3
+
+    def also_read(*pairs):
+        first = pairs[0].T @ pairs[1]
+        return first + outer(*pairs[2:]), first
+
+    graph = pg.trace(also_read, *specs)
+    assert products(optimized(graph, "fast")) == [(30, 2, 20), (30, 4, 20)]
+    kernels_agree(graph)
+
+
+def test_factors_that_are_parts_of_one_array_are_that_array():
+    def gradient(x, w):
+        """As reverse mode adds up what each step of a recurrence says of its weights."""
+        steps = [pg.tanh(x[k] @ w) for k in range(5)]
+        return pg.grad(pg.sum(pg.stack(steps) ** 2), w)
+
+    graph = pg.trace(gradient, pg.spec((5, 2, 30)), pg.spec((30, 20)))
+    fast = optimized(graph, "fast")
+    assert products(fast) == [(10, 30, 20), (30, 10, 20)]
+    kernels_agree(graph)
+
+
+def test_many_products_are_joined_in_linear_time_and_without_recursion():
+    count = 20_000
+    with Builder() as builder:
+        pairs = [[builder.input(TensorType((1, n), FLOAT64)) for n in (4, 3)] for _ in range(3)]
+        total = None
+        for k in range(count):
+            x, y = pairs[k % 3]
+            product = matmul(swap_last(x * float(k)), y)
+            total = product if total is None else total + product
+        graph = builder.graph([total])
+    joined = join_products(graph)
+    assert products(joined) == [(4, count, 3)]
+    assert join_products(joined) is joined

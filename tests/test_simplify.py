@@ -88,8 +88,13 @@ ELEMENTWISE: dict[str, tuple[str, tuple[np.dtype, ...], Function, set[str]]] = {
     "0 * x": ("finite", FLOATS, lambda x, y: c(0.0, x) * x, set()),
     "3 * (5 * x) for integers": ("exact", INTS, lambda x, y: (x * 5) * 3, {"mul"}),
     "2 * (4 * x)": ("exact", FLOATS, lambda x, y: (x * 4.0) * 2.0, {"mul"}),
+    "-0.1 * (2 * x)": ("finite", FLOATS, lambda x, y: (x * 2.0) * -0.1, {"mul"}),
+    "-1.1 * (2 * x)": ("exact", FLOATS, lambda x, y: (x * 2.0) * -1.1, {"mul"}),
+    "2 * (-1.1 * x)": ("finite", FLOATS, lambda x, y: (x * -1.1) * 2.0, {"mul"}),
+    "x + x": ("exact", FLOATS, lambda x, y: x + x, {"mul"}),
     "3 * (2 * x)": ("finite", FLOATS, lambda x, y: (x * 3.0) * 0.25, {"mul"}),
     "3 * (0.1 * x)": ("fast", FLOATS, lambda x, y: (x * 0.1) * 3.0, {"mul"}),
+    "(0.1 * x) * (3 * y)": ("fast", FLOATS, lambda x, y: (0.1 * x) * (y * 3.0), {"mul"}),
     "x / 4": ("exact", FLOATS, lambda x, y: x / 4.0, {"mul"}),
     "x / -0.125": ("exact", FLOATS, lambda x, y: x / -0.125, {"mul"}),
     "x / 3": ("fast", FLOATS, lambda x, y: x / 3.0, {"mul"}),
@@ -121,6 +126,12 @@ ELEMENTWISE: dict[str, tuple[str, tuple[np.dtype, ...], Function, set[str]]] = {
     "sqrt(x * x)": ("fast", FLOATS, lambda x, y: e.sqrt(x * x), {"abs"}),
     "sqrt(x) * sqrt(x)": ("fast", FLOATS, lambda x, y: e.sqrt(x) * e.sqrt(x), set()),
     "exp(x) * exp(y)": ("fast", FLOATS, lambda x, y: e.exp(x) * e.exp(y), {"add", "exp"}),
+    "sigmoid(x) * sigmoid(-x)": (
+        "fast",
+        FLOATS,
+        lambda x, y: e.sigmoid(-x) * e.sigmoid(x),
+        {"sigmoid", "mul", "sub"},
+    ),
     "exp(x) - 1": ("fast", (F64, F32), lambda x, y: e.exp(x) - 1.0, {"expm1"}),
     "log(1 + x)": ("fast", (F64, F32), lambda x, y: e.log(x + 1.0), {"log1p"}),
     "1 / (1 + exp(-x))": ("fast", FLOATS, lambda x, y: 1.0 / (1.0 + e.exp(-x)), {"sigmoid"}),
@@ -284,6 +295,18 @@ MOVES: dict[str, tuple[Function, dict[str, int]]] = {
     "reshape of a permutation of unit axes": (
         lambda x, y: shapes.reshape(permuted(sliced(x, (1, 1, 1), (0, 4, 1)), 1, 0), shape=(4,)),
         {"slice": 1, "reshape": 1},
+    ),
+    "reshape of a permutation of neighbours": (
+        lambda x, y: shapes.reshape(
+            permuted(shapes.reshape(x, shape=(2, 2, 2)), 2, 0, 1), shape=(2, 4)
+        ),
+        {"reshape": 1, "permute": 1},
+    ),
+    "reshape of a permutation that parts neighbours": (
+        lambda x, y: shapes.reshape(
+            permuted(shapes.reshape(x, shape=(2, 2, 2)), 2, 1, 0), shape=(4, 2)
+        ),
+        {"reshape": 2, "permute": 1},
     ),
     "reshape of a unit broadcast": (
         lambda x, y: shapes.reshape(repeated(x, (2, 1, 4), 1), shape=(8,)),
@@ -490,6 +513,20 @@ SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
         lambda x, y: total(repeated(x, (3, 3, 4), 1) * repeated(y, (3, 3, 4), 0), 2),
         {"matmul": 1, "permute": 1},
     ),
+    "product with zeros": (
+        "finite",
+        FLOATS,
+        lambda x, y: matmul(x, repeated(c(0, total(x, 0)), (4, 3), 1)),
+        {},
+    ),
+    "transposed product of several axes": (
+        "fast",
+        (F64, F32),
+        lambda x, y: permuted(
+            shapes.reshape(matmul(swap_last(x), y), shape=(2, 2, 1, 4)), 2, 3, 0, 1
+        ),
+        {"matmul": 1, "permute": 1, "reshape": 1},
+    ),
     "transposed product": (
         "fast",
         (F64, F32),
@@ -519,6 +556,15 @@ def test_rules_for_sums_hold_at_their_level_and_not_below(name):
             np.testing.assert_allclose(after, before, tolerance, tolerance)
         else:
             assert np.all(same_bits(before, after))
+
+
+def test_a_product_that_is_turned_within_its_rows_stays_as_it_is():
+    graph = built(
+        lambda x, y: permuted(shapes.reshape(matmul(swap_last(x), y), shape=(2, 2, 4)), 1, 2, 0),
+        F64,
+        X34,
+    )
+    assert simplify(graph, "fast") == graph
 
 
 def test_sums_of_up_to_four_equal_floats_are_products_for_all_numbers():

@@ -11,6 +11,7 @@ from primgraph.transforms.contract import debug
 from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.fold_constants import fold_constants
 from primgraph.transforms.hoist import hoist
+from primgraph.transforms.join_products import join_products
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.matrix_chain import matrix_chain
@@ -28,6 +29,7 @@ __all__ = [
     "debug",
     "fold_constants",
     "hoist",
+    "join_products",
     "linearize",
     "lower",
     "matrix_chain",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.ir.graph import Value
+from primgraph.ir.types import DType
 from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add, div, mul, neg, sub
 from primgraph.transforms.rules import Family, Seen, is_power_of_two, is_zero
@@ -105,6 +106,22 @@ def _powers_of_two(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> V
     return _joined(seen, inputs, lambda a, b: _scales_up(a) and _scales_up(b))
 
 
+@_rule(mul, of=(full,))
+def _doubled_first(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`a * (b * x)` is `(a * b) * x` if `b` is such a power of two and `a` is 1 or more as well.
+
+    The inner product does not round, and where it overflows both are infinite.
+    """
+    return _joined(seen, inputs, lambda a, b: _scales_up(b) and abs(a) >= 1)
+
+
+@_rule(add)
+def _doubled(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`x + x` is `2 * x`, which other factors can join: neither rounds."""
+    x, y = inputs
+    return x * 2.0 if x is y and x.type.is_float else None
+
+
 def _scales_up(scalar: float) -> bool:
     return is_power_of_two(scalar) and abs(scalar) >= 1
 
@@ -124,12 +141,19 @@ def _joined(seen: Seen, inputs: list[Value], fits: Any) -> Value | None:
     x, y = inputs
     for c, other in ((x, y), (y, x)):
         scalar = seen.scalar(c)
-        found = _scaled(seen, other) if isinstance(scalar, float) else None
-        if found is not None and fits(scalar, found[0]):
-            product = np.multiply(*(np.asarray(s, x.dtype) for s in (scalar, found[0])))
-            if np.isfinite(product) and abs(product) >= np.finfo(x.dtype).smallest_normal:
-                return found[1] * float(product)
+        found = _scaled(seen, other)
+        if isinstance(scalar, float) and found is not None and fits(scalar, found[0]):
+            product = _product(scalar, found[0], x.dtype)
+            if product is not None:
+                return found[1] * product
     return None
+
+
+def _product(a: float, b: float, dtype: DType) -> float | None:
+    """`a * b`, rounded, if that is an ordinary number."""
+    product = np.multiply(*(np.asarray(s, dtype) for s in (a, b)))
+    usual = np.isfinite(product) and abs(product) >= np.finfo(dtype).smallest_normal
+    return float(product) if usual else None
 
 
 @_rule(div, of=(full, neg))
@@ -223,6 +247,19 @@ def _quotient(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value 
 def _constants_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`a * (b * x)` is `(a * b) * x`, rounded once less."""
     return _joined(seen, inputs, lambda a, b: True)
+
+
+@_rule(mul, level="fast")
+def _scaled_both(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`(a * x) * (b * y)` is `(a * b) * (x * y)`, which other factors can join."""
+    x, y = inputs
+    left, right = _scaled(seen, x), _scaled(seen, y)
+    if left is None or right is None or not x.type.is_float:
+        return None
+    factor = _product(left[0], right[0], x.dtype)
+    if factor is None or not (seen.single(x) or seen.single(y)):
+        return None
+    return (left[1] * right[1]) * factor
 
 
 @_rule(div, level="fast")

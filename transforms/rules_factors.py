@@ -60,10 +60,7 @@ def _parts(seen: Seen, inputs: list[Value]) -> Iterator[tuple[Value, float, bool
 
 @_rule(add, level="fast")
 def _multiple_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`x + c * x` is `(1 + c) * x`, and `x + x` is `2 * x`."""
-    x, y = inputs
-    if x is y and x.type.is_float:
-        return x * 2.0
+    """`x + c * x` is `(1 + c) * x`."""
     for whole, c, _ in _parts(seen, inputs):
         return whole * (1 + c)
     return None

@@ -218,6 +218,17 @@ def _product_of_functions(seen: Seen, inputs: list[Value], params: dict[str, Any
     return result
 
 
+@_rule(e.mul, level="fast")
+def _logistic_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`sigmoid(x) * sigmoid(-x)` is `z - z * z` for `z = sigmoid(x)`: one exponential less."""
+    x, y = inputs
+    for one, other in ((x, y), (y, x)):
+        inner, outer = seen.inside(e.sigmoid, one), seen.inside(e.sigmoid, other)
+        if inner is not None and outer is not None and seen.inside(e.neg, outer) is inner:
+            return one - one * one
+    return None
+
+
 @_rule(e.log, level="fast")
 def _log_of_share(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`log(exp(x) / y)` is `x - log(y)`, which for a softmax is its logarithm without underflow."""

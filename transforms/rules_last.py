@@ -12,12 +12,17 @@ from typing import Any
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives.constants import filled, full
+from primgraph.primitives.elementwise import add
 from primgraph.primitives.shapes import broadcast, reshape
 from primgraph.transforms.rules import Family, Seen
+from primgraph.transforms.rules_places import sum_of_overlapping
 from primgraph.transforms.rules_views import repeated, reshaped
 
 LAST = Family()
 _rule = LAST.rule
+
+# Elements from which on moving them takes longer than calling a function.
+_LARGE = 2048
 
 
 def _before_moving(op: Primitive) -> None:
@@ -48,6 +53,15 @@ def _small(eqn: Equation, shape: tuple[int, ...]) -> Value:
     if eqn.op is full:
         return filled(eqn.kwargs["value"], eqn.output.type.with_shape(shape))
     return eqn.inputs[0]
+
+
+@_rule(add)
+def _sum_of_overlapping(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Where parts among zeros overlap they are added, and elsewhere they are put side by side.
+
+    For small arrays that takes as long as to put each among zeros.
+    """
+    return sum_of_overlapping(seen, inputs) if seen.type.size >= _LARGE else None
 
 
 for _op in registered().values():

@@ -17,6 +17,7 @@ from primgraph.primitives.shapes import (
     broadcast,
     concat,
     pad,
+    reshape,
     reverse,
     slice_,
     slice_assign,
@@ -239,6 +240,22 @@ def _adjacent(seen: Seen, x: Value, y: Value, axis: int) -> Value | None:
         return None
     left[axis] = _Range(a.start, a.size + b.size, step)
     return _taken(first.inputs[0], left)
+
+
+@_rule(concat)
+def _concat_of_reshaped(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Slices of one array, reshaped and joined along the first axis, are joined and reshaped."""
+    made = [seen.made_by(reshape, x) for x in inputs]
+    if params["axis"] != 0 or len(inputs) < 2 or any(e is None for e in made):
+        return None
+    parts = [e.inputs[0] for e in made if e is not None]
+    if any(x.type.ndim == 0 or x.shape[1:] != parts[0].shape[1:] for x in parts):
+        return None
+    bases = {seen.inside(slice_, x) for x in parts}
+    if len(bases) > 1 or None in bases:
+        return None
+    joined = _concatenated(parts, 0)
+    return reshaped(joined, seen.type.shape) if seen.made_by(concat, joined) is None else None
 
 
 @_rule(concat)

@@ -1,6 +1,6 @@
 """Rules of `clean_up` for forms that neither overflow nor cancel, which are not the fastest.
 
-NumPy computes `log(1 + exp(x))` in a tenth of the time of `logaddexp(x, 0)`, so that these rules
+NumPy computes `log(1 + exp(x))` in less time than `logaddexp(x, 0)`, so that these rules
 are applied where a graph is raised, and not where one is compiled.
 """
 

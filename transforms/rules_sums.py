@@ -10,10 +10,11 @@ import numpy as np
 
 from primgraph.ir.graph import Value
 from primgraph.ir.types import FLOAT16
+from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import mul, neg
 from primgraph.primitives.linalg import matmul, swap_last
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
-from primgraph.primitives.shapes import broadcast, permute
+from primgraph.primitives.shapes import broadcast, permute, reshape
 from primgraph.transforms.rules import Family, Seen, is_power_of_two
 from primgraph.transforms.rules_views import permuted, repeated, reshaped
 
@@ -220,17 +221,47 @@ def _swapped(seen: Seen, value: Value) -> Value | None:
     return eqn.inputs[0] if eqn.kwargs["axes"] == swap else None
 
 
+@_rule(matmul, level="finite")
+def _product_with_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A product with nothing but zeros is 0, up to the sign, for finite numbers."""
+    found = any(seen.scalar(v) == 0 for v in inputs)
+    return filled(0, seen.type) if found else None
+
+
 @_rule(permute, level="fast")
 def _transposed_product(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """The transpose of `x.T @ y` is `y.T @ x`; BLAS need not add in the same order."""
-    product, last = seen.made_by(matmul, inputs[0]), seen.type.ndim - 1
-    if product is None or params["axes"] != (*range(last - 1), last, last - 1):
+    last = seen.type.ndim - 1
+    if params["axes"] != (*range(last - 1), last, last - 1):
+        return None
+    return _other_way_round(seen, inputs[0])
+
+
+def _other_way_round(seen: Seen, value: Value) -> Value | None:
+    """The transpose of a product that nothing else reads, if a factor is a transpose already."""
+    product = seen.made_by(matmul, value)
+    if product is None:
         return None
     x, y = product.inputs
     left, right = _swapped(seen, x), _swapped(seen, y)
-    if (left is None and right is None) or not seen.single(inputs[0]):
+    if (left is None and right is None) or not seen.single(value):
         return None
     result: Value = matmul(
         swap_last(y) if right is None else right, swap_last(x) if left is None else left
     )
     return result
+
+
+@_rule(permute, level="fast")
+def _transposed_matrix(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The same where rows and columns of a product are several axes each."""
+    matrix, axes = seen.inside(reshape, inputs[0]), params["axes"]
+    if matrix is None or matrix.type.ndim != 2 or not axes or not seen.single(inputs[0]):
+        return None
+    count, shape = axes[0], inputs[0].shape
+    if axes != (*range(count, len(axes)), *range(count)):
+        return None
+    if math.prod(shape[:count]) != matrix.shape[0]:
+        return None
+    turned = _other_way_round(seen, matrix)
+    return None if turned is None else reshaped(turned, seen.type.shape)

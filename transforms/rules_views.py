@@ -6,6 +6,7 @@ All are exact, as no element is changed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from primgraph.ir.graph import Value
@@ -59,6 +60,47 @@ def _reshape_of_move(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
         return None
     moved = [a for a in eqn.kwargs["axes"] if eqn.inputs[0].shape[a] != 1]
     return reshaped(eqn.inputs[0], shape) if moved == sorted(moved) else None
+
+
+@_rule(reshape)
+def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A reshape that only joins axes which were neighbours before a permutation comes first.
+
+    So a transposed array stays a view: of `x[i, j, k]`, the matrix of `(k, i)` and `j` is copied,
+    that of `k` and `(i, j)` is the transpose of a matrix.
+    """
+    eqn, shape = seen.made_by(permute, inputs[0]), params["shape"]
+    if eqn is None or seen.type.size == 0:
+        return None
+    (x,), axes = eqn.inputs, eqn.kwargs["axes"]
+    groups = _joined_axes([x.shape[a] for a in axes], shape)
+    if groups is None:
+        return None
+    parts = [[axes[k] for k in group] for group in groups]
+    if any(b != a + 1 for part in parts for a, b in pairwise(part)):
+        return None
+    order = sorted(range(len(parts)), key=lambda k: parts[k][:1] or [0])
+    joined = reshaped(x, tuple(shape[k] for k in order))
+    return permuted(joined, [order.index(k) for k in range(len(shape))])
+
+
+def _joined_axes(source: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None:
+    """Which axes of `source` each axis of `shape` joins, in order; None if it divides one.
+
+    Axes of extent one that are new join none; those that vanish belong to a neighbour.
+    """
+    groups: list[list[int]] = []
+    start = 0
+    for extent in shape:
+        group, size = [], 1
+        while start < len(source) and size < extent:
+            group.append(start)
+            size *= source[start]
+            start += 1
+        if size != extent:
+            return None
+        groups.append(group)
+    return groups if start == len(source) else None
 
 
 @_rule(permute)

@@ -21,6 +21,7 @@ from primgraph.transforms.rules_functions import FUNCTIONS
 from primgraph.transforms.rules_last import LAST
 from primgraph.transforms.rules_logic import LOGIC
 from primgraph.transforms.rules_parts import PARTS
+from primgraph.transforms.rules_places import PLACES
 from primgraph.transforms.rules_stable import STABLE
 from primgraph.transforms.rules_sums import SUMS
 from primgraph.transforms.rules_views import VIEWS
@@ -34,7 +35,8 @@ def _table(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
     return table
 
 
-rules = _table(*(f.rules for f in (VIEWS, PARTS, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS)))
+_FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS)
+rules = _table(*(f.rules for f in _FAMILIES))
 
 # One sweep finds all but what becomes possible where a value has lost its other readers.
 _SWEEPS = 4

@@ -52,6 +52,8 @@ def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
     for i, j in _pairs(terms, output, sizes):
         second, first = terms.pop(j), terms.pop(i)
         needed = set(output).union(*(t for _, t in terms))
+        if _comes_later(first, second, output):
+            first, second = second, first
         terms.append(_multiplied(first, second, needed, sizes))
     result = _in_order(_summed(terms[0], set(output)), output, sizes)
     return not_equal(result, 0) if dtype == BOOL else result
@@ -158,6 +160,19 @@ def _pairs(terms: list[Term], output: Labels, sizes: dict[str, int]) -> list[tup
     if any(len(places) != 2 for places in path):
         return [(0, 1)] * (len(terms) - 1)
     return [(min(pair), max(pair)) for pair in path]
+
+
+def _comes_later(first: Term, second: Term, output: Labels) -> bool:
+    """Whether what only `first` has stands behind what only `second` has, in the output.
+
+    The rows of a product come from its first factor: where they should come last, exchanging the
+    factors saves a copy of the product.
+    """
+    left, right = set(first[1]), set(second[1])
+    places = {k: i for i, k in enumerate(output)}
+    own = [places[k] for k in left - right if k in places]
+    others = [places[k] for k in right - left if k in places]
+    return bool(own and others) and min(own) > max(others)
 
 
 def _summed(term: Term, needed: set[str]) -> Term:
