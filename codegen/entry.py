@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from primgraph.codegen.literals import dtype_text
 from primgraph.codegen.module import MANY, Function, tuple_text
+from primgraph.codegen.regions import bytes_of
 from primgraph.codegen.workspace import Place
 from primgraph.ir.types import TensorType
 
@@ -40,6 +41,7 @@ def _copies_held(planner: Planner) -> dict[int, Place]:
             name = planner.names.counted("held")
             planner.line(f"{name} = {planner.use(place.name)}.copy()", last)
             planner.parts.bind(name)
+            planner.ledger.hold(bytes_of(schedule.types[value]))
             held[value] = Place(name, place.shape)
     return held
 
@@ -59,6 +61,7 @@ def _result(planner: Planner, k: int, value: int, held: dict[int, Place]) -> str
     if place.shape == type.shape and not planner.options.into:
         planner.line(f"{name} = {planner.use(place.name)}.copy()", last)
         planner.parts.bind(name)
+        planner.ledger.hold(bytes_of(type))
         return name
     planner.fresh(name, type, last)
     planner.line(f"{name}[...] = {planner.use(place.name)}", last)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, final
 
 from primgraph.codegen.call import Call, Options
 from primgraph.codegen.entry import check_of, entries, results_of
 from primgraph.codegen.fallback import caller_of
+from primgraph.codegen.layout import Layout, viewed_layout
 from primgraph.codegen.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.loops import Looping
 from primgraph.codegen.module import Module, Parts, tuple_text
 from primgraph.codegen.names import Names
 from primgraph.codegen.notation import Spelling
 from primgraph.codegen.plan import Plan, PlanStep
-from primgraph.codegen.regions import Region
+from primgraph.codegen.regions import Region, bytes_of
 from primgraph.codegen.schedule import Schedule, Step
+from primgraph.codegen.scratch import Ledger, object_bytes, scratch
 from primgraph.codegen.spelling import SPELLINGS, iota_shape
 from primgraph.codegen.structure import expanded_shape
 from primgraph.codegen.workspace import Place, Storage, Workspace
@@ -74,6 +77,7 @@ class Planner:
         self.results = {v: f"r{k}" for k, v in reversed(kept)}
         self.looping = Looping(self, regions)
         self.record: list[PlanStep] = []
+        self.ledger = Ledger()
         self._reads: tuple[Storage, ...] = ()
 
     def module(self) -> Module:
@@ -111,7 +115,8 @@ class Planner:
         """What was decided; to be asked for after `module`."""
         arena = self.workspace.arena
         storages, regions = tuple(self.workspace.storages), self.looping.regions
-        return Plan(arena.size, arena.least, storages, tuple(self.record), regions)
+        kept, call = self.workspace.kept, self.ledger.most
+        return Plan(arena.size, arena.least, storages, tuple(self.record), regions, kept, call)
 
     # What stays: constants, functions, buffers, views.
 
@@ -166,6 +171,7 @@ class Planner:
         else:
             self.line(f"{local} = {template.format(self.use(name))}", self.looping.step)
             self.parts.bind(local)
+            self.ledger.hold(object_bytes(1))
         return local
 
     def use(self, name: str) -> str:
@@ -263,16 +269,16 @@ class Planner:
             return Place(place.name, (), scalar=place.scalar)
         if template == "{}":
             same = result.shape == step.operands[0].shape
-            return Place(
-                place.name, place.shape, place.plain and same, full=place.full if same else ""
-            )
+            full = place.full if same else ""
+            return replace(place, plain=place.plain and same, full=full)
         if target is not None and step.op.name == "reshape":
             # The last block is shorter, so its number of rows is left open.
             extents = ["-1" if a == target else str(n) for a, n in enumerate(result.shape)]
             template = f"{{}}.reshape({', '.join(extents)})"
         shape = expanded_shape(step) if step.op.name == "broadcast" else result.shape
         name = self.full(place, step.operands[0], axis)
-        return Place(self.view(name, template), shape, plain=False)
+        layout = viewed_layout(step, k, place.layout.expanded(step.operands[0].shape))
+        return Place(self.view(name, template), shape, plain=False, strides=layout.strides)
 
     def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
         places = [self.places[v] for v in step.inputs]
@@ -291,6 +297,8 @@ class Planner:
                 self.places[value] = Place(out, type.shape)
                 self.line(f"{out} = {self.np(spelling.ufunc)}({', '.join(args)})", i)
                 self.parts.bind(out)
+                self.ledger.hold(bytes_of(type))
+                self.weigh(step, spelling, places)
                 self.note(i, step, None)
                 return
             self.fresh(out, type, i)
@@ -299,9 +307,19 @@ class Planner:
             out = self.buffer(value, type, i) if taken is None else self.take_over(step, taken)
         self.places[value] = Place(out, type.shape)
         self.note(i, step, self.storages.get(value))
+        self.weigh(step, spelling, places)
         plain = bool(places) and places[0].plain and places[0].shape == step.operands[0].shape
         for line in spelling.write(Call(self, step, args, out, taken, plain)):
             self.line(line, i)
+
+    def weigh(self, step: Step, spelling: Spelling, places: list[Place]) -> None:
+        """Note what NumPy allocates for a step whose operands are at these places."""
+
+        def layout(k: int) -> Layout:
+            found = places[k].layout
+            return found if k in spelling.broadcasts else found.expanded(step.operands[k].shape)
+
+        self.ledger.need(scratch(step, layout, self.places[step.outputs[0]].layout))
 
     def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
         """The array of an input that the result may be written to at once, or nothing.
@@ -364,11 +382,14 @@ class Planner:
         text = f"{function}({', '.join(args)})"
         if step.op.multiple:
             self.line(f"t = {text}", i)
+        # A function of the user's makes its results, and they are copied.
+        self.ledger.need(2 * sum(map(bytes_of, step.results)))
         for k, (value, type) in enumerate(zip(step.outputs, step.results, strict=True)):
             found = f"t[{k}]" if step.op.multiple else text
             if value in self.results and not self.options.into:
                 out = self.results[value]
                 self.parts.bind(out)
+                self.ledger.hold(bytes_of(type))
                 self.line(f"{out} = {found}", i)
             else:
                 out = self.results.get(value) or self.buffer(value, type, i)
@@ -421,3 +442,4 @@ class Planner:
         dtype = self.np(dtype_text(type.dtype)[3:])
         self.line(f"{out} = {self.np('empty')}({shape_text(type.shape)}, {dtype})", i)
         self.parts.bind(out)
+        self.ledger.hold(bytes_of(type))
