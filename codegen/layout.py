@@ -53,35 +53,48 @@ def row_major(shape: Shape) -> Layout:
     return Layout(shape, tuple(reversed(strides)))
 
 
-def joined(arrays: Sequence[Layout]) -> list[int]:
-    """The extents, innermost first, of the loops in which NumPy goes through arrays of one shape.
+class Loop(NamedTuple):
+    """A loop over `extent` elements, which lie so far apart in each of several arrays."""
 
-    Axes are sorted by the distance of their elements, where the arrays agree on it, and those
-    that follow one another without a gap in all arrays are one loop; as in `nditer`.
+    extent: int
+    strides: tuple[int, ...]
+
+
+def loops(arrays: Sequence[Layout]) -> list[Loop]:
+    """The loops, innermost first, in which NumPy goes through arrays of one shape.
+
+    Axes that all arrays go through backwards are turned round. They are sorted by the distance of
+    their elements, where the arrays agree on it, and those that follow one another without a gap
+    in all arrays are one loop; as in `nditer`.
     """
-    axes: list[tuple[int, tuple[int, ...]]] = []
-    for n, *strides in reversed(
-        list(zip(arrays[0].shape, *(x.strides for x in arrays), strict=True))
-    ):
-        if n == 1:
+    found: list[Loop] = []
+    for a in reversed(range(len(arrays[0].shape))):
+        extent, strides = arrays[0].shape[a], tuple(x.strides[a] for x in arrays)
+        if extent == 1:
             continue
-        place = len(axes)
-        for k in reversed(range(len(axes))):
-            pairs = [(abs(s), abs(t)) for s, t in zip(strides, axes[k][1], strict=True) if s and t]
+        if max(strides) <= 0:
+            strides = tuple(-s for s in strides)
+        place = len(found)
+        for k in reversed(range(len(found))):
+            pairs = [(abs(s), abs(t)) for s, t in zip(strides, found[k].strides, strict=True)]
+            pairs = [(s, t) for s, t in pairs if s and t]
             if any(t <= s for s, t in pairs):
                 break
             if pairs:
                 place = k
-        axes.insert(place, (n, tuple(strides)))
-    extents: list[int] = []
-    first: tuple[int, ...] = ()
-    for n, strides in axes:
-        if extents and all(s == t * extents[-1] for s, t in zip(strides, first, strict=True)):
-            extents[-1] *= n
+        found.insert(place, Loop(extent, strides))
+    return joined(found)
+
+
+def joined(nested: Sequence[Loop]) -> list[Loop]:
+    """The same loops, those made one that follow one another without a gap."""
+    found: list[Loop] = []
+    for extent, strides in nested:
+        if found and strides == tuple(s * found[-1].extent for s in found[-1].strides):
+            found[-1] = Loop(found[-1].extent * extent, found[-1].strides)
         else:
-            extents.append(n)
-            first = strides
-    return extents
+            found.append(Loop(extent, strides))
+    return found
 
 
 def viewed_layout(step: Step, k: int, x: Layout) -> Layout:

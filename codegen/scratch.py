@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from primgraph.codegen.layout import Layout, joined
+from primgraph.codegen.layout import Layout, Loop, joined, loops, row_major
 from primgraph.codegen.regions import bytes_of
 from primgraph.codegen.schedule import Step
 from primgraph.codegen.support import CHUNK
@@ -76,7 +76,7 @@ def object_bytes(ndim: int) -> int:
     return _ARRAY + 16 * max(ndim, 1)
 
 
-_ARRAY = np.ndarray.__basicsize__
+_ARRAY: int = np.ndarray.__basicsize__
 
 
 def _size(layout: Layout) -> int:
@@ -101,12 +101,16 @@ def _copied_by_iterator(arrays: Sequence[Layout], dtypes: Sequence[DType]) -> in
     and where several are left copies so many rows of the innermost as fit into a buffer. Rows
     that fill one alone are worked on where they are.
     """
-    axes, size = joined(arrays), _size(arrays[0])
-    if len(axes) < 2 or not size or 2 * axes[0] > _BUFFERED:
+    nested, size = loops(arrays), _size(arrays[0])
+    if len(nested) < 2 or not size or 2 * nested[0].extent > _BUFFERED:
         return 0
-    count = min(size, _BUFFERED // axes[0] * axes[0])
-    pairs = zip(arrays, dtypes, strict=True)
-    return sum(count * d.itemsize for x, d in pairs if len(joined([x])) > 1)
+    inner = nested[0].extent
+    count = min(size, _BUFFERED // inner * inner)
+    total = 0
+    for k, dtype in enumerate(dtypes):
+        if len(joined([Loop(n, (strides[k],)) for n, strides in nested])) > 1:
+            total += count * dtype.itemsize
+    return total
 
 
 def _product(operation: Operation) -> int:
@@ -177,8 +181,12 @@ def _power(operation: Operation) -> int:
 
 
 def _sigmoid(operation: Operation) -> int:
-    """A boolean and a number for each element."""
-    return _size(operation.operands[0]) * (1 + operation.step.results[0].dtype.itemsize)
+    """A boolean and a number for each element, and buffers where these are repeated."""
+    x, dtype = operation.operands[0], operation.step.results[0].dtype
+    small, result = row_major(x.shape), operation.result
+    read = _copied_by_iterator([x, small], [dtype, dtype])
+    written = _copied_by_iterator([small.expanded(result.shape), result], [dtype, dtype])
+    return _size(x) * (1 + dtype.itemsize) + max(read, written)
 
 
 def _erf(operation: Operation) -> int:

@@ -4,6 +4,7 @@ from primgraph import initializers, nn, operators, optimizer, transforms
 from primgraph.checking import check_grads
 from primgraph.codegen import Kernel
 from primgraph.compiler import compile
+from primgraph.cost import Cost, cost
 from primgraph.defaults import get_default_dtype, set_default_dtype
 from primgraph.derivatives import forward_grad, grad
 from primgraph.differential import divergence, hessian_diagonal, laplacian
@@ -61,6 +62,7 @@ __all__ = [
     "Builder",
     "CheckError",
     "CompileError",
+    "Cost",
     "DTypeError",
     "Executor",
     "FeedError",
@@ -86,6 +88,7 @@ __all__ = [
     "batched_jacobian",
     "check_grads",
     "compile",
+    "cost",
     "create_parameter",
     "data",
     "default_main_program",
