@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from primgraph.codegen.schedule import Step
@@ -20,11 +19,17 @@ class Layout(NamedTuple):
     @property
     def is_row_major(self) -> bool:
         """Whether the elements lie side by side, the last axis being the fastest."""
-        if 0 in self.shape:
-            return True
-        axes = [(n, s) for n, s in zip(self.shape, self.strides, strict=True) if n != 1]
-        inner = all(s == m * t for (_, s), (m, t) in pairwise(axes))
-        return inner and (not axes or axes[-1][1] == 1)
+        axes = self._loops()
+        return 0 in self.shape or not axes or (len(axes) == 1 and axes[0].strides == (1,))
+
+    @property
+    def is_even(self) -> bool:
+        """Whether neighbours in row-major order all lie as far apart, so that they can be flat."""
+        return 0 in self.shape or len(self._loops()) < 2
+
+    def _loops(self) -> list[Loop]:
+        pairs = zip(reversed(self.shape), reversed(self.strides), strict=True)
+        return joined([Loop(n, (s,)) for n, s in pairs if n != 1])
 
     @property
     def is_dense(self) -> bool:

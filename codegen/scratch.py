@@ -197,7 +197,7 @@ def _erf(operation: Operation) -> int:
     x, result = operation.operands[0], operation.step.results[0]
     made = _copied(x, result, x.shape == result.shape)
     chunk = _ERF_BYTES * min(_size(x), CHUNK)
-    return made + _copied(x, result, x.is_row_major) + chunk
+    return made + _copied(x, result, x.is_even) + chunk
 
 
 def _uniform(operation: Operation) -> int:
@@ -212,7 +212,7 @@ def _bernoulli(operation: Operation) -> int:
 def _drawn(operation: Operation, itemsize: int) -> int:
     step, keys = operation.step, operation.operands[0]
     draws = bytes_of(step.results[0]) + itemsize * prod(step.params["shape"])
-    return draws + _copied(keys, step.operands[0], keys.is_row_major)
+    return draws + _copied(keys, step.operands[0], keys.is_even)
 
 
 # Elementwise steps that are assignments, which need no buffers.
