@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from primgraph.codegen.call import Options
+from primgraph.codegen.clocks import Clocks, with_clocks
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
 from primgraph.codegen.plan import Plan
@@ -70,23 +71,30 @@ class Compiled:
         return line, self.positions[i] if i >= 0 else -1
 
 
-def compiled_readable(graph: Graph, donated: Mapping[int, int]) -> Compiled:
+def compiled_readable(
+    graph: Graph, donated: Mapping[int, int], clocks: list[Clocks] | None = None
+) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
     module = readable(steps)
+    if clocks is not None:
+        clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module, None)
     code.run = _arrays_of(code, steps, donated)
     return code
 
 
-def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled:
+def compiled_planned(
+    graph: Graph, options: Options, limits: Limits, clocks: list[Clocks] | None = None
+) -> Compiled:
     """Planned code for `graph`: made once for graphs that are equal, while some kernel has it.
 
     Equal graphs may come from other lines of the user's, and have other names; there is nothing
-    of that in planned code. What calls functions of the user's is not shared.
+    of that in planned code. What calls functions of the user's is not shared, nor what has clocks
+    in it, which are put into the list.
     """
     key = (graph, options, limits)
-    found = _shared.get(key)
+    found = _shared.get(key) if clocks is None else None
     if found is not None:
         return found
     steps, regions = arranged(schedule(graph), limits)
@@ -95,12 +103,15 @@ def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled
     if scalar is not None:
         module.opening = ["import math", *module.opening, *scalar[0]]
         module.functions.append(scalar[1])
+    if clocks is not None:
+        clocks.append(with_clocks(module, len(steps.steps)))
     made = Compiled(graph, steps, module, plan)
     made.start = made.loaded.function("workspace")
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
-    return made if module.users else _shared.setdefault(key, made)
+    alone = module.users or clocks is not None
+    return made if alone else _shared.setdefault(key, made)
 
 
 def _nothing() -> None:

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.codegen.call import Options
+from primgraph.codegen.clocks import Clocks
 from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable
 from primgraph.codegen.feeds import as_feed, checked_out
 from primgraph.codegen.plan import Plan
@@ -182,11 +183,35 @@ class Kernel:
             self._other["into"] = self._compiled("planned", into=True)
         return self._call(self._other["into"], arrays, given)
 
-    def _compiled(self, style: str, into: bool = False) -> Compiled:
+    def _compiled(
+        self, style: str, into: bool = False, clocks: list[Clocks] | None = None
+    ) -> Compiled:
         if style == "readable":
-            return compiled_readable(self.graph, self.donated)
+            return compiled_readable(self.graph, self.donated, clocks)
         options = Options(tuple(sorted(self.donated.items())), into)
-        return compiled_planned(self.graph, options, self._limits or default_limits())
+        return compiled_planned(self.graph, options, self._limits or default_limits(), clocks)
+
+    def running_style(self, feeds: Sequence[Any]) -> str:
+        """The code that a call with these feeds runs: "planned", "readable" or "scalar"."""
+        if self._scalar is None:
+            return self.style
+        try:
+            self._scalar(*feeds)
+        except Exception:
+            return self.style
+        return "scalar"
+
+    def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
+        """The same kernel with a clock around each step, the clocks, and each step's equation.
+
+        Equations are given by their place in the graph.
+        """
+        clocks: list[Clocks] = []
+        code = self._compiled(self.style, clocks=clocks)
+        other = Kernel(self.graph, self.style, self.donated, self._limits)
+        object.__setattr__(other, "_code", code)
+        object.__setattr__(other, "_scalar", code.scalar)
+        return other, clocks[0], code.positions
 
     @property
     def plan(self) -> Plan:

@@ -211,7 +211,8 @@ def _bernoulli(operation: Operation) -> int:
 
 def _drawn(operation: Operation, itemsize: int) -> int:
     step, keys = operation.step, operation.operands[0]
-    draws = bytes_of(step.results[0]) + itemsize * prod(step.params["shape"])
+    once: int = prod(step.params["shape"])
+    draws = bytes_of(step.results[0]) + itemsize * once
     return draws + _copied(keys, step.operands[0], keys.is_even)
 
 

@@ -7,6 +7,7 @@ from primgraph.compiler import compile
 from primgraph.cost import Cost, cost
 from primgraph.defaults import get_default_dtype, set_default_dtype
 from primgraph.derivatives import forward_grad, grad
+from primgraph.diff import Difference, diff
 from primgraph.differential import divergence, hessian_diagonal, laplacian
 from primgraph.errors import (
     ArgumentError,
@@ -39,6 +40,7 @@ from primgraph.ir.verify import verify
 from primgraph.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
 from primgraph.operators import *  # noqa: F403
 from primgraph.operators.variable import Variable
+from primgraph.profile import Profile, profile
 from primgraph.program import (
     Program,
     create_parameter,
@@ -64,6 +66,7 @@ __all__ = [
     "CompileError",
     "Cost",
     "DTypeError",
+    "Difference",
     "Executor",
     "FeedError",
     "Graph",
@@ -79,6 +82,7 @@ __all__ = [
     "NotScalarError",
     "OptionError",
     "PrimgraphError",
+    "Profile",
     "Program",
     "RunError",
     "Scope",
@@ -94,6 +98,7 @@ __all__ = [
     "default_main_program",
     "default_startup_program",
     "fit",
+    "diff",
     "divergence",
     "forward_grad",
     "get_default_dtype",
@@ -111,6 +116,7 @@ __all__ = [
     "nn",
     "optimizer",
     "parse",
+    "profile",
     "program_guard",
     "save",
     "scipy_objective",
