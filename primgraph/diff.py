@@ -10,7 +10,7 @@ from typing import TypeAlias, final
 from primgraph.errors import ArgumentError
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits
-from primgraph.ir.text import equation_text, names
+from primgraph.ir.text import TEXT_FILE, equation_text, names
 
 _LONGEST = 200
 
@@ -103,8 +103,8 @@ def diff(before: Graph, after: Graph) -> Difference:
 
     Equations are the same if they apply the same op with the same parameters to the same values,
     down to the inputs, which are matched by position; so names and order do not count. Of the
-    others, those with the same parameters or operands are partners: rather than any others, those
-    that share an operand or come from the same line.
+    others, those are partners that apply the same op to the same values, or the same op with the
+    same parameters on the same line of the user's, sharing an operand if there are several.
     Takes time in proportion to the number of equations. Raises `ArgumentError` for anything but
     graphs.
     """
@@ -175,7 +175,8 @@ class _Matching:
             if waiting:
                 found = waiting.popleft()
                 self._pair(found, eqn)
-                if found.inputs != operands or bits(found.params) != bits(eqn.params):
+                same = _arranged(found, found.inputs) == _arranged(eqn, operands)
+                if not same or bits(found.params) != bits(eqn.params):
                     self.changed.append((found, eqn))
                 return
 
@@ -184,15 +185,15 @@ class _Matching:
         types = tuple(v.type for v in eqn.outputs)
         label = (eqn.op.name, bits(eqn.params), types)
         known = [(k, v) for k, v in enumerate(operands) if v is not None]
-        if operands and len(known) == len(operands):
-            yield label, tuple(operands)
+        complete = operands and len(known) == len(operands)
+        if complete:
+            yield label, _arranged(eqn, operands)
+        place = eqn.source if eqn.source is None or eqn.source.file != TEXT_FILE else None
         for k, value in known:
-            yield label, k, value
-        if operands and len(known) == len(operands):
-            yield eqn.op.name, types, tuple(operands)
-        if eqn.source is not None:
-            yield label, eqn.source
-        yield label
+            yield label, place, value if eqn.op.commutative else (k, value)
+        if complete:
+            yield eqn.op.name, types, _arranged(eqn, operands)
+        yield label, place
 
     def _pair(self, before: Equation, after: Equation) -> None:
         self.taken.add(before)
@@ -202,17 +203,24 @@ class _Matching:
 
 def _numbered(graph: Graph, number: dict[Hashable, int]) -> Iterator[tuple[Equation, int]]:
     """Each equation with a number that only equal ones have, in any graph numbered so."""
-    known: dict[Value, Hashable] = {
+    known: dict[Value, int] = {
         v: number.setdefault(("input", i, v.type), len(number)) for i, v in enumerate(graph.inputs)
     }
     for eqn in graph.body:
-        operands = tuple(known[v] for v in eqn.inputs)
+        operands = [known[v] for v in eqn.inputs]
+        if eqn.op.commutative:
+            operands.sort()
         types = tuple(v.type for v in eqn.outputs)
-        key = (eqn.op.name, bits(eqn.params), operands, types)
+        key = (eqn.op.name, bits(eqn.params), tuple(operands), types)
         found = number.setdefault(key, len(number))
         for k, value in enumerate(eqn.outputs):
-            known[value] = found if k == 0 else (found, k)
+            known[value] = number.setdefault((found, k), len(number))
         yield eqn, found
+
+
+def _arranged(eqn: Equation, operands: Sequence[Value | None]) -> tuple[Value | None, ...]:
+    """The operands, in an order of their own where theirs does not matter."""
+    return tuple(sorted(operands, key=id) if eqn.op.commutative else operands)
 
 
 def _line(sign: str, eqn: Equation, name: dict[Value, str]) -> str:

@@ -42,7 +42,7 @@ def test_order_and_numbers_do_not_count():
     other = parse("""graph f(%x: f64[3]) {
       %0: f64[3] = cos(%x)
       %1: f64[3] = sin(%x)
-      %2: f64[3] = add(%1, %0)
+      %2: f64[3] = add(%0, %1)
       return %2
     }""")
     assert one != other

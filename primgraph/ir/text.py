@@ -27,6 +27,9 @@ from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, Shape, TensorType
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CONTEXT = 3
 
+# What the lines of a text are said to be lines of.
+TEXT_FILE = "graph text"
+
 # Arrays up to this many elements are printed number by number, larger ones as hexadecimal bytes.
 _SPELLED = 8
 
@@ -332,7 +335,7 @@ def _parse_equation(
         if name in known:
             raise line.error(f"{name} is bound twice")
     known.update(scope)
-    source = Source("graph text", line.number - first)
+    source = Source(TEXT_FILE, line.number - first)
     return Equation(
         op, tuple(inputs), shared.setdefault(bits(frozen), frozen), tuple(outputs), source
     )
