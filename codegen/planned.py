@@ -9,7 +9,7 @@ from typing import Any, final
 from primgraph.codegen.call import Call, Options
 from primgraph.codegen.entry import check_of, entries, results_of
 from primgraph.codegen.fallback import caller_of
-from primgraph.codegen.layout import Layout, viewed_layout
+from primgraph.codegen.layout import viewed_layout
 from primgraph.codegen.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.loops import Looping
 from primgraph.codegen.module import Module, Parts, tuple_text
@@ -18,7 +18,7 @@ from primgraph.codegen.notation import Spelling
 from primgraph.codegen.plan import Plan, PlanStep
 from primgraph.codegen.regions import Region, bytes_of
 from primgraph.codegen.schedule import Schedule, Step
-from primgraph.codegen.scratch import Ledger, object_bytes, scratch
+from primgraph.codegen.scratch import Ledger, Operation, needs_none, object_bytes, scratch
 from primgraph.codegen.spelling import SPELLINGS, iota_shape
 from primgraph.codegen.structure import expanded_shape
 from primgraph.codegen.workspace import Place, Storage, Workspace
@@ -314,12 +314,16 @@ class Planner:
 
     def weigh(self, step: Step, spelling: Spelling, places: list[Place]) -> None:
         """Note what NumPy allocates for a step whose operands are at these places."""
-
-        def layout(k: int) -> Layout:
-            found = places[k].layout
-            return found if k in spelling.broadcasts else found.expanded(step.operands[k].shape)
-
-        self.ledger.need(scratch(step, layout, self.places[step.outputs[0]].layout))
+        result = self.places[step.outputs[0]]
+        plain = result.strides is None and all(
+            p.strides is None and p.shape in ((), result.shape) for p in places
+        )
+        if not needs_none(step, plain):
+            layouts = [
+                p.layout if k in spelling.broadcasts else p.layout.expanded(t.shape)
+                for k, (p, t) in enumerate(zip(places, step.operands, strict=True))
+            ]
+            self.ledger.need(scratch(Operation(step, layouts, result.layout)))
 
     def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
         """The array of an input that the result may be written to at once, or nothing.

@@ -40,14 +40,18 @@ class Operation(NamedTuple):
 Rule: TypeAlias = Callable[[Operation], int]
 
 
-def scratch(step: Step, layout: Callable[[int], Layout], result: Layout) -> int:
-    """The most bytes that NumPy allocates at once for `step`, whose operand k has `layout(k)`."""
+def needs_none(step: Step, plain: bool) -> bool:
+    """Whether NumPy needs no memory of its own for `step`; asked first, as most need none.
+
+    `plain` tells that all arrays have the shape of the result, or none, and no gaps.
+    """
     name = step.op.name
-    rule = _RULES.get(name)
-    if rule is None and (name in _ASSIGNED or not step.op.elementwise):
-        return 0
-    operation = Operation(step, [layout(k) for k in range(len(step.inputs))], result)
-    return _buffers(operation) if rule is None else rule(operation)
+    return name not in _RULES and (plain or name in _ASSIGNED or not step.op.elementwise)
+
+
+def scratch(operation: Operation) -> int:
+    """The most bytes that NumPy allocates at once for a step that `needs_none` is not true of."""
+    return _RULES.get(operation.step.op.name, _buffers)(operation)
 
 
 @final
