@@ -1,8 +1,7 @@
 """What Laplacian, divergence and the diagonal of the Hessian cost beside the full matrix.
 
-Operations are multiplications and additions of the compiled graph; what only moves elements is
-not counted. Times are medians, given as a ratio to the full matrix measured in turn with it.
-Run it as `python benchmarks/differential.py`.
+Operations are those of the compiled graph as `pg.cost` counts them. Times are medians, given as a
+ratio to the full matrix measured in turn with it. Run it as `python benchmarks/differential.py`.
 """
 
 from __future__ import annotations
@@ -20,18 +19,6 @@ import primgraph as pg
 WIDTH = 32
 SIZES, SHORT_SIZES = (5, 20, 50), (5,)
 REPEATS, SHORT_REPEATS = 31, 3
-MOVES = {"broadcast", "constant", "full", "iota", "permute", "reshape", "slice", "reverse"}
-
-
-def operations(graph: pg.Graph) -> int:
-    """How many multiplications and additions a graph takes."""
-    total = 0
-    for eqn in graph.body:
-        if eqn.op.name == "matmul":
-            total += 2 * eqn.output.type.size * eqn.inputs[0].shape[-1]
-        elif eqn.op.name not in MOVES:
-            total += max(v.type.size for v in (*eqn.inputs, *eqn.outputs))
-    return total
 
 
 def network(x: pg.Variable, outputs: int) -> pg.Variable:
@@ -90,7 +77,7 @@ def main() -> None:
     for name, direct, full in RIVALS:
         for n in SHORT_SIZES if short else SIZES:
             kernels = [pg.compile(pg.trace(f, pg.spec(n))) for f in (direct, full)]
-            counts = [operations(k.graph) for k in kernels]
+            counts = [pg.cost(k).flops for k in kernels]
             x = np.linspace(-1, 1, n)
             ratio = ratio_of_times(*kernels, x, SHORT_REPEATS if short else REPEATS)
             print(f"| {name} | {n} | {counts[0]} | {counts[1]} | {ratio:.2f} |")

@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from primgraph.codegen.call import Options
+from primgraph.codegen.clocks import Clocks, with_clocks
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
 from primgraph.codegen.plan import Plan
@@ -64,26 +65,38 @@ class Compiled:
     def failing(self, error: Exception) -> tuple[int, int]:
         """The line that raised `error`, and which equation of the graph that is; -1 for none."""
         line, i = self.loaded.failing(error)
-        return line, self.graph.body.index(self.equations[i]) if i >= 0 else -1
+        return line, self.positions()[i] if i >= 0 else -1
+
+    def positions(self) -> list[int]:
+        """The place of the equation of each step in the body of the graph."""
+        place = {id(eqn): i for i, eqn in enumerate(self.graph.body)}
+        return [place[id(eqn)] for eqn in self.equations]
 
 
-def compiled_readable(graph: Graph, donated: Mapping[int, int]) -> Compiled:
+def compiled_readable(
+    graph: Graph, donated: Mapping[int, int], clocks: list[Clocks] | None = None
+) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
     module = readable(steps)
+    if clocks is not None:
+        clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)
     code.run = _arrays_of(code, steps, donated)
     return code
 
 
-def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled:
+def compiled_planned(
+    graph: Graph, options: Options, limits: Limits, clocks: list[Clocks] | None = None
+) -> Compiled:
     """Planned code for `graph`: made once for graphs that are equal, while some kernel has it.
 
     Equal graphs may come from other lines of the user's, and have other names; there is nothing
-    of that in planned code. What calls functions of the user's is not shared.
+    of that in planned code. What calls functions of the user's is not shared, nor what has clocks
+    in it, which are put into the list.
     """
     key = (graph, options, limits)
-    found = _shared.get(key)
+    found = _shared.get(key) if clocks is None else None
     if found is not None:
         return found
     steps, regions = arranged(schedule(graph), limits)
@@ -92,12 +105,15 @@ def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled
     if scalar is not None:
         module.opening = ["import math", *module.opening, *scalar[0]]
         module.functions.append(scalar[1])
+    if clocks is not None:
+        clocks.append(with_clocks(module, len(steps.steps)))
     made = Compiled(graph, steps, module)
     made.start = made.loaded.function("workspace")
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
-    return made if module.users else _shared.setdefault(key, made)
+    alone = module.users or clocks is not None
+    return made if alone else _shared.setdefault(key, made)
 
 
 def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:

@@ -40,6 +40,7 @@ def _copies_held(planner: Planner) -> dict[int, Place]:
             name = planner.names.counted("held")
             planner.line(f"{name} = {planner.use(place.name)}.copy()", last)
             planner.parts.bind(name)
+            planner.ledger.hold(schedule.types[value].nbytes)
             held[value] = Place(name, place.shape)
     return held
 
@@ -59,6 +60,7 @@ def _result(planner: Planner, k: int, value: int, held: dict[int, Place]) -> str
     if place.shape == type.shape and not planner.options.into:
         planner.line(f"{name} = {planner.use(place.name)}.copy()", last)
         planner.parts.bind(name)
+        planner.ledger.hold(type.nbytes)
         return name
     planner.fresh(name, type, last)
     planner.line(f"{name}[...] = {planner.use(place.name)}", last)

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.codegen.call import Options
+from primgraph.codegen.clocks import Clocks
 from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable, plan_for
 from primgraph.codegen.feeds import as_feed, checked_out
 from primgraph.codegen.plan import Plan
@@ -182,13 +183,38 @@ class Kernel(Drawn):
             self._other["into"] = self._compiled("planned", into=True)
         return self._call(self._other["into"], arrays, given)
 
-    def _compiled(self, style: str, into: bool = False) -> Compiled:
+    def _compiled(
+        self, style: str, into: bool = False, clocks: list[Clocks] | None = None
+    ) -> Compiled:
         if style == "readable":
-            return compiled_readable(self.graph, self.donated)
-        return compiled_planned(self.graph, self._options(into), self._limits or default_limits())
+            return compiled_readable(self.graph, self.donated, clocks)
+        limits = self._limits or default_limits()
+        return compiled_planned(self.graph, self._options(into), limits, clocks)
 
     def _options(self, into: bool = False) -> Options:
         return Options(tuple(sorted(self.donated.items())), into)
+
+    def running_style(self, feeds: Sequence[Any]) -> str:
+        """The code that a call with these feeds runs: "planned", "readable" or "scalar"."""
+        if self._scalar is None:
+            return self.style
+        try:
+            self._scalar(*feeds)
+        except Exception:
+            return self.style
+        return "scalar"
+
+    def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
+        """The same kernel with a clock around each step, the clocks, and each step's equation.
+
+        Equations are given by their place in the graph.
+        """
+        clocks: list[Clocks] = []
+        code = self._compiled(self.style, clocks=clocks)
+        other = Kernel(self.graph, self.style, self.donated, self._limits)
+        object.__setattr__(other, "_code", code)
+        object.__setattr__(other, "_scalar", code.scalar)
+        return other, clocks[0], code.positions()
 
     @property
     def plan(self) -> Plan:
@@ -214,7 +240,9 @@ class Kernel(Drawn):
         _check_style(style)
         code = self._code_of(style)
         rows = zip(code.loaded.source.splitlines(), code.loaded.steps[1:], strict=True)
-        return [(text, code.positions[i] if i >= 0 else -1) for text, i in rows]
+        # The last place is that of no step.
+        place = [*code.positions(), -1]
+        return [(text, place[i]) for text, i in rows]
 
     def _text(self, style: str) -> str:
         return self._code_of(style).loaded.source

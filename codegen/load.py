@@ -27,6 +27,7 @@ _BUILTINS = {
     "TypeError": TypeError,
     "enumerate": enumerate,
     "float": float,
+    "range": range,
     "slice": slice,
     "tuple": tuple,
     "zip": zip,

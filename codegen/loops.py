@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from primgraph.codegen.layout import row_major
 from primgraph.codegen.literals import scalar_text
 from primgraph.codegen.notation import Spelling
 from primgraph.codegen.plan import PlanStep
 from primgraph.codegen.regions import Region, narrowed
 from primgraph.codegen.roles import Role
 from primgraph.codegen.schedule import CHUNK, Step
+from primgraph.codegen.scratch import object_bytes
 from primgraph.codegen.spelling import SPELLINGS
 from primgraph.codegen.workspace import Loop, Place, Storage, local_shape
 from primgraph.ir.types import DType
@@ -198,9 +200,13 @@ class Looping:
             return place
         type = step.operands[k]
         if not broadcasts:
-            place = Place(p.full(place, type), type.shape, plain=False)
+            strides = place.layout.expanded(type.shape).strides
+            place = Place(p.full(place, type), type.shape, plain=False, strides=strides)
         shape, cut = local_shape(place.shape, type.shape, axis, loop.region.rows)
-        return place if cut is None else Place(self._cut(place.name, cut), shape, plain=False)
+        if cut is None:
+            return place
+        name = self._cut(place.name, cut)
+        return Place(name, shape, plain=False, strides=place.layout.strides)
 
     def _cut(self, name: str, axis: int) -> str:
         """The rows of the block of what is called `name`."""
@@ -211,6 +217,7 @@ class Looping:
             loop.slices[key] = local = p.names.counted("v")
             p.line(f"{local} = {p.use(name)}[{':, ' * axis}s]", self.step)
             p.parts.bind(local)
+            p.ledger.hold(object_bytes(axis + 1))
         return loop.slices[key]
 
     def _add_up(
@@ -249,9 +256,11 @@ class Looping:
         assert loop is not None
         value, type = step.outputs[0], step.results[0]
         whole = loop.whole.get(value)
+        strides = row_major(p.schedule.types[value].shape).strides
         if whole is not None and (axis == 0 or spelling.ufunc):
             out = self._cut(whole, axis)
-            p.places[value] = Place(out, type.shape, plain=False)
+            p.places[value] = Place(out, type.shape, plain=False, strides=strides)
+            p.weigh(step, spelling, places)
             p.note(i, step, p.storages.get(value))
             self._lines(i, p.call(step, args, out, None, _is_plain(places, step)), spelling)
             return
@@ -265,12 +274,14 @@ class Looping:
                 p.storages[value] = storage
             out = storage.name
         p.places[value] = Place(out, type.shape)
+        p.weigh(step, spelling, places)
         p.note(i, step, storage if whole is not None else p.storages[value])
         self._lines(i, p.call(step, args, out, taken, _is_plain(places, step)), spelling)
         if whole is not None:
             # Only ufuncs write to rows that do not lie side by side.
             p.line(f"{self._cut(whole, axis)}[...] = {out}", i)
-            p.places[value] = Place(self._cut(whole, axis), type.shape, plain=False)
+            name = self._cut(whole, axis)
+            p.places[value] = Place(name, type.shape, plain=False, strides=strides)
             p.note_total(i, step, storage, p.storages.get(value))
             p.free(storage, i)
 

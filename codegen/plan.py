@@ -31,6 +31,8 @@ class Plan:
     `arena` is the size of the arena in bytes, `least` the most that is alive at once, so that no
     arena could be smaller. `buffers` have their place in it and the steps between which they
     are in use, both included.
+    `workspace` is what is made for the first call and kept, in bytes, arena included. `call` is
+    the most that a call allocates at once beside it: results, and what NumPy needs for itself.
     """
 
     arena: int
@@ -38,6 +40,8 @@ class Plan:
     buffers: tuple[Storage, ...]
     steps: tuple[PlanStep, ...]
     regions: tuple[Region, ...]
+    workspace: int
+    call: int
 
     def region_of(self, number: int) -> Region | None:
         return next((r for r in self.regions if number in r), None)

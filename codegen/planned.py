@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, final
 
 from primgraph.codegen.call import Call, Options
 from primgraph.codegen.entry import check_of, entries, results_of
 from primgraph.codegen.fallback import caller_of
+from primgraph.codegen.layout import viewed_layout
 from primgraph.codegen.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.loops import Looping
 from primgraph.codegen.module import Module, Parts, tuple_text
@@ -16,6 +18,7 @@ from primgraph.codegen.notation import Spelling
 from primgraph.codegen.plan import Plan, PlanStep
 from primgraph.codegen.regions import Region
 from primgraph.codegen.schedule import Schedule, Step
+from primgraph.codegen.scratch import Ledger, Operation, needs_none, object_bytes, scratch
 from primgraph.codegen.spelling import SPELLINGS, iota_shape
 from primgraph.codegen.structure import expanded_shape
 from primgraph.codegen.workspace import Place, Storage, Workspace
@@ -87,6 +90,7 @@ class Planner:
         self.results = {v: f"r{k}" for k, v in reversed(kept)}
         self.looping = Looping(self, regions)
         self.record: list[PlanStep] = []
+        self.ledger = Ledger()
         self._reads: tuple[Storage, ...] = ()
 
     def module(self) -> Module:
@@ -124,7 +128,8 @@ class Planner:
         """What was decided; to be asked for after `module`."""
         arena = self.workspace.arena
         storages, regions = tuple(self.workspace.storages), self.looping.regions
-        return Plan(arena.size, arena.least, storages, tuple(self.record), regions)
+        kept, call = self.workspace.kept, self.ledger.most
+        return Plan(arena.size, arena.least, storages, tuple(self.record), regions, kept, call)
 
     # What stays: constants, functions, buffers, views.
 
@@ -179,6 +184,7 @@ class Planner:
         else:
             self.line(f"{local} = {template.format(self.use(name))}", self.looping.step)
             self.parts.bind(local)
+            self.ledger.hold(object_bytes(1))
         return local
 
     def use(self, name: str) -> str:
@@ -277,16 +283,16 @@ class Planner:
             return Place(place.name, (), scalar=place.scalar)
         if template == "{}":
             same = result.shape == step.operands[0].shape
-            return Place(
-                place.name, place.shape, place.plain and same, full=place.full if same else ""
-            )
+            full = place.full if same else ""
+            return replace(place, plain=place.plain and same, full=full)
         if target is not None and step.op.name == "reshape":
             # The last block is shorter, so its number of rows is left open.
             extents = ["-1" if a == target else str(n) for a, n in enumerate(result.shape)]
             template = f"{{}}.reshape({', '.join(extents)})"
         shape = expanded_shape(step) if step.op.name == "broadcast" else result.shape
         name = self.full(place, step.operands[0], axis)
-        return Place(self.view(name, template), shape, plain=False)
+        layout = viewed_layout(step, k, place.layout.expanded(step.operands[0].shape))
+        return Place(self.view(name, template), shape, plain=False, strides=layout.strides)
 
     def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
         form, value = step.form, step.outputs[0]
@@ -306,6 +312,8 @@ class Planner:
                 self.places[value] = Place(out, type.shape)
                 self.line(f"{out} = {self.np(spelling.ufunc)}({', '.join(args)})", i)
                 self.parts.bind(out)
+                self.ledger.hold(type.nbytes)
+                self.weigh(step, spelling, places)
                 self.note(i, step, None)
                 return
             self.fresh(out, type, i)
@@ -314,9 +322,23 @@ class Planner:
             out = self.buffer(value, type, i) if taken is None else self.take_over(step, taken)
         self.places[value] = Place(out, type.shape)
         self.note(i, step, self.storages.get(value))
+        self.weigh(step, spelling, places)
         plain = bool(places) and places[0].plain and places[0].shape == operands[0].shape
         for line in spelling.write(Call(self, step, args, out, taken, plain)):
             self.line(line, i)
+
+    def weigh(self, step: Step, spelling: Spelling, places: list[Place]) -> None:
+        """Note what NumPy allocates for a step whose operands are at these places."""
+        result = self.places[step.outputs[0]]
+        plain = result.strides is None and all(
+            p.strides is None and p.shape in ((), result.shape) for p in places
+        )
+        if not needs_none(step, plain):
+            layouts = [
+                p.layout if k in spelling.broadcasts else p.layout.expanded(t.shape)
+                for k, (p, t) in enumerate(zip(places, step.operands, strict=True))
+            ]
+            self.ledger.need(scratch(Operation(step, layouts, result.layout)))
 
     def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
         """The array of an input that the result may be written to at once, or nothing.
@@ -382,11 +404,14 @@ class Planner:
         text = f"{function}({', '.join(args)})"
         if step.op.multiple:
             self.line(f"t = {text}", i)
+        # A function of the user's makes its results, and they are copied.
+        self.ledger.need(2 * sum(t.nbytes for t in step.results))
         for k, (value, type) in enumerate(zip(step.outputs, step.results, strict=True)):
             found = f"t[{k}]" if step.op.multiple else text
             if value in self.results and not self.options.into:
                 out = self.results[value]
                 self.parts.bind(out)
+                self.ledger.hold(type.nbytes)
                 self.line(f"{out} = {found}", i)
             else:
                 out = self.results.get(value) or self.buffer(value, type, i)
@@ -442,3 +467,4 @@ class Planner:
         dtype = self.np(dtype_text(type.dtype)[3:])
         self.line(f"{out} = {self.np('empty')}({shape_text(type.shape)}, {dtype})", i)
         self.parts.bind(out)
+        self.ledger.hold(type.nbytes)

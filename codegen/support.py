@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+# How many elements `in_chunks` works on at a time.
+CHUNK = 8192
+
 # Which other functions of this file each one calls.
 REQUIRES: dict[str, tuple[str, ...]] = {
     "sigmoid": (),
@@ -19,10 +22,14 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "erfc_ratio_left": ("polynomial",),
     "erfc_ratio_right": ("polynomial",),
     "erfc_tail": ("erfc_ratio_left", "erfc_ratio_right"),
-    "erf": ("erf_near_zero", "erf_near_one", "erfc_tail"),
-    "erfc": ("erf_near_zero", "erf_near_one", "erfc_tail"),
+    "in_chunks": (),
+    "erf_chunk": ("erf_near_zero", "erf_near_one", "erfc_tail"),
+    "erfc_chunk": ("erf_near_zero", "erf_near_one", "erfc_tail"),
+    "erf": ("in_chunks", "erf_chunk"),
+    "erfc": ("in_chunks", "erfc_chunk"),
     "each_key": (),
-    "random_uniform": ("each_key",),
+    "scaled": (),
+    "random_uniform": ("each_key", "scaled"),
     "random_bernoulli": ("each_key",),
     "aligned": (),
     "blocks": (),
@@ -163,14 +170,30 @@ def erfc_ratio_right(s: Any) -> Any:
     return above / below
 
 
-def erf(x: Any, out: Any = None) -> Any:
+def in_chunks(function: Any, x: Any, out: Any = None) -> Any:
+    """What `function` makes of `x` in double precision, so many elements at a time as fit a cache.
+
+    It is written into `out`, which may be `x` itself or larger than it, or into a new array.
+    """
+    x = np.asarray(x)
+    direct = out is not None and out.shape == x.shape and out.flags.c_contiguous
+    result = out if direct else np.empty(x.shape, x.dtype)
+    flat, into = x.reshape(-1), result.reshape(-1)
+    for i in range(0, flat.size, 8192):
+        into[i : i + 8192] = function(np.asarray(flat[i : i + 8192], np.float64))
+    if out is None or direct:
+        return result
+    out[...] = result
+    return out
+
+
+def erf_chunk(wide: Any) -> Any:
     """The error function, by the rational approximations of FDLIBM's s_erf.c.
 
     Copyright (C) 1993 by Sun Microsystems, Inc. All rights reserved. Developed at SunPro, a Sun
     Microsystems, Inc. business. Permission to use, copy, modify, and distribute this software is
     freely granted, provided that this notice is preserved.
     """
-    wide = np.asarray(x, np.float64).reshape(-1)
     size = np.abs(wide)
     result = np.copysign(1.0, wide)
     near = size < 0.84375
@@ -182,21 +205,16 @@ def erf(x: Any, out: Any = None) -> Any:
     far = (size >= 1.25) & (size < 6.0)
     result[far] *= 1.0 - erfc_tail(size[far])
     result[np.isnan(size)] = np.nan
-    result = result.astype(x.dtype).reshape(np.shape(x))
-    if out is None:
-        return result
-    out[...] = result
-    return out
+    return result
 
 
-def erfc(x: Any, out: Any = None) -> Any:
+def erfc_chunk(wide: Any) -> Any:
     """1 - erf(x) without cancellation, by the rational approximations of FDLIBM's s_erf.c.
 
     Copyright (C) 1993 by Sun Microsystems, Inc. All rights reserved. Developed at SunPro, a Sun
     Microsystems, Inc. business. Permission to use, copy, modify, and distribute this software is
     freely granted, provided that this notice is preserved.
     """
-    wide = np.asarray(x, np.float64).reshape(-1)
     size = np.abs(wide)
     result = np.where(wide < 0, 2.0, 0.0)
     near = size < 0.84375
@@ -214,28 +232,42 @@ def erfc(x: Any, out: Any = None) -> Any:
     rest = erfc_tail(size[far])
     result[far] = np.where(wide[far] < 0, 2.0 - rest, rest)
     result[np.isnan(size)] = np.nan
-    result = result.astype(x.dtype).reshape(np.shape(x))
-    if out is None:
-        return result
-    out[...] = result
-    return out
+    return result
+
+
+def erf(x: Any, out: Any = None) -> Any:
+    """The error function."""
+    return in_chunks(erf_chunk, x, out)
+
+
+def erfc(x: Any, out: Any = None) -> Any:
+    """1 - erf(x) without cancellation."""
+    return in_chunks(erfc_chunk, x, out)
 
 
 def each_key(key: Any, shape: Any, dtype: Any, draw: Any) -> Any:
     """What `draw` makes of a generator seeded with each element of `key`, one after the other."""
     keys = np.asarray(key)
     result = np.empty((keys.size, *shape), dtype)
-    for i, k in enumerate(keys.reshape(-1).tolist()):
-        result[i] = draw(np.random.Generator(np.random.Philox(key=k % 2**64)))
+    for i, k in enumerate(keys.reshape(-1)):
+        result[i] = draw(np.random.Generator(np.random.Philox(key=k.item() % 2**64)))
     return result.reshape((*keys.shape, *shape))
+
+
+def scaled(numbers: Any, low: float, high: float) -> Any:
+    """Numbers between 0 and 1, moved in place to lie between `low` and `high`."""
+    np.multiply(numbers, high - low, out=numbers)
+    return np.add(numbers, low, out=numbers)
 
 
 def random_uniform(key: Any, shape: Any, dtype: Any, low: float, high: float) -> Any:
     """Uniform numbers in [low, high), a function of `key` alone."""
-    draws = each_key(key, shape, dtype, lambda rng: low + (high - low) * rng.random(shape))
+    draws = each_key(
+        key, shape, dtype, lambda rng: scaled(np.asarray(rng.random(shape)), low, high)
+    )
     # Rounding to a smaller dtype must not reach the end of the interval.
     below = np.nextafter(np.asarray(high, draws.dtype), np.asarray(low, draws.dtype))
-    return np.minimum(draws, below)
+    return np.minimum(draws, below, out=draws)
 
 
 def random_bernoulli(key: Any, shape: Any, p: float) -> Any:

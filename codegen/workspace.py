@@ -6,14 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from primgraph.codegen.arena import Arena
+from primgraph.codegen.arena import ALIGN, Arena
+from primgraph.codegen.layout import Layout, row_major
 from primgraph.codegen.literals import dtype_text, shape_text
 from primgraph.codegen.module import MANY, Function, tuple_text
 from primgraph.codegen.regions import Region
+from primgraph.codegen.scratch import object_bytes
 from primgraph.ir.types import DType, Shape, TensorType
 
 # Lines in one function that makes a workspace.
 _SETUP = 1000
+
+# The places of a thing in the lists of a workspace, and what a block of a loop is noted with.
+_SLOT = 16
+_BLOCK = 184
 
 
 @dataclass(slots=True)
@@ -22,7 +28,7 @@ class Place:
 
     `plain` tells an array that is not a view: a feed, a constant, a buffer or a result.
     `scalar` is the number that all elements equal, for a constant. `full` is the name in full
-    shape, once that has been asked for.
+    shape, once that has been asked for. `strides` count elements; None is row-major order.
     """
 
     name: str
@@ -30,6 +36,14 @@ class Place:
     plain: bool = True
     scalar: Any = None
     full: str = ""
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """How the array lies in memory."""
+        if self.strides is None:
+            return row_major(self.shape)
+        return Layout(self.shape, self.strides)
 
 
 @final
@@ -87,12 +101,22 @@ class Workspace:
         self.slots: dict[str, int] = {}
         self.storages: list[Storage] = []
         self.loops: list[str] = []
+        # Of each loop, how often it is gone through.
+        self.turns: dict[int, int] = {}
         self.groups: list[list[str]] = []
         self._lines: list[str] = []
         # By the text that makes a buffer at some offset, slots and offsets of all such buffers.
         self._buffers: dict[str, list[tuple[int, int]]] = {}
         self._count = 0
+        self._ones = 0
         self._named: dict[tuple[int, TensorType, int], str] = {}
+
+    @property
+    def kept(self) -> int:
+        """About how many bytes a workspace takes up: the arena, and the arrays that are in it."""
+        objects = self._count * (object_bytes(2) + _SLOT)
+        blocks = sum(_BLOCK * count for count in self.turns.values())
+        return self.arena.size + ALIGN + objects + blocks + self._ones
 
     def add(self, name: str, text: str) -> None:
         self.slots[name] = self._slot(text)
@@ -121,6 +145,7 @@ class Workspace:
     def block_ones(self, loop: Loop, name: str, dtype: DType) -> None:
         """A vector of ones, as many as a block has rows."""
         counts = (loop.region.rows, loop.rest)
+        self._ones += sum(counts) * dtype.itemsize
         one, other = (self._slot(f"np.ones({n}, {dtype_text(dtype)})") for n in counts)
         loop.slots[name] = one, other
 
@@ -182,6 +207,7 @@ class Workspace:
             for k in (0, 1)
         )
         region = loop.region
+        self.turns[loop.number] = -(-region.extent // region.rows)
         self.loops[loop.number] = f"blocks({region.extent}, {region.rows}, {ones}, {others})"
         if simple:
             return [f"for s, {tuple_text(names) if names else '_'} in w[{loop.number}]:"]

@@ -4,8 +4,10 @@ from primgraph import initializers, nn, operators, optimizer, transforms, view
 from primgraph.checking import check_grads
 from primgraph.codegen import Kernel
 from primgraph.compiler import compile
+from primgraph.cost import Cost, cost
 from primgraph.defaults import get_default_dtype, set_default_dtype
 from primgraph.derivatives import forward_grad, grad
+from primgraph.diff import Difference, diff
 from primgraph.differential import divergence, hessian_diagonal, laplacian
 from primgraph.errors import (
     ArgumentError,
@@ -38,6 +40,7 @@ from primgraph.ir.verify import verify
 from primgraph.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
 from primgraph.operators import *  # noqa: F403
 from primgraph.operators.variable import Variable
+from primgraph.profile import Profile, profile
 from primgraph.program import (
     Program,
     create_parameter,
@@ -64,7 +67,9 @@ __all__ = [
     "Builder",
     "CheckError",
     "CompileError",
+    "Cost",
     "DTypeError",
+    "Difference",
     "Executor",
     "FeedError",
     "Graph",
@@ -80,6 +85,7 @@ __all__ = [
     "NotScalarError",
     "OptionError",
     "PrimgraphError",
+    "Profile",
     "Program",
     "RunError",
     "Scope",
@@ -89,11 +95,13 @@ __all__ = [
     "batched_jacobian",
     "check_grads",
     "compile",
+    "cost",
     "create_parameter",
     "data",
     "default_main_program",
     "default_startup_program",
     "fit",
+    "diff",
     "divergence",
     "forward_grad",
     "get_default_dtype",
@@ -112,6 +120,7 @@ __all__ = [
     "nn",
     "optimizer",
     "parse",
+    "profile",
     "program_guard",
     "save",
     "scipy_objective",

@@ -133,16 +133,8 @@ class Executor:
         if program.starts:
             program.start(self.scope)
         plan = self._plan(program, fetch_list)
-        check_names(program, given, plan.names)
-        arrays: list[Any] = [None] * (len(plan.feeds) + len(plan.states))
-        for place, name in plan.feeds:
-            arrays[place] = given[name]
         scope = program.scope if self.scope is None else self.scope
-        for place, state in plan.states:
-            arrays[place] = state_value(program, scope, state)
-        if plan.early is not None:
-            states = [arrays[place] for place, _ in plan.states]
-            arrays += plan.early.results(scope.version, states)
+        arrays = _arrays(program, plan, given, scope)
         try:
             if out is None and not borrow:
                 results = plan.kernel(*arrays)
@@ -166,6 +158,22 @@ class Executor:
         plan = self._plan(program, fetch_list)
         return plan.kernel if plan.early is None else plan.early.whole
 
+    def repeated_kernel(
+        self, program: Program, fetch_list: Sequence[Fetch] | None = None
+    ) -> Kernel:
+        """The kernel that each run for these fetches calls.
+
+        Where something depends on states only, that is an input of it.
+        """
+        return self._plan(program, fetch_list).kernel
+
+    def arguments(
+        self, program: Program, feed: Mapping[str, Any], fetch_list: Sequence[Fetch] | None = None
+    ) -> list[Any]:
+        """What a run would call that kernel with; the states among it are those of the scope."""
+        scope = program.scope if self.scope is None else self.scope
+        return _arrays(program, self._plan(program, fetch_list), feed, scope)
+
     def close(self) -> None:
         """Nothing has to be released; kept for programs that say when they are done."""
 
@@ -176,6 +184,20 @@ class Executor:
         if found is None:
             found = program.kernels[key] = _planned(program, values, self.math)
         return found
+
+
+def _arrays(program: Program, plan: _Plan, given: Mapping[str, Any], scope: Scope) -> list[Any]:
+    """The arguments of a kernel: feeds, states, and what was computed from these."""
+    check_names(program, given, plan.names)
+    arrays: list[Any] = [None] * (len(plan.feeds) + len(plan.states))
+    for place, name in plan.feeds:
+        arrays[place] = given[name]
+    for place, state in plan.states:
+        arrays[place] = state_value(program, scope, state)
+    if plan.early is not None:
+        states = [arrays[place] for place, _ in plan.states]
+        arrays += plan.early.results(scope.version, states)
+    return arrays
 
 
 def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, ...]:

@@ -265,20 +265,8 @@ def test_second_order_needs_one_element(function):
 # Differential operators against the whole Hessian and Jacobian.
 
 
-def operations(graph):
-    """How many multiplications and additions a graph takes, moves of elements not counted."""
-    total = 0
-    for eqn in graph.body:
-        size = max(v.type.size for v in (*eqn.inputs, *eqn.outputs))
-        if eqn.op.name == "matmul":
-            total += 2 * eqn.output.type.size * eqn.inputs[0].shape[-1]
-        elif eqn.op.name not in ("broadcast", "constant", "full", "iota", "permute", "reshape"):
-            total += size
-    return total
-
-
 def cost(program, *fetches):
-    return operations(pg.Executor().kernel(program, list(fetches)).graph)
+    return pg.cost(program, list(fetches)).flops
 
 
 def network(x, *weights):
@@ -343,7 +331,7 @@ def test_operators_of_elementwise_gradients_are_one_pass():
     np.testing.assert_allclose(trace, np.trace(matrix), rtol=1e-12)
     np.testing.assert_allclose(flux, np.sum(np.cos(at) * at + np.sin(at)), rtol=1e-12)
     costs = [cost(program, v) for v in found]
-    assert costs[0] < costs[2] / 3
+    assert costs[0] < 0.7 * costs[2]
     assert all(v.shape != (12, 12) for e in pg.Executor().kernel(program, [flow]).graph.body
                for v in e.outputs)  # fmt: skip
 

@@ -136,6 +136,7 @@ def missing(op: Primitive, rows: dict[str, Row]) -> list[str]:
     if any(call.operands for call in row.calls) and not op.has_batch_rule:
         faults.append(f"{op.name} has no batching rule")
     cases = [Case(op, row, call) for call in row.calls]
+    faults += sorted({fault for case in cases for fault in uncosted(case)})
     if op.constant or not any(case.is_float for case in cases):
         return faults
     if op.linear is not None and not op.has_transpose_rule:
@@ -146,6 +147,16 @@ def missing(op: Primitive, rows: dict[str, Row]) -> list[str]:
             if i not in linear and op.jvp_rule(i) is None:
                 faults.append(f"{op.name} has no jvp rule for operand {i}")
     return list(dict.fromkeys(faults))
+
+
+def uncosted(case: Case) -> list[str]:
+    """What is wrong with the cost of a call, in any dtype."""
+    name = case.op.name
+    try:
+        found = [case.op.flops(tuple(case.types(d)), case.call.params) for d in case.row.dtypes]
+    except MissingRuleError:
+        return [f"{name} does not say what it costs"]
+    return [] if all(type(n) is int and n >= 0 for n in found) else [f"{name} costs {found}"]
 
 
 @pytest.mark.parametrize("op", ours().values(), ids=lambda op: op.name)
@@ -177,9 +188,9 @@ def test_a_primitive_without_a_row_is_noticed(throw_away: Callable[..., Primitiv
 @pytest.mark.parametrize(
     ("linear", "faults"),
     [
-        (None, ["has no batching rule", "has no jvp rule for operand 0"]),
-        (True, ["has no batching rule", "is linear and has no transpose rule"]),
-        ("each", ["has no batching rule", "is linear and has no transpose rule"]),
+        (None, ["has no jvp rule for operand 0"]),
+        (True, ["is linear and has no transpose rule"]),
+        ("each", ["is linear and has no transpose rule"]),
     ],
 )
 def test_a_primitive_without_rules_is_noticed(
@@ -187,6 +198,7 @@ def test_a_primitive_without_rules_is_noticed(
 ) -> None:
     op = throw_away(linear=linear)
     rows = {"throw_away": Row([Call("x[3]")], [])}
+    faults = ["has no batching rule", "does not say what it costs", *faults]
     assert missing(op, rows) == [f"throw_away {fault}" for fault in faults]
     graph = Case(op, rows["throw_away"], rows["throw_away"].calls[0]).graph("f64")
     with pytest.raises(MissingRuleError, match=r"throw_away has no batching rule[^$]*written here"):
@@ -196,7 +208,7 @@ def test_a_primitive_without_rules_is_noticed(
 
 
 def test_a_primitive_with_all_rules_is_complete(throw_away: Callable[..., Primitive]) -> None:
-    op = throw_away()
+    op = throw_away(flops=1)
     op.jvp()(lambda z, x, d: d)
     op.batch(lambda batched, x: op(x))
     assert missing(op, {"throw_away": Row([Call("x[3]")], [])}) == []

@@ -132,10 +132,13 @@ class Primitive(Op):
     `elementwise` primitives map the elements of equally shaped operands one by one.
     `singular` ones can give an infinity or NaN, in value or derivative, at finite operands.
     `constant` ones have derivative zero wherever they have one.
+    `flops` says what they cost: the operations that an element of the result takes, or a rule
+    `rule(*types, **params)` that gives those of the whole result.
     """
 
     __slots__ = (
         "_batch",
+        "_flops",
         "_jvp",
         "_transpose",
         "constant",
@@ -158,6 +161,7 @@ class Primitive(Op):
         elementwise: bool = False,
         singular: bool = False,
         constant: bool = False,
+        flops: int | Rule | None = None,
     ) -> None:
         super().__init__(name, multiple=multiple, commutative=commutative)
         self.type_rule = type_rule
@@ -166,6 +170,7 @@ class Primitive(Op):
         self.elementwise = elementwise
         self.singular = singular
         self.constant = constant
+        self._flops = flops
         self._jvp: dict[int, Rule] = {}
         self._transpose: Rule | None = None
         self._batch: Rule | None = None
@@ -216,6 +221,28 @@ class Primitive(Op):
             raise BuildError(f"{self.name} has a batching rule already")
         self._batch = rule
         return rule
+
+    def flops(self, types: Types, params: dict[str, Any]) -> int:
+        """How many floating-point operations it takes on operands of these types.
+
+        One addition, subtraction, multiplication or comparison of two numbers is one operation,
+        a division or a square root is four, any other function eight: the weights of
+        F. H. McMahon, The Livermore Fortran Kernels, report UCRL-53745, 1986. Every element of a
+        sum but the first is one addition. Integers and booleans count as floats do; moving and
+        converting elements counts nothing.
+
+        Raises `MissingRuleError` for a primitive that was declared without it.
+        """
+        if self._flops is None:
+            raise MissingRuleError(
+                f"it is not known what primitive {self.name} costs",
+                hint="declare it with flops=..., a number for each element or a rule of the types",
+            )
+        if callable(self._flops):
+            return int(self._flops(*types, **params))
+        if self._flops == 0:
+            return 0
+        return self._flops * sum(t.size for t in self.infer(types, params))
 
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)

@@ -27,6 +27,9 @@ from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, Shape, TensorType
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CONTEXT = 3
 
+# What the lines of a text are said to be lines of.
+TEXT_FILE = "graph text"
+
 # Arrays up to this many elements are printed number by number, larger ones as hexadecimal bytes.
 _SPELLED = 8
 
@@ -55,7 +58,7 @@ def to_text(graph: Graph, *, sources: bool = False) -> str:
     lines = [f"graph {title}({inputs}) {{"]
     for eqn in graph.body:
         note = f"  # {_comment(eqn.source)}" if sources and eqn.source else ""
-        lines.append(f"  {_equation_text(eqn, name)}{note}")
+        lines.append(f"  {equation_text(eqn, name)}{note}")
     lines.append(f"  return {', '.join(name[v] for v in graph.outputs)}".rstrip())
     lines.append("}")
     return "\n".join(lines)
@@ -78,7 +81,7 @@ def lines_around(graph: Graph, eqn: Equation | None) -> list[str]:
     lines = []
     for e in shown:
         where = f"  # {_comment(e.source)}" if e.source else ""
-        lines.append(f"{'->' if e is eqn else '  '} {_equation_text(e, name)}{where}")
+        lines.append(f"{'->' if e is eqn else '  '} {equation_text(e, name)}{where}")
     return lines
 
 
@@ -86,7 +89,8 @@ def _comment(source: Source) -> str:
     return str(source).encode("ascii", "backslashreplace").decode().replace("\n", "\\n")
 
 
-def _equation_text(eqn: Equation, name: dict[Value, str]) -> str:
+def equation_text(eqn: Equation, name: dict[Value, str]) -> str:
+    """The line of an equation whose values have these names."""
     outputs = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
     arguments = [name[v] for v in eqn.inputs]
     arguments += [f"{key}={value_text(value)}" for key, value in eqn.params]
@@ -331,7 +335,7 @@ def _parse_equation(
         if name in known:
             raise line.error(f"{name} is bound twice")
     known.update(scope)
-    source = Source("graph text", line.number - first)
+    source = Source(TEXT_FILE, line.number - first)
     return Equation(
         op, tuple(inputs), shared.setdefault(bits(frozen), frozen), tuple(outputs), source
     )

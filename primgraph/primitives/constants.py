@@ -13,7 +13,7 @@ from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import BOOL, DType, Shape, TensorType, as_shape, check_axis, scalar_of
 
 
-@primitive(impl=lambda *, value, shape, dtype: np.full(shape, value, dtype))
+@primitive(impl=lambda *, value, shape, dtype: np.full(shape, value, dtype), flops=0)
 def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
     """An array with all elements equal to `value`, which is a scalar that `dtype` holds exactly."""
     if bits(value) != bits(scalar_of(value, dtype)):
@@ -21,13 +21,13 @@ def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
     return TensorType(as_shape(shape), dtype)
 
 
-@primitive(impl=lambda *, value: value.data)
+@primitive(impl=lambda *, value: value.data, flops=0)
 def constant(*, value: Array) -> TensorType:
     """The array `value`."""
     return value.type
 
 
-@primitive(impl=lambda *, shape, axis, dtype: _iota(shape, axis, dtype))
+@primitive(impl=lambda *, shape, axis, dtype: _iota(shape, axis, dtype), flops=0)
 def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
     """Each element is its own index along `axis`."""
     result = TensorType(as_shape(shape), dtype)
@@ -41,7 +41,8 @@ def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
     impl=lambda key, *, shape, dtype, low, high: np.minimum(
         _each_key(key, shape, dtype, lambda rng: low + (high - low) * rng.random(shape)),
         np.nextafter(dtype.type(high), dtype.type(low)),
-    )
+    ),
+    flops=8,
 )
 def random_uniform(
     key: TensorType, *, shape: Shape, dtype: DType, low: float, high: float
@@ -54,7 +55,8 @@ def random_uniform(
 
 
 @primitive(
-    impl=lambda key, *, shape, p: _each_key(key, shape, BOOL, lambda rng: rng.random(shape) < p)
+    impl=lambda key, *, shape, p: _each_key(key, shape, BOOL, lambda rng: rng.random(shape) < p),
+    flops=8,
 )
 def random_bernoulli(key: TensorType, *, shape: Shape, p: float) -> TensorType:
     """True with probability `p`, a function of the integer `key` alone."""

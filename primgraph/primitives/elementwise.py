@@ -25,6 +25,10 @@ FLOATS = "f"
 NUMBERS = "iuf"
 ANY = "biuf"
 
+# What an element of the result costs, in operations as `Primitive.flops` counts them.
+QUOTIENT = 4
+FUNCTION = 8
+
 
 def elementwise(
     name: str,
@@ -38,10 +42,12 @@ def elementwise(
     commutative: bool = False,
     singular: bool = False,
     constant: bool = False,
+    flops: int = FUNCTION,
 ) -> Primitive:
     """Declare a primitive on `operands` equal types of a dtype kind in `kinds`.
 
-    `jvp` gives a rule for each operand in which the primitive is not linear.
+    `jvp` gives a rule for each operand in which the primitive is not linear; `flops`
+    is what an element costs.
     """
 
     def type_rule(*types: TensorType) -> TensorType:
@@ -56,6 +62,7 @@ def elementwise(
         elementwise=True,
         singular=singular,
         constant=constant,
+        flops=flops,
     )
     for position, rule in enumerate((jvp,) if callable(jvp) else jvp):
         if rule is not None:
@@ -91,24 +98,24 @@ def _mul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[Any
 
 
 add = elementwise(
-    "add", np.add, operands=2, kinds=NUMBERS, linear=True, commutative=True,
+    "add", np.add, flops=1, operands=2, kinds=NUMBERS, linear=True, commutative=True,
     transpose=lambda ct, x, y: (ct, ct),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
 )  # fmt: skip
 sub = elementwise(
-    "sub", np.subtract, operands=2, kinds=NUMBERS, linear=True,
+    "sub", np.subtract, flops=1, operands=2, kinds=NUMBERS, linear=True,
     transpose=lambda ct, x, y: (ct, -ct if isinstance(y, Linear) else None),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -d),
 )  # fmt: skip
 neg = elementwise(
-    "neg", np.negative, kinds=NUMBERS, linear=True, transpose=lambda ct, x: (-ct,)
+    "neg", np.negative, flops=1, kinds=NUMBERS, linear=True, transpose=lambda ct, x: (-ct,)
 )  # fmt: skip
 mul = elementwise(
-    "mul", np.multiply, operands=2, kinds=NUMBERS, linear="each", commutative=True,
+    "mul", np.multiply, flops=1, operands=2, kinds=NUMBERS, linear="each", commutative=True,
     transpose=_mul_transpose,
 )  # fmt: skip
 div = elementwise(
-    "div", np.true_divide, operands=2, linear=(0,), singular=True,
+    "div", np.true_divide, flops=QUOTIENT, operands=2, linear=(0,), singular=True,
     transpose=lambda ct, x, y: (ct / y, None),
     jvp=(None, lambda z, x, y, d: -(d * (z / y))),
 )  # fmt: skip
@@ -140,7 +147,9 @@ power = elementwise(
     "power", np.power, operands=2, singular=True, kinds=NUMBERS,
     jvp=(_power_jvp_base, _power_jvp_exponent),
 )  # fmt: skip
-sqrt = elementwise("sqrt", np.sqrt, singular=True, jvp=lambda z, x, d: d * (0.5 / z))
+sqrt = elementwise(
+    "sqrt", np.sqrt, flops=QUOTIENT, singular=True, jvp=lambda z, x, d: d * (0.5 / z)
+)
 rsqrt = elementwise(
     "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), singular=True,
     jvp=lambda z, x, d: d * (-0.5 * (z / x)),
@@ -155,8 +164,20 @@ def _integer_pow_type(x: TensorType, *, n: int) -> TensorType:
     return x
 
 
+def _integer_pow_flops(x: TensorType, *, n: int) -> int:
+    """The products of repeated squaring, and a division for a negative power."""
+    m = abs(n)
+    products = m.bit_length() + m.bit_count() - 2 if m else 0
+    return x.size * (products + QUOTIENT * (n < 0))
+
+
 integer_pow = Primitive(
-    "integer_pow", _integer_pow_type, lambda x, *, n: x**n, elementwise=True, singular=True
+    "integer_pow",
+    _integer_pow_type,
+    lambda x, *, n: x**n,
+    elementwise=True,
+    singular=True,
+    flops=_integer_pow_flops,
 )
 
 
@@ -257,41 +278,41 @@ def _greater_share(d: Value, x: Value, y: Value) -> Value:
     return result
 
 
-abs_ = elementwise("abs", np.abs, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x))
+abs_ = elementwise("abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x))
 maximum = elementwise(
-    "maximum", np.maximum, operands=2, kinds=ANY,
+    "maximum", np.maximum, flops=1, operands=2, kinds=ANY,
     jvp=(
         lambda z, x, y, d: _greater_share(d, x, y),
         lambda z, x, y, d: _greater_share(d, y, x),
     ),
 )  # fmt: skip
 minimum = elementwise(
-    "minimum", np.minimum, operands=2, kinds=ANY,
+    "minimum", np.minimum, flops=1, operands=2, kinds=ANY,
     jvp=(
         lambda z, x, y, d: _greater_share(d, y, x),
         lambda z, x, y, d: _greater_share(d, x, y),
     ),
 )  # fmt: skip
 remainder = elementwise(
-    "remainder", np.remainder, operands=2, kinds=NUMBERS, singular=True,
+    "remainder", np.remainder, flops=QUOTIENT, operands=2, kinds=NUMBERS, singular=True,
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -(d * floor_divide(x, y))),
 )  # fmt: skip
 
 # With derivative zero.
 
-sign: Primitive = elementwise("sign", np.sign, kinds=NUMBERS, constant=True)
-floor = elementwise("floor", np.floor, constant=True)
-ceil = elementwise("ceil", np.ceil, constant=True)
-round_ = elementwise("round", np.rint, constant=True)
+sign: Primitive = elementwise("sign", np.sign, flops=1, kinds=NUMBERS, constant=True)
+floor = elementwise("floor", np.floor, flops=1, constant=True)
+ceil = elementwise("ceil", np.ceil, flops=1, constant=True)
+round_ = elementwise("round", np.rint, flops=1, constant=True)
 floor_divide: Primitive = elementwise(
-    "floor_divide", np.floor_divide, operands=2, kinds=NUMBERS, constant=True
+    "floor_divide", np.floor_divide, flops=QUOTIENT, operands=2, kinds=NUMBERS, constant=True
 )  # fmt: skip
-stop_gradient = elementwise("stop_gradient", np.array, kinds=ANY, constant=True)
+stop_gradient = elementwise("stop_gradient", np.array, kinds=ANY, constant=True, flops=0)
 
 # Conversion.
 
 
-@primitive(impl=lambda x, *, dtype: x.astype(dtype), linear=True, elementwise=True)
+@primitive(impl=lambda x, *, dtype: x.astype(dtype), linear=True, elementwise=True, flops=0)
 def cast(x: TensorType, *, dtype: DType) -> TensorType:
     """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does."""
     return x.with_dtype(dtype)

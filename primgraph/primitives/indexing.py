@@ -32,7 +32,7 @@ def _index(indices: tuple[Any, ...], axis: int) -> tuple[Any, ...]:
     return (slice(None),) * axis + indices
 
 
-@primitive(impl=lambda x, *indices, axis: x[_index(indices, axis)], linear=(0,))
+@primitive(impl=lambda x, *indices, axis: x[_index(indices, axis)], linear=(0,), flops=0)
 def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
     """`x[..., i, j, ...]`: index arrays of one shape stand for the axes from `axis` on.
 
@@ -54,7 +54,12 @@ def _scatter_add(x: Any, y: Any, *indices: Any, axis: int) -> Any:
     return result
 
 
-@primitive(impl=_scatter_add, linear=(0, 1))
+def _scatter_add_flops(x: TensorType, y: TensorType, *indices: TensorType, axis: int) -> int:
+    """One addition for each element of `y`."""
+    return y.size
+
+
+@primitive(impl=_scatter_add, linear=(0, 1), flops=_scatter_add_flops)
 def scatter_add(x: TensorType, y: TensorType, *indices: TensorType, axis: int) -> TensorType:
     """`x` with the elements of `y` added where `gather` with the same indices would read."""
     _check_indices("scatter_add", x, indices, axis)

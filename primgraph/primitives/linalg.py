@@ -20,7 +20,12 @@ def _matmul(x: Any, y: Any) -> Any:
     return np.matmul(x.astype(wide), y.astype(wide)).astype(x.dtype)
 
 
-@primitive(impl=_matmul, linear="each")
+def _matmul_flops(x: TensorType, y: TensorType) -> int:
+    """A product and an addition for each of m n k elements, in each matrix of the batch."""
+    return 2 * x.size * y.shape[-1]
+
+
+@primitive(impl=_matmul, linear="each", flops=_matmul_flops)
 def matmul(x: TensorType, y: TensorType) -> TensorType:
     """Products of the matrices in the last two axes; all axes before them are equal."""
     fits = x.ndim == y.ndim >= 2 and x.shape[:-2] == y.shape[:-2] and x.shape[-1] == y.shape[-2]

@@ -16,7 +16,7 @@ from primgraph.primitives.shapes import with_batch_axis
 
 
 def _declare(name: str, impl: Rule, type_rule: Rule, *, commutative: bool = False) -> Primitive:
-    op = Primitive(name, type_rule, impl, elementwise=True, commutative=commutative)
+    op = Primitive(name, type_rule, impl, elementwise=True, commutative=commutative, flops=1)
 
     @op.batch
     def batch_rule(batched: tuple[bool, ...], *inputs: Value) -> Value:
@@ -65,7 +65,7 @@ logical_xor = _logical(2)("logical_xor", np.logical_xor)
 logical_not = _logical(1)("logical_not", np.logical_not)
 
 
-@primitive(impl=np.where, linear=(1, 2), elementwise=True)
+@primitive(impl=np.where, linear=(1, 2), elementwise=True, flops=1)
 def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
     """`x` where `condition`, `y` elsewhere."""
     if condition.dtype != BOOL:

@@ -51,7 +51,12 @@ def _numeric(name: str, x: TensorType) -> None:
         raise DTypeError(f"{name} does not take {x}", hint="cast it to an integer dtype first")
 
 
-@primitive(impl=_accumulate(np.sum), linear=True)
+def _combinations(x: TensorType, *, axes: Axes) -> int:
+    """One operation for each element along `axes` but the first."""
+    return max(x.size - x.with_shape(drop_axes(x.shape, axes)).size, 0)
+
+
+@primitive(impl=_accumulate(np.sum), linear=True, flops=_combinations)
 def reduce_sum(x: TensorType, *, axes: Axes) -> TensorType:
     """Sum over `axes`, which disappear from the shape."""
     _numeric("reduce_sum", x)
@@ -69,7 +74,7 @@ def _broadcast_transpose(ct: Value, x: Linear, *, shape: Any, new_axes: Axes) ->
     return (reduce_sum(ct, axes=new_axes),)
 
 
-@primitive(impl=_accumulate(np.prod), singular=True)
+@primitive(impl=_accumulate(np.prod), singular=True, flops=_combinations)
 def reduce_prod(x: TensorType, *, axes: Axes) -> TensorType:
     """Product over `axes`, which disappear from the shape."""
     _numeric("reduce_prod", x)
@@ -128,7 +133,7 @@ def _extremum(name: str, impl: Rule) -> Primitive:
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
 
-    op = Primitive(name, type_rule, impl)
+    op = Primitive(name, type_rule, impl, flops=_combinations)
 
     @op.jvp()
     def jvp_rule(z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
@@ -145,6 +150,11 @@ reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes))
 reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes))
 
 
+def _along(x: TensorType, *, axis: int, reverse: bool = False) -> int:
+    """One operation for each element along `axis` but the first."""
+    return _combinations(x, axes=(axis,))
+
+
 def _position(name: str, impl: Rule) -> Primitive:
     """Declare the index, along one axis, of the first extremum."""
 
@@ -154,7 +164,7 @@ def _position(name: str, impl: Rule) -> Primitive:
             raise ShapeError(f"{name} along axis {axis} of {x}: no elements")
         return TensorType(drop_axes(x.shape, (axis,)), INT64)
 
-    op = Primitive(name, type_rule, impl)
+    op = Primitive(name, type_rule, impl, flops=_along)
 
     @op.batch
     def batch_rule(batched: tuple[bool, ...], x: Value, *, axis: int) -> Any:
@@ -173,7 +183,7 @@ def _cumsum(x: Any, *, axis: int, reverse: bool) -> Any:
     return np.flip(total, axis) if reverse else total
 
 
-@primitive(impl=_cumsum, linear=True)
+@primitive(impl=_cumsum, linear=True, flops=_along)
 def cumsum(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
     """Running sum along `axis`, from its end if `reverse`."""
     _numeric("cumsum", x)

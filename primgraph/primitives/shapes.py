@@ -31,7 +31,7 @@ def _shifted(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + 1 for a in axes)
 
 
-@primitive(impl=lambda x, *, shape: np.reshape(x, shape), linear=True)
+@primitive(impl=lambda x, *, shape: np.reshape(x, shape), linear=True, flops=0)
 def reshape(x: TensorType, *, shape: Shape) -> TensorType:
     """The same elements, in row-major order, in another shape of the same size."""
     result = x.with_shape(as_shape(shape))
@@ -50,7 +50,7 @@ def _reshape_batch(batched: tuple[bool, ...], x: Value, *, shape: Shape) -> Any:
     return reshape(x, shape=(x.shape[0], *shape))
 
 
-@primitive(impl=lambda x, *, axes: np.transpose(x, axes), linear=True)
+@primitive(impl=lambda x, *, axes: np.transpose(x, axes), linear=True, flops=0)
 def permute(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
     """Axis `i` of the result is axis `axes[i]` of `x`."""
     if sorted(axes) != list(range(x.ndim)):
@@ -74,6 +74,7 @@ def _permute_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]
         np.broadcast_to(np.expand_dims(x, new_axes), shape)
     ),
     linear=True,
+    flops=0,
 )
 def broadcast(x: TensorType, *, shape: Shape, new_axes: tuple[int, ...]) -> TensorType:
     """`x` repeated along `new_axes` of `shape`; without those, `shape` is that of `x`."""
@@ -92,7 +93,7 @@ def _broadcast_batch(
     return broadcast(x, shape=(x.shape[0], *shape), new_axes=_shifted(new_axes))
 
 
-@primitive(impl=lambda x, *, axes: np.array(np.flip(x, axes)), linear=True)
+@primitive(impl=lambda x, *, axes: np.array(np.flip(x, axes)), linear=True, flops=0)
 def reverse(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
     """`x` with the order of elements along `axes` turned round."""
     for axis in axes:
@@ -117,7 +118,7 @@ def _pad(x: Any, *, low: Slices, high: Slices) -> Any:
     return np.pad(x, widths) if widths else np.array(x)
 
 
-@primitive(impl=_pad, linear=True)
+@primitive(impl=_pad, linear=True, flops=0)
 def pad(x: TensorType, *, low: Slices, high: Slices) -> TensorType:
     """`x` with `low[i]` zeros before and `high[i]` zeros behind along each axis `i`."""
     if not len(low) == len(high) == x.ndim or min((*low, *high), default=0) < 0:
@@ -158,6 +159,7 @@ def _check_strided(name: str, x: TensorType, starts: Slices, sizes: Slices, step
     name="slice",
     impl=lambda x, *, starts, sizes, steps: x[strided(starts, sizes, steps)],
     linear=True,
+    flops=0,
 )
 def slice_(x: TensorType, *, starts: Slices, sizes: Slices, steps: Slices) -> TensorType:
     """`sizes[i]` elements of `x` from `starts[i]` on, `steps[i]` apart; steps may be negative."""
@@ -185,7 +187,7 @@ def _slice_assign(x: Any, y: Any, *, starts: Slices, steps: Slices) -> Any:
     return result
 
 
-@primitive(impl=_slice_assign, linear=(0, 1))
+@primitive(impl=_slice_assign, linear=(0, 1), flops=0)
 def slice_assign(x: TensorType, y: TensorType, *, starts: Slices, steps: Slices) -> TensorType:
     """`x` with the slice that starts at `starts` and has the shape of `y` replaced by `y`."""
     _check_strided("slice_assign", x, starts, y.shape, steps)
@@ -209,7 +211,7 @@ def _slice_assign_batch(
     return slice_assign(whole, part, starts=(0, *starts), steps=(1, *steps))
 
 
-@primitive(impl=lambda *xs, axis: np.concatenate(xs, axis), linear=True)
+@primitive(impl=lambda *xs, axis: np.concatenate(xs, axis), linear=True, flops=0)
 def concat(*xs: TensorType, axis: int) -> TensorType:
     """The operands one after the other along `axis`; all other extents are equal."""
     if not xs:
@@ -250,7 +252,7 @@ def _split(x: Any, *, sizes: Slices, axis: int) -> Any:
     return np.split(x, list(accumulate(sizes))[:-1], axis)
 
 
-@primitive(impl=_split, linear=True, multiple=True)
+@primitive(impl=_split, linear=True, multiple=True, flops=0)
 def split(x: TensorType, *, sizes: Slices, axis: int) -> tuple[TensorType, ...]:
     """Consecutive parts of `x` along `axis`, of extents `sizes`, which add up."""
     check_axis("split", axis, x)

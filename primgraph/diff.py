@@ -1,0 +1,237 @@
+"""What a pass changed: the difference of two graphs, as text."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, final
+
+from primgraph.errors import ArgumentError
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import bits
+from primgraph.ir.text import TEXT_FILE, equation_text, names
+
+_LONGEST = 200
+
+Pair: TypeAlias = tuple[Equation, Equation]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How `after` differs from `before`. It prints as text, `-` before what is gone, `+` new.
+
+    `kept` counts equations that are there in both, whatever their values are called. `changed`
+    are pairs of the same op that have other parameters or other operands; what only reads the
+    result of something that changed is kept. `removed` and `added` are without a partner.
+    """
+
+    before: Graph
+    after: Graph
+    kept: int
+    changed: tuple[Pair, ...]
+    removed: tuple[Equation, ...]
+    added: tuple[Equation, ...]
+    returns: bool
+    partners: tuple[Pair, ...]
+
+    def __bool__(self) -> bool:
+        """Whether anything differs."""
+        return bool(self.changed or self.removed or self.added or self.returns or self.header)
+
+    @property
+    def header(self) -> bool:
+        """Whether the types of the inputs differ."""
+        return self.before.input_types != self.after.input_types
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """How many equations of each op there are before and after, where that differs."""
+        one, other = (Counter(e.op.name for e in g.body) for g in (self.before, self.after))
+        return {n: (one[n], other[n]) for n in sorted(one | other) if one[n] != other[n]}
+
+    def __str__(self) -> str:
+        if not self:
+            return f"the graphs are equal: {_counted(self.kept, 'equation')}"
+        parts = [
+            f"{len(found)} {word}"
+            for found, word in (
+                (self.removed, "removed"),
+                (self.added, "added"),
+                (self.changed, "changed"),
+            )
+            if found
+        ]
+        sizes = f"{_counted(len(self.before), 'equation')} -> {len(self.after)}"
+        lines = [f"{sizes}: {', '.join([*parts, f'{self.kept} kept'])}"]
+        lines += [f"  {name} {a} -> {b}" for name, (a, b) in self.counts().items()]
+        return "\n".join([*lines, *self._lines()])
+
+    def _lines(self) -> Iterator[str]:
+        """The equations that differ, in the order of the graphs, with lines of the user's."""
+        old, new = names(self.before), names(self.after)
+        if self.header:
+            yield _inputs("-", self.before, old)
+            yield _inputs("+", self.after, new)
+        partner = {b: a for a, b in self.partners}
+        changed = {b for _, b in self.changed}
+        place = {eqn: i for i, eqn in enumerate(self.before.body)}
+        gone = deque(self.removed)
+        for eqn, end in zip(self.after.body, self._ends(place, partner), strict=True):
+            while gone and place[gone[0]] < end:
+                yield _line("-", gone.popleft(), old)
+            if eqn in changed:
+                yield _line("-", partner[eqn], old)
+            if eqn in changed or eqn not in partner:
+                yield _line("+", eqn, new)
+        yield from (_line("-", eqn, old) for eqn in gone)
+        if self.returns:
+            yield f"- return {', '.join(old[v] for v in self.before.outputs)}"
+            yield f"+ return {', '.join(new[v] for v in self.after.outputs)}"
+
+    def _ends(self, place: dict[Equation, int], partner: dict[Equation, Equation]) -> list[int]:
+        """For each equation after, the place before of the next one that has a partner."""
+        end, found = len(place), []
+        for eqn in reversed(self.after.body):
+            end = place[partner[eqn]] if eqn in partner else end
+            found.append(end)
+        return found[::-1]
+
+
+def diff(before: Graph, after: Graph) -> Difference:
+    """What is other in `after` than in `before`: what a pass did to a graph, for instance.
+
+    Equations are the same if they apply the same op with the same parameters to the same values,
+    down to the inputs, which are matched by position; so names and order do not count. Of the
+    others, those are partners that apply the same op to the same values, or the same op with the
+    same parameters on the same line of the user's, sharing an operand if there are several.
+    Takes time in proportion to the number of equations. Raises `ArgumentError` for anything but
+    graphs.
+    """
+    for graph in (before, after):
+        if not isinstance(graph, Graph):
+            raise ArgumentError(f"diff takes two graphs, not {type(graph).__name__}")
+    return _Matching(before, after).difference()
+
+
+@final
+class _Matching:
+    """Finds the partner in `before` of each equation of `after`, one after the other.
+
+    `moved` has the value before of a value after. `open` are equations before without a partner,
+    by what they can be found by.
+    """
+
+    def __init__(self, before: Graph, after: Graph) -> None:
+        self.before = before
+        self.after = after
+        self.moved: dict[Value, Value] = {
+            b: a for a, b in zip(before.inputs, after.inputs, strict=False) if a.type == b.type
+        }
+        self.taken: set[Equation] = set()
+        self.partner: dict[Equation, Equation] = {}
+        self.changed: list[Pair] = []
+        self.open: defaultdict[Hashable, deque[Equation]] = defaultdict(deque)
+
+    def difference(self) -> Difference:
+        self._match_equal()
+        for eqn in self.before.body:
+            if eqn not in self.taken:
+                for key in self._keys(eqn, eqn.inputs):
+                    self.open[key].append(eqn)
+        for eqn in self.after.body:
+            if eqn not in self.partner:
+                self._match_like(eqn)
+        body, partner = self.after.body, self.partner
+        outputs = tuple(self.moved.get(v) for v in self.after.outputs)
+        return Difference(
+            before=self.before,
+            after=self.after,
+            kept=len(partner) - len(self.changed),
+            changed=tuple(self.changed),
+            removed=tuple(e for e in self.before.body if e not in self.taken),
+            added=tuple(e for e in body if e not in partner),
+            returns=outputs != self.before.outputs,
+            partners=tuple((partner[e], e) for e in body if e in partner),
+        )
+
+    def _match_equal(self) -> None:
+        """Partners of equations that are the same down to the inputs."""
+        number: dict[Hashable, int] = {}
+        there: dict[int, deque[Equation]] = defaultdict(deque)
+        for eqn, key in _numbered(self.before, number):
+            there[key].append(eqn)
+        for eqn, key in _numbered(self.after, number):
+            if there[key]:
+                self._pair(there[key].popleft(), eqn)
+
+    def _match_like(self, eqn: Equation) -> None:
+        """The partner of an equation whose operands, or parameters, are not the same."""
+        operands = tuple(self.moved.get(v) for v in eqn.inputs)
+        for key in self._keys(eqn, operands):
+            waiting = self.open.get(key)
+            while waiting and waiting[0] in self.taken:
+                waiting.popleft()
+            if waiting:
+                found = waiting.popleft()
+                self._pair(found, eqn)
+                same = _arranged(found, found.inputs) == _arranged(eqn, operands)
+                if not same or bits(found.params) != bits(eqn.params):
+                    self.changed.append((found, eqn))
+                return
+
+    def _keys(self, eqn: Equation, operands: Sequence[Value | None]) -> Iterator[Hashable]:
+        """What an equation can be found by, the most telling first."""
+        types = tuple(v.type for v in eqn.outputs)
+        label = (eqn.op.name, bits(eqn.params), types)
+        known = [(k, v) for k, v in enumerate(operands) if v is not None]
+        complete = operands and len(known) == len(operands)
+        if complete:
+            yield label, _arranged(eqn, operands)
+        place = eqn.source if eqn.source is None or eqn.source.file != TEXT_FILE else None
+        for k, value in known:
+            yield label, place, value if eqn.op.commutative else (k, value)
+        if complete:
+            yield eqn.op.name, types, _arranged(eqn, operands)
+        yield label, place
+
+    def _pair(self, before: Equation, after: Equation) -> None:
+        self.taken.add(before)
+        self.partner[after] = before
+        self.moved.update(zip(after.outputs, before.outputs, strict=True))
+
+
+def _numbered(graph: Graph, number: dict[Hashable, int]) -> Iterator[tuple[Equation, int]]:
+    """Each equation with a number that only equal ones have, in any graph numbered so."""
+    known: dict[Value, int] = {
+        v: number.setdefault(("input", i, v.type), len(number)) for i, v in enumerate(graph.inputs)
+    }
+    for eqn in graph.body:
+        operands = [known[v] for v in eqn.inputs]
+        if eqn.op.commutative:
+            operands.sort()
+        types = tuple(v.type for v in eqn.outputs)
+        key = (eqn.op.name, bits(eqn.params), tuple(operands), types)
+        found = number.setdefault(key, len(number))
+        for k, value in enumerate(eqn.outputs):
+            known[value] = number.setdefault((found, k), len(number))
+        yield eqn, found
+
+
+def _arranged(eqn: Equation, operands: Sequence[Value | None]) -> tuple[Value | None, ...]:
+    """The operands, in an order of their own where theirs does not matter."""
+    return tuple(sorted(operands, key=id) if eqn.op.commutative else operands)
+
+
+def _line(sign: str, eqn: Equation, name: dict[Value, str]) -> str:
+    text = equation_text(eqn, name)
+    short = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return f"{sign} {short}" + (f"  # {eqn.source}" if eqn.source else "")
+
+
+def _inputs(sign: str, graph: Graph, name: dict[Value, str]) -> str:
+    return f"{sign} graph {graph.name}({', '.join(f'{name[v]}: {v.type}' for v in graph.inputs)})"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" + ("" if count == 1 else "s")

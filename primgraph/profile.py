@@ -1,0 +1,358 @@
+"""Profiles: where the time of a kernel goes, by equation and by line of the user's."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from primgraph.codegen import Kernel
+from primgraph.codegen.feeds import as_feed
+from primgraph.compiler import compile
+from primgraph.cost import Work, kernel_of, line_of, works
+from primgraph.errors import ArgumentError, FeedError
+from primgraph.executor import Executor, Fetch
+from primgraph.figures import percent, place_of, quantity, table
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.source import Source
+from primgraph.program import Program
+from primgraph.scope import Scope
+
+_SHOWN = 15
+# Repeats go on for about so many seconds, if nobody says how many there are to be.
+_ENOUGH = 1.0
+_FEWEST, _MOST = 5, 1000
+
+
+class Spent(NamedTuple):
+    """What something takes in one call of the kernel: runs, seconds, and its work.
+
+    Steps of a loop over blocks run once for each block.
+    """
+
+    calls: int
+    seconds: float
+    work: Work
+
+    def joined(self, other: Spent) -> Spent:
+        return Spent(self.calls + other.calls, self.seconds + other.seconds, self.work + other.work)
+
+    def data(self, total: float) -> dict[str, Any]:
+        """The figures by name; `share` is the part of `total` seconds."""
+        return {
+            "calls": self.calls,
+            "seconds": self.seconds,
+            "share": _ratio(self.seconds, total),
+            **self.work.data(),
+            "flops_per_second": _ratio(self.work.flops, self.seconds),
+            "bytes_per_second": _ratio(self.work.bytes_moved, self.seconds),
+        }
+
+
+_NOTHING = Spent(0, 0.0, Work())
+
+
+class Range(NamedTuple):
+    """The least and the greatest element of an array, and how many of them are NaNs.
+
+    NaNs count for neither; both are NaN where there is no other element.
+    """
+
+    least: float
+    greatest: float
+    nans: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Where the time of one call goes. It prints as a table, by lines of the user's.
+
+    `seconds` is what a call of `kernel` takes, with nothing in it that measures: the mean of the
+    faster half of `repeats` calls. `style` is the code that ran: "planned", "readable" or
+    "scalar". `parts` has what each equation of `graph`, in order, takes: nothing for those that
+    generated code does not have, such as views, and those whose expression is a part of a longer
+    line, which is counted where that line ends. `around` are the seconds of lines that belong to
+    no equation: feeds are unpacked, loops go on, results are handed out. `explained` is the share
+    of `seconds` that all these add up to; the rest is the call itself and its checks of the feeds.
+
+    `ranges`, where they were asked for, belong to the first results of the equations.
+    """
+
+    kernel: Kernel
+    style: str
+    seconds: float
+    repeats: int
+    parts: tuple[Spent, ...]
+    around: float
+    ranges: tuple[Range, ...] | None
+
+    @property
+    def graph(self) -> Graph:
+        """What the kernel was compiled from, which is what times and ranges belong to."""
+        return self.kernel.graph
+
+    @property
+    def times(self) -> list[float]:
+        """Seconds for each equation of the graph, in order."""
+        return [part.seconds for part in self.parts]
+
+    @property
+    def shares(self) -> dict[Equation, float]:
+        """The share of the measured time of each equation, from 0 to 1."""
+        pairs = zip(self.graph.body, self.parts, strict=True)
+        return {eqn: _ratio(part.seconds, self.seconds) for eqn, part in pairs}
+
+    @property
+    def explained(self) -> float:
+        """The share of the time of a call that the times of its lines add up to."""
+        return _ratio(sum(self.times) + self.around, self.seconds)
+
+    def by_line(self) -> dict[Source | None, Spent]:
+        """What each line of the user's takes, derivatives of what it says included."""
+        return _added(zip(map(line_of, self.graph.body), self.parts, strict=True))
+
+    def by_op(self) -> dict[str, Spent]:
+        """What each primitive takes, by name."""
+        names = (eqn.op.name for eqn in self.graph.body)
+        return _added(zip(names, self.parts, strict=True))
+
+    def table(self, by: str = "line", top: int = _SHOWN) -> str:
+        """The `top` entries that take longest, `by` "line", "equation" or "op"; the rest added up.
+
+        Raises `ArgumentError` for other words.
+        """
+        match by:
+            case "line":
+                named = [(place_of(s), spent) for s, spent in self.by_line().items()]
+            case "op":
+                named = list(self.by_op().items())
+            case "equation":
+                pairs = zip(self.graph.body, self.parts, strict=True)
+                named = [(f"{i}: {_told(e)}", spent) for i, (e, spent) in enumerate(pairs)]
+            case _:
+                raise ArgumentError(f"tables are by line, equation or op, not by {by!r}")
+        order = sorted((n for n in named if n[1].calls), key=lambda n: -n[1].seconds)
+        rows = [self._row(text, spent) for text, spent in order[:top]]
+        if len(order) > top:
+            rest = _added(("", spent) for _, spent in order[top:])[""]
+            rows.append(self._row(f"({len(order) - top} more)", rest))
+        rows.append(self._row("(around the equations)", Spent(1, self.around, Work())))
+        head = ("time", "share", "calls", "moved", "flops", "GB/s", "Gflop/s", by)
+        return "\n".join(table(head, rows))
+
+    def _row(self, text: str, spent: Spent) -> tuple[str, ...]:
+        moved, flops = spent.work.bytes_moved, spent.work.flops
+        return (
+            quantity(spent.seconds, "s"),
+            percent(_ratio(spent.seconds, self.seconds)),
+            str(spent.calls),
+            quantity(moved, "B"),
+            quantity(flops, ""),
+            f"{_ratio(moved, spent.seconds) / 1e9:.2f}",
+            f"{_ratio(flops, spent.seconds) / 1e9:.2f}",
+            text,
+        )
+
+    def data(self) -> dict[str, Any]:
+        """All figures as dictionaries, lists, strings and numbers, which JSON can hold."""
+        lines = [
+            {
+                "file": s.file if s else None,
+                "line": s.line if s else None,
+                **spent.data(self.seconds),
+            }
+            for s, spent in self.by_line().items()
+        ]
+        equations = [
+            {"number": i, "op": eqn.op.name, "source": str(eqn.source or "")}
+            | spent.data(self.seconds)
+            for i, (eqn, spent) in enumerate(zip(self.graph.body, self.parts, strict=True))
+        ]
+        for entry, found in zip(equations, self.ranges or (), strict=False):
+            limits = [None if x != x or x in (np.inf, -np.inf) else x for x in found[:2]]
+            entry["range"] = {"least": limits[0], "greatest": limits[1], "nans": found.nans}
+        return {
+            "name": self.graph.name,
+            "style": self.style,
+            "repeats": self.repeats,
+            "seconds": self.seconds,
+            "around": self.around,
+            "explained": self.explained,
+            "by_line": lines,
+            "equations": equations,
+        }
+
+    def to_json(self) -> str:
+        """The same as text; infinities of ranges, which JSON lacks, are null."""
+        return json.dumps(self.data(), indent=2)
+
+    def __str__(self) -> str:
+        total = quantity(self.seconds, "s")
+        head = (
+            f"{self.graph.name}: {total} a call of the {self.style} code, "
+            f"{percent(self.explained)} of it in the lines below"
+        )
+        return f"{head}\n{self.table()}"
+
+
+def profile(
+    target: Graph | Program | Kernel,
+    feed: Mapping[str, Any] | Sequence[Any],
+    fetch_list: Sequence[Fetch] | None = None,
+    *,
+    repeats: int | None = None,
+    ranges: bool = False,
+) -> Profile:
+    """Run `target` again and again, and measure how long each of its steps takes.
+
+    A program stands for the kernel that an executor runs for `fetch_list`; a graph is compiled.
+    `feed` has the inputs by name, or for a graph or kernel in order. What runs are copies: states
+    of a program and donated inputs stay as they were. Calls with a clock around each step take
+    turns with calls without, `repeats` of each; for about a second unless given. What reading the
+    clock takes is subtracted, and the slower half of the calls is left out. With `ranges`, the
+    least and greatest element and the NaNs of every result are looked for too, by another run,
+    equation by equation.
+
+    Raises `FeedError` for feeds that do not fit, and what `pg.cost` raises for `target`.
+    """
+    if repeats is not None and repeats < 1:
+        raise ArgumentError(f"repeats is at least 1, not {repeats}")
+    kernel = compile(target) if isinstance(target, Graph) else kernel_of(target, fetch_list)
+    if isinstance(target, Program):
+        feed = _arguments(target, feed, fetch_list)
+    arrays = _arrays(kernel, feed)
+    watched, clocks, places = kernel.with_clocks()
+    run = _runner(kernel, arrays)
+    run(kernel)
+    run(watched)
+    clocks.take()
+    totals: list[float] = []
+    found: list[list[float]] = []
+    counts: list[int] = []
+    begun = time.perf_counter()
+    while _goes_on(len(totals), repeats, begun):
+        totals.append(run(kernel))
+        run(watched)
+        seconds, counts = clocks.take()
+        found.append(seconds)
+    *means, around = _of_faster_half(found)
+    spent = {i: (n, s) for i, n, s in zip(places, counts, means, strict=False) if n}
+    parts = [
+        Spent(*spent[i], work) if i in spent else _NOTHING
+        for i, work in enumerate(works(kernel.graph))
+    ]
+    return Profile(
+        kernel=kernel,
+        style=kernel.running_style(arrays),
+        seconds=_of_faster_half([[t] for t in totals])[0],
+        repeats=len(totals),
+        parts=tuple(parts),
+        around=around,
+        ranges=_ranges(kernel.graph, arrays) if ranges else None,
+    )
+
+
+def _of_faster_half(runs: Sequence[Sequence[float]]) -> list[float]:
+    """The mean of each entry over the half of the runs with the least sums.
+
+    The others were interrupted. Sums of these means are means of the sums, unlike medians.
+    """
+    chosen = sorted(runs, key=sum)[: (len(runs) + 1) // 2]
+    means: list[float] = np.mean(chosen, axis=0).tolist()
+    return means
+
+
+def _goes_on(done: int, repeats: int | None, begun: float) -> bool:
+    if repeats is not None:
+        return done < repeats
+    return done < _FEWEST or (done < _MOST and time.perf_counter() - begun < _ENOUGH)
+
+
+def _arguments(
+    program: Program, feed: Mapping[str, Any] | Sequence[Any], fetch_list: Sequence[Fetch] | None
+) -> list[Any]:
+    """What the kernel of `program` is called with, its states copied from its scope."""
+    if not isinstance(feed, Mapping):
+        raise ArgumentError(f"the feed of a program is a mapping, not {type(feed).__name__}")
+    scope = Scope()
+    for name in program.scope:
+        scope.set(name, program.scope.get(name))
+    return Executor(scope).arguments(program, feed, fetch_list)
+
+
+def _arrays(kernel: Kernel, feed: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    inputs = kernel.graph.inputs
+    names = [v.hint or str(i) for i, v in enumerate(inputs)]
+    if isinstance(feed, Mapping):
+        if set(feed) != set(names):
+            raise FeedError(f"the inputs are {', '.join(names)}; fed are {', '.join(feed)}")
+        feed = [feed[name] for name in names]
+    if len(feed) != len(inputs):
+        raise FeedError(f"{kernel.graph.name} takes {len(inputs)} arrays, {len(feed)} given")
+    return [np.array(as_feed(a, v.type, n)) for a, v, n in zip(feed, inputs, names, strict=True)]
+
+
+def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[[Kernel], float]:
+    """A function that calls a kernel and gives the seconds; donated inputs begin as they were."""
+    feeds = list(arrays)
+    for j in kernel.donated.values():
+        feeds[j] = arrays[j].copy()
+
+    def run(called: Kernel) -> float:
+        for j in kernel.donated.values():
+            feeds[j][...] = arrays[j]
+        before = time.perf_counter()
+        called(*feeds)
+        return time.perf_counter() - before
+
+    return run
+
+
+def _ranges(graph: Graph, arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[Range, ...]:
+    """The range of the first result of each equation; no result is kept longer than needed."""
+    known: dict[Value, Any] = dict(zip(graph.inputs, arrays, strict=True))
+    last = {v: i for i, eqn in enumerate(graph.body) for v in (*eqn.outputs, *eqn.inputs)}
+    found = []
+    with np.errstate(all="ignore"):
+        for i, eqn in enumerate(graph.body):
+            results = eqn.op.evaluate([known[v] for v in eqn.inputs], eqn.kwargs)
+            for value, result in zip(eqn.outputs, results, strict=True):
+                known[value] = np.asarray(result, dtype=value.dtype)
+            found.append(range_of(known[eqn.outputs[0]]) if eqn.outputs else _EMPTY)
+            for value in dict.fromkeys((*eqn.inputs, *eqn.outputs)):
+                if last[value] == i:
+                    del known[value]
+    return tuple(found)
+
+
+_EMPTY = Range(float("nan"), float("nan"), 0)
+
+
+def range_of(array: np.ndarray[Any, Any]) -> Range:
+    """The least and the greatest element of `array` but for NaNs, which are counted."""
+    missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
+    numbers = array[~missing]
+    if not numbers.size:
+        return Range(float("nan"), float("nan"), int(missing.sum()))
+    return Range(float(numbers.min()), float(numbers.max()), int(missing.sum()))
+
+
+def _added(pairs: Iterable[tuple[Any, Spent]]) -> dict[Any, Spent]:
+    total: dict[Any, Spent] = {}
+    for key, spent in pairs:
+        total[key] = total.get(key, _NOTHING).joined(spent)
+    return total
+
+
+def _told(eqn: Equation) -> str:
+    results = ", ".join(str(v.type) for v in eqn.outputs)
+    return f"{eqn.op.name} -> {results}   {eqn.source or ''}".rstrip()
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0
