@@ -1,5 +1,7 @@
 """primgraph compiles NumPy programs and their derivatives of any order into NumPy programs."""
 
+from typing import TYPE_CHECKING, NoReturn
+
 from primgraph import initializers, nn, operators, optimizer, transforms
 from primgraph.checking import check_grads
 from primgraph.codegen import Kernel
@@ -22,10 +24,13 @@ from primgraph.errors import (
     MixedSamplesError,
     NotDifferentiable,
     NotScalarError,
+    NumericalError,
     OptionError,
     PrimgraphError,
     RunError,
     ShapeError,
+    UnknownNameError,
+    unknown_name,
 )
 from primgraph.executor import Executor
 from primgraph.functional import hvp, jvp, vhp, vjp
@@ -52,6 +57,12 @@ from primgraph.storage import load, save
 from primgraph.tracing import spec, trace
 from primgraph.training import fit, minibatches
 
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph", name, __all__)
+
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -75,6 +86,7 @@ __all__ = [
     "MixedSamplesError",
     "NotDifferentiable",
     "NotScalarError",
+    "NumericalError",
     "OptionError",
     "PrimgraphError",
     "Program",
@@ -82,6 +94,7 @@ __all__ = [
     "Scope",
     "ShapeError",
     "TensorType",
+    "UnknownNameError",
     "Variable",
     "batched_jacobian",
     "check_grads",

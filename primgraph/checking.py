@@ -13,6 +13,7 @@ from primgraph.complex_step import KNOWN, STEP, evaluate, widened
 from primgraph.errors import ArgumentError, CheckError, FeedError, InternalError, OptionError
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
+from primgraph.ir.signature import checked
 from primgraph.ir.types import Shape
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program import Program
@@ -31,6 +32,7 @@ _SEED = 0x5DEECE66D
 _BY_DIFFERENCES, _BY_COMPLEX_STEP, _BY_ROUNDING = (1e-6, 1e-10), (1e-9, 1e-14), 1e-10
 
 
+@checked
 def check_grads(
     function: Callable[..., Any] | Graph | Program,
     inputs: Sequence[Any] | Mapping[str, Any],

@@ -8,11 +8,13 @@ from primgraph.codegen import Kernel, compile_graph
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph
+from primgraph.ir.signature import checked
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.lower import lower
 from primgraph.transforms.matrix_chain import matrix_chain
 
 
+@checked
 @uncollected
 def compile(
     graph: Graph,

@@ -20,6 +20,7 @@ from primgraph.errors import (
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.signature import checked
 from primgraph.ir.source import caller
 from primgraph.operators.call import common_recorder
 from primgraph.operators.promotion import array_of, lift
@@ -69,6 +70,7 @@ def grad(
     is_grads_batched: bool = False,
     no_grad_vars: Collection[Variable] | None = None,
 ) -> Variable | list[Variable | None] | None: ...
+@checked
 def grad(
     outputs: Variables,
     inputs: Variables,
@@ -143,6 +145,7 @@ def forward_grad(
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | list[Variable | None] | None: ...
+@checked
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | list[Variable | None] | None:

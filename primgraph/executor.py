@@ -14,6 +14,7 @@ from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import compile
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.signature import checked_methods
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
 from primgraph.scope import Scope
@@ -55,6 +56,7 @@ class _Plan:
 
 
 @final
+@checked_methods("run")
 class Executor:
     """Runs programs. Kernels are kept with the program they come from.
 

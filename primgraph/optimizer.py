@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from primgraph.errors import (
     NotDifferentiable,
     PrimgraphError,
     ShapeError,
+    unknown_name,
 )
 from primgraph.initializers import Constant
 from primgraph.ir.primitive import recording
+from primgraph.ir.signature import checked, checked_methods
 from primgraph.ir.source import caller
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import clip, cos, maximum, minimum, norm, sqrt, stack, where
@@ -34,6 +36,7 @@ Clip: TypeAlias = Callable[[list[Variable]], list[Variable]]
 Pairs: TypeAlias = list[tuple[Variable, Variable]]
 
 
+@checked_methods()
 class Optimizer(ABC):
     """What optimizers share: gradients, clipping, decay, the schedule, the step count.
 
@@ -200,6 +203,7 @@ def _times(scalar: Variable, x: Variable) -> Variable:
 
 
 @final
+@checked_methods()
 class SGD(Optimizer):
     """`w - rate * g`."""
 
@@ -210,6 +214,7 @@ class SGD(Optimizer):
 
 
 @final
+@checked_methods()
 class Momentum(Optimizer):
     """`v = momentum * v + g`, then `w - rate * v`; Nesterov's takes `g + momentum * v` for v.
 
@@ -232,6 +237,7 @@ class Momentum(Optimizer):
         return _times(rate, gradient + self.momentum * new if self.nesterov else new)
 
 
+@checked_methods()
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2015), with the rate corrected for the bias of both moments.
 
@@ -264,6 +270,7 @@ class Adam(Optimizer):
 
 
 @final
+@checked_methods()
 class AdamW(Adam):
     """Adam with decay of the weights themselves (Loshchilov and Hutter, 2019).
 
@@ -285,6 +292,7 @@ class AdamW(Adam):
 
 
 @final
+@checked_methods()
 class RMSProp(Optimizer):
     """`v = rho * v + (1 - rho) * g * g`, then `w - rate * g / sqrt(v + epsilon)` (Hinton, 2012).
 
@@ -319,17 +327,20 @@ class RMSProp(Optimizer):
 # Gradient clipping.
 
 
+@checked
 def clip_by_value(low: float, high: float) -> Clip:
     """Limit each element of each gradient to [low, high]."""
     return lambda gradients: [clip(g, low, high) for g in gradients]
 
 
+@checked
 def clip_by_norm(limit: float) -> Clip:
     """Scale each gradient whose 2-norm is above `limit` down to it."""
     _positive("the limit of a norm", limit)
     return lambda gradients: [g * _shrink(norm(g), limit) for g in gradients]
 
 
+@checked
 def clip_by_global_norm(limit: float) -> Clip:
     """Scale all gradients by one factor if the 2-norm of them together is above `limit`."""
     _positive("the limit of a norm", limit)
@@ -356,23 +367,27 @@ def _positive(role: str, value: float) -> None:
 # Learning-rate schedules: factors of the learning rate.
 
 
+@checked
 def exponential_decay(gamma: float) -> Schedule:
     """`gamma**step`."""
     return lambda step: gamma**step
 
 
+@checked
 def step_decay(every: int, gamma: float = 0.1) -> Schedule:
     """`gamma**floor(step / every)`."""
     _positive("the length of a schedule", every)
     return lambda step: gamma ** (step // float(every))
 
 
+@checked
 def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedule:
     """From 1 down to `end` within `steps`, as `(1 - step / steps)**power`."""
     _positive("the length of a schedule", steps)
     return lambda step: end + (1.0 - end) * (1.0 - minimum(step / steps, 1.0)) ** power
 
 
+@checked
 def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
     """From 1 down to `end` within `steps`, along half a cosine (Loshchilov and Hutter, 2017)."""
     _positive("the length of a schedule", steps)
@@ -384,6 +399,7 @@ def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
     return factor
 
 
+@checked
 def warmup(steps: int, then: Schedule | None = None) -> Schedule:
     """Rising linearly to 1 within `steps`, then as `then` from there on."""
     _positive("the length of a schedule", steps)
@@ -395,3 +411,9 @@ def warmup(steps: int, then: Schedule | None = None) -> Schedule:
         return where(step < steps, rise, then(maximum(step - steps, 0.0)))
 
     return factor
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.optimizer", name, globals())

@@ -19,9 +19,10 @@ from primgraph.initializers import Constant, Initializer, Uniform, Xavier
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
+from primgraph.ir.signature import checked, checked_methods
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
-from primgraph.operators.call import Operator, located
+from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
 from primgraph.scope import Scope
 
@@ -40,6 +41,7 @@ class State:
 
 
 @final
+@checked_methods()
 class Program:
     """A program under construction: named inputs, and everything computed from them.
 
@@ -345,6 +347,7 @@ def program_of(variable: Variable) -> Program:
     return program
 
 
+@checked
 @contextmanager
 def program_guard(program: Program, startup: Program | None = None) -> Iterator[Program]:
     """Build into `program` inside this context.
@@ -364,7 +367,7 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
         _startup.reset(token)
 
 
-@located
+@checked
 def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     """Declare an input of the program being built, to be fed by `name` at each run.
 
@@ -380,7 +383,7 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     return Variable(builder, builder.input(TensorType(as_shape(shape), chosen), name))
 
 
-@located
+@checked
 def create_parameter(
     shape: Any,
     dtype: Any = None,

@@ -17,6 +17,7 @@ from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.executor import check_names, state_value
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.signature import checked, checked_methods
 from primgraph.ir.source import caller
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
@@ -29,6 +30,7 @@ from primgraph.transforms.lower import lower
 Array = np.ndarray[Any, Any]
 
 
+@checked
 def scipy_objective(
     program: Program,
     loss: Variable,
@@ -80,6 +82,7 @@ def _chosen(
 
 
 @final
+@checked_methods()
 class Objective:
     """Value, gradient and Hessian of a loss at flat float64 vectors `theta`.
 

@@ -8,10 +8,12 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.errors import FeedError
+from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
 
 
 @final
+@checked_methods()
 class Scope:
     """Arrays by name: the state that runs of a program read and write.
 

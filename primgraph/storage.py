@@ -21,6 +21,7 @@ from primgraph.initializers import Assign
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import lookup
+from primgraph.ir.signature import checked
 from primgraph.ir.source import Source
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, TensorType
 from primgraph.program import Program, State
@@ -42,6 +43,7 @@ _DAMAGE = (
 )
 
 
+@checked
 def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = None) -> None:
     """Write `program` and the values of its states, from `scope` or its own, to one file.
 
@@ -67,6 +69,7 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
         raise
 
 
+@checked
 def load(path: str | os.PathLike[str]) -> Program:
     """The program that `save` wrote, with its states in its own scope.
 

@@ -12,17 +12,20 @@ from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
+from primgraph.ir.signature import checked
 from primgraph.ir.types import TensorType, as_dtype, as_shape
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable
 
 
+@checked
 def spec(shape: Any, dtype: Any = None) -> TensorType:
     """The type of an array: its shape, and its dtype or else the default one."""
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
     return TensorType(as_shape(shape), chosen)
 
 
+@checked
 def trace(function: Callable[..., Any], *specs: Any) -> Graph:
     """The graph of `function`, called once with a variable for each of `specs`.
 

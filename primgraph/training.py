@@ -13,6 +13,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.executor import Executor
+from primgraph.ir.signature import checked
 from primgraph.operators.variable import Variable
 from primgraph.program import Program
 
@@ -20,6 +21,7 @@ Feed: TypeAlias = Mapping[str, Any]
 Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
 
 
+@checked
 def fit(
     program: Program,
     loss: Variable | str,
@@ -75,6 +77,7 @@ def fit(
     return history
 
 
+@checked
 def minibatches(
     arrays: Mapping[str, Any],
     size: int,

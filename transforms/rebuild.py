@@ -30,7 +30,7 @@ def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
 
 def derived_source(eqn: Equation) -> Source:
     """The line to give to what is derived from `eqn`."""
-    return (eqn.source or NOWHERE).derived("derivative")
+    return (eqn.source or NOWHERE).derived("gradient")
 
 
 def require_primitive(eqn: Equation) -> Primitive:

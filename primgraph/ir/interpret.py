@@ -8,8 +8,10 @@ import numpy as np
 
 from primgraph.errors import FeedError, InternalError
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.signature import checked
 
 
+@checked
 def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
     """Evaluate `graph` equation by equation with the plain NumPy meaning of each op.
 

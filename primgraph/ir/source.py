@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import CodeType
 
 _PACKAGE = __name__.partition(".")[0]
-_PASSED = (_PACKAGE + ".", "functools", "contextlib")
+_PASSED = (_PACKAGE + ".", _PACKAGE + " kernel", "functools", "contextlib")
 
 
 @dataclass(frozen=True, slots=True)

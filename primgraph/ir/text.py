@@ -21,6 +21,7 @@ from primgraph.errors import LoadError, PrimgraphError
 from primgraph.ir.graph import Equation, Graph, Value, printer
 from primgraph.ir.params import Array, Params, bits, freeze_all
 from primgraph.ir.primitive import lookup
+from primgraph.ir.signature import checked
 from primgraph.ir.source import Source
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, Shape, TensorType
 
@@ -237,6 +238,7 @@ def _type(dtype: str, shape: Shape) -> TensorType:
     return TensorType(shape, DTYPE_OF_NAME[dtype])
 
 
+@checked
 def parse(text: str) -> Graph:
     """The graph that `text` describes.
 

@@ -10,6 +10,7 @@ import numpy as np
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError
 from primgraph.initializers import Constant, Initializer
+from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import as_dtype, as_shape
 from primgraph.nn.layer import Layer
 from primgraph.operators import batch_norm, dropout, layer_norm, linear, mean, var
@@ -18,6 +19,7 @@ from primgraph.program import program_of
 
 
 @final
+@checked_methods()
 class Linear(Layer):
     """`x @ weight + bias` along the last axis.
 
@@ -48,6 +50,7 @@ class Linear(Layer):
         return linear(x, self.weight, self.bias)
 
 
+@checked_methods()
 class Sequential(Layer):
     """Layers one after the other, each on what the one before gave; named '0', '1' and so on."""
 
@@ -73,6 +76,7 @@ class Sequential(Layer):
 
 
 @final
+@checked_methods()
 class LayerNorm(Layer):
     """`pg.layer_norm` over the last axes, which have the extents `shape`.
 
@@ -95,6 +99,7 @@ class LayerNorm(Layer):
 
 
 @final
+@checked_methods()
 class BatchNorm(Layer):
     """`pg.batch_norm` for each of `features` channels, with running statistics.
 
@@ -159,6 +164,7 @@ class BatchNorm(Layer):
 
 
 @final
+@checked_methods()
 class Dropout(Layer):
     """`pg.dropout`: in training, sets elements to zero with probability `rate`.
 

@@ -10,6 +10,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, BuildError, FeedError
 from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
+from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.promotion import handles
 from primgraph.operators.variable import Variable
@@ -46,6 +47,7 @@ class Parameter:
         return Parameter(self.type, self.initializer, self.trainable)
 
 
+@checked_methods()
 class Layer:
     """A part of a network: parameters, buffers and layers within, and how it computes.
 
