@@ -41,6 +41,7 @@ from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
 from primgraph.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
+from primgraph.numerics import check_finite
 from primgraph.operators import *  # noqa: F403
 from primgraph.operators.variable import Variable
 from primgraph.program import (
@@ -97,6 +98,7 @@ __all__ = [
     "UnknownNameError",
     "Variable",
     "batched_jacobian",
+    "check_finite",
     "check_grads",
     "compile",
     "create_parameter",

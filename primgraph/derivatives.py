@@ -20,7 +20,7 @@ from primgraph.errors import (
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
-from primgraph.ir.signature import checked
+from primgraph.ir.signature import checked_late
 from primgraph.ir.source import caller
 from primgraph.operators.call import common_recorder
 from primgraph.operators.promotion import array_of, lift
@@ -70,7 +70,7 @@ def grad(
     is_grads_batched: bool = False,
     no_grad_vars: Collection[Variable] | None = None,
 ) -> Variable | list[Variable | None] | None: ...
-@checked
+@checked_late
 def grad(
     outputs: Variables,
     inputs: Variables,
@@ -145,7 +145,7 @@ def forward_grad(
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | list[Variable | None] | None: ...
-@checked
+@checked_late
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | list[Variable | None] | None:

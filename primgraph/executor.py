@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, Never, TypeAlias, final
 
 import numpy as np
 
 from primgraph.codegen import Kernel
 from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import compile
-from primgraph.errors import ArgumentError, FeedError
+from primgraph.errors import ArgumentError, FeedError, OptionError, near_matches
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_methods
+from primgraph.numerics import check_finite
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
 from primgraph.scope import Scope
@@ -28,11 +28,14 @@ class _Plan:
     """How one list of fetches is run: the kernel, and where its inputs come from.
 
     `feeds` are the inputs to be fed, by position in the kernel, and `states` those taken from
-    the scope. The first `fetched` outputs are the fetches; the others are new values of states,
+    the scope. `graph` is what the user wrote, before any pass.
+
+    The first `fetched` outputs are the fetches; the others are new values of states,
     which the kernel leaves in the arrays of the scope where it has read them, and which are to
     be stored under the names in `stored` where it has not.
     """
 
+    graph: Graph
     kernel: Kernel
     names: list[str]
     feeds: list[tuple[int, str]]
@@ -43,6 +46,8 @@ class _Plan:
     def given(self, out: Sequence[Any] | None) -> list[Any] | None:
         """`out` for all outputs of the kernel: what is stored must be new or the state's own."""
         count = len(self.kernel.graph.outputs)
+        if not isinstance(out, Sequence | None):
+            raise ArgumentError(f"out is a list of arrays, one for each fetch, not {out!r:.60}")
         if out is not None and len(out) != self.fetched:
             raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
         given = list(out) if out is not None else [None] * self.fetched
@@ -79,6 +84,8 @@ class Executor:
         *,
         out: Sequence[np.ndarray[Any, Any] | None] | None = None,
         borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
     ) -> list[np.ndarray[Any, Any]]:
         """Compute what `fetch_list` names from the arrays in `feed`, and update the state.
 
@@ -94,9 +101,16 @@ class Executor:
         is written into that array, of exactly the fetch's type; with `borrow` the arrays are
         overwritten by the next run in this thread that borrows the same fetches.
 
+        With `debug="nan"` the equations are first evaluated one by one, as they were written. The
+        first that makes a NaN or an infinity of numbers that were none, in the program or in
+        derivatives, ends the run with a `NumericalError`, before anything is stored; see
+        `check_finite`. It takes the time of a slow run more.
+
         Raises `FeedError` for a missing, unknown or unfitting feed and for an unknown fetch,
         `ArgumentError` for other objects.
         """
+        if unknown or debug is not None:
+            _require_options(unknown, debug)
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
             raise ArgumentError(f"run takes a Program, not {type(program).__name__}")
@@ -114,7 +128,9 @@ class Executor:
         for place, state in plan.states:
             arrays[place] = state_value(program, scope, state)
         try:
-            if out is None and not borrow:
+            if debug is not None:
+                check_finite(plan.graph, *arrays)
+            if out is None and borrow is False:
                 results = plan.kernel(*arrays)
             else:
                 results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)
@@ -138,6 +154,19 @@ class Executor:
         if found is None:
             found = program.kernels[key] = _planned(program, values, self.math)
         return found
+
+
+def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
+    """Refuse arguments that `run` does not have, and kinds of debugging that it does not know."""
+    if unknown:
+        name = next(iter(unknown))
+        known = ("program", "feed", "fetch_list", "out", "borrow", "debug")
+        raise ArgumentError(
+            f"run: there is no argument {name!r}",
+            hint=f"{near_matches(name, known)} it takes {', '.join(known)}".strip(),
+        )
+    if debug != "nan":
+        raise OptionError(f"debug={debug!r:.60} is not known", hint="choose 'nan', or None")
 
 
 def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, ...]:
@@ -174,7 +203,7 @@ def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
         else:
             states.append((place, state))
     names = [name for _, name in feeds]
-    return _Plan(kernel, names, feeds, states, len(fetched), stored)
+    return _Plan(graph, kernel, names, feeds, states, len(fetched), stored)
 
 
 def state_value(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any]:
@@ -200,6 +229,8 @@ def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
     """
     if isinstance(items, Variable | str):
         raise ArgumentError("fetch_list is a list of variables or names")
+    if not isinstance(items, Iterable | None):
+        raise ArgumentError(f"fetch_list is a list of variables or names, not {items!r:.60}")
     for item in () if items is None else items:
         if isinstance(item, tuple) and item and isinstance(item[0], list):
             continue
@@ -217,7 +248,7 @@ def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, str):
         variable = program.variable(item)
         if variable is None:
-            hint = _near(item, program.builder.names)
+            hint = near_matches(item, program.builder.names)
             raise FeedError(f"cannot fetch {item!r}: the program has no such name", hint=hint)
         return variable.value
     if item is None:
@@ -247,7 +278,7 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
         faults.append("unexpected " + ", ".join(repr(n) for n in unknown))
     if faults:
         lines = _declared(program, missing)
-        hints = [h for n in unknown if (h := _near(n, declared))]
+        hints = [h for n in unknown if (h := near_matches(n, declared))]
         raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
 
 
@@ -265,8 +296,3 @@ def _declared(program: Program, names: Sequence[str]) -> list[str]:
     """Lines for an error: where the inputs of these names are declared."""
     places = [program.builder.declared_at[program.inputs[n].value] for n in names]
     return [f"{n!r} is declared at {p}   {p.text}" for n, p in zip(names, places, strict=True)]
-
-
-def _near(name: Any, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name), list(known), n=2)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

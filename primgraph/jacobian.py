@@ -15,7 +15,7 @@ from primgraph.functional import gradient_of, require_scalar
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
-from primgraph.ir.signature import checked, checked_methods
+from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.types import DType, Shape, TensorType, as_dtype
 from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
@@ -28,7 +28,7 @@ Function: TypeAlias = "Callable[..., Variables] | Variables"
 
 
 @final
-@checked_methods()
+@checked_methods(late=True)
 class Block:
     """A part of a Jacobian, indexed like the array of `shape` and `dtype` that it stands for.
 
@@ -84,7 +84,7 @@ class Block:
             return picked(reshape(block, (block.size,)), 0, found.places)
 
 
-@checked_methods()
+@checked_methods(late=True)
 class DerivativeMatrix(ABC):
     """What Jacobians and Hessians share: how they are laid out, indexed and counted."""
 
@@ -179,7 +179,7 @@ class DerivativeMatrix(ABC):
 
 
 @final
-@checked_methods()
+@checked_methods(late=True)
 class Jacobian(DerivativeMatrix):
     """The derivatives of all outputs of `function` by all `inputs`, evaluated when indexed.
 
@@ -216,7 +216,7 @@ class Jacobian(DerivativeMatrix):
 
 
 @final
-@checked_methods()
+@checked_methods(late=True)
 class Hessian(DerivativeMatrix):
     """The second derivatives of `function` by all `inputs`, evaluated when indexed.
 
@@ -242,7 +242,7 @@ class Hessian(DerivativeMatrix):
             self._lay_out(_slopes("Hessian", gradient, inputs, is_batched, True), blocks, flat)
 
 
-@checked
+@checked_late
 def jacobian(y: Variables, x: Variables) -> Any:
     """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
 
@@ -252,7 +252,7 @@ def jacobian(y: Variables, x: Variables) -> Any:
     return _evaluated(Jacobian(y, x, blocks=True, flat=False), y, x)
 
 
-@checked
+@checked_late
 def batched_jacobian(y: Variables, x: Variables) -> Any:
     """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
 
@@ -262,7 +262,7 @@ def batched_jacobian(y: Variables, x: Variables) -> Any:
     return _evaluated(Jacobian(y, x, True, blocks=True, flat=False), y, x)
 
 
-@checked
+@checked_late
 def hessian(y: Variable, x: Variables) -> Any:
     """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 

@@ -36,7 +36,7 @@ Clip: TypeAlias = Callable[[list[Variable]], list[Variable]]
 Pairs: TypeAlias = list[tuple[Variable, Variable]]
 
 
-@checked_methods()
+@checked_methods(late=True)
 class Optimizer(ABC):
     """What optimizers share: gradients, clipping, decay, the schedule, the step count.
 
@@ -86,7 +86,7 @@ class Optimizer(ABC):
         if not isinstance(loss, Variable):
             raise ArgumentError(f"a loss is a variable, not {type(loss).__name__}")
         program = program_of(loss)
-        held = list(no_grad_set or ())
+        held = [] if no_grad_set is None else list(no_grad_set)
         try:
             if loss.size != 1:
                 raise ShapeError(
@@ -157,7 +157,16 @@ def _rate(value: Any) -> float:
             f"a learning rate is a number, not {value!r:.80}",
             hint="give a schedule as `schedule=`",
         )
+    if value != value:
+        raise ArgumentError("a learning rate is a number, not NaN")
     return float(value)
+
+
+def _below_one(name: str, value: float) -> float:
+    """`value`, if it is a part that is kept from step to step: from 0 on and below 1."""
+    if not 0.0 <= value < 1.0:
+        raise ArgumentError(f"{name} is from 0 on and below 1, not {value!r:.60}")
+    return value
 
 
 def _chosen(
@@ -203,7 +212,7 @@ def _times(scalar: Variable, x: Variable) -> Variable:
 
 
 @final
-@checked_methods()
+@checked_methods(late=True)
 class SGD(Optimizer):
     """`w - rate * g`."""
 
@@ -214,7 +223,7 @@ class SGD(Optimizer):
 
 
 @final
-@checked_methods()
+@checked_methods(late=True)
 class Momentum(Optimizer):
     """`v = momentum * v + g`, then `w - rate * v`; Nesterov's takes `g + momentum * v` for v.
 
@@ -226,7 +235,7 @@ class Momentum(Optimizer):
         self, learning_rate: float, momentum: float = 0.9, nesterov: bool = False, **options: Any
     ) -> None:
         super().__init__(learning_rate, **options)
-        self.momentum, self.nesterov = momentum, nesterov
+        self.momentum, self.nesterov = _below_one("momentum", momentum), nesterov
 
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
@@ -237,7 +246,7 @@ class Momentum(Optimizer):
         return _times(rate, gradient + self.momentum * new if self.nesterov else new)
 
 
-@checked_methods()
+@checked_methods(late=True)
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2015), with the rate corrected for the bias of both moments.
 
@@ -254,7 +263,8 @@ class Adam(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
+        self.beta1, self.beta2 = _below_one("beta1", beta1), _below_one("beta2", beta2)
+        self.epsilon = epsilon
 
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
@@ -270,7 +280,7 @@ class Adam(Optimizer):
 
 
 @final
-@checked_methods()
+@checked_methods(late=True)
 class AdamW(Adam):
     """Adam with decay of the weights themselves (Loshchilov and Hutter, 2019).
 
@@ -292,7 +302,7 @@ class AdamW(Adam):
 
 
 @final
-@checked_methods()
+@checked_methods(late=True)
 class RMSProp(Optimizer):
     """`v = rho * v + (1 - rho) * g * g`, then `w - rate * g / sqrt(v + epsilon)` (Hinton, 2012).
 

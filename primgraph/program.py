@@ -119,11 +119,22 @@ class Program:
         By default the outputs are the values that nothing else is computed from.
         """
         if outputs is not None:
-            values = [v.value for v in outputs]
+            values = [self.own(v).value for v in outputs]
             return Graph(self.builder.inputs, self.builder.slice(values), values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
         ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
         return self.builder.graph(ends, self.name)
+
+    def own(self, variable: Any) -> Variable:
+        """`variable`, if it is one of this program.
+
+        Raises `ArgumentError` for what is no variable, `BuildError` for another program's.
+        """
+        if not isinstance(variable, Variable):
+            raise ArgumentError(f"a variable is needed, not {variable!r:.80}")
+        if variable.recorder is not self.builder:
+            raise BuildError(f"{variable!r} belongs to another program")
+        return variable
 
     # State.
 
@@ -132,6 +143,8 @@ class Program:
     ) -> Variable:
         """A new value that is kept between runs, by a name that no other value has."""
         _refuse_twin(self.builder, checked_name(name))
+        if not callable(initializer):
+            raise ArgumentError(f"an initializer is a function, not {initializer!r:.80}")
         value = self.builder.input(type, name)
         state = self.states[value] = State(name, type, initializer, trainable)
         default_startup_program().starts.setdefault(self, []).append(state)
@@ -153,17 +166,16 @@ class Program:
         takes the place of the earlier one. Raises `BuildError` for what is no state of this
         program, `ShapeError` for another type.
         """
-        if state.value not in self.states:
+        if self.own(state).value not in self.states:
             raise BuildError(f"{state!r} is not a parameter of this program")
-        if new.recorder is not self.builder:
-            raise BuildError(f"{new!r} belongs to another program")
-        if new.type != state.type:
+        if self.own(new).type != state.type:
             raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
         self.updates[state.value] = new.value
 
     def next_value(self, state: Variable) -> Variable:
         """What `state` holds after a run: its update so far, or itself if it has none."""
-        return Variable(self.builder, self.updates.get(state.value, state.value))
+        value = self.own(state).value
+        return Variable(self.builder, self.updates.get(value, value))
 
     def next_key(self) -> Variable:
         """An integer for random operators: another one at each call, and at each run.
@@ -400,7 +412,8 @@ def create_parameter(
     program = current_program()
     type, rule = parameter_kind(shape, dtype, initializer, is_bias)
     stem = "bias" if is_bias else "weight"
-    return program.state(name or program.free_name(stem), type, rule, trainable=True)
+    chosen = program.free_name(stem) if name is None else name
+    return program.state(chosen, type, rule, trainable=True)
 
 
 def parameter_kind(

@@ -45,7 +45,12 @@ class Scope:
 
         Raises `FeedError` for another shape, or a dtype that does not convert within its kind.
         """
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise FeedError(f"{name!r} cannot be set to {value!r:.60}: {error}") from None
+        if array.dtype.kind not in "biuf":
+            raise FeedError(f"{name!r} cannot be set to {value!r:.60}: dtype {array.dtype}")
         if type is not None:
             same_kind = np.can_cast(array.dtype, type.dtype, "same_kind")
             if array.shape != type.shape or not same_kind:

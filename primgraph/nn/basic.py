@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, BoundsError
 from primgraph.initializers import Constant, Initializer
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import as_dtype, as_shape
@@ -72,7 +72,10 @@ class Sequential(Layer):
         return iter(self.children())
 
     def __getitem__(self, index: int) -> Layer:
-        return self.children()[index]
+        layers = self.children()
+        if not isinstance(index, int) or not -len(layers) <= index < len(layers):
+            raise BoundsError(f"a Sequential of {len(layers)} layers has no layer {index!r:.60}")
+        return layers[index]
 
 
 @final

@@ -12,7 +12,7 @@ from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType, as_dtype
-from primgraph.operators.promotion import handles
+from primgraph.operators.promotion import array_of, handles
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, current_program, parameter_kind, program_of
 from primgraph.scope import Scope
@@ -140,7 +140,7 @@ class Layer:
 
         The attribute reads as its variable; `program.update` lets runs change it.
         """
-        array = np.array(value)
+        array = np.array(array_of(value))
         type = TensorType(array.shape, as_dtype(array.dtype))
         self._register("_states", name, Parameter(type, Assign(array), trainable=False))
 

@@ -14,7 +14,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Op, Recorder, Types, active_recorder, recording
-from primgraph.ir.signature import misfit
+from primgraph.ir.signature import UNFIT, misfit
 from primgraph.ir.source import caller
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import SCALARS, handles, lift
@@ -54,7 +54,7 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
                 return function(*args, **kwargs)
         except PrimgraphError as error:
             raise error.located(_origin(operands)) from None
-        except _UNFIT as error:
+        except UNFIT as error:
             found = misfit(function, args, kwargs)
             if found is None:
                 found = ArgumentError(f"{function.__name__} does not take these arguments: {error}")
@@ -63,10 +63,6 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
     functions[function.__name__.rstrip("_")] = call
     return call
-
-
-# What Python and NumPy raise for arguments of kinds that nobody thought of.
-_UNFIT = (TypeError, ValueError, AttributeError, LookupError, OverflowError)
 
 
 def _origin(operands: Sequence[Variable]) -> list[str]:

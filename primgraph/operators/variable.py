@@ -39,7 +39,7 @@ def checked_name(name: Any) -> str:
 
 
 @final
-@checked_methods("__init__")
+@checked_methods("__init__", late=True)
 class Variable:
     """A handle on one value of a program. Computing with it adds to the program.
 
