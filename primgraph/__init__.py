@@ -33,6 +33,7 @@ from primgraph.errors import (
     unknown_name,
 )
 from primgraph.executor import Executor
+from primgraph.explanation import Explanation, explain
 from primgraph.functional import hvp, jvp, vhp, vjp
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
@@ -75,6 +76,7 @@ __all__ = [
     "CompileError",
     "DTypeError",
     "Executor",
+    "Explanation",
     "FeedError",
     "Graph",
     "Hessian",
@@ -107,6 +109,7 @@ __all__ = [
     "default_startup_program",
     "fit",
     "divergence",
+    "explain",
     "forward_grad",
     "get_default_dtype",
     "grad",

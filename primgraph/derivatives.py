@@ -330,7 +330,8 @@ def _refuse_unused(request: Request, results: Sequence[Value | None]) -> None:
             raise NotDifferentiable(
                 f"grad: {called('input', value)}, {value.type}, is used by no output",
                 origin=request.builder.origin(caller(), [value]),
-                hint="pass allow_unused=True for None, or materialize_grads=True for zeros",
+                hint="pg.explain(y, x) tells why; pass allow_unused=True for None, or "
+                "materialize_grads=True for zeros",
             )
 
 
@@ -364,7 +365,7 @@ def _refuse_independent(request: Request, path: Path) -> None:
         if not depends:
             raise NotDifferentiable(
                 f"{called('output', value)}, {value.type}, does not depend on the inputs",
-                hint="its derivative is zero everywhere; leave it out, or ask for zeros with "
+                hint="pg.explain(y, x) tells why; leave it out, or ask for zeros with "
                 "materialize_grads",
             )
 

@@ -254,7 +254,8 @@ def _fetched(program: Program, item: Any) -> Value:
     if item is None:
         raise ArgumentError(
             "cannot fetch None",
-            hint="a derivative is None where there is no path to the input; leave it out",
+            hint="a derivative is None where there is no path to the input: pg.explain(y, x) tells "
+            "why; leave it out",
         )
     raise ArgumentError(
         f"cannot fetch a {type(item).__name__}: only variables and names",

@@ -157,7 +157,7 @@ class Walk:
         made = f"{_spelled(creation.result[place])}{_at(place)}"
         return NumericalError(
             f"{eqn.op.name} makes {made} of {' and '.join(there) if pointwise else 'what has none'}"
-            + (f", in the {_role(eqn)} of what was written" if _role(eqn) else ""),
+            + (f", {eqn.source}" if _role(eqn) else ""),
             origin=[
                 *self.origin(eqn),
                 *self.operands(eqn, place),
