@@ -57,6 +57,10 @@ class UnknownNameError(BuildError, AttributeError):
     """A module or handle has nothing of that name."""
 
 
+class MissingMethodError(BuildError, NotImplementedError):
+    """A class of the user's does not define a method that is called."""
+
+
 class OptionError(BuildError, ValueError):
     """Options contradict each other."""
 
@@ -120,7 +124,8 @@ class InternalError(PrimgraphError):
 def near_matches(name: object, known: Iterable[str]) -> str:
     """A hint with the names in `known` that `name` may be misspelt for; nothing without any."""
     names = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(str(name).lower(), names, n=3)
+    wanted = str(name).lower()
+    near = [wanted] if wanted in names else difflib.get_close_matches(wanted, names, n=3)
     return f"did you mean {' or '.join(repr(names[n]) for n in near)}?" if near else ""
 
 

@@ -70,8 +70,6 @@ class Executor:
     """
 
     def __init__(self, scope: Scope | None = None, *, math: str = "exact") -> None:
-        if scope is not None and not isinstance(scope, Scope):
-            raise ArgumentError(f"an executor takes a Scope, not {type(scope).__name__}")
         check_level(math)
         self.scope = scope
         self.math = math

@@ -368,9 +368,6 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
     without it, of the startup program that counted before. Raises `ArgumentError` for anything
     but a `Program`.
     """
-    for given in (program, startup):
-        if not isinstance(given, Program | None) or program is None:
-            raise ArgumentError(f"program_guard takes a Program, not {type(given).__name__}")
     token = _startup.set(_startup.get() if startup is None else startup)
     try:
         with program:

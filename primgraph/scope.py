@@ -45,12 +45,13 @@ class Scope:
 
         Raises `FeedError` for another shape, or a dtype that does not convert within its kind.
         """
+        known = repr(name) if type is None else f"{name!r} is {type}, and"
         try:
             array = np.asarray(value)
         except ValueError as error:
-            raise FeedError(f"{name!r} cannot be set to {value!r:.60}: {error}") from None
+            raise FeedError(f"{known} cannot be set to {value!r:.60}: {error}") from None
         if array.dtype.kind not in "biuf":
-            raise FeedError(f"{name!r} cannot be set to {value!r:.60}: dtype {array.dtype}")
+            raise FeedError(f"{known} cannot be set to {value!r:.60} of dtype {array.dtype}")
         if type is not None:
             same_kind = np.can_cast(array.dtype, type.dtype, "same_kind")
             if array.shape != type.shape or not same_kind:

@@ -43,15 +43,11 @@ def fit(
     Raises `BuildError` for a program that updates nothing, `ShapeError` for a loss of more than
     one element, `ArgumentError` for arguments of other kinds and for an epoch without feeds.
     """
-    if not isinstance(program, Program):
-        raise ArgumentError(f"fit takes a Program, not {type(program).__name__}")
     if not program.updates:
         raise BuildError(
             "the program updates nothing, so there is nothing to train",
             hint="call the minimize of an optimizer on its loss first",
         )
-    if not isinstance(loss, Variable | str):
-        raise ArgumentError(f"a loss is a variable or a name, not {type(loss).__name__}")
     target = program.variable(loss) if isinstance(loss, str) else loss
     if target is not None and target.size != 1:
         raise ShapeError(f"a loss has one element, not {target.type}")

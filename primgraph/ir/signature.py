@@ -72,7 +72,13 @@ def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
         hints = get_type_hints(function)
     except NameError:
         return {}
-    found = {name: _kind(hint) for name, hint in hints.items() if name != "return"}
+    several = ("VAR_POSITIONAL", "VAR_KEYWORD")
+    single = [
+        p.name
+        for p in inspect.signature(function).parameters.values()
+        if p.kind.name not in several
+    ]
+    found = {name: _kind(hints[name]) for name in single if name in hints}
     return {name: kind for name, kind in found.items() if kind is not None}
 
 

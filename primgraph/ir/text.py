@@ -96,9 +96,9 @@ def _equation_text(eqn: Equation, name: dict[Value, str]) -> str:
 
 def typed_equation(eqn: Equation, graph: Graph) -> str:
     """`eqn` with the types of its operands, for a message, cut where it is very long."""
-    number = graph.numbering()
-    outputs = ", ".join(f"%{number[v]}: {v.type}" for v in eqn.outputs)
-    shown = [f"%{number[v]}: {v.type}" for v in eqn.inputs]
+    name = names(graph)
+    outputs = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
+    shown = [f"{name[v]}: {v.type}" for v in eqn.inputs]
     shown += [f"{key}={value_text(value)}" for key, value in eqn.params]
     text = f"{outputs} = {eqn.op.name}({', '.join(shown)})"
     return text if len(text) <= 400 else text[:397] + "..."

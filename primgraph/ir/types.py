@@ -67,6 +67,8 @@ def as_dtype(dtype: Any) -> DType:
 
     Raises `DTypeError` for anything but booleans, integers and floats of 16, 32 or 64 bits.
     """
+    if isinstance(dtype, bytes):
+        raise DTypeError(f"{dtype!r} is not a dtype")
     try:
         found: DType = np.dtype(dtype).newbyteorder("=")
     except TypeError:
@@ -160,7 +162,8 @@ def as_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """Sorted axes, counted from the front, from None (all), an integer or a sequence."""
     if axis is None:
         return tuple(range(ndim))
-    entries: Iterable[Any] = axis if isinstance(axis, Sequence | np.ndarray) else (axis,)
+    several = isinstance(axis, Sequence | np.ndarray) and not isinstance(axis, str | bytes)
+    entries: Iterable[Any] = axis if several else (axis,)
     axes = sorted(as_axis(a, ndim) for a in entries)
     if len(set(axes)) != len(axes):
         raise ShapeError(f"an axis is named twice in {tuple(axes)}")

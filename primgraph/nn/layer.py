@@ -7,7 +7,14 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, BuildError, FeedError
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    FeedError,
+    MissingMethodError,
+    near_matches,
+    unknown_name,
+)
 from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
 from primgraph.ir.signature import checked_methods
@@ -47,7 +54,7 @@ class Parameter:
         return Parameter(self.type, self.initializer, self.trainable)
 
 
-@checked_methods()
+@checked_methods("add_parameter", "add_sublayer")
 class Layer:
     """A part of a network: parameters, buffers and layers within, and how it computes.
 
@@ -79,7 +86,10 @@ class Layer:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the layer computes; every class of its own defines it."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+        raise MissingMethodError(
+            f"{type(self).__name__} does not define forward",
+            hint=near_matches("forward", set(dir(self)) - set(dir(Layer))),
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of `forward`.
@@ -177,7 +187,9 @@ class Layer:
             return self._variable(parameter)
         layer = self.__dict__.get("_sublayers", {}).get(name)
         if layer is None:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            known = {*dir(type(self)), *self.__dict__.get("_states", ())}
+            known.update(self.__dict__.get("_sublayers", ()), self.__dict__)
+            raise unknown_name(f"{type(self).__name__!r}", name, known)
         return layer
 
     def __delattr__(self, name: str) -> None:
