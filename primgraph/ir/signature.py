@@ -83,6 +83,12 @@ def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 
 @cache
+def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of its parameters, in order."""
+    return tuple(inspect.signature(function).parameters)
+
+
+@cache
 def _flags_of(function: Callable[..., Any]) -> dict[str, Kind]:
     """Parameters that are true or false: anything else would pass for one of these."""
     flag = _KINDS[bool]
@@ -179,8 +185,7 @@ def _require(
     """Raise `ArgumentError` for the first argument that is not of its kind."""
     if not kinds:
         return
-    names = inspect.signature(function).parameters
-    for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
+    for name, value in [*zip(_names_of(function), args, strict=False), *kwargs.items()]:
         kind = kinds.get(name)
         if kind is not None and not kind[0](value):
             given = f"{type(value).__name__} {value!r:.60}"
