@@ -131,6 +131,7 @@ class Executor:
             if out is None and borrow is False:
                 results = plan.kernel(*arrays)
             else:
+                _require_flag(borrow)
                 results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)
         except FeedError as error:
             raise error.located(_misfit(program, plan, given)) from None
@@ -165,6 +166,11 @@ def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
         )
     if debug != "nan":
         raise OptionError(f"debug={debug!r:.60} is not known", hint="choose 'nan', or None")
+
+
+def _require_flag(borrow: Any) -> None:
+    if not isinstance(borrow, bool | np.bool_):
+        raise ArgumentError(f"run: borrow is True or False, not {borrow!r:.60}")
 
 
 def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, ...]:

@@ -14,7 +14,6 @@ from primgraph.errors import BuildError, FeedError, NumericalError
 from primgraph.executor import check_names, state_value
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.signature import checked_late
 from primgraph.ir.source import Source
@@ -209,16 +208,17 @@ class _Search:
         if not path.wrt:
             return []
         vjp = path.vjp()
-        arrays = self._values(path.free, feed)
         walk = Walk(vjp)
         try:
+            arrays = self._values(path.free, feed)
             (gradient,) = walk.results([*arrays, np.ones(self.y.shape, self.y.dtype)])
         except NumericalError as error:
             return [f"at the feed: {error.message}", *error.origin]
-        lines = [f"at the feed: it is {spread(gradient)}"]
-        if gradient.size and not gradient.any():
-            lines += _vanishing(walk, vjp.inputs[-1])
-        return lines
+        zeros = gradient.size - int(np.count_nonzero(gradient))
+        if zeros < gradient.size or not zeros:
+            some = f", {zeros} of {gradient.size} elements are zero" if zeros else ""
+            return [f"at the feed: it is {spread(gradient)}{some}"]
+        return ["at the feed: all of it is zero", *_vanishing(walk, vjp.inputs[-1])]
 
     def _values(self, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
         """What `values` of the program are at `feed`."""
@@ -238,7 +238,7 @@ class _Search:
             else as_feed(feed[v.hint], v.type, v.hint)
             for v in inputs
         ]
-        return interpret(Graph(inputs, body, values), *arrays)
+        return Walk(lower(Graph(inputs, body, values))).results(arrays)
 
 
 def _vanishing(walk: Walk, seed: Value) -> list[str]:

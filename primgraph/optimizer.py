@@ -19,7 +19,7 @@ from primgraph.errors import (
 )
 from primgraph.initializers import Constant
 from primgraph.ir.primitive import recording
-from primgraph.ir.signature import checked, checked_methods
+from primgraph.ir.signature import applied, checked, checked_methods
 from primgraph.ir.source import caller
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import clip, cos, maximum, minimum, norm, sqrt, stack, where
@@ -114,12 +114,12 @@ class Optimizer(ABC):
         step = self._state("step", TensorType((), FLOAT64), 0.0)
         rate = self._state("learning_rate", TensorType((), FLOAT64), self.learning_rate)
         if self.schedule is not None:
-            rate = rate * self.schedule(step)
+            rate = rate * applied(self.schedule, step)
         count = step + 1.0
         program.update(step, count)
         gradients = [g for _, g in pairs]
         if self.grad_clip is not None:
-            gradients = self.grad_clip(gradients)
+            gradients = applied(self.grad_clip, gradients)
         changed = []
         for (parameter, _), gradient in zip(pairs, gradients, strict=True):
             if self.weight_decay and self.decays_gradient:

@@ -19,7 +19,7 @@ from primgraph.initializers import Constant, Initializer, Uniform, Xavier
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
-from primgraph.ir.signature import checked, checked_methods
+from primgraph.ir.signature import applied, checked, checked_methods
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
 from primgraph.operators.call import Operator
@@ -216,13 +216,14 @@ class Program:
         rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
         shape, dtype = state.type.shape, state.type.dtype
         try:
-            array = np.asarray(state.initializer(shape, dtype, rng))
+            array = np.asarray(applied(state.initializer, shape, dtype, rng))
             if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
                 raise ArgumentError(f"it gives shape {array.shape} and dtype {array.dtype}")
         except ArgumentError as error:
             raise ArgumentError(
                 f"the initializer of {state.name!r} does not fit {state.type}: {error.message}",
                 origin=self._declaration(state),
+                hint=error.hint,
             ) from None
         return array.astype(dtype)
 

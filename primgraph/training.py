@@ -13,7 +13,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.executor import Executor
-from primgraph.ir.signature import checked
+from primgraph.ir.signature import applied, checked
 from primgraph.operators.variable import Variable
 from primgraph.program import Program
 
@@ -59,7 +59,7 @@ def fit(
     history: list[float] = []
     with _bar(progress, epochs) as advance:
         for epoch in range(epochs):
-            batches = feeds(epoch) if callable(feeds) else feeds
+            batches = applied(feeds, epoch) if callable(feeds) else feeds
             losses = [runner.run(program, batch, [loss])[0].item() for batch in batches]
             if not losses:
                 raise ArgumentError(
@@ -68,7 +68,7 @@ def fit(
                 )
             history.append(float(np.mean(losses)))
             advance(history[-1])
-            if callback is not None and callback(epoch, history[-1]) is True:
+            if callback is not None and applied(callback, epoch, history[-1]) is True:
                 break
     return history
 

@@ -7,6 +7,7 @@ mark `# <-`, or else the last one.
 from __future__ import annotations
 
 import linecache
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ OPERATORS = [
     ("pg.nn.Liner(3, 4)", "UnknownNameError", "primgraph.nn has nothing", "did you mean 'Linear'"),
     ("pg.optimizer.Adm()", "UnknownNameError", "primgraph.optimizer", "did you mean 'Adam'"),
     ("pg.initializers.Normel()", "UnknownNameError", "initializers", "did you mean 'Normal'"),
+    ("import primgraph.compat.paddle as paddle\npaddle.tahn(x)", "UnknownNameError", "'tanh'"),
     ("pg.transforms.linearise(graph)", "UnknownNameError", "transforms", "mean 'linearize'"),
     ("pg.transpose(x, (0, 0))", "ShapeError", "(0, 0) is not a permutation"),
     ("pg.concatenate(x[0, 0])", "ArgumentError", "concatenate takes a list of at least one array"),
@@ -151,6 +153,7 @@ PROGRAMS = [
         "def f(a):\n    return pg.create_parameter((3,)) * a  # <-\npg.trace(f, pg.spec(3))",
         "BuildError", "parameters belong to a program", "with pg.Program()",
     ),
+    ("other.__exit__()", "BuildError", "other is left, but was not entered", "use `with`"),
     ("import pickle\npickle.dumps(program)", "BuildError", "cannot be pickled", "pg.save"),
 ]  # fmt: skip
 
@@ -177,6 +180,7 @@ RUNS = [
     ("run(program, feed, [x], out=3)", "ArgumentError", "out is a list of arrays"),
     ("run(program, feed, [x], out=[ones])", "ArgumentError", "a writable array of f64[3,4]"),
     ("run(program, feed, fetch=[x])", "ArgumentError", "no argument 'fetch'", "'fetch_list'"),
+    ("run(program, feed, [x], borrow='yes')", "ArgumentError", "borrow is True or False, not 'yes"),
     ("run(program, feed, [x], debug='inf')", "OptionError", "debug='inf'", "choose 'nan'"),
     ("pg.Executor(scope={})", "ArgumentError", "scope is a Scope or None, not dict"),
     ("pg.Executor(math='sloppy')", "ArgumentError", "math='sloppy'", "'exact', 'finite', 'fast'"),
@@ -286,6 +290,15 @@ TRAINING = [
      "epochs is an integer", "0.5"),
     ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, 3, 1)", "ArgumentError",
      "feeds is a list or a function, not int 3"),
+    ("pg.optimizer.SGD(0.1, schedule=lambda: 1.0).minimize(loss)", "ArgumentError",
+     "<lambda>: too many positional arguments", "it takes ()"),
+    ("pg.optimizer.SGD(0.1, grad_clip=lambda g, n: g).minimize(loss)", "ArgumentError",
+     "missing a required argument: 'n'"),
+    ("pg.create_parameter(3, initializer=lambda s: np.ones(s), name='u')\nprogram.state_dict()",
+     "ArgumentError", "the initializer of 'u' does not fit f64[3]", "it takes (s)"),
+    ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, [feed], 1, lambda: None)",
+     "ArgumentError", "too many positional arguments"),
+    ("pg.nn.Tanh().apply(lambda: None)", "ArgumentError", "too many positional arguments"),
     ("pg.minibatches([ones], 2)", "ArgumentError", "arrays is a mapping, not list"),
     ("pg.minibatches({'a': ones}, 1.5)", "ArgumentError", "size is an integer, not float 1.5"),
     ("pg.minibatches({'a': ones, 'b': ones[:2]}, 1)", "ArgumentError", "one number of samples"),
@@ -380,3 +393,26 @@ def test_a_mistake_is_told_with_its_line(
 
 def test_there_are_many_mistakes_and_all_are_different() -> None:
     assert len({m[0] for m in MISTAKES}) == len(MISTAKES) >= 200
+
+
+def test_names_that_are_not_there_are_not_there() -> None:
+    for owner in (pg, pg.nn, pg.optimizer, pg.data("handle_of_mistakes", (2,))):
+        assert not hasattr(owner, "tahn")
+        assert not hasattr(owner, "__tahn__")
+        assert getattr(owner, "tahn", None) is None
+    names: dict[str, Any] = {}
+    exec("from primgraph import *", names)
+    assert set(pg.__all__) <= set(names)
+    with pytest.raises(ImportError, match="cannot import name 'tahn'"):
+        exec("from primgraph import tahn", names)
+
+
+def test_the_parts_of_an_error_can_be_had_one_by_one() -> None:
+    with pytest.raises(pg.ShapeError) as caught:
+        pg.zeros((2, 3)) + pg.zeros((4,))
+    error = caught.value
+    assert error.message == str(error).splitlines()[0]
+    assert error.place.file == __file__
+    assert error.origin[0].startswith("written here:  test_mistakes.py:")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)

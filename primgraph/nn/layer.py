@@ -17,7 +17,7 @@ from primgraph.errors import (
 )
 from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.promotion import array_of, handles
 from primgraph.operators.variable import Variable
@@ -293,7 +293,7 @@ class Layer:
     def apply(self: L, function: Callable[[Layer], Any]) -> L:
         """Call `function` on every layer within, inner ones first, and on this one."""
         for layer in reversed(self.sublayers(include_self=True)):
-            function(layer)
+            applied(function, layer)
         return self
 
     def __repr__(self) -> str:
