@@ -14,7 +14,14 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError, BuildError, DTypeError, FeedError, ShapeError
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    DTypeError,
+    FeedError,
+    ShapeError,
+    near_matches,
+)
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
@@ -251,11 +258,15 @@ class Program:
         known = {s.name: s.type for s in self.states.values()}
         unknown = [n for n in values if n not in known]
         if unknown:
-            raise FeedError(f"the program has no states named {', '.join(map(repr, unknown))}")
+            raise FeedError(
+                f"the program has no states named {', '.join(map(repr, unknown))}",
+                hint=near_matches(unknown[0], known),
+            )
         staged = Scope()
         for name, value in values.items():
             staged.set(name, value, known[name])
-        chosen.arrays.update(staged.arrays)
+        for name in staged:
+            chosen.hold(name, staged.get(name))
 
     def clone(self, for_test: bool = False) -> Program:
         """A program of its own with the same variables, in the same scope.
@@ -298,8 +309,8 @@ class Program:
         """A clone with a scope of its own."""
         other = self.clone()
         other.scope = Scope()
-        for name, array in self.scope.arrays.items():
-            other.scope.set(name, array)
+        for name in self.scope:
+            other.scope.set(name, self.scope.get(name))
         return other
 
     def __reduce__(self) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, final
 
 import numpy as np
 
-from primgraph.errors import FeedError
+from primgraph.errors import FeedError, near_matches
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
 
+_versions = itertools.count()
+
 
 @final
-@checked_methods()
+@checked_methods("hold", "held", "changed")
 class Scope:
     """Arrays by name: the state that runs of a program read and write.
 
@@ -23,22 +26,41 @@ class Scope:
     """
 
     def __init__(self) -> None:
-        self.arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self._version = next(_versions)
 
     def __contains__(self, name: str) -> bool:
-        return name in self.arrays
+        return name in self._arrays
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.arrays)
+        return iter(self._arrays)
 
     def __len__(self) -> int:
-        return len(self.arrays)
+        return len(self._arrays)
+
+    @property
+    def version(self) -> int:
+        """A number that no scope had before the last change of this one."""
+        return self._version
+
+    def held(self, name: str) -> np.ndarray[Any, Any] | None:
+        """The scope's own array of that name, if it holds one; who writes to it calls `changed`."""
+        return self._arrays.get(name)
+
+    def hold(self, name: str, array: np.ndarray[Any, Any]) -> None:
+        """Store `array` itself, which nobody else may write to from now on."""
+        self._arrays[name] = array
+        self.changed()
+
+    def changed(self) -> None:
+        """Note that arrays of the scope have been written to."""
+        self._version = next(_versions)
 
     def get(self, name: str) -> np.ndarray[Any, Any]:
         """A copy of the array of that name. Raises `FeedError` if there is none."""
-        if name not in self.arrays:
-            raise FeedError(f"the scope holds no {name!r}")
-        return self.arrays[name].copy()
+        if name not in self._arrays:
+            raise FeedError(f"the scope holds no {name!r}", hint=near_matches(name, self._arrays))
+        return self._arrays[name].copy()
 
     def set(self, name: str, value: Any, type: TensorType | None = None) -> None:
         """Store a copy of `value`, which must have that type if one is given.
@@ -60,4 +82,4 @@ class Scope:
                     f"{array.dtype} is given"
                 )
             array = array.astype(type.dtype)
-        self.arrays[name] = np.array(array, order="C")
+        self.hold(name, np.array(array, order="C"))

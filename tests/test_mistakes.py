@@ -136,7 +136,7 @@ PROGRAMS = [
     ("other.update(w, w + 1.0)", "BuildError", "belongs to another program"),
     ("program.graph([3])", "ArgumentError", "a variable is needed, not 3"),
     ("program.graph([alien])", "BuildError", "belongs to another program"),
-    ("program.set_state_dict({'u': 1.0})", "FeedError", "no states named 'u'"),
+    ("program.set_state_dict({'W': 1.0})", "FeedError", "no states named 'W'", "mean 'w'?"),
     ("program.set_state_dict({'w': ones[:2]})", "FeedError", "'w' is f64[4]; an array of"),
     ("program.set_state_dict(3)", "ArgumentError", "values is a mapping, not int 3"),
     ("program.state_dict(scope={})", "ArgumentError", "scope is a Scope or None, not dict"),
