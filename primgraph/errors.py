@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from primgraph.ir.source import caller
+from primgraph.ir.source import Source, caller
 
 # How the line of a message begins that says where the user wrote what went wrong.
 WRITTEN = "written here:"
@@ -16,7 +16,7 @@ class PrimgraphError(Exception):
 
     `message` is complete on its own. `origin` holds the lines that say where the user wrote
     what went wrong, `hint` what to do about it. The parts are joined by `str`. `place` is the
-    user's line that was being executed, which is named where `origin` has no other.
+    user's line that was being executed, if there is one, which is named where `origin` has none.
     """
 
     def __init__(self, message: str, *, origin: Iterable[str] = (), hint: str = "") -> None:
@@ -24,7 +24,7 @@ class PrimgraphError(Exception):
         self.message = message
         self.origin = tuple(origin)
         self.hint = hint
-        self.place = caller()
+        self.place: Source | None = caller()
 
     def located(self, origin: Iterable[str]) -> PrimgraphError:
         """Add the user's lines, unless an inner call has already given them."""
@@ -34,7 +34,7 @@ class PrimgraphError(Exception):
 
     def __str__(self) -> str:
         lines = list(self.origin)
-        if not any(line.startswith(WRITTEN) for line in lines):
+        if self.place is not None and not any(line.startswith(WRITTEN) for line in lines):
             lines.insert(0, f"{WRITTEN}  {self.place}   {self.place.text}".rstrip())
         if self.hint:
             lines.append(self.hint)
