@@ -94,9 +94,8 @@ class Walk:
         with np.errstate(all="ignore"):
             for eqn in self.graph.body:
                 self._step(eqn)
-        for value in self.graph.outputs:
-            if value in self.marks:
-                self._stop(self.marks[value])
+        ends = [self.marks[v].max() for v in self.graph.outputs if v in self.marks]
+        self._stop(np.array(ends, np.int64))
         return [np.array(self.known[v]) for v in self.graph.outputs]
 
     def _step(self, eqn: Equation) -> None:
@@ -133,6 +132,8 @@ class Walk:
             return [np.maximum(condition, np.where(operands[0], x, y))]
         if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
             return [np.maximum.reduce(marks)]
+        if eqn.op.name.startswith("reduce_"):
+            return [marks[0].max(axis=eqn.kwargs["axes"], initial=0)]
         if eqn.op.name in _MOVING:
             # What stands at an index that is bad itself is anybody's guess.
             indices = slice(1, None) if eqn.op.name == "gather" else slice(0)

@@ -102,11 +102,20 @@ def test_derivatives_say_so(build: Any, array: Any, words: str) -> None:
         lambda x: pg.max(pg.full((3,), np.inf)) + x,
         lambda x: pg.grad(pg.norm(x * 0.0), x),
         lambda x: (1.0 / x) > 0.0,
+        lambda x: pg.where(x > 0, pg.sum(pg.stack([pg.log(x), x]), axis=0), 0.0),
         lambda x: pg.sigmoid(x * 1e6),
     ],
 )
 def test_what_is_by_design_does_not_stop(build: Any) -> None:
     fine(build, X)
+
+
+def test_of_several_results_the_first_equation_is_named() -> None:
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        first, second = pg.log(x), 1.0 / x
+    with pytest.raises(pg.NumericalError, match=r"log makes -inf at \[1\]"):
+        run(program, {"x": X}, [second, first], debug="nan")
 
 
 def test_what_is_fed_is_not_made() -> None:
