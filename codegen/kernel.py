@@ -17,10 +17,11 @@ from primgraph.codegen.feeds import as_feed, checked_out
 from primgraph.codegen.plan import Plan
 from primgraph.codegen.regions import Limits, default_limits
 from primgraph.codegen.standalone import standalone_source
-from primgraph.errors import CompileError, FeedError, RunError
+from primgraph.errors import WRITTEN, ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.drawn import PICTURES, Drawn
-from primgraph.ir.graph import Equation, Graph
-from primgraph.ir.text import value_text
+from primgraph.ir.graph import Graph
+from primgraph.ir.signature import checked_methods
+from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -47,6 +48,7 @@ def compile_graph(
 
 
 @final
+@checked_methods()
 class Kernel(Drawn):
     """An executable made from a graph: call it with an array for each input.
 
@@ -165,6 +167,8 @@ class Kernel(Drawn):
     ) -> list[Array]:
         """The results in arrays that are given or kept for that; made new where there is none."""
         types = self.graph.output_types
+        if not isinstance(out, Sequence | None):
+            raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
         given: list[Any] = list(out) if out is not None else [None] * len(types)
         checked_out(given, types, arrays, self.donated)
         kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
@@ -319,19 +323,9 @@ def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     eqn = graph.body[i]
     text = code.loaded.source.splitlines()[line - 1].strip()
     origin = [
-        f"equation:      {_equation(eqn, graph)}",
+        f"equation:      {typed_equation(eqn, graph)}",
         f"kernel line:   {code.loaded.file}:{line}   {text}",
     ]
     if eqn.source is not None:
-        origin.append(f"written here:  {eqn.source}   {eqn.source.text}".rstrip())
+        origin.append(f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
     return RunError(f"{eqn.op.name} failed in kernel {graph.name}: {cause}", origin=origin)
-
-
-def _equation(eqn: Equation, graph: Graph) -> str:
-    """The equation with the types of its operands."""
-    number = graph.numbering()
-    outputs = ", ".join(f"%{number[v]}: {v.type}" for v in eqn.outputs)
-    shown = [f"%{number[v]}: {v.type}" for v in eqn.inputs]
-    shown += [f"{key}={value_text(value)}" for key, value in eqn.params]
-    text = f"{outputs} = {eqn.op.name}({', '.join(shown)})"
-    return text if len(text) <= 400 else text[:397] + "..."

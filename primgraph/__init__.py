@@ -1,5 +1,7 @@
 """primgraph compiles NumPy programs and their derivatives of any order into NumPy programs."""
 
+from typing import TYPE_CHECKING, NoReturn
+
 from primgraph import initializers, nn, operators, optimizer, transforms, view
 from primgraph.checking import check_grads
 from primgraph.codegen import Kernel
@@ -20,16 +22,21 @@ from primgraph.errors import (
     IndexKindError,
     InternalError,
     LoadError,
+    MissingMethodError,
     MissingRuleError,
     MixedSamplesError,
     NotDifferentiable,
     NotScalarError,
+    NumericalError,
     OptionError,
     PrimgraphError,
     RunError,
     ShapeError,
+    UnknownNameError,
+    unknown_name,
 )
 from primgraph.executor import Executor
+from primgraph.explanation import Explanation, explain
 from primgraph.functional import hvp, jvp, vhp, vjp
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
@@ -38,6 +45,7 @@ from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
 from primgraph.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
+from primgraph.numerics import check_finite
 from primgraph.operators import *  # noqa: F403
 from primgraph.operators.variable import Variable
 from primgraph.profile import Profile, profile
@@ -58,6 +66,12 @@ from primgraph.view.growth import growth
 from primgraph.view.spy import spy
 from primgraph.view.steps import steps
 
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph", name, __all__)
+
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -71,6 +85,7 @@ __all__ = [
     "DTypeError",
     "Difference",
     "Executor",
+    "Explanation",
     "FeedError",
     "Graph",
     "Hessian",
@@ -79,10 +94,12 @@ __all__ = [
     "Jacobian",
     "Kernel",
     "LoadError",
+    "MissingMethodError",
     "MissingRuleError",
     "MixedSamplesError",
     "NotDifferentiable",
     "NotScalarError",
+    "NumericalError",
     "OptionError",
     "PrimgraphError",
     "Profile",
@@ -91,8 +108,10 @@ __all__ = [
     "Scope",
     "ShapeError",
     "TensorType",
+    "UnknownNameError",
     "Variable",
     "batched_jacobian",
+    "check_finite",
     "check_grads",
     "compile",
     "cost",
@@ -103,6 +122,7 @@ __all__ = [
     "fit",
     "diff",
     "divergence",
+    "explain",
     "forward_grad",
     "get_default_dtype",
     "grad",

@@ -10,6 +10,7 @@ from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, Primg
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.signature import applied
 from primgraph.ir.source import caller
 from primgraph.operators.call import common_recorder
 from primgraph.operators.promotion import handles, lift
@@ -74,7 +75,7 @@ class Call:
             flagged = (a for a, v in zip(arguments, values, strict=True) if v in builder.stopped)
             builder.stopped.update(list(flagged))
             with recording(builder):
-                result = function(*(Variable(builder, a) for a in arguments))
+                result = applied(function, *(Variable(builder, a) for a in arguments))
                 listed = result if isinstance(result, list | tuple) else (result,)
                 if not listed or any(r is None for r in listed):
                     raise ArgumentError(

@@ -13,6 +13,7 @@ from primgraph.complex_step import KNOWN, STEP, evaluate, widened
 from primgraph.errors import ArgumentError, CheckError, FeedError, InternalError, OptionError
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
+from primgraph.ir.signature import checked_late
 from primgraph.ir.types import Shape
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program import Program
@@ -31,6 +32,7 @@ _SEED = 0x5DEECE66D
 _BY_DIFFERENCES, _BY_COMPLEX_STEP, _BY_ROUNDING = (1e-6, 1e-10), (1e-9, 1e-14), 1e-10
 
 
+@checked_late
 def check_grads(
     function: Callable[..., Any] | Graph | Program,
     inputs: Sequence[Any] | Mapping[str, Any],
@@ -59,7 +61,8 @@ def check_grads(
     mode or an order below one; `ArgumentError` for inputs or outputs without floats.
     """
     chosen = tuple(modes)
-    if not chosen or not set(chosen) <= {"forward", "reverse"} or isinstance(modes, str):
+    known = all(isinstance(m, str) and m in ("forward", "reverse") for m in chosen)
+    if not chosen or not known or isinstance(modes, str):
         raise OptionError(f"modes are some of 'forward' and 'reverse', not {modes!r}")
     if order < 1:
         raise OptionError(f"the order of a derivative is at least 1, not {order}")

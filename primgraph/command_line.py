@@ -43,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except PrimgraphError as error:
         # What no line of the user's asked for, the command line did: that is who calls here.
+        if error.place == caller():
+            error.place = None
         place = str(caller())
         error.origin = tuple(
             line.partition(place)[0] + "the command line" if place in line else line

@@ -8,12 +8,14 @@ from primgraph.codegen import Kernel, compile_graph
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph
+from primgraph.ir.signature import checked_late
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.join_products import join_products
 from primgraph.transforms.lower import lower
 from primgraph.transforms.matrix_chain import matrix_chain
 
 
+@checked_late
 @uncollected
 def compile(
     graph: Graph,

@@ -21,6 +21,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.signature import checked_late
 from primgraph.ir.source import caller
 from primgraph.operators.call import common_recorder
 from primgraph.operators.promotion import array_of, lift
@@ -70,6 +71,7 @@ def grad(
     is_grads_batched: bool = False,
     no_grad_vars: Collection[Variable] | None = None,
 ) -> Variable | list[Variable | None] | None: ...
+@checked_late
 def grad(
     outputs: Variables,
     inputs: Variables,
@@ -144,6 +146,7 @@ def forward_grad(
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | list[Variable | None] | None: ...
+@checked_late
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | list[Variable | None] | None:
@@ -328,7 +331,8 @@ def _refuse_unused(request: Request, results: Sequence[Value | None]) -> None:
             raise NotDifferentiable(
                 f"grad: {called('input', value)}, {value.type}, is used by no output",
                 origin=request.builder.origin(caller(), [value]),
-                hint="pass allow_unused=True for None, or materialize_grads=True for zeros",
+                hint="pg.explain(y, x) tells why; pass allow_unused=True for None, or "
+                "materialize_grads=True for zeros",
             )
 
 
@@ -363,7 +367,7 @@ def _refuse_independent(request: Request, path: Path) -> None:
         if not depends:
             raise NotDifferentiable(
                 f"{called('output', value)}, {value.type}, does not depend on the inputs",
-                hint="its derivative is zero everywhere; leave it out, or ask for zeros with "
+                hint="pg.explain(y, x) tells why; leave it out, or ask for zeros with "
                 "materialize_grads",
             )
 

@@ -12,6 +12,7 @@ from primgraph.functional import require_scalar
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.signature import checked_late
 from primgraph.ir.types import Shape
 from primgraph.operators.creation import eye
 from primgraph.operators.joining import diagonal
@@ -31,6 +32,7 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.rebuild import NOWHERE
 
 
+@checked_late
 def hessian_diagonal(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
     """The second derivatives of `y`, one element, by each element of `x` twice.
 
@@ -46,6 +48,7 @@ def hessian_diagonal(y: Variable, x: Variable, is_batched: bool = False) -> Vari
     return _of_second_order("hessian_diagonal", y, x, is_batched, total=False)
 
 
+@checked_late
 def laplacian(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
     """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
 
@@ -58,6 +61,7 @@ def laplacian(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
     return _of_second_order("laplacian", y, x, is_batched, total=True)
 
 
+@checked_late
 def divergence(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
     """The sum of the derivatives of each element of `y` by the element of `x` at its place.
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from primgraph.ir.source import Source, caller
+
+# How the line of a message begins that says where the user wrote what went wrong.
+WRITTEN = "written here:"
+
 
 class PrimgraphError(Exception):
     """Base of all errors that primgraph raises.
 
     `message` is complete on its own. `origin` holds the lines that say where the user wrote
-    what went wrong, `hint` what to do about it. The parts are joined by `str`.
+    what went wrong, `hint` what to do about it. The parts are joined by `str`. `place` is the
+    user's line that was being executed, if there is one, which is named where `origin` has none.
     """
 
     def __init__(self, message: str, *, origin: Iterable[str] = (), hint: str = "") -> None:
@@ -18,6 +24,7 @@ class PrimgraphError(Exception):
         self.message = message
         self.origin = tuple(origin)
         self.hint = hint
+        self.place: Source | None = caller()
 
     def located(self, origin: Iterable[str]) -> PrimgraphError:
         """Add the user's lines, unless an inner call has already given them."""
@@ -26,10 +33,12 @@ class PrimgraphError(Exception):
         return self
 
     def __str__(self) -> str:
-        lines = [self.message, *(f"  {line}" for line in self.origin)]
+        lines = list(self.origin)
+        if self.place is not None and not any(line.startswith(WRITTEN) for line in lines):
+            lines.insert(0, f"{WRITTEN}  {self.place}   {self.place.text}".rstrip())
         if self.hint:
-            lines.append(f"  {self.hint}")
-        return "\n".join(lines)
+            lines.append(self.hint)
+        return "\n".join([self.message, *(f"  {line}" for line in lines)])
 
 
 class BuildError(PrimgraphError):
@@ -42,6 +51,14 @@ class ArgumentError(BuildError, TypeError):
 
 class IndexKindError(ArgumentError, IndexError):
     """An index is of a kind that no array takes; NumPy raises an IndexError for it."""
+
+
+class UnknownNameError(BuildError, AttributeError):
+    """A module or handle has nothing of that name."""
+
+
+class MissingMethodError(BuildError, NotImplementedError):
+    """A class of the user's does not define a method that is called."""
 
 
 class OptionError(BuildError, ValueError):
@@ -96,6 +113,10 @@ class RunError(PrimgraphError, RuntimeError):
     """A kernel failed while it ran, for instance on a gather index out of range."""
 
 
+class NumericalError(RunError):
+    """An equation made a NaN or an infinity of numbers that were none."""
+
+
 class InternalError(PrimgraphError):
     """A transform broke a promise: a defect of primgraph, not of the user's program."""
 
@@ -103,5 +124,17 @@ class InternalError(PrimgraphError):
 def near_matches(name: object, known: Iterable[str]) -> str:
     """A hint with the names in `known` that `name` may be misspelt for; nothing without any."""
     names = {k.lower(): k for k in known}
-    near = difflib.get_close_matches(str(name).lower(), names, n=3)
+    wanted = str(name).lower()
+    near = [wanted] if wanted in names else difflib.get_close_matches(wanted, names, n=3)
     return f"did you mean {' or '.join(repr(names[n]) for n in near)}?" if near else ""
+
+
+def unknown_name(owner: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for an attribute `name` that `owner` lacks.
+
+    Of names that begin with an underscore it says no more: NumPy, pickle and others ask for them,
+    often, and go on without.
+    """
+    if name.startswith("_"):
+        return AttributeError(f"{owner} has nothing named {name!r}")
+    return UnknownNameError(f"{owner} has nothing named {name!r}", hint=near_matches(name, known))

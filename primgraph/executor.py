@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, final
+from typing import Any, Never, TypeAlias, final
 
 import numpy as np
 
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import optimized
-from primgraph.errors import ArgumentError, FeedError
+from primgraph.errors import ArgumentError, FeedError, OptionError, near_matches
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.signature import checked_methods
+from primgraph.numerics import check_finite
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
 from primgraph.scope import Scope
@@ -30,12 +31,15 @@ class _Plan:
     """How one list of fetches is run: the kernel, and where its inputs come from.
 
     `feeds` are the inputs to be fed, by position in the kernel, and `states` those taken from
-    the scope; `early`, where there is one, computes the inputs that follow these. The first
-    `fetched` outputs are the fetches; the others are new values of states, which the kernel
-    leaves in the arrays of the scope where it has read them, and which are to be stored under
-    the names in `stored` where it has not.
+    the scope; `early`, where there is one, computes the inputs that follow these. `graph` is
+    what the user wrote, before any pass, without those.
+
+    The first `fetched` outputs are the fetches; the others are new values of states, which the
+    kernel leaves in the arrays of the scope where it has read them, and which are to be stored
+    under the names in `stored` where it has not.
     """
 
+    graph: Graph
     kernel: Kernel
     early: _Early | None
     names: list[str]
@@ -47,6 +51,8 @@ class _Plan:
     def given(self, out: Sequence[Any] | None) -> list[Any] | None:
         """`out` for all outputs of the kernel: what is stored must be new or the state's own."""
         count = len(self.kernel.graph.outputs)
+        if not isinstance(out, Sequence | None):
+            raise ArgumentError(f"out is a list of arrays, one for each fetch, not {out!r:.60}")
         if out is not None and len(out) != self.fetched:
             raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
         given = list(out) if out is not None else [None] * self.fetched
@@ -57,6 +63,12 @@ class _Plan:
             for k in range(self.fetched, count)
         ]
         return [*given, *rest]
+
+    def computed(self, arrays: Sequence[Any], scope: Scope) -> list[Any]:
+        """What is computed from the states among `arrays`, which are those of `scope`."""
+        if self.early is None:
+            return []
+        return self.early.results(scope.version, [arrays[place] for place, _ in self.states])
 
 
 @final
@@ -84,6 +96,7 @@ class _Early:
 
 
 @final
+@checked_methods("run")
 class Executor:
     """Runs programs. Kernels are kept with the program they come from.
 
@@ -92,8 +105,6 @@ class Executor:
     """
 
     def __init__(self, scope: Scope | None = None, *, math: str = "exact") -> None:
-        if scope is not None and not isinstance(scope, Scope):
-            raise ArgumentError(f"an executor takes a Scope, not {type(scope).__name__}")
         check_level(math)
         self.scope = scope
         self.math = math
@@ -106,6 +117,8 @@ class Executor:
         *,
         out: Sequence[np.ndarray[Any, Any] | None] | None = None,
         borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
     ) -> list[np.ndarray[Any, Any]]:
         """Compute what `fetch_list` names from the arrays in `feed`, and update the state.
 
@@ -121,9 +134,16 @@ class Executor:
         is written into that array, of exactly the fetch's type; with `borrow` the arrays are
         overwritten by the next run in this thread that borrows the same fetches.
 
+        With `debug="nan"` the equations are first evaluated one by one, as they were written. The
+        first that makes a NaN or an infinity of numbers that were none, in the program or in
+        derivatives, ends the run with a `NumericalError`, before anything is stored; see
+        `check_finite`. It takes the time of a slow run more.
+
         Raises `FeedError` for a missing, unknown or unfitting feed and for an unknown fetch,
         `ArgumentError` for other objects.
         """
+        if unknown or debug is not None:
+            _require_options(unknown, debug)
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
             raise ArgumentError(f"run takes a Program, not {type(program).__name__}")
@@ -136,9 +156,13 @@ class Executor:
         scope = program.scope if self.scope is None else self.scope
         arrays = _arrays(program, plan, given, scope)
         try:
-            if out is None and not borrow:
+            if debug is not None:
+                check_finite(plan.graph, *arrays)
+            arrays += plan.computed(arrays, scope)
+            if out is None and borrow is False:
                 results = plan.kernel(*arrays)
             else:
+                _require_flag(borrow)
                 results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)
         except FeedError as error:
             raise error.located(_misfit(program, plan, given)) from None
@@ -172,7 +196,9 @@ class Executor:
     ) -> list[Any]:
         """What a run would call that kernel with; the states among it are those of the scope."""
         scope = program.scope if self.scope is None else self.scope
-        return _arrays(program, self._plan(program, fetch_list), feed, scope)
+        plan = self._plan(program, fetch_list)
+        arrays = _arrays(program, plan, feed, scope)
+        return arrays + plan.computed(arrays, scope)
 
     def close(self) -> None:
         """Nothing has to be released; kept for programs that say when they are done."""
@@ -187,17 +213,32 @@ class Executor:
 
 
 def _arrays(program: Program, plan: _Plan, given: Mapping[str, Any], scope: Scope) -> list[Any]:
-    """The arguments of a kernel: feeds, states, and what was computed from these."""
+    """What is fed and the states: arguments of a kernel but for what is computed from these."""
     check_names(program, given, plan.names)
     arrays: list[Any] = [None] * (len(plan.feeds) + len(plan.states))
     for place, name in plan.feeds:
         arrays[place] = given[name]
     for place, state in plan.states:
         arrays[place] = state_value(program, scope, state)
-    if plan.early is not None:
-        states = [arrays[place] for place, _ in plan.states]
-        arrays += plan.early.results(scope.version, states)
     return arrays
+
+
+def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
+    """Refuse arguments that `run` does not have, and kinds of debugging that it does not know."""
+    if unknown:
+        name = next(iter(unknown))
+        known = ("program", "feed", "fetch_list", "out", "borrow", "debug")
+        raise ArgumentError(
+            f"run: there is no argument {name!r}",
+            hint=f"{near_matches(name, known)} it takes {', '.join(known)}".strip(),
+        )
+    if debug != "nan":
+        raise OptionError(f"debug={debug!r:.60} is not known", hint="choose 'nan', or None")
+
+
+def _require_flag(borrow: Any) -> None:
+    if not isinstance(borrow, bool | np.bool_):
+        raise ArgumentError(f"run: borrow is True or False, not {borrow!r:.60}")
 
 
 def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, ...]:
@@ -233,11 +274,12 @@ def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
         else:
             states.append((place, state))
     names = [name for _, name in feeds]
-    plain = optimized(Graph(inputs, body, outputs, program.name), math)
+    graph = Graph(inputs, body, outputs, program.name)
+    plain = optimized(graph, math)
     first, rest = hoist(plain, [] if updates else [place for place, _ in states])
     early = _Early(compile_graph(first), plain) if first.outputs else None
     kernel = compile_graph(rest, donated=donated)
-    return _Plan(kernel, early, names, feeds, states, len(fetched), stored)
+    return _Plan(graph, kernel, early, names, feeds, states, len(fetched), stored)
 
 
 def state_value(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any]:
@@ -263,6 +305,8 @@ def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
     """
     if isinstance(items, Variable | str):
         raise ArgumentError("fetch_list is a list of variables or names")
+    if not isinstance(items, Iterable | None):
+        raise ArgumentError(f"fetch_list is a list of variables or names, not {items!r:.60}")
     for item in () if items is None else items:
         if isinstance(item, tuple) and item and isinstance(item[0], list):
             continue
@@ -280,13 +324,14 @@ def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, str):
         variable = program.variable(item)
         if variable is None:
-            hint = _near(item, program.builder.names)
+            hint = near_matches(item, program.builder.names)
             raise FeedError(f"cannot fetch {item!r}: the program has no such name", hint=hint)
         return variable.value
     if item is None:
         raise ArgumentError(
             "cannot fetch None",
-            hint="a derivative is None where there is no path to the input; leave it out",
+            hint="a derivative is None where there is no path to the input: pg.explain(y, x) tells "
+            "why; leave it out",
         )
     raise ArgumentError(
         f"cannot fetch a {type(item).__name__}: only variables and names",
@@ -310,7 +355,7 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
         faults.append("unexpected " + ", ".join(repr(n) for n in unknown))
     if faults:
         lines = _declared(program, missing)
-        hints = [h for n in unknown if (h := _near(n, declared))]
+        hints = [h for n in unknown if (h := near_matches(n, declared))]
         raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
 
 
@@ -328,8 +373,3 @@ def _declared(program: Program, names: Sequence[str]) -> list[str]:
     """Lines for an error: where the inputs of these names are declared."""
     places = [program.builder.declared_at[program.inputs[n].value] for n in names]
     return [f"{n!r} is declared at {p}   {p.text}" for n, p in zip(names, places, strict=True)]
-
-
-def _near(name: Any, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name), list(known), n=2)
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -10,6 +10,7 @@ from primgraph.derivatives import Seeds, Variables, grad, seeds_for, variables_o
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError, PrimgraphError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.signature import applied, checked_late
 from primgraph.operators.variable import Variable
 from primgraph.paths import Path
 from primgraph.primitives.constants import zeros_like
@@ -18,6 +19,7 @@ Function = Callable[..., Variables]
 Result = tuple[Variable | list[Variable], Variable | list[Variable]]
 
 
+@checked_late
 def vjp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool = False) -> Result:
     """`function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
 
@@ -47,6 +49,7 @@ def vjp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
     return in_form(call.builder, call.outputs, call.single), in_form(call.builder, results, single)
 
 
+@checked_late
 def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool = False) -> Result:
     """`function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
 
@@ -69,6 +72,7 @@ def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
     )
 
 
+@checked_late
 def hvp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False) -> Result:
     """`function(*inputs)`, one element, and the product of its Hessian with `v`.
 
@@ -83,6 +87,7 @@ def hvp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False
     return _hessian_product("hvp", function, inputs, v, strict)
 
 
+@checked_late
 def vhp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False) -> Result:
     """`function(*inputs)`, one element, and the product of `v` with its Hessian.
 
@@ -121,7 +126,7 @@ def gradient_of(
         raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
 
     def gradient(*arguments: Variable) -> list[Variable]:
-        result = function(*arguments)
+        result = applied(function, *arguments)
         if isinstance(result, list | tuple) and len(result) == 1:
             result = result[0]
         if not isinstance(result, Variable):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, unknown_name
+from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape
 
 
@@ -20,6 +21,7 @@ class Initializer(Protocol):
     ) -> np.ndarray[Any, Any]: ...
 
 
+@checked_methods()
 @dataclass(frozen=True, slots=True)
 class Constant:
     """All elements equal to `value`."""
@@ -32,6 +34,7 @@ class Constant:
         return np.full(shape, self.value, dtype)
 
 
+@checked_methods()
 @dataclass(frozen=True, slots=True)
 class Assign:
     """A given array, which must have the parameter's shape."""
@@ -47,6 +50,7 @@ class Assign:
         return array
 
 
+@checked_methods()
 @dataclass(frozen=True, slots=True)
 class Uniform:
     """Uniform numbers in [low, high)."""
@@ -60,6 +64,7 @@ class Uniform:
         return rng.uniform(self.low, self.high, shape).astype(dtype)
 
 
+@checked_methods()
 @dataclass(frozen=True, slots=True)
 class Normal:
     """Normal numbers of that mean and standard deviation."""
@@ -73,6 +78,7 @@ class Normal:
         return rng.normal(self.mean, self.std, shape).astype(dtype)
 
 
+@checked_methods()
 @dataclass(frozen=True, slots=True)
 class Xavier:
     """Variance `2 / (fan_in + fan_out)` (Glorot and Bengio, 2010), uniform or normal."""
@@ -86,6 +92,7 @@ class Xavier:
         return _with_variance(2.0 / max(fan_in + fan_out, 1), self.uniform, shape, dtype, rng)
 
 
+@checked_methods()
 @dataclass(frozen=True, slots=True)
 class Kaiming:
     """Variance `2 / fan_in`, for layers followed by relu (He et al., 2015), uniform or normal."""
@@ -117,3 +124,9 @@ def _with_variance(
         limit = math.sqrt(3.0 * variance)
         return rng.uniform(-limit, limit, shape).astype(dtype)
     return rng.normal(0.0, math.sqrt(variance), shape).astype(dtype)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.initializers", name, globals())

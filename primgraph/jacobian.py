@@ -15,6 +15,7 @@ from primgraph.functional import gradient_of, require_scalar
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.types import DType, Shape, TensorType, as_dtype
 from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
@@ -27,6 +28,7 @@ Function: TypeAlias = "Callable[..., Variables] | Variables"
 
 
 @final
+@checked_methods(late=True)
 class Block:
     """A part of a Jacobian, indexed like the array of `shape` and `dtype` that it stands for.
 
@@ -82,6 +84,7 @@ class Block:
             return picked(reshape(block, (block.size,)), 0, found.places)
 
 
+@checked_methods(late=True)
 class DerivativeMatrix(ABC):
     """What Jacobians and Hessians share: how they are laid out, indexed and counted."""
 
@@ -183,6 +186,7 @@ class DerivativeMatrix(ABC):
 
 
 @final
+@checked_methods(late=True)
 class Jacobian(DerivativeMatrix):
     """The derivatives of all outputs of `function` by all `inputs`, evaluated when indexed.
 
@@ -219,6 +223,7 @@ class Jacobian(DerivativeMatrix):
 
 
 @final
+@checked_methods(late=True)
 class Hessian(DerivativeMatrix):
     """The second derivatives of `function` by all `inputs`, evaluated when indexed.
 
@@ -244,6 +249,7 @@ class Hessian(DerivativeMatrix):
             self._lay_out(_slopes("Hessian", gradient, inputs, is_batched, True), blocks, flat)
 
 
+@checked_late
 def jacobian(y: Variables, x: Variables) -> Any:
     """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
 
@@ -253,6 +259,7 @@ def jacobian(y: Variables, x: Variables) -> Any:
     return _evaluated(Jacobian(y, x, blocks=True, flat=False), y, x)
 
 
+@checked_late
 def batched_jacobian(y: Variables, x: Variables) -> Any:
     """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
 
@@ -262,6 +269,7 @@ def batched_jacobian(y: Variables, x: Variables) -> Any:
     return _evaluated(Jacobian(y, x, True, blocks=True, flat=False), y, x)
 
 
+@checked_late
 def hessian(y: Variable, x: Variables) -> Any:
     """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from primgraph.errors import (
     NotDifferentiable,
     PrimgraphError,
     ShapeError,
+    unknown_name,
 )
 from primgraph.initializers import Constant
 from primgraph.ir.primitive import recording
+from primgraph.ir.signature import applied, checked, checked_methods
 from primgraph.ir.source import caller
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import clip, cos, maximum, minimum, norm, sqrt, stack, where
@@ -34,6 +36,7 @@ Clip: TypeAlias = Callable[[list[Variable]], list[Variable]]
 Pairs: TypeAlias = list[tuple[Variable, Variable]]
 
 
+@checked_methods(late=True)
 class Optimizer(ABC):
     """What optimizers share: gradients, clipping, decay, the schedule, the step count.
 
@@ -83,7 +86,7 @@ class Optimizer(ABC):
         if not isinstance(loss, Variable):
             raise ArgumentError(f"a loss is a variable, not {type(loss).__name__}")
         program = program_of(loss)
-        held = list(no_grad_set or ())
+        held = [] if no_grad_set is None else list(no_grad_set)
         try:
             if loss.size != 1:
                 raise ShapeError(
@@ -111,12 +114,12 @@ class Optimizer(ABC):
         step = self._state("step", TensorType((), FLOAT64), 0.0)
         rate = self._state("learning_rate", TensorType((), FLOAT64), self.learning_rate)
         if self.schedule is not None:
-            rate = rate * self.schedule(step)
+            rate = rate * applied(self.schedule, step)
         count = step + 1.0
         program.update(step, count)
         gradients = [g for _, g in pairs]
         if self.grad_clip is not None:
-            gradients = self.grad_clip(gradients)
+            gradients = applied(self.grad_clip, gradients)
         changed = []
         for (parameter, _), gradient in zip(pairs, gradients, strict=True):
             if self.weight_decay and self.decays_gradient:
@@ -154,7 +157,16 @@ def _rate(value: Any) -> float:
             f"a learning rate is a number, not {value!r:.80}",
             hint="give a schedule as `schedule=`",
         )
+    if value != value:
+        raise ArgumentError("a learning rate is a number, not NaN")
     return float(value)
+
+
+def _below_one(name: str, value: float) -> float:
+    """`value`, if it is a part that is kept from step to step: from 0 on and below 1."""
+    if not 0.0 <= value < 1.0:
+        raise ArgumentError(f"{name} is from 0 on and below 1, not {value!r:.60}")
+    return value
 
 
 def _chosen(
@@ -200,6 +212,7 @@ def _times(scalar: Variable, x: Variable) -> Variable:
 
 
 @final
+@checked_methods(late=True)
 class SGD(Optimizer):
     """`w - rate * g`."""
 
@@ -210,6 +223,7 @@ class SGD(Optimizer):
 
 
 @final
+@checked_methods(late=True)
 class Momentum(Optimizer):
     """`v = momentum * v + g`, then `w - rate * v`; Nesterov's takes `g + momentum * v` for v.
 
@@ -221,7 +235,7 @@ class Momentum(Optimizer):
         self, learning_rate: float, momentum: float = 0.9, nesterov: bool = False, **options: Any
     ) -> None:
         super().__init__(learning_rate, **options)
-        self.momentum, self.nesterov = momentum, nesterov
+        self.momentum, self.nesterov = _below_one("momentum", momentum), nesterov
 
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
@@ -232,6 +246,7 @@ class Momentum(Optimizer):
         return _times(rate, gradient + self.momentum * new if self.nesterov else new)
 
 
+@checked_methods(late=True)
 class Adam(Optimizer):
     """Adam (Kingma and Ba, 2015), with the rate corrected for the bias of both moments.
 
@@ -248,7 +263,8 @@ class Adam(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self.beta1, self.beta2, self.epsilon = beta1, beta2, epsilon
+        self.beta1, self.beta2 = _below_one("beta1", beta1), _below_one("beta2", beta2)
+        self.epsilon = epsilon
 
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
@@ -264,6 +280,7 @@ class Adam(Optimizer):
 
 
 @final
+@checked_methods(late=True)
 class AdamW(Adam):
     """Adam with decay of the weights themselves (Loshchilov and Hutter, 2019).
 
@@ -285,6 +302,7 @@ class AdamW(Adam):
 
 
 @final
+@checked_methods(late=True)
 class RMSProp(Optimizer):
     """`v = rho * v + (1 - rho) * g * g`, then `w - rate * g / sqrt(v + epsilon)` (Hinton, 2012).
 
@@ -319,17 +337,20 @@ class RMSProp(Optimizer):
 # Gradient clipping.
 
 
+@checked
 def clip_by_value(low: float, high: float) -> Clip:
     """Limit each element of each gradient to [low, high]."""
     return lambda gradients: [clip(g, low, high) for g in gradients]
 
 
+@checked
 def clip_by_norm(limit: float) -> Clip:
     """Scale each gradient whose 2-norm is above `limit` down to it."""
     _positive("the limit of a norm", limit)
     return lambda gradients: [g * _shrink(norm(g), limit) for g in gradients]
 
 
+@checked
 def clip_by_global_norm(limit: float) -> Clip:
     """Scale all gradients by one factor if the 2-norm of them together is above `limit`."""
     _positive("the limit of a norm", limit)
@@ -356,23 +377,27 @@ def _positive(role: str, value: float) -> None:
 # Learning-rate schedules: factors of the learning rate.
 
 
+@checked
 def exponential_decay(gamma: float) -> Schedule:
     """`gamma**step`."""
     return lambda step: gamma**step
 
 
+@checked
 def step_decay(every: int, gamma: float = 0.1) -> Schedule:
     """`gamma**floor(step / every)`."""
     _positive("the length of a schedule", every)
     return lambda step: gamma ** (step // float(every))
 
 
+@checked
 def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedule:
     """From 1 down to `end` within `steps`, as `(1 - step / steps)**power`."""
     _positive("the length of a schedule", steps)
     return lambda step: end + (1.0 - end) * (1.0 - minimum(step / steps, 1.0)) ** power
 
 
+@checked
 def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
     """From 1 down to `end` within `steps`, along half a cosine (Loshchilov and Hutter, 2017)."""
     _positive("the length of a schedule", steps)
@@ -384,6 +409,7 @@ def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
     return factor
 
 
+@checked
 def warmup(steps: int, then: Schedule | None = None) -> Schedule:
     """Rising linearly to 1 within `steps`, then as `then` from there on."""
     _positive("the length of a schedule", steps)
@@ -395,3 +421,9 @@ def warmup(steps: int, then: Schedule | None = None) -> Schedule:
         return where(step < steps, rise, then(maximum(step - steps, 0.0)))
 
     return factor
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.optimizer", name, globals())

@@ -14,15 +14,23 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError, BuildError, DTypeError, FeedError, ShapeError
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    DTypeError,
+    FeedError,
+    ShapeError,
+    near_matches,
+)
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier
 from primgraph.ir.builder import Builder
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
+from primgraph.ir.signature import applied, checked, checked_methods
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
-from primgraph.operators.call import Operator, located
+from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
 from primgraph.scope import Scope
 
@@ -41,6 +49,7 @@ class State:
 
 
 @final
+@checked_methods()
 class Program(Drawn):
     """A program under construction: named inputs, and everything computed from them.
 
@@ -118,11 +127,22 @@ class Program(Drawn):
         By default the outputs are the values that nothing else is computed from.
         """
         if outputs is not None:
-            values = [v.value for v in outputs]
+            values = [self.own(v).value for v in outputs]
             return Graph(self.builder.inputs, self.builder.slice(values), values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
         ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
         return self.builder.graph(ends, self.name)
+
+    def own(self, variable: Any) -> Variable:
+        """`variable`, if it is one of this program.
+
+        Raises `ArgumentError` for what is no variable, `BuildError` for another program's.
+        """
+        if not isinstance(variable, Variable):
+            raise ArgumentError(f"a variable is needed, not {variable!r:.80}")
+        if variable.recorder is not self.builder:
+            raise BuildError(f"{variable!r} belongs to another program")
+        return variable
 
     # State.
 
@@ -131,6 +151,8 @@ class Program(Drawn):
     ) -> Variable:
         """A new value that is kept between runs, by a name that no other value has."""
         _refuse_twin(self.builder, checked_name(name))
+        if not callable(initializer):
+            raise ArgumentError(f"an initializer is a function, not {initializer!r:.80}")
         value = self.builder.input(type, name)
         state = self.states[value] = State(name, type, initializer, trainable)
         default_startup_program().starts.setdefault(self, []).append(state)
@@ -152,17 +174,16 @@ class Program(Drawn):
         takes the place of the earlier one. Raises `BuildError` for what is no state of this
         program, `ShapeError` for another type.
         """
-        if state.value not in self.states:
+        if self.own(state).value not in self.states:
             raise BuildError(f"{state!r} is not a parameter of this program")
-        if new.recorder is not self.builder:
-            raise BuildError(f"{new!r} belongs to another program")
-        if new.type != state.type:
+        if self.own(new).type != state.type:
             raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
         self.updates[state.value] = new.value
 
     def next_value(self, state: Variable) -> Variable:
         """What `state` holds after a run: its update so far, or itself if it has none."""
-        return Variable(self.builder, self.updates.get(state.value, state.value))
+        value = self.own(state).value
+        return Variable(self.builder, self.updates.get(value, value))
 
     def next_key(self) -> Variable:
         """An integer for random operators: another one at each call, and at each run.
@@ -203,13 +224,14 @@ class Program(Drawn):
         rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
         shape, dtype = state.type.shape, state.type.dtype
         try:
-            array = np.asarray(state.initializer(shape, dtype, rng))
+            array = np.asarray(applied(state.initializer, shape, dtype, rng))
             if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
                 raise ArgumentError(f"it gives shape {array.shape} and dtype {array.dtype}")
         except ArgumentError as error:
             raise ArgumentError(
                 f"the initializer of {state.name!r} does not fit {state.type}: {error.message}",
                 origin=self._declaration(state),
+                hint=error.hint,
             ) from None
         return array.astype(dtype)
 
@@ -237,7 +259,10 @@ class Program(Drawn):
         known = {s.name: s.type for s in self.states.values()}
         unknown = [n for n in values if n not in known]
         if unknown:
-            raise FeedError(f"the program has no states named {', '.join(map(repr, unknown))}")
+            raise FeedError(
+                f"the program has no states named {', '.join(map(repr, unknown))}",
+                hint=near_matches(unknown[0], known),
+            )
         staged = Scope()
         for name, value in values.items():
             staged.set(name, value, known[name])
@@ -347,6 +372,7 @@ def program_of(variable: Variable) -> Program:
     return program
 
 
+@checked
 @contextmanager
 def program_guard(program: Program, startup: Program | None = None) -> Iterator[Program]:
     """Build into `program` inside this context.
@@ -355,9 +381,6 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
     without it, of the startup program that counted before. Raises `ArgumentError` for anything
     but a `Program`.
     """
-    for given in (program, startup):
-        if not isinstance(given, Program | None) or program is None:
-            raise ArgumentError(f"program_guard takes a Program, not {type(given).__name__}")
     token = _startup.set(_startup.get() if startup is None else startup)
     try:
         with program:
@@ -366,7 +389,7 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
         _startup.reset(token)
 
 
-@located
+@checked
 def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     """Declare an input of the program being built, to be fed by `name` at each run.
 
@@ -382,7 +405,7 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     return Variable(builder, builder.input(TensorType(as_shape(shape), chosen), name))
 
 
-@located
+@checked
 def create_parameter(
     shape: Any,
     dtype: Any = None,
@@ -399,7 +422,8 @@ def create_parameter(
     program = current_program()
     type, rule = parameter_kind(shape, dtype, initializer, is_bias)
     stem = "bias" if is_bias else "weight"
-    return program.state(name or program.free_name(stem), type, rule, trainable=True)
+    chosen = program.free_name(stem) if name is None else name
+    return program.state(chosen, type, rule, trainable=True)
 
 
 def parameter_kind(

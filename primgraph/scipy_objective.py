@@ -17,9 +17,11 @@ from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.executor import check_names, state_value
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.source import caller
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
+from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, program_of
 from primgraph.transforms.batch import batch
@@ -29,6 +31,7 @@ from primgraph.transforms.lower import lower
 Array = np.ndarray[Any, Any]
 
 
+@checked_late
 def scipy_objective(
     program: Program,
     loss: Variable,
@@ -80,6 +83,7 @@ def _chosen(
 
 
 @final
+@checked_methods(late=True)
 class Objective:
     """Value, gradient and Hessian of a loss at flat float64 vectors `theta`.
 
@@ -176,7 +180,7 @@ class Objective:
         return latest[1:]
 
     def _vector(self, theta: Any) -> Array:
-        vector = np.asarray(theta, np.float64)
+        vector = array_of(theta, FLOAT64)
         if vector.shape != (self.size,):
             raise ShapeError(f"a vector of {self.size} elements is needed, not {vector.shape}")
         return vector

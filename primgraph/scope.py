@@ -8,13 +8,15 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.errors import FeedError
+from primgraph.errors import FeedError, near_matches
+from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
 
 _versions = itertools.count()
 
 
 @final
+@checked_methods("hold", "held", "changed")
 class Scope:
     """Arrays by name: the state that runs of a program read and write.
 
@@ -57,7 +59,7 @@ class Scope:
     def get(self, name: str) -> np.ndarray[Any, Any]:
         """A copy of the array of that name. Raises `FeedError` if there is none."""
         if name not in self._arrays:
-            raise FeedError(f"the scope holds no {name!r}")
+            raise FeedError(f"the scope holds no {name!r}", hint=near_matches(name, self._arrays))
         return self._arrays[name].copy()
 
     def set(self, name: str, value: Any, type: TensorType | None = None) -> None:
@@ -65,7 +67,13 @@ class Scope:
 
         Raises `FeedError` for another shape, or a dtype that does not convert within its kind.
         """
-        array = np.asarray(value)
+        known = repr(name) if type is None else f"{name!r} is {type}, and"
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise FeedError(f"{known} cannot be set to {value!r:.60}: {error}") from None
+        if array.dtype.kind not in "biuf":
+            raise FeedError(f"{known} cannot be set to {value!r:.60} of dtype {array.dtype}")
         if type is not None:
             same_kind = np.can_cast(array.dtype, type.dtype, "same_kind")
             if array.shape != type.shape or not same_kind:

@@ -16,11 +16,12 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, LoadError, PrimgraphError
+from primgraph.errors import LoadError, PrimgraphError
 from primgraph.initializers import Assign
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import lookup
+from primgraph.ir.signature import checked
 from primgraph.ir.source import Source
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, TensorType
 from primgraph.program import Program, State
@@ -42,14 +43,13 @@ _DAMAGE = (
 )
 
 
+@checked
 def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = None) -> None:
     """Write `program` and the values of its states, from `scope` or its own, to one file.
 
     The same program with the same values gives the same bytes. The file is put in place whole:
     a crash leaves the old one. Raises `ArgumentError` for anything but a program.
     """
-    if not isinstance(program, Program):
-        raise ArgumentError(f"save takes a Program, not {type(program).__name__}")
     members = _Writer(program, scope).members()
     listing = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in members}
     manifest = {"format": "primgraph", "version": FORMAT, "members": listing}
@@ -67,6 +67,7 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
         raise
 
 
+@checked
 def load(path: str | os.PathLike[str]) -> Program:
     """The program that `save` wrote, with its states in its own scope.
 

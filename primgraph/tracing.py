@@ -6,23 +6,24 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
+from primgraph.ir.signature import applied, checked
 from primgraph.ir.types import TensorType, as_dtype, as_shape
-from primgraph.operators.promotion import lift
+from primgraph.operators.promotion import array_of, lift
 from primgraph.operators.variable import Variable
 
 
+@checked
 def spec(shape: Any, dtype: Any = None) -> TensorType:
     """The type of an array: its shape, and its dtype or else the default one."""
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
     return TensorType(as_shape(shape), chosen)
 
 
+@checked
 def trace(function: Callable[..., Any], *specs: Any) -> Graph:
     """The graph of `function`, called once with a variable for each of `specs`.
 
@@ -34,11 +35,11 @@ def trace(function: Callable[..., Any], *specs: Any) -> Graph:
     """
     name = getattr(function, "__name__", "")
     builder = Builder(name if name.isidentifier() else "f")
-    types = [s if isinstance(s, TensorType) else _type_of(s) for s in specs]
+    types = [spec(s.shape, s.dtype) if isinstance(s, TensorType) else _type_of(s) for s in specs]
     names = _parameter_names(function, len(types))
     variables = [Variable(builder, builder.input(t, n)) for t, n in zip(types, names, strict=True)]
     with builder:
-        result = function(*variables)
+        result = applied(function, *variables)
         outputs = result if isinstance(result, list | tuple) else (result,)
         if not outputs or any(v is None for v in outputs):
             raise ArgumentError(
@@ -49,9 +50,8 @@ def trace(function: Callable[..., Any], *specs: Any) -> Graph:
 
 
 def _type_of(example: Any) -> TensorType:
-    array = np.asarray(example)
-    dtype = get_default_dtype() if isinstance(example, float) else as_dtype(array.dtype)
-    return TensorType(array.shape, dtype)
+    array = array_of(example)
+    return TensorType(array.shape, array.dtype)
 
 
 def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:

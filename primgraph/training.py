@@ -13,6 +13,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.executor import Executor
+from primgraph.ir.signature import applied, checked
 from primgraph.operators.variable import Variable
 from primgraph.program import Program
 
@@ -20,6 +21,7 @@ Feed: TypeAlias = Mapping[str, Any]
 Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
 
 
+@checked
 def fit(
     program: Program,
     loss: Variable | str,
@@ -41,15 +43,11 @@ def fit(
     Raises `BuildError` for a program that updates nothing, `ShapeError` for a loss of more than
     one element, `ArgumentError` for arguments of other kinds and for an epoch without feeds.
     """
-    if not isinstance(program, Program):
-        raise ArgumentError(f"fit takes a Program, not {type(program).__name__}")
     if not program.updates:
         raise BuildError(
             "the program updates nothing, so there is nothing to train",
             hint="call the minimize of an optimizer on its loss first",
         )
-    if not isinstance(loss, Variable | str):
-        raise ArgumentError(f"a loss is a variable or a name, not {type(loss).__name__}")
     target = program.variable(loss) if isinstance(loss, str) else loss
     if target is not None and target.size != 1:
         raise ShapeError(f"a loss has one element, not {target.type}")
@@ -61,7 +59,7 @@ def fit(
     history: list[float] = []
     with _bar(progress, epochs) as advance:
         for epoch in range(epochs):
-            batches = feeds(epoch) if callable(feeds) else feeds
+            batches = applied(feeds, epoch) if callable(feeds) else feeds
             losses = [runner.run(program, batch, [loss])[0].item() for batch in batches]
             if not losses:
                 raise ArgumentError(
@@ -70,11 +68,12 @@ def fit(
                 )
             history.append(float(np.mean(losses)))
             advance(history[-1])
-            if callback is not None and callback(epoch, history[-1]) is True:
+            if callback is not None and applied(callback, epoch, history[-1]) is True:
                 break
     return history
 
 
+@checked
 def minibatches(
     arrays: Mapping[str, Any],
     size: int,

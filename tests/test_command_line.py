@@ -25,7 +25,7 @@ def pair(x):
     return x, pg.sin(x)
 
 def fails(x):
-    return x.no_such_thing
+    return {}[x]
 
 graph = pg.trace(energy, pg.spec(3), pg.spec(2))
 with pg.Program("net") as net:

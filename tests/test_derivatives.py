@@ -621,7 +621,7 @@ def test_derived_equations_keep_the_line_of_what_they_derive_from():
         g = pg.grad(pg.sum(y), x)
     last = program.builder.definition(g.value)
     assert last.source.text == "y = pg.tanh(x)  # the line in question"
-    assert str(last.source).startswith("in the derivative of test_derivatives.py:")
+    assert str(last.source).startswith("in the gradient of test_derivatives.py:")
 
 
 # More traps of the ancestor: each failed there, or gave a wrong number.

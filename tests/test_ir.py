@@ -186,7 +186,7 @@ def test_interpreter_follows_the_equations():
     ("old", "new", "words"),
     [
         ("sin(%x)", "sin(%q)", "line 2: %q is used before it is bound"),
-        ("sin(%x)", "sine(%x)", "did you mean sin"),
+        ("sin(%x)", "sine(%x)", "did you mean 'sin'"),
         ("%0: f64[3] = sin", "%0: f64[4] = sin", "line 2: sin has type f64[3]"),
         ("%1: f64[3] = mul", "%0: f64[3] = mul", "%0 is bound twice"),
         ("mul(%0, %y)", "mul(%0)", "mul takes 2 operands"),
@@ -272,7 +272,7 @@ def test_names_of_ops_are_unique():
         Primitive("sin", lambda x: x, np.sin)
     with pytest.raises(pg.BuildError, match="already"):
         sin.batch(lambda *_: None)
-    with pytest.raises(pg.MissingRuleError, match="did you mean tanh"):
+    with pytest.raises(pg.MissingRuleError, match="did you mean 'tanh'"):
         lookup("tanhh")
 
 

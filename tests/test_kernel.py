@@ -204,7 +204,7 @@ def test_a_failure_names_the_equation_the_line_and_the_users_line(style):
         kernel(table, rows)
     text = str(caught.value)
     assert "gather failed in kernel lookup_rows: IndexError: index 7" in text
-    assert "%3: f64[2,2] = gather(%2: f64[3,2], %1: i64[2], axis=0)" in text
+    assert "%1: f64[2,2] = gather(%0: f64[3,2], %rows: i64[2], axis=0)" in text
     assert "graph text:2" in text
     assert isinstance(caught.value.__cause__, IndexError)
     shown = "".join(traceback.format_exception(caught.value))

@@ -152,7 +152,7 @@ def test_the_version_is_stated_once():
 # Floors: a module imports only from its own floor or lower ones.
 
 FLOORS = (
-    ("primgraph.errors", "primgraph.ir.types", "primgraph.defaults"),
+    ("primgraph.errors", "primgraph.ir.source", "primgraph.ir.types", "primgraph.defaults"),
     ("primgraph.ir",),
     ("primgraph.primitives",),
     ("primgraph.operators",),

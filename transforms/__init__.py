@@ -3,6 +3,9 @@
 if __name__ != "primgraph.transforms":
     raise ImportError("import primgraph.transforms, not transforms")
 
+from typing import TYPE_CHECKING, NoReturn
+
+from primgraph.errors import unknown_name
 from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
@@ -19,6 +22,12 @@ from primgraph.transforms.raise_ import raise_
 from primgraph.transforms.simplify import simplify
 from primgraph.transforms.transpose import transpose
 from primgraph.transforms.unzip import unzip
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.transforms", name, __all__)
+
 
 __all__ = [
     "batch",

@@ -13,6 +13,7 @@ from primgraph.errors import InternalError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.signature import checked
 from primgraph.ir.verify import verify
 
 P = ParamSpec("P")
@@ -48,6 +49,7 @@ def transform(
     """Declare a transform: a function from a graph, its first argument, to graphs."""
 
     def declare(function: Callable[P, R]) -> Callable[P, R]:
+        @checked
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             if not _debug.get():

@@ -16,7 +16,14 @@ from primgraph.primitives.elementwise import add
 from primgraph.primitives.logic import select
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.guards import Guards, guards_of
-from primgraph.transforms.rebuild import copy, derived_source, rebuild, require_primitive, written
+from primgraph.transforms.rebuild import (
+    copy,
+    derived_source,
+    input_positions,
+    rebuild,
+    require_primitive,
+    written,
+)
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -49,6 +56,7 @@ def differentiated(graph: Graph, wrt: Sequence[int | Value] | None) -> list[Valu
     """The values that `wrt` names; all of a float dtype."""
     if wrt is None:
         return [v for v in graph.inputs if v.type.is_float]
+    input_positions(graph, [v for v in wrt if not isinstance(v, Value)])
     values = [graph.inputs[v] if isinstance(v, int) else v for v in wrt]
     for value in values:
         if not value.type.is_float:

@@ -72,7 +72,8 @@ def operator_names(names: Iterable[str] | None) -> frozenset[str] | None:
     """
     if names is None:
         return None
-    listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [None]
-    if not all(isinstance(n, str) for n in listed):
-        raise ArgumentError("allow and deny are collections of operator names")
-    return frozenset(lookup(str(n)).name for n in listed)
+    listed = list(names)
+    for name in listed:
+        if not isinstance(name, str):
+            raise ArgumentError(f"allow or deny has names of operators, not {name!r:.60}")
+    return frozenset(lookup(n).name for n in listed)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from primgraph.errors import MissingRuleError
+from primgraph.errors import BuildError, MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
@@ -29,6 +30,17 @@ def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Va
     for value, output in zip(eqn.outputs, outputs, strict=True):
         moved[value] = output
     return outputs
+
+
+def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:
+    """`given`, if it holds distinct positions of inputs of `graph`. Raises `BuildError`."""
+    count = len(graph.inputs)
+    for place in given:
+        if not isinstance(place, int) or not 0 <= place < count:
+            raise BuildError(f"{graph.name} has {count} inputs, and none at {place!r:.60}")
+    if len(set(given)) != len(given):
+        raise BuildError(f"an input is listed twice in {tuple(given)}")
+    return list(given)
 
 
 def derived_source(eqn: Equation, role: str) -> Source:

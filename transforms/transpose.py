@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from primgraph.errors import BuildError, MissingRuleError
+from primgraph.errors import MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Linear, Primitive
@@ -18,6 +18,7 @@ from primgraph.transforms.rebuild import (
     NOWHERE,
     derived_source,
     full_value,
+    input_positions,
     require_primitive,
     written,
 )
@@ -33,9 +34,7 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
 
     Raises `MissingRuleError`, with the op and the user's line, where the graph is not linear.
     """
-    if len(set(wrt)) != len(wrt):
-        raise BuildError(f"an input is listed twice in {tuple(wrt)}")
-    dx = [graph.inputs[i] for i in wrt]
+    dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
     for value in graph.inputs:

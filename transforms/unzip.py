@@ -8,7 +8,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.dead_code import dead_code
-from primgraph.transforms.rebuild import NOWHERE
+from primgraph.transforms.rebuild import NOWHERE, input_positions
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -18,7 +18,7 @@ def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
     `wrt` holds the positions of the inputs `dx`. The outputs that do not depend on them are `y`;
     the residuals `r` are what the linear part needs of the primal part, in order of definition.
     """
-    dx = [graph.inputs[i] for i in wrt]
+    dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
     linear = set(dx)
     for eqn in graph.body:
         if not linear.isdisjoint(eqn.inputs):

@@ -62,6 +62,8 @@ class Builder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if not self._entered:
+            raise BuildError(f"{self.name} is left, but was not entered", hint="use `with`")
         self._entered.pop().__exit__()
 
     def __contains__(self, value: Value) -> bool:

@@ -9,6 +9,7 @@ from primgraph.errors import ShapeError
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Op, Primitive, lookup
+from primgraph.ir.signature import checked
 from primgraph.ir.source import Source
 from primgraph.ir.types import DType, Shape, TensorType, scalar_of
 
@@ -172,6 +173,7 @@ class Graph(Drawn):
     def output_types(self) -> tuple[TensorType, ...]:
         return tuple(v.type for v in self.outputs)
 
+    @checked
     def with_outputs(self, outputs: Iterable[Value]) -> Graph:
         """The same body with other outputs; `outputs` are values of this graph."""
         kept = tuple(outputs)

@@ -8,8 +8,10 @@ import numpy as np
 
 from primgraph.errors import FeedError, InternalError
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.signature import checked
 
 
+@checked
 def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
     """Evaluate `graph` equation by equation with the plain NumPy meaning of each op.
 
@@ -20,7 +22,12 @@ def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
         raise FeedError(f"{graph.name} takes {len(graph.inputs)} arrays, {len(arrays)} given")
     known: dict[Value, np.ndarray[Any, Any]] = {}
     for value, array in zip(graph.inputs, arrays, strict=True):
-        known[value] = np.asarray(array, dtype=value.dtype)
+        try:
+            known[value] = np.asarray(array, dtype=value.dtype)
+        except (TypeError, ValueError) as error:
+            raise FeedError(
+                f"input {value.hint!r} of {graph.name} is {value.type}: {error}"
+            ) from None
         if known[value].shape != value.shape:
             raise FeedError(
                 f"input {value.hint!r} of {graph.name} is {value.type}, "

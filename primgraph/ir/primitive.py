@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
-from primgraph.errors import BuildError, MissingRuleError
+from primgraph.errors import BuildError, MissingRuleError, near_matches
 from primgraph.ir.types import DType, Shape, TensorType
 
 if TYPE_CHECKING:
@@ -288,8 +287,7 @@ def lookup(name: str) -> Op:
     try:
         return _registry[name]
     except KeyError:
-        near = difflib.get_close_matches(name, _registry)
-        hint = f"did you mean {', '.join(near)}?" if near else ""
+        hint = near_matches(name, _registry)
         raise MissingRuleError(f"no op is named {name!r}", hint=hint) from None
 
 

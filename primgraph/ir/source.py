@@ -9,10 +9,10 @@ from functools import lru_cache
 from types import CodeType
 
 _PACKAGE = __name__.partition(".")[0]
-_PASSED = (_PACKAGE + ".", "functools", "contextlib")
+_PASSED = (_PACKAGE + ".", _PACKAGE + " kernel", "functools", "contextlib")
 
 # What a reader of text is told of either mode.
-_SPOKEN = {"tangent": "derivative", "cotangent": "derivative"}
+_SPOKEN = {"tangent": "gradient", "cotangent": "gradient"}
 
 
 @dataclass(frozen=True, slots=True)

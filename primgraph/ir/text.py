@@ -21,6 +21,7 @@ from primgraph.errors import LoadError, PrimgraphError
 from primgraph.ir.graph import Equation, Graph, Value, printer
 from primgraph.ir.params import Array, Params, bits, freeze_all
 from primgraph.ir.primitive import lookup
+from primgraph.ir.signature import checked
 from primgraph.ir.source import Source
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, Shape, TensorType
 
@@ -95,6 +96,16 @@ def equation_text(eqn: Equation, name: dict[Value, str]) -> str:
     arguments = [name[v] for v in eqn.inputs]
     arguments += [f"{key}={value_text(value)}" for key, value in eqn.params]
     return f"{outputs} = {eqn.op.name}({', '.join(arguments)})"
+
+
+def typed_equation(eqn: Equation, graph: Graph) -> str:
+    """`eqn` with the types of its operands, for a message, cut where it is very long."""
+    name = names(graph)
+    outputs = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
+    shown = [f"{name[v]}: {v.type}" for v in eqn.inputs]
+    shown += [f"{key}={value_text(value)}" for key, value in eqn.params]
+    text = f"{outputs} = {eqn.op.name}({', '.join(shown)})"
+    return text if len(text) <= 400 else text[:397] + "..."
 
 
 def value_text(value: Any) -> str:
@@ -241,6 +252,7 @@ def _type(dtype: str, shape: Shape) -> TensorType:
     return TensorType(shape, DTYPE_OF_NAME[dtype])
 
 
+@checked
 def parse(text: str) -> Graph:
     """The graph that `text` describes.
 

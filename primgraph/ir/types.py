@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, final
 
@@ -95,6 +96,8 @@ def as_dtype(dtype: Any) -> DType:
 
     Raises `DTypeError` for anything but booleans, integers and floats of 16, 32 or 64 bits.
     """
+    if isinstance(dtype, bytes):
+        raise DTypeError(f"{dtype!r} is not a dtype")
     try:
         found: DType = np.dtype(dtype).newbyteorder("=")
     except TypeError:
@@ -123,7 +126,7 @@ def as_shape(shape: Any) -> Shape:
     """A tuple of extents from an integer or a sequence of integers; extents are not negative."""
     entries = (shape,) if isinstance(shape, int | np.integer) else shape
     try:
-        extents = tuple(operator.index(n) for n in entries)
+        extents = tuple(integer(n) for n in listed(entries))
     except TypeError:
         raise ArgumentError(
             f"a shape is an integer or a sequence of integers, not {shape!r}",
@@ -134,13 +137,29 @@ def as_shape(shape: Any) -> Shape:
             f"shape {extents} has a negative extent",
             hint="extents that are unknown when the program is built are not supported",
         )
+    if math.prod(extents) > sys.maxsize:
+        raise ShapeError(f"shape {extents} has more elements than an array can have")
     return extents
+
+
+def integer(number: Any) -> int:
+    """`number` as Python's integer. Raises TypeError for anything else, booleans included."""
+    if isinstance(number, bool | np.bool_):
+        raise TypeError("a boolean is no integer")
+    return operator.index(number)
+
+
+def listed(entries: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
+    """`entries`, if it is a sequence other than text. Raises TypeError for anything else."""
+    if not isinstance(entries, Sequence | np.ndarray) or isinstance(entries, str | bytes):
+        raise TypeError("no sequence")
+    return entries
 
 
 def as_axis(axis: Any, ndim: int) -> int:
     """`axis` counted from the front; negative axes count from the back, as in NumPy."""
     try:
-        number = operator.index(axis)
+        number = integer(axis)
     except TypeError:
         raise ArgumentError(f"an axis is an integer, not {axis!r}") from None
     if not -ndim <= number < ndim:
@@ -174,7 +193,8 @@ def as_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     """Sorted axes, counted from the front, from None (all), an integer or a sequence."""
     if axis is None:
         return tuple(range(ndim))
-    entries: Iterable[Any] = axis if isinstance(axis, Iterable) else (axis,)
+    several = isinstance(axis, Sequence | np.ndarray) and not isinstance(axis, str | bytes)
+    entries: Iterable[Any] = axis if several else (axis,)
     axes = sorted(as_axis(a, ndim) for a in entries)
     if len(set(axes)) != len(axes):
         raise ShapeError(f"an axis is named twice in {tuple(axes)}")
@@ -213,7 +233,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
 def resolve_reshape(shape: Any, size: int) -> Shape:
     """The full shape for a reshape of `size` elements; one extent may be -1."""
     entries = (shape,) if isinstance(shape, int | np.integer) else shape
-    extents = [operator.index(n) for n in entries]
+    extents = [integer(n) for n in listed(entries)]
     if extents.count(-1) > 1:
         raise ShapeError(f"cannot reshape to {tuple(extents)}: only one extent may be -1")
     if -1 in extents:

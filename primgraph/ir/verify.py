@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from primgraph.errors import InternalError, PrimgraphError
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.signature import checked
 from primgraph.ir.text import lines_around
 from primgraph.ir.types import TensorType
 
 
+@checked
 def verify(graph: Graph) -> Graph:
     """Check that each value is bound once and before use, that types are as inferred.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import final
 
 from primgraph import operators
+from primgraph.ir.signature import checked_methods
 from primgraph.nn.layer import Layer
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 
 
 @final
+@checked_methods()
 class Tanh(Layer):
     """`pg.tanh`."""
 
@@ -19,6 +21,7 @@ class Tanh(Layer):
 
 
 @final
+@checked_methods()
 class ReLU(Layer):
     """`pg.relu`."""
 
@@ -28,6 +31,7 @@ class ReLU(Layer):
 
 
 @final
+@checked_methods()
 class GELU(Layer):
     """`pg.gelu`, exact or approximate."""
 
@@ -41,6 +45,7 @@ class GELU(Layer):
 
 
 @final
+@checked_methods()
 class SiLU(Layer):
     """`pg.silu`."""
 
@@ -50,6 +55,7 @@ class SiLU(Layer):
 
 
 @final
+@checked_methods()
 class Sigmoid(Layer):
     """`pg.sigmoid`."""
 
@@ -59,6 +65,7 @@ class Sigmoid(Layer):
 
 
 @final
+@checked_methods()
 class Softplus(Layer):
     """`pg.softplus`."""
 
@@ -68,6 +75,7 @@ class Softplus(Layer):
 
 
 @final
+@checked_methods()
 class Softmax(Layer):
     """`pg.softmax` over `axis`."""
 

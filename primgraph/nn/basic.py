@@ -8,8 +8,9 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, BoundsError
 from primgraph.initializers import Constant, Initializer
+from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import as_dtype, as_shape
 from primgraph.nn.layer import Layer
 from primgraph.operators import batch_norm, dropout, layer_norm, linear, mean, var
@@ -18,6 +19,7 @@ from primgraph.program import program_of
 
 
 @final
+@checked_methods()
 class Linear(Layer):
     """`x @ weight + bias` along the last axis.
 
@@ -48,6 +50,7 @@ class Linear(Layer):
         return linear(x, self.weight, self.bias)
 
 
+@checked_methods()
 class Sequential(Layer):
     """Layers one after the other, each on what the one before gave; named '0', '1' and so on."""
 
@@ -69,10 +72,14 @@ class Sequential(Layer):
         return iter(self.children())
 
     def __getitem__(self, index: int) -> Layer:
-        return self.children()[index]
+        layers = self.children()
+        if not isinstance(index, int) or not -len(layers) <= index < len(layers):
+            raise BoundsError(f"a Sequential of {len(layers)} layers has no layer {index!r:.60}")
+        return layers[index]
 
 
 @final
+@checked_methods()
 class LayerNorm(Layer):
     """`pg.layer_norm` over the last axes, which have the extents `shape`.
 
@@ -95,6 +102,7 @@ class LayerNorm(Layer):
 
 
 @final
+@checked_methods()
 class BatchNorm(Layer):
     """`pg.batch_norm` for each of `features` channels, with running statistics.
 
@@ -159,6 +167,7 @@ class BatchNorm(Layer):
 
 
 @final
+@checked_methods()
 class Dropout(Layer):
     """`pg.dropout`: in training, sets elements to zero with probability `rate`.
 

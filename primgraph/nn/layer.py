@@ -7,11 +7,19 @@ from typing import Any, TypeVar, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, BuildError, FeedError
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    FeedError,
+    MissingMethodError,
+    near_matches,
+    unknown_name,
+)
 from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
+from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
-from primgraph.operators.promotion import handles
+from primgraph.operators.promotion import array_of, handles
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, current_program, parameter_kind, program_of
 from primgraph.scope import Scope
@@ -46,6 +54,7 @@ class Parameter:
         return Parameter(self.type, self.initializer, self.trainable)
 
 
+@checked_methods("add_parameter", "add_sublayer")
 class Layer:
     """A part of a network: parameters, buffers and layers within, and how it computes.
 
@@ -77,7 +86,10 @@ class Layer:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the layer computes; every class of its own defines it."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward")
+        raise MissingMethodError(
+            f"{type(self).__name__} does not define forward",
+            hint=near_matches("forward", set(dir(self)) - set(dir(Layer))),
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of `forward`.
@@ -138,7 +150,7 @@ class Layer:
 
         The attribute reads as its variable; `program.update` lets runs change it.
         """
-        array = np.array(value)
+        array = np.array(array_of(value))
         type = TensorType(array.shape, as_dtype(array.dtype))
         self._register("_states", name, Parameter(type, Assign(array), trainable=False))
 
@@ -175,7 +187,9 @@ class Layer:
             return self._variable(parameter)
         layer = self.__dict__.get("_sublayers", {}).get(name)
         if layer is None:
-            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+            known = {*dir(type(self)), *self.__dict__.get("_states", ())}
+            known.update(self.__dict__.get("_sublayers", ()), self.__dict__)
+            raise unknown_name(f"{type(self).__name__!r}", name, known)
         return layer
 
     def __delattr__(self, name: str) -> None:
@@ -279,7 +293,7 @@ class Layer:
     def apply(self: L, function: Callable[[Layer], Any]) -> L:
         """Call `function` on every layer within, inner ones first, and on this one."""
         for layer in reversed(self.sublayers(include_self=True)):
-            function(layer)
+            applied(function, layer)
         return self
 
     def __repr__(self) -> str:

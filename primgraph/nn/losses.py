@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
+from primgraph.ir.signature import checked_methods
 from primgraph.nn.layer import Layer
 from primgraph.operators import (
     binary_cross_entropy,
@@ -16,6 +17,7 @@ from primgraph.operators import (
 from primgraph.operators.variable import ArrayLike, Variable
 
 
+@checked_methods()
 class _Reduced(Layer):
     """A loss whose elements are combined by `reduction`: mean, sum or none."""
 
@@ -25,6 +27,7 @@ class _Reduced(Layer):
 
 
 @final
+@checked_methods()
 class MSELoss(_Reduced):
     """`pg.mse_loss`."""
 
@@ -34,6 +37,7 @@ class MSELoss(_Reduced):
 
 
 @final
+@checked_methods()
 class L1Loss(_Reduced):
     """`pg.l1_loss`."""
 
@@ -43,6 +47,7 @@ class L1Loss(_Reduced):
 
 
 @final
+@checked_methods()
 class BCELoss(_Reduced):
     """`pg.binary_cross_entropy`, of probabilities."""
 
@@ -52,6 +57,7 @@ class BCELoss(_Reduced):
 
 
 @final
+@checked_methods()
 class BCEWithLogitsLoss(_Reduced):
     """`pg.binary_cross_entropy_with_logits`."""
 
@@ -61,6 +67,7 @@ class BCEWithLogitsLoss(_Reduced):
 
 
 @final
+@checked_methods()
 class HuberLoss(_Reduced):
     """`pg.huber_loss`, quadratic up to the distance `delta`."""
 
@@ -74,6 +81,7 @@ class HuberLoss(_Reduced):
 
 
 @final
+@checked_methods()
 class CrossEntropyLoss(_Reduced):
     """`pg.cross_entropy` of logits along `axis`, against positions or probabilities."""
 

@@ -1,5 +1,8 @@
 """What users compute with: functions on variables, each named and typed as in NumPy."""
 
+from typing import TYPE_CHECKING, NoReturn
+
+from primgraph.errors import unknown_name
 from primgraph.operators.activations import gelu, log_softmax, relu, silu, softmax, softplus
 from primgraph.operators.arithmetic import (
     abs,
@@ -153,6 +156,12 @@ from primgraph.operators.shaping import (
     unsqueeze,
 )
 from primgraph.operators.statistics import logsumexp, mean, norm, std, var
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.operators", name, __all__)
+
 
 __all__ = [
     "abs",

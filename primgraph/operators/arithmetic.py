@@ -200,8 +200,8 @@ def reciprocal(x: ArrayLike) -> Variable:
 @public
 def add_n(inputs: Any) -> Variable:
     """Sum of all arrays in a list, broadcast and promoted. Raises `ArgumentError` if empty."""
-    if isinstance(inputs, Variable) or not inputs:
-        raise ArgumentError("add_n takes a list of at least one array")
+    if not isinstance(inputs, list | tuple) or not inputs:
+        raise ArgumentError(f"add_n takes a list of at least one array, not {inputs!r:.60}")
     return lift(inputs[0]) if len(inputs) == 1 else lift(reduce(add, inputs))
 
 

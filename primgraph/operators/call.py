@@ -9,11 +9,12 @@ from typing import Any, ParamSpec, TypeVar, final
 
 import numpy as np
 
-from primgraph.errors import BuildError, PrimgraphError
+from primgraph.errors import ArgumentError, BuildError, PrimgraphError
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Op, Recorder, Types, active_recorder, recording
+from primgraph.ir.signature import UNFIT, misfit
 from primgraph.ir.source import caller
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import SCALARS, handles, lift
@@ -53,31 +54,24 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
                 return function(*args, **kwargs)
         except PrimgraphError as error:
             raise error.located(_origin(operands)) from None
+        except UNFIT as error:
+            found = misfit(function, args, kwargs)
+            if found is None:
+                found = ArgumentError(f"{function.__name__} does not take these arguments: {error}")
+                found.__cause__ = error
+            raise found.located(_origin(operands)) from found.__cause__
 
     functions[function.__name__.rstrip("_")] = call
     return call
 
 
-def located(function: Callable[P, R]) -> Callable[P, R]:
-    """Make errors of a function that takes no handles name the user's line."""
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except PrimgraphError as error:
-            raise error.located(_origin(())) from None
-
-    return call
-
-
 def _origin(operands: Sequence[Variable]) -> list[str]:
-    source = caller()
+    """Lines for an error: the user's, and where the operands come from."""
     for operand in operands:
         if isinstance(operand.recorder, Builder):
             values = [v.value for v in operands]
-            return operand.recorder.origin(operand.recorder.source or source, values)
-    return [f"written here:  {source}   {source.text}"]
+            return operand.recorder.origin(operand.recorder.source or caller(), values)
+    return []
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from primgraph.operators.promotion import (
     converted,
     emit,
     lift,
+    require_integer,
     type_of,
     wrap,
 )
@@ -140,15 +142,12 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     All three are Python or NumPy numbers, since the extent is fixed when the program is built;
     anything else raises `ArgumentError`.
     """
-    for number in (start, stop, step):
-        if not isinstance(number, int | float | np.integer | np.floating | None):
-            raise ArgumentError(
-                f"arange takes numbers, not {number!r:.60}",
-                hint="extents are fixed when the program is built",
-            )
+    first, last = (0, start) if stop is None else (start, stop)
+    _require_numbers("arange", first, last, step)
     if step == 0:
         raise ArgumentError("arange with step 0 never reaches its end")
-    first, last = (0, start) if stop is None else (start, stop)
+    if not abs((last - first) / step) < sys.maxsize:
+        raise ArgumentError(f"arange from {first} to {last} has no number of elements")
     numbers = np.arange(first, last, step)
     if dtype is None and any(type(n) is float for n in (first, last, step)):
         dtype = get_default_dtype()
@@ -159,18 +158,25 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     return lift(exact)
 
 
+def _require_numbers(name: str, *numbers: Any) -> None:
+    for number in numbers:
+        if not isinstance(number, int | float | np.integer | np.floating):
+            raise ArgumentError(
+                f"{name} takes numbers, not {number!r:.60}",
+                hint="they are fixed when the program is built",
+            )
+
+
 @public
 def linspace(start: float, stop: float, num: int = 50, dtype: Any = None) -> Variable:
     """`num` numbers from `start` to `stop`, both included, evenly spaced.
 
     All are fixed when the program is built; anything but numbers raises `ArgumentError`.
     """
-    for number in (start, stop, num):
-        if not isinstance(number, int | float | np.integer | np.floating):
-            raise ArgumentError(f"linspace takes numbers, not {number!r:.60}")
-    if num != int(num) or num < 0:
+    _require_numbers("linspace", start, stop, num)
+    if not 0 <= num <= sys.maxsize or num != int(num):
         raise ArgumentError(f"linspace makes a whole number of elements, not {num}")
-    return lift(np.linspace(start, stop, int(num)), dtype_or_default(dtype))
+    return lift(np.linspace(float(start), float(stop), int(num)), dtype_or_default(dtype))
 
 
 @public
@@ -178,7 +184,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable
     """Ones on the diagonal `k` of an `N` by `M` matrix, zeros elsewhere."""
     shape = as_shape((N, N if M is None else M))
     rows, columns = (emit(constants.iota, shape=shape, axis=a, dtype=INT64) for a in (0, 1))
-    return converted(equal(rows + int(k), columns), dtype_or_default(dtype))
+    return converted(equal(rows + require_integer("eye", k), columns), dtype_or_default(dtype))
 
 
 @public
@@ -191,7 +197,7 @@ def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
     index = lift(indices)
     if index.dtype.kind not in "iu":
         raise DTypeError(f"one_hot takes integer indices, not {index.type}")
-    (extent,) = as_shape(depth)
+    (extent,) = as_shape((depth,))
     shape = (*index.shape, extent)
     classes = emit(constants.iota, shape=shape, axis=index.ndim, dtype=INT64)
     hit = equal(index[..., None], classes)

@@ -131,7 +131,9 @@ def _is_mask(item: Any) -> bool:
 
 def _kind(item: Any) -> str:
     """The dtype kind of an item of an index that may be an array."""
-    return str(np.asarray(item).dtype.kind) if isinstance(item, np.ndarray | list) else ""
+    if isinstance(item, list):
+        item = array_of(item)
+    return str(item.dtype.kind) if isinstance(item, np.ndarray) else ""
 
 
 def _width(item: Any) -> int:
@@ -350,8 +352,8 @@ def strided_slice(
     Python. Raises `ShapeError` if the sequences have different lengths.
     """
     value = lift(x)
-    for numbers in (axes, starts, ends, strides):
-        if not isinstance(numbers, Sequence | None):
+    for numbers in (axes, starts, ends, () if strides is None else strides):
+        if not isinstance(numbers, Sequence) or isinstance(numbers, str | bytes):
             raise ArgumentError(f"strided_slice takes sequences of integers, not {numbers!r:.60}")
     steps = [1] * len(axes) if strides is None else strides
     if not len(axes) == len(starts) == len(ends) == len(steps):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator as python
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,8 +17,10 @@ from primgraph.operators.promotion import (
     broadcasted,
     converted,
     emit,
+    entries_of,
     lift,
     naming,
+    require_integer,
     result_dtype,
     wrap,
 )
@@ -42,7 +43,8 @@ def _parts(name: str, arrays: Any) -> list[Variable]:
     """The arrays to be joined, in one dtype."""
     if isinstance(arrays, Variable):
         return [lift(a) for a in arrays] if arrays.ndim else _refuse(name, arrays)
-    if not isinstance(arrays, Sequence | np.ndarray) or len(arrays) == 0:
+    several = isinstance(arrays, Sequence) or (isinstance(arrays, np.ndarray) and arrays.ndim)
+    if not several or isinstance(arrays, str | bytes) or len(arrays) == 0:
         return _refuse(name, arrays)
     parts = [lift(a) for a in arrays]
     dtype = result_dtype(*parts)
@@ -123,9 +125,9 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
             )
         cuts = [extent // count * i for i in range(1, count)]
     else:
-        if not isinstance(indices_or_sections, Sequence | np.ndarray):
-            raise ArgumentError(f"split takes integers, not {indices_or_sections!r:.60}")
-        cuts = [_as_int("split", i) for i in indices_or_sections]
+        given: Any = indices_or_sections
+        entries = given if isinstance(given, np.ndarray) else entries_of(given)
+        cuts = [require_integer("split", i) for i in entries]
     bounds = [
         slice(a, b).indices(extent)[:2] for a, b in zip([0, *cuts], [*cuts, None], strict=True)
     ]
@@ -139,15 +141,6 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
     return [sliced(value, number, start, n) for (start, _), n in zip(bounds, sizes, strict=True)]
 
 
-def _as_int(name: str, number: Any) -> int:
-    try:
-        return python.index(number)
-    except TypeError:
-        raise ArgumentError(
-            f"{name} takes integers that are fixed when the program is built, not {number!r:.60}"
-        ) from None
-
-
 @public
 def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Variable:
     """The diagonal of two axes, which becomes the last axis; `offset` counts to the right.
@@ -158,6 +151,7 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
     first, second = (axis_of("diagonal", value, a) for a in (axis1, axis2))
     if first == second:
         raise ShapeError(f"diagonal of {value.type} takes two different axes, not {first} twice")
+    offset = require_integer("diagonal", offset)
     others = [a for a in range(value.ndim) if a not in (first, second)]
     value = permuted(value, (*others, first, second))
     rows, columns = value.shape[-2:]
@@ -185,10 +179,10 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
     if axis is None:
         shape = value.shape
         flat = reshaped(value, (value.size,))
-        total = sum(_as_int("roll", s) for s in _each(shift))
+        total = sum(require_integer("roll", s) for s in entries_of(shift))
         return reshaped(_rolled(flat, total, 0), shape)
-    axes = [axis_of("roll", value, a) for a in _each(axis)]
-    shifts = [_as_int("roll", s) for s in _each(shift)]
+    axes = [axis_of("roll", value, a) for a in entries_of(axis)]
+    shifts = [require_integer("roll", s) for s in entries_of(shift)]
     if not axes or not shifts:
         return value
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
@@ -197,10 +191,6 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
     for places, a in zip(shifts * (count // len(shifts)), axes * (count // len(axes)), strict=True):
         value = _rolled(value, places, a)
     return value
-
-
-def _each(entry: int | Sequence[int]) -> Sequence[int]:
-    return entry if isinstance(entry, Sequence) else (entry,)
 
 
 def _rolled(x: Variable, shift: int, axis: int) -> Variable:
@@ -216,7 +206,7 @@ def _rolled(x: Variable, shift: int, axis: int) -> Variable:
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
     """`x` repeated as a whole `reps` times along each axis; new axes come first."""
     value = lift(x)
-    counts = [_as_int("tile", n) for n in _each(reps)]
+    counts = [require_integer("tile", n) for n in entries_of(reps)]
     if any(n < 0 for n in counts):
         raise ShapeError(f"tile of {value.type}: {tuple(counts)} has a negative number")
     ndim = max(len(counts), value.ndim)
@@ -240,7 +230,7 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
         value, axis = reshaped(value, (value.size,)), 0
     number = axis_of("repeat", value, axis)
     extent = value.shape[number]
-    counts = [_as_int("repeat", n) for n in _each(repeats)]
+    counts = [require_integer("repeat", n) for n in entries_of(repeats)]
     if any(n < 0 for n in counts) or len(counts) not in (1, extent):
         raise ShapeError(f"repeat of {value.type} along axis {number}: {counts} does not fit")
     if len(counts) > 1:
@@ -267,9 +257,9 @@ def pad(
     low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
     if not any((*low, *high)):
         return value
-    if mode in ("edge", "reflect", "symmetric", "wrap"):
+    if isinstance(mode, str) and mode in ("edge", "reflect", "symmetric", "wrap"):
         return _padded_from_inside(value, widths, mode)
-    if mode != "constant":
+    if not isinstance(mode, str) or mode != "constant":
         raise ArgumentError(
             f"pad mode {mode!r:.60} is not supported",
             hint="modes: 'constant', 'edge', 'reflect', 'symmetric', 'wrap'",

@@ -21,6 +21,7 @@ from primgraph.ir.types import (
     as_axis,
     as_dtype,
     broadcast_shapes,
+    integer,
 )
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.primitives.constants import constant_op, filled
@@ -66,10 +67,12 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
         array = np.asarray(x)
     except ValueError as error:
         raise ArgumentError(f"cannot make an array of {_shortened(x)}: {error}") from None
-    if array.dtype.kind == "O":
+    # What is no number is refused here: conversions would cut complex numbers, and read text.
+    if array.dtype.kind == "O" or (array.dtype.kind in "SU" and not isinstance(x, np.ndarray)):
         raise ArgumentError(f"cannot make an array of {_shortened(x)}")
+    found = as_dtype(array.dtype)
     with np.errstate(all="ignore"):
-        return array.astype(as_dtype(array.dtype) if dtype is None else dtype, copy=False)
+        return array.astype(found if dtype is None else dtype, copy=False)
 
 
 def _shortened(x: Any) -> str:
@@ -143,6 +146,22 @@ def require_flag(name: str, value: Any) -> bool:
     if isinstance(value, bool | np.bool_):
         return bool(value)
     raise ArgumentError(f"{name} is True or False, not {value!r}")
+
+
+def require_integer(name: str, value: Any) -> int:
+    """`value` as a Python integer, for parameters that are fixed when the program is built."""
+    try:
+        return integer(value)
+    except TypeError:
+        raise ArgumentError(
+            f"{name} takes integers that are fixed when the program is built, not {value!r:.60}"
+        ) from None
+
+
+def entries_of(entry: Any) -> Sequence[Any]:
+    """`entry` as a sequence: itself if it is one, other than text, else of it alone."""
+    sequence = isinstance(entry, Sequence) and not isinstance(entry, str | bytes)
+    return entry if sequence else (entry,)
 
 
 def require_number(name: str, value: Any) -> float:

@@ -16,9 +16,11 @@ from primgraph.operators.promotion import (
     broadcasted,
     broadcasts_to,
     emit,
+    entries_of,
     handles,
     lift,
     naming,
+    require_integer,
 )
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.primitives import shapes
@@ -136,8 +138,7 @@ def moveaxis(x: ArrayLike, source: Axes, destination: Axes) -> Variable:
 
 
 def _ordered_axes(x: Variable, axis: Axes) -> tuple[int, ...]:
-    entries: Sequence[int] = axis if isinstance(axis, Sequence) else (axis,)  # type: ignore[assignment]
-    axes = tuple(axis_of("moveaxis", x, a) for a in entries)
+    axes = tuple(axis_of("moveaxis", x, a) for a in entries_of(axis))
     if len(set(axes)) != len(axes):
         raise ShapeError(f"moveaxis of {x.type}: an axis is named twice in {axes}")
     return axes
@@ -165,7 +166,7 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
 def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
     """`x` with new axes of extent one at the places `axis` of the result."""
     value = lift(x)
-    entries = axis if isinstance(axis, Sequence) else (axis,)
+    entries = entries_of(axis)
     ndim = value.ndim + len(entries)
     with naming(f"expand_dims of {value.type}"):
         places = [as_axis(a, ndim) for a in entries]
@@ -186,7 +187,7 @@ def tril(x: ArrayLike, k: int = 0) -> Variable:
     array.
     """
     value = lift(x)
-    return where(_below(value, "tril", k), value, _zero(value))
+    return where(_below(value, "tril", require_integer("tril", k)), value, _zero(value))
 
 
 @public
@@ -197,7 +198,7 @@ def triu(x: ArrayLike, k: int = 0) -> Variable:
     array.
     """
     value = lift(x)
-    return where(_below(value, "triu", k - 1), _zero(value), value)
+    return where(_below(value, "triu", require_integer("triu", k) - 1), _zero(value), value)
 
 
 def _zero(x: Variable) -> bool | int:

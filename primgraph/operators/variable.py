@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 import numpy.typing as npt
 
-from primgraph.errors import ArgumentError, BuildError
+from primgraph.errors import ArgumentError, BuildError, unknown_name
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Recorder
-from primgraph.ir.source import caller
+from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
 
 # The public functions by name, filled where they are defined; methods of handles call them.
@@ -21,12 +21,6 @@ functions: dict[str, Callable[..., Any]] = {}
 def _call(name: str, *args: Any, **kwargs: Any) -> Variable:
     result: Variable = functions[name](*args, **kwargs)
     return result
-
-
-def _refused(message: str, hint: str = "") -> ArgumentError:
-    """The error for a use that a handle does not have, with the user's line."""
-    source = caller()
-    return ArgumentError(message, origin=[f"written here:  {source}   {source.text}"], hint=hint)
 
 
 def checked_name(name: Any) -> str:
@@ -45,6 +39,7 @@ def checked_name(name: Any) -> str:
 
 
 @final
+@checked_methods("__init__", late=True)
 class Variable:
     """A handle on one value of a program. Computing with it adds to the program.
 
@@ -59,6 +54,11 @@ class Variable:
     def __init__(self, recorder: Recorder, value: Value) -> None:
         self.recorder = recorder
         self.value = value
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_name("a variable", name, dir(Variable))
 
     @property
     def type(self) -> TensorType:
@@ -106,7 +106,7 @@ class Variable:
     @stop_gradient.setter
     def stop_gradient(self, stop: bool) -> None:
         if not isinstance(stop, bool):
-            raise _refused(f"stop_gradient is True or False, not {stop!r:.60}")
+            raise ArgumentError(f"stop_gradient is True or False, not {stop!r:.60}")
         self.value = self.recorder.hold(self.value, stop)
 
     def detach(self) -> Variable:
@@ -124,20 +124,20 @@ class Variable:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise _refused("a 0-d variable has no length")
+            raise ArgumentError("a 0-d variable has no length")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Variable]:
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        raise _refused(
+        raise ArgumentError(
             "the truth of a variable is not known while the program is built",
             hint="choose between arrays with pg.where(condition, x, y)",
         )
 
     def __float__(self) -> float:
-        raise _refused(
+        raise ArgumentError(
             "a variable has no number before the program runs",
             hint="run the program and convert what it returns",
         )
@@ -146,7 +146,7 @@ class Variable:
     __complex__ = __float__
 
     def __array__(self, *args: Any, **kwargs: Any) -> npt.NDArray[Any]:
-        raise _refused(
+        raise ArgumentError(
             "a variable has no elements before the program runs, so NumPy cannot read it",
             hint="use the function of the same name in primgraph, or run the program",
         )
@@ -155,14 +155,14 @@ class Variable:
         """Let `array - variable` and `np.sin(variable)` build the program."""
         name = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or kwargs or name not in functions:
-            raise _refused(f"np.{ufunc.__name__} cannot be built into a program this way")
+            raise ArgumentError(f"np.{ufunc.__name__} cannot be built into a program this way")
         return functions[name](*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let `np.sum(variable)` and the like build the program."""
         # Functions of numpy.linalg and others mean something else by the same names.
         if func.__module__ != "numpy" or func.__name__ not in functions:
-            raise _refused(f"{func.__module__}.{func.__name__} has no counterpart here")
+            raise ArgumentError(f"{func.__module__}.{func.__name__} has no counterpart here")
         return functions[func.__name__](*args, **kwargs)
 
     def __add__(self, other: ArrayLike) -> Variable:

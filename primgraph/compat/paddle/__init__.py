@@ -14,6 +14,8 @@ primgraph under other names, with these differences from what it stands for:
   `NotDifferentiable`, a bad feed a `FeedError`, which is a ValueError.
 """
 
+from typing import TYPE_CHECKING, NoReturn
+
 from primgraph.compat.paddle import incubate, nn, optimizer, static
 from primgraph.compat.paddle.framework import (
     CPUPlace,
@@ -88,6 +90,13 @@ from primgraph.compat.paddle.tensor import (
     zeros,
     zeros_like,
 )
+from primgraph.errors import unknown_name
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.compat.paddle", name, __all__)
+
 
 __all__ = [
     "CPUPlace",

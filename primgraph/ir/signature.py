@@ -1,0 +1,222 @@
+"""Calls that a function does not take: refused with the argument, what it takes, near matches.
+
+What each argument may be is what its annotation says, so that nothing is written down twice.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import Any, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, PrimgraphError, near_matches
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound="type[Any]")
+Kind: TypeAlias = "tuple[Callable[[Any], bool], str]"
+"""Whether a value is of that kind, and what the kind is called."""
+
+# What Python and NumPy raise for arguments of kinds that nobody thought of.
+UNFIT = (TypeError, ValueError, AttributeError, LookupError, OverflowError)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _is_listing(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+
+
+_KINDS: dict[Any, Kind] = {
+    bool: (lambda v: isinstance(v, bool | np.bool_), "True or False"),
+    int: (_is_integer, "an integer"),
+    float: (lambda v: isinstance(v, int | float | np.integer | np.floating), "a number"),
+    str: (lambda v: isinstance(v, str), "a string"),
+    os.PathLike: (lambda v: isinstance(v, os.PathLike), "a path"),
+    Callable: (callable, "a function"),
+    Mapping: (lambda v: isinstance(v, Mapping), "a mapping"),
+    **dict.fromkeys((list, Sequence, Iterable, Collection), (_is_listing, "a list")),
+    NoneType: (lambda v: v is None, "None"),
+}
+
+
+def _kind(hint: Any) -> Kind | None:
+    """The kind that an annotation describes; None for one that says nothing that can be seen."""
+    if get_origin(hint) in (Union, UnionType):
+        kinds = [_kind(h) for h in get_args(hint)]
+        known = [k for k in kinds if k is not None]
+        if len(known) < len(kinds):
+            return None
+        words = dict.fromkeys(words for _, words in known)
+        return lambda v: any(fits(v) for fits, _ in known), " or ".join(words)
+    hint = get_origin(hint) or hint
+    if hint in _KINDS:
+        return _KINDS[hint]
+    if hint is Any or not isinstance(hint, type) or getattr(hint, "_is_protocol", False):
+        return None
+    article = "an" if hint.__name__[0] in "AEIOU" else "a"
+    return lambda v: isinstance(v, hint), f"{article} {hint.__name__}"
+
+
+@cache
+def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
+    """The kind of each parameter of `function` that has one."""
+    try:
+        hints = get_type_hints(function)
+    except NameError:
+        return {}
+    several = ("VAR_POSITIONAL", "VAR_KEYWORD")
+    single = [
+        p.name
+        for p in inspect.signature(function).parameters.values()
+        if p.kind.name not in several
+    ]
+    found = {name: _kind(hints[name]) for name in single if name in hints}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+@cache
+def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of its parameters, in order."""
+    return tuple(inspect.signature(function).parameters)
+
+
+@cache
+def _flags_of(function: Callable[..., Any]) -> dict[str, Kind]:
+    """Parameters that are true or false: anything else would pass for one of these."""
+    flag = _KINDS[bool]
+    return {name: kind for name, kind in _kinds_of(function).items() if kind is flag}
+
+
+def misfit(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> ArgumentError | None:
+    """What is wrong with a call of `function`; None where the arguments fit its parameters."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        return None
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        listed = [p for p in signature.parameters.values() if p.name != "self"]
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in listed)
+        unknown = [] if open_ended else [k for k in kwargs if k not in signature.parameters]
+        fault = f"there is no argument {unknown[0]!r}" if unknown else str(error)
+        near = near_matches(unknown[0], (p.name for p in listed)) if unknown else ""
+        bare = [p.replace(annotation=p.empty) for p in listed]
+        takes = f"it takes {signature.replace(parameters=bare, return_annotation=signature.empty)}"
+        return ArgumentError(f"{_name(function)}: {fault}", hint=f"{near} {takes}".strip())
+    return None
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """What a user calls `function`: a constructor goes by the name of its class."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return str(name).removesuffix(".__init__").rpartition("<locals>.")[2]
+
+
+def applied(function: Callable[..., R], *arguments: Any) -> R:
+    """`function(*arguments)`, for a function of the user's: it has to take so many."""
+    try:
+        return function(*arguments)
+    except TypeError as error:
+        found = None if isinstance(error, PrimgraphError) else misfit(function, arguments, {})
+        if found is None:
+            raise
+        raise found from None
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Let calls with other arguments than `function` takes raise an `ArgumentError`."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            _require(function, args, kwargs, _kinds_of(function))
+            return function(*args, **kwargs)
+        except UNFIT as error:
+            found = _explained(function, args, kwargs, error)
+            if found is error:
+                raise
+            raise found from None
+
+    return call
+
+
+def checked_late(function: Callable[P, R]) -> Callable[P, R]:
+    """As `checked`, for a function that has better words of its own for most mistakes.
+
+    Flags are looked at before the call, which would take anything for them; what else is wrong
+    is told where the function itself fails in Python's words, or, of a constructor, afterwards.
+    """
+    constructs = function.__name__ == "__init__"
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            _require(function, args, kwargs, _flags_of(function))
+            result = function(*args, **kwargs)
+        except UNFIT as error:
+            found = _explained(function, args, kwargs, error)
+            if found is error:
+                raise
+            raise found from None
+        if constructs:
+            _require(function, args, kwargs, _kinds_of(function))
+        return result
+
+    return call
+
+
+def _require(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    kinds: Mapping[str, Kind],
+) -> None:
+    """Raise `ArgumentError` for the first argument that is not of its kind."""
+    if not kinds:
+        return
+    for name, value in [*zip(_names_of(function), args, strict=False), *kwargs.items()]:
+        kind = kinds.get(name)
+        if kind is not None and not kind[0](value):
+            given = f"{type(value).__name__} {value!r:.60}"
+            raise ArgumentError(f"{_name(function)}: {name} is {kind[1]}, not {given}")
+
+
+def _explained(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> Exception:
+    """What was wrong with the arguments; `error` itself where nothing was."""
+    if isinstance(error, PrimgraphError):
+        return error
+    found = misfit(function, args, kwargs)
+    if found is not None:
+        return found
+    try:
+        _require(function, args, kwargs, _kinds_of(function))
+    except ArgumentError as mistake:
+        return mistake
+    return error
+
+
+def checked_methods(*left_out: str, late: bool = False) -> Callable[[C], C]:
+    """Check calls of the constructor and of all public methods but those that are `left_out`."""
+    check = checked_late if late else checked
+
+    def declare(cls: C) -> C:
+        for name, item in list(vars(cls).items()):
+            public = name == "__init__" or not name.startswith("_")
+            if public and name not in left_out and inspect.isfunction(item):
+                setattr(cls, name, check(item))
+        return cls
+
+    return declare

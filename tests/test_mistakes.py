@@ -1,0 +1,418 @@
+"""Mistakes, as a sceptical user makes them: the class, the line that is named, the words that help.
+
+Each mistake is source text in a file of its own, so that the line is checked exactly: that of the
+mark `# <-`, or else the last one.
+"""
+
+from __future__ import annotations
+
+import linecache
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import primgraph as pg
+from primgraph.errors import PrimgraphError
+
+PREAMBLE = """
+from pathlib import Path
+import numpy as np
+import primgraph as pg
+program = pg.Program("model").__enter__()
+other = pg.Program("other")
+with other:
+    alien = pg.data("alien", (3, 4))
+x = pg.data("x", (3, 4))
+v = pg.data("v", (4,))
+i = pg.data("i", (2,), "int64")
+b = pg.data("b", (3, 4), "bool")
+w = pg.create_parameter((4,), name="w")
+loss = pg.sum(x * w)
+feed = {"x": np.ones((3, 4)), "v": np.ones(4), "i": np.zeros(2, np.int64)}
+run = pg.Executor().run
+graph = pg.trace(lambda a: pg.sum(a * a), pg.spec(4))
+kernel = pg.compile(graph)
+ones = np.ones(4)
+"""
+
+OPERATORS = [
+    ("x @ np.ones((5, 2))", "ShapeError", "matmul cannot multiply f64[3,4] by f64[5,2]: inner"),
+    ("x + np.ones(3)", "ShapeError", "add cannot broadcast f64[3,4] with f64[3]: sizes [3, 4]"),
+    ("pg.reshape(x, (5, -1))", "ShapeError", "cannot reshape 12 elements"),
+    ("x.reshape(3, 'four')", "ArgumentError", "a shape is made of integers"),
+    ("pg.reshape(x, 'abc')", "ArgumentError", "a shape is made of integers, not 'abc'"),
+    ("pg.zeros('abc')", "ArgumentError", "a shape is an integer or a sequence of integers"),
+    ("pg.zeros({})", "ArgumentError", "a shape is an integer or a sequence of integers"),
+    ("pg.zeros((2, True))", "ArgumentError", "sequence of integers"),
+    ("pg.zeros((3, None))", "ArgumentError", "unknown when the program is built"),
+    ("pg.zeros((-1, 3))", "ShapeError", "has a negative extent"),
+    ("pg.zeros(10**30)", "ShapeError", "more elements than an array can have"),
+    ("pg.sum(x, axis=2)", "ShapeError", "sum of f64[3,4]: axis 2 is out of bounds"),
+    ("pg.sum(x, axis=0.5)", "ArgumentError", "sum of f64[3,4]: an axis is an integer, not 0.5"),
+    ("pg.sum(x, axis='rows')", "ArgumentError", "an axis is an integer, not 'rows'"),
+    ("pg.sum(x, True)", "ArgumentError", "an axis is an integer, not True"),
+    ("pg.sum(x, axis=(0, -2))", "ShapeError", "an axis is named twice"),
+    ("pg.sum(x, axs=0)", "ArgumentError", "no argument 'axs'", "did you mean 'axis'? it takes (x"),
+    ("pg.sum(x, 0, False, None, 1)", "ArgumentError", "sum: too many positional arguments"),
+    ("pg.sum()", "ArgumentError", "sum: missing a required argument: 'x'", "it takes (x, axis="),
+    ("pg.softmax(x, axs=0)", "ArgumentError", "softmax: there is no argument 'axs'", "'axis'"),
+    ("x.mean(kepdims=True)", "ArgumentError", "Variable.mean: there is no", "mean 'keepdims'?"),
+    ("x.shpe", "UnknownNameError", "a variable has nothing named 'shpe'", "did you mean 'shape'"),
+    ("pg.tahn(x)", "UnknownNameError", "primgraph has nothing named 'tahn'", "'tanh'"),
+    ("pg.Sigmoid(x)", "UnknownNameError", "nothing named 'Sigmoid'", "did you mean 'sigmoid'?"),
+    ("pg.nn.Liner(3, 4)", "UnknownNameError", "primgraph.nn has nothing", "did you mean 'Linear'"),
+    ("pg.optimizer.Adm()", "UnknownNameError", "primgraph.optimizer", "did you mean 'Adam'"),
+    ("pg.initializers.Normel()", "UnknownNameError", "initializers", "did you mean 'Normal'"),
+    ("import primgraph.compat.paddle as paddle\npaddle.tahn(x)", "UnknownNameError", "'tanh'"),
+    ("pg.transforms.linearise(graph)", "UnknownNameError", "transforms", "mean 'linearize'"),
+    ("pg.transpose(x, (0, 0))", "ShapeError", "(0, 0) is not a permutation"),
+    ("pg.concatenate(x[0, 0])", "ArgumentError", "concatenate takes a list of at least one array"),
+    ("pg.concatenate('abc')", "ArgumentError", "takes a list of at least one array, not 'abc'"),
+    ("pg.concatenate([x, v])", "ShapeError", "cannot join f64[3,4] and f64[4]"),
+    ("pg.stack([])", "ArgumentError", "stack takes a list of at least one array, not []"),
+    ("pg.add_n(7)", "ArgumentError", "add_n takes a list of at least one array, not 7"),
+    ("pg.split(x, 5)", "ShapeError", "axis 0 does not divide into 5 equal parts"),
+    ("pg.split(x, 'ab')", "ArgumentError", "split takes integers", "not 'ab'"),
+    ("pg.tile(x, b'a')", "ArgumentError", "tile takes integers that are fixed"),
+    ("pg.roll(x, 1.5)", "ArgumentError", "roll takes integers that are fixed", "not 1.5"),
+    ("pg.diagonal(x, 0.5)", "ArgumentError", "diagonal takes integers", "not 0.5"),
+    ("pg.tril(x, None)", "ArgumentError", "tril takes integers", "not None"),
+    ("pg.eye(3, k=1.5)", "ArgumentError", "eye takes integers", "not 1.5"),
+    ("pg.arange(None)", "ArgumentError", "arange takes numbers, not None"),
+    ("pg.arange(float('nan'))", "ArgumentError", "has no number of elements"),
+    ("pg.linspace(0, 1, 10**30)", "ArgumentError", "makes a whole number of elements"),
+    ("pg.one_hot(i, [3])", "ArgumentError", "sequence of integers"),
+    ("pg.einsum('ij,jk', x)", "ArgumentError", "for 2 operands, 1 are given"),
+    ("pg.pad(x, 1, 'mirror')", "ArgumentError", "pad mode 'mirror' is not supported", "'reflect'"),
+    ("pg.strided_slice(x, None, [0], [1])", "ArgumentError", "takes sequences of integers"),
+    ("x[3]", "BoundsError", "index 3 is out of bounds for axis 0 of f64[3,4]"),
+    ("x[0, 0, 0]", "BoundsError", "3 indices are too many for f64[3,4]"),
+    ("x['a']", "ArgumentError", "cannot be indexed by str 'a'", "an index is an integer, slice"),
+    ("x[[1, [2, 3]]]", "ArgumentError", "cannot make an array of list"),
+    ("x[b]", "DTypeError", "cannot be indexed by the variable bool[3,4]", "pg.where"),
+    ("x[v]", "DTypeError", "by the variable f64[4]", "convert it with pg.astype"),
+    ("pg.take(x, [0, 12])", "BoundsError", "index 12 is out of bounds for axis 0 of f64[12]"),
+    ("x + 'abc'", "ArgumentError", "cannot make an array of str 'abc'"),
+    ("x + None", "ArgumentError", "cannot make an array of NoneType None"),
+    ("x * np.array([object()])", "ArgumentError", "cannot make an array of ndarray"),
+    ("x * 1j", "DTypeError", "complex128 is not supported", "supported are"),
+    ("pg.full_like(x, 1j)", "DTypeError", "complex128 is not supported"),
+    ("b - b", "DTypeError", "subtract does not take bool[3,4] and bool[3,4]", "pg.astype"),
+    ("i ** -1", "DTypeError", "integers have no negative powers: i64[2] to the power -1"),
+    ("x.astype('flat64')", "DTypeError", "'flat64' is not a dtype"),
+    ("x + alien", "BuildError", "two different programs meet", "in one program"),
+    ("pg.stack([x, alien])", "BuildError", "two different programs"),
+    ("if x > 0: pass", "ArgumentError", "truth of a variable is not known", "pg.where"),
+    ("float(loss)", "ArgumentError", "no number before the program runs", "run the program"),
+    ("np.linalg.norm(x)", "ArgumentError", "numpy.linalg.norm has no counterpart here"),
+    ("np.add.reduce(x)", "ArgumentError", "np.add cannot be built into a program this way"),
+    ("pg.layer_norm(x, eps='small')", "ArgumentError", "eps is a number, not str 'small'"),
+    ("pg.dropout(x, 1, 1.5)", "ArgumentError", "a probability between 0 and 1, not 1.5"),
+    ("pg.cross_entropy(x, [0, 1])", "ShapeError", "labels of shape (3,), not i64[2]"),
+    ("pg.mse_loss(x, v, reduction='max')", "ArgumentError", "'max'", "'mean', 'sum' or 'none'"),
+    ("x.name = 'w'", "BuildError", "the name 'w' is taken by another value"),
+    ("x.stop_gradient = 1", "ArgumentError", "stop_gradient is True or False, not 1"),
+]
+
+PROGRAMS = [
+    ("pg.data('x', (3,))", "BuildError", "an input or variable named 'x' already"),
+    ("pg.data('', (3,))", "BuildError", "a name has 1 to 200 characters, 0 given"),
+    ("pg.data(3, (3,))", "ArgumentError", "name is a string, not int 3"),
+    ("pg.data('y')", "ArgumentError", "data: missing a required argument: 'shape'"),
+    ("pg.data('y', shap=(3,))", "ArgumentError", "no argument 'shap'", "did you mean 'shape'?"),
+    ("pg.data('y', (3,), dtype='f99')", "DTypeError", "'f99' is not a dtype"),
+    ("pg.data('y', (3,), dtype=complex)", "DTypeError", "complex128 is not supported"),
+    ("pg.create_parameter((3,), 'int64')", "DTypeError", "a parameter is of a float dtype"),
+    ("pg.create_parameter(3, initializer=0.0)", "ArgumentError", "an initializer is", "Constant"),
+    ("pg.create_parameter(3, is_bias='yes')", "ArgumentError", "is_bias is True or False, not str"),
+    ("pg.create_parameter(3, name='')", "BuildError", "a name has 1 to 200 characters"),
+    ("pg.Program(name=3)", "ArgumentError", "name is a string, not int 3"),
+    ("program.random_seed = 0.5", "ArgumentError", "a seed is an integer, not 0.5"),
+    ("program.update(x, x + 1.0)", "BuildError", "is not a parameter of this program"),
+    ("program.update(w, w[:2])", "ShapeError", "'w' is f64[4] and cannot become f64[2]"),
+    ("program.update(w, 3.0)", "ArgumentError", "new is a Variable, not float 3.0"),
+    ("other.update(w, w + 1.0)", "BuildError", "belongs to another program"),
+    ("program.graph([3])", "ArgumentError", "a variable is needed, not 3"),
+    ("program.graph([alien])", "BuildError", "belongs to another program"),
+    ("program.set_state_dict({'W': 1.0})", "FeedError", "no states named 'W'", "mean 'w'?"),
+    ("program.set_state_dict({'w': ones[:2]})", "FeedError", "'w' is f64[4]; an array of"),
+    ("program.set_state_dict(3)", "ArgumentError", "values is a mapping, not int 3"),
+    ("program.state_dict(scope={})", "ArgumentError", "scope is a Scope or None, not dict"),
+    ("pg.program_guard('main').__enter__()", "ArgumentError", "program is a Program, not str"),
+    ("pg.Scope().get('w')", "FeedError", "the scope holds no 'w'"),
+    ("pg.Scope().set('w', [1, [2, 3]])", "FeedError", "'w' cannot be set to [1, [2, 3]]"),
+    ("pg.Scope().set('w', object())", "FeedError", "'w' cannot be set to", "object"),
+    ("pg.set_default_dtype('int64')", "DTypeError", "the default dtype is a float dtype"),
+    ("pg.spec((3, 'a'))", "ArgumentError", "a shape is an integer or a sequence of integers"),
+    ("pg.trace(3, pg.spec(3))", "ArgumentError", "trace: function is a function, not int 3"),
+    ("pg.trace(lambda a: a, ones, ones)", "ArgumentError", "too many positional", "takes (a)"),
+    ("pg.trace(lambda a: None, ones)", "ArgumentError", "returned None, not a variable"),
+    (
+        "def f(a):\n    return pg.create_parameter((3,)) * a  # <-\npg.trace(f, pg.spec(3))",
+        "BuildError", "parameters belong to a program", "with pg.Program()",
+    ),
+    ("other.__exit__()", "BuildError", "other is left, but was not entered", "use `with`"),
+    ("import pickle\npickle.dumps(program)", "BuildError", "cannot be pickled", "pg.save"),
+]  # fmt: skip
+
+RUNS = [
+    ("run(3)", "ArgumentError", "run takes a Program, not int"),
+    ("run(program, [1], [x])", "ArgumentError", "feed is a mapping of names, not list"),
+    ("run(program, {}, [x])", "FeedError", "missing 'x' f64[3,4]", "'x' is declared at model.py"),
+    ("run(program, {'X': 1.0, **feed}, [x])", "FeedError", "unexpected 'X'", "did you mean 'x'?"),
+    ("run(program, {'x': ones}, [x])", "FeedError", "f64[4] is given, the shapes differ"),
+    ("run(program, {'x': 'abc'}, [x])", "FeedError", "input 'x' is f64[3,4]"),
+    ("run(program, {'x': None}, [x])", "FeedError", "input 'x' is f64[3,4]"),
+    ("run(program, {'i': [0.5, 1.5]}, [i])", "FeedError", "a same_kind cast does not exist"),
+    ("run(program, {'x': 1j * np.ones((3, 4))}, [x])", "FeedError", "floats can be fed"),
+    ("run(program, {'i': ['a', 'b']}, [i])", "FeedError", "input 'i' is i64[2]"),
+    ("run(program, feed, ['wieght'])", "FeedError", "no such name"),
+    ("run(program, feed, ['V'])", "FeedError", "cannot fetch 'V'", "did you mean 'v'?"),
+    ("run(program, feed, [alien])", "FeedError", "it belongs to another program"),
+    ("run(program, feed, [None])", "ArgumentError", "cannot fetch None", "pg.explain"),
+    ("run(program, feed, [3])", "ArgumentError", "cannot fetch a int: only variables and names"),
+    ("run(program, feed, [[[x]]])", "ArgumentError", "cannot fetch a list", "opened once"),
+    ("run(program, feed, x)", "ArgumentError", "fetch_list is a list of variables or names"),
+    ("run(program, feed, 3)", "ArgumentError", "fetch_list is a list", "not 3"),
+    ("run(program, feed, [x], out=[])", "ArgumentError", "out has 0 arrays for 1 fetches"),
+    ("run(program, feed, [x], out=3)", "ArgumentError", "out is a list of arrays"),
+    ("run(program, feed, [x], out=[ones])", "ArgumentError", "a writable array of f64[3,4]"),
+    ("run(program, feed, fetch=[x])", "ArgumentError", "no argument 'fetch'", "'fetch_list'"),
+    ("run(program, feed, [x], borrow='yes')", "ArgumentError", "borrow is True or False, not 'yes"),
+    ("run(program, feed, [x], debug='inf')", "OptionError", "debug='inf'", "choose 'nan'"),
+    ("pg.Executor(scope={})", "ArgumentError", "scope is a Scope or None, not dict"),
+    ("pg.Executor(math='sloppy')", "ArgumentError", "math='sloppy'", "'exact', 'finite', 'fast'"),
+    ("pg.Executor(mth='fast')", "ArgumentError", "no argument 'mth'", "did you mean 'math'?"),
+    ("run(program, {'i': [0, 9], **feed, 'i': np.array([0, 9])}, [pg.sin(v)[i]])", "RunError",
+     "gather failed in kernel model: IndexError: index 9 is out of bounds", "kernel line:",
+     "equation:", "= gather("),
+    ("kernel()", "FeedError", "takes 1 arrays, 0 given"),
+    ("kernel(np.ones(3))", "FeedError", "f64[3] is given, the shapes differ"),
+    ("kernel('abc')", "FeedError", "input 'a' is f64[4]"),
+    ("kernel(ones, out=3)", "ArgumentError", "out is a list of arrays"),
+    ("kernel.save(3)", "ArgumentError", "path is a string or a path, not int 3"),
+    ("pg.Kernel(3)", "ArgumentError", "graph is a Graph, not int 3"),
+    ("pg.compile(3)", "ArgumentError", "compile takes a graph, not int", "pg.trace(function"),
+    ("pg.compile(graph, style='fast')", "CompileError", "no style 'fast'", "planned, readable"),
+    ("pg.compile(graph, math='sloppy')", "ArgumentError", "math='sloppy' is not known"),
+    ("pg.compile(graph, donated=[0])", "ArgumentError", "donated is a mapping or None, not list"),
+    ("pg.interpret(graph, 'abc')", "FeedError", "input 'a' of", "is f64[4]"),
+    ("pg.interpret(graph)", "FeedError", "takes 1 arrays, 0 given"),
+    ("pg.check_finite(3, ones)", "ArgumentError", "a function, graph or kernel, not 3"),
+]  # fmt: skip
+
+DERIVATIVES = [
+    ("pg.grad(loss)", "ArgumentError", "grad: missing a required argument: 'inputs'"),
+    ("pg.grad(loss, [])", "ArgumentError", "grad got no inputs"),
+    ("pg.grad(loss, 3)", "ArgumentError", "a variable or a sequence of variables as inputs"),
+    ("pg.grad(loss, [x, None])", "ArgumentError", "sequence of variables as inputs"),
+    ("pg.grad(loss, i)", "NotDifferentiable", "input 'i' is i64[2], and only floats have"),
+    ("pg.grad(i, x)", "NotDifferentiable", "output 'i' is i64[2], and only floats"),
+    ("pg.grad(pg.sum(v), x)", "NotDifferentiable", "does not depend on the inputs", "pg.explain"),
+    ("pg.grad(loss, [x, v], allow_unused=False)", "NotDifferentiable", "'v', f64[4], is used by"),
+    ("pg.grad(loss, x, allow_unused=False, materialize_grads=True)", "OptionError", "leave out"),
+    ("pg.grad(loss, x, materialize_grad=True)", "ArgumentError", "did you mean 'materialize_grads"),
+    ("pg.grad(loss, x, strict_scalar='no')", "ArgumentError", "strict_scalar is True or False"),
+    ("pg.grad(x * 2, x, strict_scalar=True)", "ShapeError", "only one of one element"),
+    ("pg.grad(loss, x, np.ones(3))", "ShapeError", "a seed of shape (3,) is given for f64[]"),
+    ("pg.grad(loss, x, [1.0, 2.0])", "ArgumentError", "has 2 entries for 1 variables"),
+    ("pg.grad(loss, x, 1j)", "DTypeError", "complex128 is not supported"),
+    ("pg.grad(loss, alien)", "BuildError", "two different programs"),
+    ("pg.grad(loss, x, no_grad_vars=['w'])", "ArgumentError", "a set of variables as no_grad_vars"),
+    ("pg.forward_grad(loss, x, np.ones(2))", "ShapeError", "a seed of shape (2,)"),
+    ("pg.vjp(3, x)", "ArgumentError", "vjp takes a function, not int"),
+    ("pg.vjp(lambda a: a, [x, x])", "ArgumentError", "too many positional", "it takes (a)"),
+    ("pg.vjp(lambda a: None, x)", "ArgumentError", "None"),
+    ("pg.vjp(pg.sum, x, strict='a')", "ArgumentError", "vjp: strict is True or False, not str"),
+    ("pg.jvp(pg.sum, x, np.ones(2))", "ShapeError", "a seed of shape (2,)"),
+    ("pg.jvp(lambda a: v, x, strict=True)", "NotDifferentiable", "no output depends on input 0"),
+    ("pg.hvp(lambda a: a, x, x)", "NotScalarError", "hvp needs a function of one element"),
+    ("pg.hvp(pg.sum, x)", "ArgumentError", "hvp: missing a required argument: 'v'"),
+    ("pg.Jacobian(x, 3)", "ArgumentError", "a variable or a sequence of variables as inputs"),
+    ("pg.Jacobian(x * 2, x, 'yes')", "ArgumentError", "is_batched is True or False, not str"),
+    ("pg.Jacobian(x * 2, x)[12]", "BoundsError", "index 12 is out of bounds"),
+    ("pg.Jacobian(x * 2, x)['a']", "IndexKindError", "cannot be indexed by str 'a'"),
+    ("pg.Jacobian(loss, x, True)", "ShapeError", "axis 0 counts the samples"),
+    ("pg.Jacobian(x, x).check_independent()", "OptionError", "no samples without is_batched"),
+    ("pg.Hessian(x, x)", "NotScalarError", "Hessian needs a function of one element"),
+    ("pg.Hessian(loss, x, None)", "ArgumentError", "is_batched is True or False, not NoneType"),
+    ("pg.laplacian([loss], x)", "ArgumentError", "y is a Variable, not list"),
+    ("pg.laplacian(loss, i)", "NotDifferentiable", "input 'i' is i64[2]"),
+    ("pg.divergence(loss, x)", "ShapeError", "divergence takes equal shapes"),
+    ("pg.explain(loss)", "ArgumentError", "explain: missing a required argument: 'x'"),
+    ("pg.explain(loss, 3)", "ArgumentError", "a variable or a sequence of variables as inputs"),
+    ("pg.explain(loss, x, feed={})", "FeedError", "missing 'x' f64[3,4]"),
+    ("pg.check_grads(pg.sin, [ones], order=0)", "OptionError", "at least 1, not 0"),
+    ("pg.check_grads(pg.sin, [ones], order='2')", "ArgumentError", "order is an integer, not str"),
+    ("pg.check_grads(pg.sin, [ones], modes='reverse')", "OptionError", "'forward' and 'reverse'"),
+    ("pg.check_grads(3, [ones])", "ArgumentError", "a function, graph or program, not int"),
+    ("pg.check_grads(pg.argmax, [ones])", "ArgumentError", "needs float inputs and outputs"),
+    ("pg.transforms.linearize(graph, [7])", "BuildError", "has 1 inputs, and none at 7"),
+    (
+        "g = pg.trace(lambda a: pg.sum(a * a), ones)  # <-\npg.transforms.transpose(g, [0])",
+        "MissingRuleError",
+        "the graph is not linear: mul",
+    ),
+    ("pg.transforms.lower(graph, allow=['tahn'])", "MissingRuleError", "no op is named", "tanh"),
+    ("pg.transforms.lower(graph, 3)", "ArgumentError", "allow is a list or None, not int 3"),
+    ("pg.transforms.batch(graph, 2, [1])", "BuildError", "axes are 0 or None, one for each"),
+    ("pg.transforms.lower()", "ArgumentError", "lower: missing a required argument: 'graph'"),
+    ("graph.with_outputs(3)", "ArgumentError", "outputs is a list, not int 3"),
+]
+
+TRAINING = [
+    ("pg.optimizer.SGD('fast')", "ArgumentError", "a learning rate is a number, not 'fast'"),
+    ("pg.optimizer.SGD(float('nan'))", "ArgumentError", "a learning rate is a number, not NaN"),
+    ("pg.optimizer.SGD(pg.optimizer.warmup(3))", "ArgumentError", "rate", "`schedule=`"),
+    ("pg.optimizer.SGD(0.1, schedule=0.5)", "ArgumentError", "schedule is a function or None"),
+    ("pg.optimizer.SGD(0.1, grad_clip=1.0)", "ArgumentError", "grad_clip is a function or None"),
+    ("pg.optimizer.SGD(0.1, weight_decay='a')", "ArgumentError", "weight_decay is a number"),
+    ("pg.optimizer.SGD(0.1, weight_decy=1)", "ArgumentError", "no argument", "'weight_decay'?"),
+    ("pg.optimizer.Adam(beta1=1.0)", "ArgumentError", "beta1 is from 0 on and below 1, not 1.0"),
+    ("pg.optimizer.Adam(epsilon=None)", "ArgumentError", "epsilon is a number, not NoneType"),
+    ("pg.optimizer.clip_by_norm(-1.0)", "ArgumentError", "limit of a norm is positive, not -1.0"),
+    ("pg.optimizer.clip_by_value('a', 1.0)", "ArgumentError", "low is a number, not str 'a'"),
+    ("pg.optimizer.step_decay(0)", "ArgumentError", "length of a schedule is positive, not 0"),
+    ("pg.optimizer.exponential_decay([1])", "ArgumentError", "gamma is a number, not list"),
+    ("pg.optimizer.SGD(0.1).minimize(3.0)", "ArgumentError", "a loss is a variable, not float"),
+    ("pg.optimizer.SGD(0.1).minimize(x)", "ShapeError", "a loss has one element", "sum or mean"),
+    ("pg.optimizer.SGD(0.1).minimize(loss, [x])", "BuildError", "is not a parameter of the progr"),
+    ("pg.optimizer.SGD(0.1).minimize(loss, 3)", "ArgumentError", "parameters is a list or None"),
+    ("pg.optimizer.SGD(0.1).minimize(pg.sum(x))", "BuildError", "the loss cannot be lowered"),
+    ("pg.optimizer.SGD(0.1).set_learning_rate(1.0)", "BuildError", "call minimize first"),
+    ("pg.fit(3, loss, [feed], 1)", "ArgumentError", "program is a Program, not int 3"),
+    ("pg.fit(program, loss, [feed], 1)", "BuildError", "updates nothing", "minimize"),
+    ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, feed, 1)", "ArgumentError",
+     "several feeds, not one", "put it in a list"),
+    ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, [feed], 0.5)", "ArgumentError",
+     "epochs is an integer", "0.5"),
+    ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, 3, 1)", "ArgumentError",
+     "feeds is a list or a function, not int 3"),
+    ("pg.optimizer.SGD(0.1, schedule=lambda: 1.0).minimize(loss)", "ArgumentError",
+     "<lambda>: too many positional arguments", "it takes ()"),
+    ("pg.optimizer.SGD(0.1, grad_clip=lambda g, n: g).minimize(loss)", "ArgumentError",
+     "missing a required argument: 'n'"),
+    ("pg.create_parameter(3, initializer=lambda s: np.ones(s), name='u')\nprogram.state_dict()",
+     "ArgumentError", "the initializer of 'u' does not fit f64[3]", "it takes (s)"),
+    ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, [feed], 1, lambda: None)",
+     "ArgumentError", "too many positional arguments"),
+    ("pg.nn.Tanh().apply(lambda: None)", "ArgumentError", "too many positional arguments"),
+    ("pg.minibatches([ones], 2)", "ArgumentError", "arrays is a mapping, not list"),
+    ("pg.minibatches({'a': ones}, 1.5)", "ArgumentError", "size is an integer, not float 1.5"),
+    ("pg.minibatches({'a': ones, 'b': ones[:2]}, 1)", "ArgumentError", "one number of samples"),
+    ("pg.scipy_objective(program, 3)", "ArgumentError", "takes a program and a loss, not 3"),
+    ("pg.scipy_objective(program, loss)", "FeedError", "missing 'x' f64[3,4]"),
+    ("pg.scipy_objective(program, loss, feed=feed).fun('a')", "ArgumentError", "an array of str"),
+    ("pg.scipy_objective(program, loss, feed=feed).fun(ones[:3])", "ShapeError", "of 4 elements"),
+    ("pg.nn.Linear('a', 4)", "ArgumentError", "in_features is an integer, not str 'a'"),
+    ("pg.nn.Linear(4)", "ArgumentError", "Linear: missing a required argument: 'out_features'"),
+    ("pg.nn.Linear(3, 2)(x)", "ShapeError", "cannot multiply f64[3,4] by f64[3,2]"),
+    ("pg.nn.Linear(4, 2, bias=np.ones(2))", "ArgumentError", "bias is True or False, not ndarray"),
+    ("pg.nn.Sequential(3)", "ArgumentError", "sublayer '0' is a Layer, not 3"),
+    ("pg.nn.Sequential(pg.nn.Tanh())[1]", "BoundsError", "of 1 layers has no layer 1"),
+    ("pg.nn.BatchNorm(4, layout='NWHC')", "ArgumentError", "'NWHC'", "use 'NCHW' or 'NHWC'"),
+    ("pg.nn.Dropout('half')", "ArgumentError", "rate is a number, not str 'half'"),
+    ("pg.nn.Tanh(3)", "ArgumentError", "too many positional"),
+    ("pg.nn.Linear(4, 4).wieght", "UnknownNameError", "nothing named 'wieght'", "'weight'?"),
+    ("pg.nn.Linear(4, 4).weight.foo", "UnknownNameError", "nothing named 'foo'"),
+    ("pg.nn.Linear(4, 4).state_dict()", "BuildError", "have no values yet", "call it in a program"),
+    ("layer = pg.nn.Linear(4, 4)\nlayer(x)\nlayer(alien)", "BuildError", "another program"),
+    (
+        "class Net(pg.nn.Layer):\n    def __init__(self):\n"
+        "        self.body = pg.nn.Tanh()  # <-\nNet()",
+        "BuildError", "has to call super().__init__() first",
+    ),
+    ("pg.initializers.Constant('a')", "ArgumentError", "value is a number, not str 'a'"),
+    ("pg.initializers.Uniform(lo=1)", "ArgumentError", "no argument 'lo'", "did you mean 'low'?"),
+]  # fmt: skip
+
+FILES = [
+    ("pg.save(3, 'a.pgz')", "ArgumentError", "program is a Program, not int 3"),
+    ("pg.save(program, 3)", "ArgumentError", "path is a string or a path, not int 3"),
+    ("pg.load(3)", "ArgumentError", "path is a string or a path, not int 3"),
+    ("pg.load('missing.pgz')", "LoadError", "cannot read 'missing.pgz'"),
+    ("Path('bad.pgz').write_bytes(b'PK nonsense')\npg.load('bad.pgz')", "LoadError", "is damaged"),
+    ("pg.save(program, 'a.pgz')\ndata = Path('a.pgz').read_bytes()\n"
+     "Path('a.pgz').write_bytes(data[:-30])\npg.load('a.pgz')", "LoadError", "damaged"),
+    ("pg.save(program, 'a.pgz')\ndata = bytearray(Path('a.pgz').read_bytes())\ndata[700] ^= 255\n"
+     "Path('a.pgz').write_bytes(data)\npg.load('a.pgz')", "LoadError", "a.pgz"),
+    ("import zipfile\nwith zipfile.ZipFile('z.pgz', 'w') as z:\n    z.writestr('../evil', '')\n"
+     "pg.load('z.pgz')", "LoadError", "members that a saved program does not have"),
+    ("pg.parse(3)", "ArgumentError", "text is a string, not int 3"),
+    ("pg.parse('graph')", "LoadError", "no header, body and closing brace"),
+    ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[3] = tahn(%x)\\n return %0\\n}')", "LoadError",
+     "graph text, line 2: no op is named 'tahn'", "tanh"),
+    ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[3] = sin(%y)\\n return %0\\n}')", "LoadError",
+     "line 2: %y is used before it is bound"),
+    ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[4] = sin(%x)\\n return %0\\n}')", "LoadError",
+     "line 2: sin has type f64[3]"),
+    ("pg.verify(3)", "ArgumentError", "graph is a Graph, not int 3"),
+]  # fmt: skip
+
+MISTAKES = [*OPERATORS, *PROGRAMS, *RUNS, *DERIVATIVES, *TRAINING, *FILES]
+
+
+def provoked(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Exception, int]:
+    """The error that `text` raises in a file of its own, and the line that it should name."""
+    file = folder / "model.py"
+    source = f"{PREAMBLE.lstrip()}{text}\n"
+    file.write_text(source, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    linecache.checkcache()
+    lines = source.splitlines()
+    marked = [n for n, line in enumerate(lines, 1) if line.endswith("# <-")]
+    namespace: dict[str, Any] = {"__name__": "model"}
+    try:
+        exec(compile(source, str(file), "exec"), namespace)
+    except Exception as error:
+        return error, marked[0] if marked else len(lines)
+    finally:
+        namespace["program"].__exit__()
+        pg.set_default_dtype("float64")
+    raise AssertionError(f"nothing was wrong with {text}")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=[m[0].splitlines()[-1] for m in MISTAKES])
+def test_a_mistake_is_told_with_its_line(
+    mistake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, kind, *words = mistake
+    error, line = provoked(text, tmp_path, monkeypatch)
+    message = str(error)
+    assert type(error).__name__ == kind, message
+    for word in words:
+        assert word in message, message
+    assert isinstance(error, PrimgraphError), message
+    written = [row for row in message.splitlines()[1:] if row.startswith("  written here:")]
+    assert written, message
+    assert f"model.py:{line} " in written[0], message
+    assert written[0].endswith((tmp_path / "model.py").read_text().splitlines()[line - 1].strip())
+
+
+def test_there_are_many_mistakes_and_all_are_different() -> None:
+    assert len({m[0] for m in MISTAKES}) == len(MISTAKES) >= 200
+
+
+def test_names_that_are_not_there_are_not_there() -> None:
+    for owner in (pg, pg.nn, pg.optimizer, pg.data("handle_of_mistakes", (2,))):
+        assert not hasattr(owner, "tahn")
+        assert not hasattr(owner, "__tahn__")
+        assert getattr(owner, "tahn", None) is None
+    names: dict[str, Any] = {}
+    exec("from primgraph import *", names)
+    assert set(pg.__all__) <= set(names)
+    with pytest.raises(ImportError, match="cannot import name 'tahn'"):
+        exec("from primgraph import tahn", names)
+
+
+def test_the_parts_of_an_error_can_be_had_one_by_one() -> None:
+    with pytest.raises(pg.ShapeError) as caught:
+        pg.zeros((2, 3)) + pg.zeros((4,))
+    error = caught.value
+    assert error.message == str(error).splitlines()[0]
+    assert error.place.file == __file__
+    assert error.origin[0].startswith("written here:  test_mistakes.py:")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
