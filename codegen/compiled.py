@@ -9,13 +9,15 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from primgraph.codegen import blas
 from primgraph.codegen.call import Options
+from primgraph.codegen.limits import Limits
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
 from primgraph.codegen.plan import Plan
 from primgraph.codegen.planned import planned
 from primgraph.codegen.readable import readable
-from primgraph.codegen.regions import Limits, arranged
+from primgraph.codegen.regions import arranged
 from primgraph.codegen.scalars import scalar_function
 from primgraph.codegen.schedule import Schedule, schedule
 from primgraph.ir.graph import Graph
@@ -97,6 +99,8 @@ def compiled_planned(graph: Graph, options: Options, limits: Limits) -> Compiled
         module.functions.append(scalar[1])
     made = Compiled(graph, steps, module, plan)
     made.start = made.loaded.function("workspace")
+    if any(region.products for region in regions):
+        made.run = blas.single_threaded(made.run)
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")

@@ -13,10 +13,10 @@ import numpy as np
 from primgraph.codegen.call import Options
 from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable
 from primgraph.codegen.feeds import as_feed, checked_out
+from primgraph.codegen.limits import Limits, default_limits
 from primgraph.codegen.load import render
 from primgraph.codegen.plan import Plan
 from primgraph.codegen.readable import readable
-from primgraph.codegen.regions import Limits, default_limits
 from primgraph.codegen.schedule import schedule
 from primgraph.errors import CompileError, FeedError, RunError
 from primgraph.ir.graph import Equation, Graph

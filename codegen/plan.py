@@ -26,15 +26,17 @@ class PlanStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the planned source does with memory. It prints as a text.
+    """What the planned source does with memory, and with threads. It prints as a text.
 
     `arena` is the size of the arena in bytes, `least` the most that is alive at once, so that no
-    arena could be smaller. `buffers` have their place in it and the steps between which they
-    are in use, both included.
+    arena could be smaller. `space` is the size of a second one, in which the buffers of blocks
+    are: each thread that works on blocks has one. `buffers` have their place in one of the two
+    and the steps between which they are in use, both included.
     """
 
     arena: int
     least: int
+    space: int
     buffers: tuple[Storage, ...]
     steps: tuple[PlanStep, ...]
     regions: tuple[Region, ...]
@@ -45,6 +47,8 @@ class Plan:
     def __str__(self) -> str:
         name = {s: f"%{i}" for i, s in enumerate(self.buffers)}
         lines = [f"arena of {self.arena} bytes, {self.least} in use at most"]
+        if self.space:
+            lines.append(f"space of {self.space} bytes for blocks, one for each thread")
         lines += [
             f"  {name[s]}: {s.type} at {s.offset}, steps {s.start} to {s.stop}"
             f"{', in blocks' if s.block else ''}, as {s.name}"
@@ -56,7 +60,8 @@ class Plan:
             region = begins.pop(entry.number, None)
             if region is not None:
                 ends = region.stop
-                lines.append(f"for each block of {region.rows} of {region.extent} rows:")
+                threads = f", in up to {region.threads} threads" if region.threads > 1 else ""
+                lines.append(f"for each block of {region.rows} of {region.extent} rows{threads}:")
             reads = ", ".join(name[s] for s in entry.reads)
             writes = "a result" if entry.writes is None else name[entry.writes]
             sign = "+=" if entry.adds else "="

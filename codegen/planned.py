@@ -18,6 +18,7 @@ from primgraph.codegen.regions import Region
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.codegen.spelling import SPELLINGS, iota_shape
 from primgraph.codegen.structure import expanded_shape
+from primgraph.codegen.threads import share
 from primgraph.codegen.workspace import Place, Storage, Workspace
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, TensorType, broadcast_shapes
@@ -94,6 +95,9 @@ class Planner:
         functions = entries(self, arguments, given, results)
         setup = self.workspace.setup(self.options.poisoned)
         fit = check_of(schedule.types[: schedule.inputs])
+        if self.looping.functions:
+            self.constants.append("spares = []")
+            self.table["share"] = share
         if fit is not None:
             functions.append(fit)
             dtypes = dict.fromkeys(dtype_text(t.dtype) for t in schedule.types[: schedule.inputs])
@@ -101,7 +105,7 @@ class Planner:
         return Module(
             [*self.functions, *self.constants],
             [],
-            [*setup, *functions],
+            [*setup, *self.looping.functions, *functions],
             "run",
             self.table,
             self.users,
@@ -109,9 +113,9 @@ class Planner:
 
     def plan(self) -> Plan:
         """What was decided; to be asked for after `module`."""
-        arena = self.workspace.arena
+        arena, space = self.workspace.whole.arena, self.workspace.space.arena
         storages, regions = tuple(self.workspace.storages), self.looping.regions
-        return Plan(arena.size, arena.least, storages, tuple(self.record), regions)
+        return Plan(arena.size, arena.least, space.size, storages, tuple(self.record), regions)
 
     # What stays: constants, functions, buffers, views.
 
@@ -164,14 +168,25 @@ class Planner:
         elif name[0] in "ck":
             self.workspace.add(local, template.format(name))
         else:
-            self.line(f"{local} = {template.format(self.use(name))}", self.looping.step)
-            self.parts.bind(local)
+            self._local_view(local, name, template)
         return local
+
+    def _local_view(self, local: str, name: str, template: str) -> None:
+        """A view that each run makes; within a loop each block, if it is of what a block makes."""
+        text, loop = f"{local} = {template.format(name)}", self.looping.loop
+        if loop is not None and name in loop.inner:
+            self.line(text, self.looping.step)
+            loop.inner.add(local)
+            return
+        self.parts.use(name)
+        self.parts.current.line(text, self.looping.step)
+        self.parts.bind(local)
 
     def use(self, name: str) -> str:
         """Note that the current function reads `name`."""
         if self.looping.has(name):
             return name
+        self.looping.note(name)
         if name in self.workspace.slots:
             self.taken[-1].setdefault(name)
         else:
@@ -411,7 +426,8 @@ class Planner:
     # Results, and what is around the steps.
 
     def line(self, text: str, i: int) -> None:
-        self.parts.current.line(self.looping.indent + text, i)
+        loop = self.looping.loop
+        (self.parts.current if loop is None else loop.body).line(text, i)
 
     def fresh(self, out: str, type: TensorType, i: int) -> None:
         """Make result `out`, unless the caller gives it."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from primgraph.codegen.arena import Arena
 from primgraph.codegen.literals import dtype_text, shape_text
 from primgraph.codegen.module import MANY, Function, tuple_text
-from primgraph.codegen.regions import Region, bytes_of
+from primgraph.codegen.regions import Region
+from primgraph.codegen.schedule import Step
+from primgraph.codegen.sizes import bytes_of
 from primgraph.ir.types import DType, Shape, TensorType
 
 # Lines in one function that makes a workspace.
@@ -37,8 +39,9 @@ class Place:
 class Storage:
     """Bytes of the arena that belong to one value, and then to those that take over from it.
 
-    They are its own from step `start` to step `stop`. `block` tells storage of rows in a block,
-    which each turn of the loop fills anew.
+    They are its own from step `start` to step `stop`. `block` tells storage that each turn of a
+    loop fills anew, with rows of a block or its share of a total; each thread that works on the
+    loop has an arena of its own for these.
     """
 
     name: str
@@ -53,6 +56,19 @@ class Storage:
         return bytes_of(self.type)
 
 
+class Share(NamedTuple):
+    """What a block adds to a total: the line that does it, for a step, from one buffer to another.
+
+    `total` is None where that is a result.
+    """
+
+    line: str
+    number: int
+    step: Step
+    part: Storage
+    total: Storage | None
+
+
 @final
 @dataclass(slots=True)
 class Loop:
@@ -60,16 +76,21 @@ class Loop:
 
     `whole` are the arrays that the loop fills row by row, by value, `totals` those that it adds
     to. Things in `slots` exist in two sizes: for a full block, and for what is left at the end.
+    The lines of the `body` name other things too: its own, `inner`, and those `outside`. With
+    threads, `shares` are added when all blocks before have added theirs.
     """
 
     region: Region
     number: int
-    first_line: int
+    body: Function
     whole: dict[int, str] = field(default_factory=dict)
     totals: dict[int, str] = field(default_factory=dict)
     slots: dict[str, tuple[int, int]] = field(default_factory=dict)
     slices: dict[tuple[str, int], str] = field(default_factory=dict)
     touched: dict[int, None] = field(default_factory=dict)
+    inner: set[str] = field(default_factory=set)
+    outside: dict[str, None] = field(default_factory=dict)
+    shares: list[Share] = field(default_factory=list)
     ones: dict[DType, str] = field(default_factory=dict)
 
     @property
@@ -79,26 +100,60 @@ class Loop:
 
 
 @final
-class Workspace:
-    """What is made once: names in the order of their slots, and the lines that make them."""
+class Table:
+    """Things that are made once, in the order of their slots, and the arena beneath them."""
 
     def __init__(self) -> None:
         self.arena = Arena()
+        self.lines: list[str] = []
+
+    def slot(self, text: str) -> int:
+        """The place of one more thing, which `text` makes."""
+        self.lines.append(f"w[{len(self.lines)}] = {text}")
+        return len(self.lines) - 1
+
+    def functions(self, name: str, groups: str, more: Sequence[str], poisoned: bool) -> list[Function]:
+        """Functions of which the last, `name()`, makes all things and returns them in groups.
+
+        Those are what `groups` gives, and then each of `more`.
+        """
+        lines = [*self.lines, *(f"groups.append({text})" for text in more)]
+        functions = []
+        entry = Function(name, "")
+        entry.line(f"a = aligned({self.arena.size})")
+        if poisoned:
+            entry.line("poison(a)")
+        entry.line(f"w = [None] * {len(self.lines)}")
+        entry.line(f"groups = {groups}")
+        for start in range(0, len(lines), _SETUP):
+            part = Function(f"{name}_{start // _SETUP}", "a, w, groups")
+            for line in lines[start : start + _SETUP]:
+                part.line(line)
+            entry.line(f"{part.name}(a, w, groups)")
+            functions.append(part)
+        entry.line("return groups")
+        return [*functions, entry]
+
+
+@final
+class Workspace:
+    """What is made once: names in the order of their slots, and the lines that make them.
+
+    What the blocks of loops are worked on in is a `space` of its own, because each thread needs
+    one; a workspace begins with the space of the thread that calls the kernel.
+    """
+
+    def __init__(self) -> None:
+        self.whole = Table()
+        self.space = Table()
         self.slots: dict[str, int] = {}
         self.storages: list[Storage] = []
         self.loops: list[str] = []
         self.groups: list[list[str]] = []
-        self._lines: list[str] = []
-        self._count = 0
-        self._named: dict[tuple[int, Shape, DType, int], str] = {}
+        self._named: dict[tuple[int, Shape, DType, int, int | None], str] = {}
 
     def add(self, name: str, text: str) -> None:
-        self.slots[name] = self._slot(text)
-
-    def _slot(self, text: str) -> int:
-        self._lines.append(f"w[{self._count}] = {text}")
-        self._count += 1
-        return self._count - 1
+        self.slots[name] = self.whole.slot(text)
 
     def view(self, name: str, of: str, template: str) -> None:
         """A view of a thing that is here already."""
@@ -106,45 +161,45 @@ class Workspace:
 
     def block_view(self, loop: Loop, name: str, of: str, template: str) -> None:
         """A view of a thing that a loop has in two sizes."""
-        one, other = (self._slot(template.format(f"w[{k}]")) for k in loop.slots[of])
+        one, other = (self.space.slot(template.format(f"w[{k}]")) for k in loop.slots[of])
         loop.slots[name] = one, other
 
     def block_ones(self, loop: Loop, name: str, dtype: DType) -> None:
         """A vector of ones, as many as a block has rows."""
         counts = (loop.region.rows, loop.rest)
-        one, other = (self._slot(f"np.ones({n}, {dtype_text(dtype)})") for n in counts)
+        one, other = (self.space.slot(f"np.ones({n}, {dtype_text(dtype)})") for n in counts)
         loop.slots[name] = one, other
 
     # Buffers.
 
     def buffer(self, type: TensorType, step: int, fresh: str) -> Storage:
         """Storage for a value that step `step` makes; named `fresh` if it has no name yet."""
-        offset = self.arena.take(bytes_of(type))
-        key = (offset, type.shape, type.dtype, -1)
+        offset = self.whole.arena.take(bytes_of(type))
+        key = (offset, type.shape, type.dtype, -1, None)
         if key not in self._named:
             self._named[key] = fresh
             self.add(fresh, _array(type, offset))
         return self._noted(Storage(self._named[key], type, offset, step))
 
     def block_buffer(
-        self, loop: Loop, type: TensorType, axis: int, step: int, fresh: str
+        self, loop: Loop, type: TensorType, axis: int | None, step: int, fresh: str
     ) -> Storage:
-        """Storage for the rows of a value in a loop; `axis` is where the rows are."""
-        offset = self.arena.take(bytes_of(type))
-        key = (offset, type.shape, type.dtype, loop.number)
+        """Storage for a value in a loop; `axis` is where its rows are, None where it has none."""
+        offset = self.space.arena.take(bytes_of(type))
+        key = (offset, type.shape, type.dtype, loop.number, axis)
         if key not in self._named:
             self._named[key] = fresh
-            less = (*type.shape[:axis], loop.rest, *type.shape[axis + 1 :])
-            one = self._slot(_array(type, offset))
-            other = one
-            if loop.rest != loop.region.rows:
-                other = self._slot(_array(type.with_shape(less), offset))
+            one = other = self.space.slot(_array(type, offset))
+            if axis is not None and loop.rest != loop.region.rows:
+                less = (*type.shape[:axis], loop.rest, *type.shape[axis + 1 :])
+                other = self.space.slot(_array(type.with_shape(less), offset))
             loop.slots[fresh] = one, other
         return self._noted(Storage(self._named[key], type, offset, step, block=True))
 
     def release(self, storage: Storage, step: int) -> None:
         storage.stop = step
-        self.arena.give(storage.offset, storage.size)
+        table = self.space if storage.block else self.whole
+        table.arena.give(storage.offset, storage.size)
 
     def _noted(self, storage: Storage) -> Storage:
         self.storages.append(storage)
@@ -161,7 +216,7 @@ class Workspace:
             self.groups.append(group)
         return lines
 
-    def loop_header(self, loop: Loop) -> list[str]:
+    def loop_header(self, loop: Loop, blocks: str) -> list[str]:
         """The first lines of a loop; within, the things of its block have their names."""
         names = list(loop.slots)
         groups = [names[i : i + MANY] for i in range(0, len(names), MANY)]
@@ -175,32 +230,21 @@ class Workspace:
         region = loop.region
         self.loops[loop.number] = f"blocks({region.extent}, {region.rows}, {ones}, {others})"
         if simple:
-            return [f"for s, {tuple_text(names) if names else '_'} in w[{loop.number}]:"]
+            return [f"for s, {tuple_text(names) if names else '_'} in {blocks}:"]
         lines = [f"    {tuple_text(g)[1:-1]} = g[{k}]" for k, g in enumerate(groups)]
-        return [f"for s, g in w[{loop.number}]:", *lines]
+        return [f"for s, g in {blocks}:", *lines]
 
     def setup(self, poisoned: bool) -> list[Function]:
         """Functions that make a workspace: all its things, and from them the groups."""
-        lines = list(self._lines)
-        lines += [f"groups.append({text})" for text in self.loops]
+        groups = []
         for group in self.groups:
-            things = tuple_text([f"w[{self.slots[name]}]" for name in group])
-            lines.append(f"groups.append({things})")
-        functions = []
-        entry = Function("workspace", "")
-        entry.line(f"a = aligned({self.arena.size})")
-        if poisoned:
-            entry.line("poison(a)")
-        entry.line(f"w = [None] * {self._count}")
-        entry.line("groups = []")
-        for start in range(0, len(lines), _SETUP):
-            part = Function(f"setup_{start // _SETUP}", "a, w, groups")
-            for line in lines[start : start + _SETUP]:
-                part.line(line)
-            entry.line(f"{part.name}(a, w, groups)")
-            functions.append(part)
-        entry.line("return groups")
-        return [*functions, entry]
+            groups.append(tuple_text([f"w[{self.slots[name]}]" for name in group]))
+        if not self.loops:
+            return self.whole.functions("workspace", "[]", groups, poisoned)
+        return [
+            *self.space.functions("space", "[]", self.loops, poisoned),
+            *self.whole.functions("workspace", "space()", groups, poisoned),
+        ]
 
 
 def _array(type: TensorType, offset: int) -> str:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.arena import ALIGN, rounded
+from primgraph.codegen.limits import Limits
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.plan import Plan, PlanStep
 from primgraph.codegen.planned import Options, planned
-from primgraph.codegen.regions import Limits, Region, arranged
+from primgraph.codegen.regions import Region, arranged
 from primgraph.codegen.schedule import schedule
 from primgraph.codegen.workspace import Storage
 from primgraph.ir.graph import Graph

@@ -12,7 +12,8 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.regions import Limits, arranged, cache_bytes
+from primgraph.codegen.limits import Limits, cache_bytes
+from primgraph.codegen.regions import arranged
 from primgraph.codegen.schedule import schedule
 from primgraph.errors import RunError
 from primgraph.ir.interpret import interpret

@@ -1,0 +1,140 @@
+"""How many rows the blocks of a region have, and how many threads may work on them.
+
+Shapes, dtypes and the machine decide, never the threads that there are in a run: a total has the
+same bits whoever adds up its parts, but other ones where the parts are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from math import ceil
+from typing import NamedTuple
+
+from primgraph.codegen import blas
+from primgraph.codegen.limits import Limits
+from primgraph.codegen.roles import Role
+from primgraph.codegen.schedule import Schedule, Step
+from primgraph.codegen.work import nanoseconds
+from primgraph.ir.types import TensorType
+
+# Blocks for each processor at least, so that all of them end at about the same time.
+_TURNS = 4
+
+
+class Size(NamedTuple):
+    """The rows of a block, and the most threads that pay; 1 for none but the caller's."""
+
+    rows: int
+    threads: int
+
+
+def bytes_of(type: TensorType) -> int:
+    return type.size * type.dtype.itemsize
+
+
+def has_products(steps: Sequence[Step]) -> bool:
+    """Whether BLAS may be called for one of these steps."""
+    return any(
+        s.op.name in ("matmul", "reduce_sum") and any(t.is_float for t in s.results) for s in steps
+    )
+
+
+def size_of(
+    schedule: Schedule,
+    steps: Sequence[Step],
+    roles: Sequence[Role],
+    extent: int,
+    constant: Set[int],
+    limits: Limits,
+) -> Size | None:
+    """The size of blocks for these steps, whose rows are `extent`; None if blocks do not pay.
+
+    `constant` has the values that are single numbers, repeated or not.
+    """
+    computing = [s for s in steps if not _is_view(schedule, s)]
+    work = sum(map(nanoseconds, computing))
+    pays = limits.processors > 1 and work >= 2 * limits.least_share
+    if limits.rows is not None:
+        rows = limits.rows if pays or len(computing) > 1 else None
+    else:
+        cached = _cached(schedule, steps, roles, extent, constant, limits)
+        rows = cached
+        if pays:
+            slow = ceil(extent * limits.least_call * len(computing) / work)
+            fair = ceil(extent / (_TURNS * limits.processors))
+            shared = max(slow, min(fair, extent if cached is None else cached))
+            pays = 2 * shared <= extent
+            rows = shared if pays else cached
+        if rows is not None and 2 * rows > extent:
+            return None
+    if rows is None:
+        return None
+    rows = _without_single_rest(extent, rows)
+    if not pays or (has_products(computing) and not blas.is_controlled()):
+        return Size(rows, 1)
+    shares = int(work / limits.least_share) if limits.least_share else extent
+    return Size(rows, min(shares, ceil(extent / rows)))
+
+
+def _cached(
+    schedule: Schedule,
+    steps: Sequence[Step],
+    roles: Sequence[Role],
+    extent: int,
+    constant: Set[int],
+    limits: Limits,
+) -> int | None:
+    """How many rows fit into the cache, or make a call worth its while; None if all fit."""
+    computing = [k for k, s in enumerate(steps) if not _is_view(schedule, s)]
+    if len(computing) < 2:
+        return None
+    bytes_per_row = _peak(schedule, steps, roles, constant) / extent
+    if bytes_per_row * extent <= limits.cache:
+        return None
+    moved = sum(_moved(steps[k], roles[k], constant) for k in computing) / len(computing)
+    return int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
+
+
+def _is_view(schedule: Schedule, step: Step) -> bool:
+    return not step.outputs or schedule.is_view(step.outputs[0])
+
+
+def _moved(step: Step, role: Role, constant: Set[int]) -> int:
+    """The bytes with rows that a step reads and writes."""
+    operands = zip(step.operands, step.inputs, role.operands, strict=True)
+    read = sum(bytes_of(t) for t, v, a in operands if a is not None and v not in constant)
+    return read + (sum(map(bytes_of, step.results)) if role.axis is not None else 0)
+
+
+def _peak(
+    schedule: Schedule, steps: Sequence[Step], roles: Sequence[Role], constant: Set[int]
+) -> int:
+    """The most bytes that values with rows take up at any time, operands from outside too."""
+    root, types = schedule.root, schedule.types
+    last = {root[v]: k for k, s in enumerate(steps) for v in s.inputs}
+    ends: dict[int, list[int]] = {}
+    for value, k in last.items():
+        ends.setdefault(k, []).append(value)
+    alive: dict[int, int] = {}
+    now = most = 0
+    for k, (step, role) in enumerate(zip(steps, roles, strict=True)):
+        operands = zip(step.inputs, role.operands, strict=True)
+        rows = [v for v, a in operands if a is not None and v not in constant]
+        for value in (*rows, *(step.outputs if role.axis is not None else ())):
+            if root[value] not in alive:
+                alive[root[value]] = bytes_of(types[root[value]])
+                now += alive[root[value]]
+        most = max(most, now)
+        for value in ends.get(k, ()):
+            now -= alive.pop(value, 0)
+    return most
+
+
+def _without_single_rest(extent: int, rows: int) -> int:
+    """At least `rows`, so that the last block has more than one row, where each has.
+
+    Products with a single row are computed by another function, with other special values.
+    """
+    while 1 < rows < extent and extent % rows == 1:
+        rows += 1
+    return min(rows, extent)
