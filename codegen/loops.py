@@ -155,7 +155,7 @@ class Looping:
         for share in loop.shares:
             p.line(share.line, share.number)
             p.note_total(share.number, share.step, share.part, share.total)
-            p.free(share.part, share.number)
+            p.free(share.part, region.stop - 1)
         self.loop = None
         if region.threads > 1:
             self._call(loop)

@@ -253,9 +253,7 @@ class _Arrangement:
         start = len(self.order)
         self.order.extend(draft.members)
         steps = [self.schedule.steps[i] for i in draft.members]
-        size = size_of(
-            self.schedule, steps, draft.roles, draft.extent, self.constant, self.limits
-        )
+        size = size_of(self.schedule, steps, draft.roles, draft.extent, self.constant, self.limits)
         if size is None:
             return
         reads: dict[int, int] = {}

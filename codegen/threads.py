@@ -10,6 +10,7 @@ import atexit
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeAlias, final
 
@@ -264,11 +265,9 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
     np.seterr(all="ignore")
     _here.busy = True
     while (job := jobs.get()) is not None:
-        try:
+        # Where there is no room for another space, the others do this thread's share.
+        with suppress(MemoryError):
             job.help()
-        except MemoryError:
-            # There is no room for another space: the others do this thread's share.
-            pass
         del job
 
 

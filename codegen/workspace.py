@@ -112,7 +112,9 @@ class Table:
         self.lines.append(f"w[{len(self.lines)}] = {text}")
         return len(self.lines) - 1
 
-    def functions(self, name: str, groups: str, more: Sequence[str], poisoned: bool) -> list[Function]:
+    def functions(
+        self, name: str, groups: str, more: Sequence[str], poisoned: bool
+    ) -> list[Function]:
         """Functions of which the last, `name()`, makes all things and returns them in groups.
 
         Those are what `groups` gives, and then each of `more`.
