@@ -2,7 +2,7 @@
 
 from primgraph import initializers, nn, operators, optimizer, transforms
 from primgraph.checking import check_grads
-from primgraph.codegen import Kernel
+from primgraph.codegen import Kernel, get_num_threads, set_num_threads
 from primgraph.compiler import compile
 from primgraph.defaults import get_default_dtype, set_default_dtype
 from primgraph.derivatives import forward_grad, grad
@@ -94,6 +94,7 @@ __all__ = [
     "divergence",
     "forward_grad",
     "get_default_dtype",
+    "get_num_threads",
     "grad",
     "hessian",
     "hessian_diagonal",
@@ -112,6 +113,7 @@ __all__ = [
     "save",
     "scipy_objective",
     "set_default_dtype",
+    "set_num_threads",
     "spec",
     "trace",
     "transforms",
