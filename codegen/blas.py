@@ -73,9 +73,17 @@ def single_threaded(run: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-@cache
 def _setting() -> _Setting | None:
-    """The setting of the OpenBLAS that NumPy uses; None where there is none."""
+    """The setting of the OpenBLAS that NumPy uses, the only one; None where there is none."""
+    with _looking:
+        return _found_setting()
+
+
+_looking = threading.Lock()
+
+
+@cache
+def _found_setting() -> _Setting | None:
     for library in _libraries():
         for before, after in _DECORATIONS:
             names = [f"{before}openblas_{what}{after}" for what in _FUNCTIONS]
@@ -104,7 +112,9 @@ def _libraries() -> Iterator[ctypes.CDLL]:
 
 def _after_fork() -> None:
     """In a child process nobody of those holds the setting who did in the parent."""
-    setting = _setting() if _setting.cache_info().currsize else None
+    global _looking
+    _looking = threading.Lock()
+    setting = _found_setting() if _found_setting.cache_info().currsize else None
     if setting is not None:
         setting.lock = threading.RLock()
         if setting.holders:

@@ -19,6 +19,8 @@ from primgraph.ir.types import TensorType
 
 # Blocks for each processor at least, so that all of them end at about the same time.
 _TURNS = 4
+# Nanoseconds for which a call holds the interpreter's lock: with more threads they would wait.
+_HELD = 1000
 
 
 class Size(NamedTuple):
@@ -53,27 +55,37 @@ def size_of(
     """
     computing = [s for s in steps if not _is_view(schedule, s)]
     work = sum(map(nanoseconds, computing))
-    pays = limits.processors > 1 and work >= 2 * limits.least_share
-    if limits.rows is not None:
-        rows = limits.rows if pays or len(computing) > 1 else None
-    else:
-        cached = _cached(schedule, steps, roles, extent, constant, limits)
-        rows = cached
-        if pays:
-            slow = ceil(extent * limits.least_call * len(computing) / work)
-            fair = ceil(extent / (_TURNS * limits.processors))
-            shared = max(slow, min(fair, extent if cached is None else cached))
-            pays = 2 * shared <= extent
-            rows = shared if pays else cached
-        if rows is not None and 2 * rows > extent:
-            return None
+    shares = int(work / limits.least_share) if limits.least_share else extent
+    if limits.processors == 1 or shares < 2:
+        shares = 1
+    rows = limits.rows
     if rows is None:
+        cached = _cached(schedule, steps, roles, extent, constant, limits)
+        a_call = work / extent / len(computing)
+        shared = _shared(extent, a_call, cached, limits) if shares > 1 else None
+        rows = cached if shared is None else shared
+        shares = 1 if shared is None else min(shares, int(a_call * shared / _HELD))
+        if rows is None or 2 * rows > extent:
+            return None
+    elif shares == 1 and len(computing) < 2:
         return None
     rows = _without_single_rest(extent, rows)
-    if not pays or (has_products(computing) and not blas.is_controlled()):
-        return Size(rows, 1)
-    shares = int(work / limits.least_share) if limits.least_share else extent
+    if has_products(computing) and not blas.is_controlled():
+        shares = 1
     return Size(rows, min(shares, ceil(extent / rows)))
+
+
+def _shared(extent: int, a_call: float, cached: int | None, limits: Limits) -> int | None:
+    """How many rows make a block for a thread; None if there are not two such blocks.
+
+    A step takes `a_call` nanoseconds for a row, on average.
+    """
+    fair = extent / (_TURNS * limits.processors)
+    count = round(extent / max(limits.least_call / a_call, min(fair, cached or extent)))
+    if count > limits.processors:
+        # All processors are busy to the end.
+        count -= count % limits.processors
+    return ceil(extent / count) if count > 1 else None
 
 
 def _cached(
