@@ -144,6 +144,20 @@ def test_square_blocks_have_their_rows_along_either_axis(rows):
     np.testing.assert_allclose(kernel(*feeds)[0], interpret(graph, *feeds)[0], rtol=1e-14)
 
 
+@pytest.mark.parametrize("rows", [2, 3, 5])
+def test_sums_over_rows_along_the_last_of_three_axes(rows):
+    graph = parse("""graph f(%x: f64[2,3,5]) {
+      %0: f64[2,3,5] = sin(%x)
+      %1: f64[2,3,5] = mul(%0, %0)
+      %2: f64[2,3] = reduce_sum(%1, axes=(2,))
+      return %2
+    }""")
+    kernel = compile_graph(graph, limits=replace(SMALL, rows=rows))
+    assert {r.extent for r in kernel.plan.regions} == {5}
+    x = np.random.default_rng(0).normal(size=(2, 3, 5))
+    np.testing.assert_allclose(kernel(x)[0], interpret(graph, x)[0], rtol=1e-14)
+
+
 def test_sums_are_added_up_from_the_first_block_to_the_last():
     graph = parse("""graph f(%x: f64[9]) {
       %0: f64[9] = neg(%x)
