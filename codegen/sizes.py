@@ -58,16 +58,17 @@ def size_of(
     shares = int(work / limits.least_share) if limits.least_share else extent
     if limits.processors == 1 or shares < 2:
         shares = 1
-    rows = limits.rows
-    if rows is None:
-        cached = _cached(schedule, steps, roles, extent, constant, limits)
+    if limits.rows is not None:
+        rows = limits.rows if shares > 1 or len(computing) > 1 else None
+    else:
+        rows = _cached(schedule, steps, roles, extent, constant, limits)
         a_call = work / extent / len(computing)
-        shared = _shared(extent, a_call, cached, limits) if shares > 1 else None
-        rows = cached if shared is None else shared
-        shares = 1 if shared is None else min(shares, int(a_call * shared / _HELD))
-        if rows is None or 2 * rows > extent:
-            return None
-    elif shares == 1 and len(computing) < 2:
+        shared = _shared(extent, a_call, rows, limits) if shares > 1 else None
+        if shared is not None:
+            rows, shares = shared, min(shares, int(a_call * shared / _HELD))
+        else:
+            rows, shares = rows if rows is not None and 2 * rows <= extent else None, 1
+    if rows is None:
         return None
     rows = _without_single_rest(extent, rows)
     if has_products(computing) and not blas.is_controlled():

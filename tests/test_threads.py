@@ -157,6 +157,13 @@ def test_blocks_depend_on_the_machine_not_on_the_setting(monkeypatch):
     assert len(plans) == 1
 
 
+@pytest.mark.parametrize("n", [200_001, 200_003, 300_007, 1_000_003])
+def test_odd_extents_are_shared_as_well(n):
+    (region,) = regions_of(n, processors=2)
+    assert region.threads > 1
+    assert n % region.rows != 1
+
+
 # The setting.
 
 
