@@ -21,6 +21,9 @@ from primgraph.ir.types import TensorType
 _TURNS = 4
 # Nanoseconds for which a call holds the interpreter's lock: with more threads they would wait.
 _HELD = 1000
+# Nanoseconds for a byte of a total, in each block, and how much longer the block is to take.
+_ADDED = 0.3
+_LONGER = 8
 
 
 class Size(NamedTuple):
@@ -63,7 +66,8 @@ def size_of(
     else:
         rows = _cached(schedule, steps, roles, extent, constant, limits)
         a_call = work / extent / len(computing)
-        shared = _shared(extent, a_call, rows, limits) if shares > 1 else None
+        long = max(limits.least_call / a_call, _LONGER * _adding(steps, roles) * extent / work)
+        shared = _shared(extent, long, rows, limits) if shares > 1 else None
         if shared is not None:
             rows, shares = shared, min(shares, int(a_call * shared / _HELD))
         else:
@@ -76,17 +80,20 @@ def size_of(
     return Size(rows, min(shares, ceil(extent / rows)))
 
 
-def _shared(extent: int, a_call: float, cached: int | None, limits: Limits) -> int | None:
-    """How many rows make a block for a thread; None if there are not two such blocks.
-
-    A step takes `a_call` nanoseconds for a row, on average.
-    """
+def _shared(extent: int, long: float, cached: int | None, limits: Limits) -> int | None:
+    """How many rows make a block for a thread, `long` at least; None if that is not half of all."""
     fair = extent / (_TURNS * limits.processors)
-    count = round(extent / max(limits.least_call / a_call, min(fair, cached or extent)))
+    count = round(extent / max(long, min(fair, cached or extent)))
     if count > limits.processors:
         # All processors are busy to the end.
         count -= count % limits.processors
     return ceil(extent / count) if count > 1 else None
+
+
+def _adding(steps: Sequence[Step], roles: Sequence[Role]) -> float:
+    """The nanoseconds that it takes to add the share of one block to all totals."""
+    totals = [s.results[0] for s, r in zip(steps, roles, strict=True) if r.axis is None]
+    return _ADDED * sum(map(bytes_of, totals))
 
 
 def _cached(

@@ -95,7 +95,7 @@ def test_buffers_are_aligned_with_lines_of_the_cache():
 
 
 @pytest.mark.parametrize("style", ["planned", "readable"])
-@pytest.mark.parametrize("limits", [None, SMALL])
+@pytest.mark.parametrize("limits", [None, SMALL, SHARED])
 def test_results_are_written_into_given_arrays(style, limits):
     graph = parse(CHAIN)
     kernel = compile_graph(graph, style=style, limits=limits)
@@ -183,7 +183,7 @@ def test_an_executor_writes_into_given_arrays_and_lends_its_own():
         executor.run(program, feed, [y, z], out=[mine])
 
 
-@pytest.mark.parametrize("limits", [None, SMALL])
+@pytest.mark.parametrize("limits", [None, SMALL, SHARED])
 def test_long_graphs_and_many_results_are_written_into_given_arrays(limits):
     lines = [f"%{i}: f64[5] = sin(%{i - 1 if i else 'x'})" for i in range(2500)]
     names = [f"%{i}" for i in range(0, 2500, 10)]

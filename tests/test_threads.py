@@ -157,6 +157,21 @@ def test_blocks_depend_on_the_machine_not_on_the_setting(monkeypatch):
     assert len(plans) == 1
 
 
+def test_blocks_are_long_beside_the_totals_that_they_add_to():
+    text = """graph f(%x: f64[{n},784], %w: f64[784,256]) {{
+      %0: f64[{n},256] = matmul(%x, %w)
+      %1: f64[{n},256] = tanh(%0)
+      %2: f64[784,{n}] = permute(%x, axes=(1, 0))
+      %3: f64[784,256] = matmul(%2, %1)
+      return %3
+    }}"""
+    limits = Limits(1 << 20, processors=2)
+    few, many = (compile_graph(parse(text.format(n=n)), limits=limits).plan for n in (128, 2000))
+    assert few.regions == ()
+    assert [r.threads > 1 for r in many.regions] == [blas.is_controlled()]
+    assert many.regions[0].rows > 200
+
+
 @pytest.mark.parametrize("n", [200_001, 200_003, 300_007, 1_000_003])
 def test_odd_extents_are_shared_as_well(n):
     (region,) = regions_of(n, processors=2)
@@ -236,6 +251,18 @@ def test_results_are_written_into_given_and_donated_arrays_by_all_threads():
     assert found[0] is arrays[0]
     assert found[1] is arrays[1]
     assert bits(found) == bits(expected)
+
+
+def test_a_loop_may_read_hundreds_of_arrays_and_fill_hundreds():
+    inputs = ", ".join(f"%x{i}: f64[7]" for i in range(450))
+    lines = [f"%{i}: f64[7] = mul(%x{i}, %x{(i + 1) % 450})" for i in range(450)]
+    outputs = ", ".join(f"%{i}" for i in range(450))
+    graph = parse("\n".join([f"graph f({inputs}) {{", *lines, f"return {outputs}", "}"]))
+    kernel = compile_graph(graph, limits=SHARED)
+    assert len(kernel.plan.regions) == 1
+    feeds = list(np.random.default_rng(0).normal(size=(450, 7)))
+    with threads_at_work(2):
+        assert bits(kernel(*feeds)) == bits(interpret(graph, *feeds))
 
 
 def test_threads_keep_no_feed_and_no_result():
