@@ -68,10 +68,10 @@ def size_of(
         a_call = work / extent / len(computing)
         long = max(limits.least_call / a_call, _LONGER * _adding(steps, roles) * extent / work)
         shared = _shared(extent, long, rows, limits) if shares > 1 else None
-        if shared is not None:
-            rows, shares = shared, min(shares, int(a_call * shared / _HELD))
+        if shared is None:
+            shares = 1
         else:
-            rows, shares = rows if rows is not None and 2 * rows <= extent else None, 1
+            rows, shares = shared, min(shares, int(a_call * shared / _HELD))
     if rows is None:
         return None
     rows = _without_single_rest(extent, rows)
@@ -104,7 +104,7 @@ def _cached(
     constant: Set[int],
     limits: Limits,
 ) -> int | None:
-    """How many rows fit into the cache, or make a call worth its while; None if all fit."""
+    """How many rows fit into the cache, or make a call worth its while; None if half of all do."""
     computing = [k for k, s in enumerate(steps) if not _is_view(schedule, s)]
     if len(computing) < 2:
         return None
@@ -112,7 +112,8 @@ def _cached(
     if bytes_per_row * extent <= limits.cache:
         return None
     moved = sum(_moved(steps[k], roles[k], constant) for k in computing) / len(computing)
-    return int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
+    rows = int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
+    return rows if 2 * rows <= extent else None
 
 
 def _is_view(schedule: Schedule, step: Step) -> bool:
