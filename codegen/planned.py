@@ -282,9 +282,10 @@ class Planner:
                 place.name, place.shape, place.plain and same, full=place.full if same else ""
             )
         if target is not None and step.op.name == "reshape":
-            # The last block is shorter, so its number of rows is left open.
-            extents = ["-1" if a == target else str(n) for a, n in enumerate(result.shape)]
-            template = f"{{}}.reshape({', '.join(extents)})"
+            # The last block is shorter, so its number of rows is that of the operand.
+            extents = list(map(str, result.shape))
+            extents[target] = f"{{0}}.shape[{axis}]"
+            template = f"{{0}}.reshape({', '.join(extents)})"
         shape = expanded_shape(step) if step.op.name == "broadcast" else result.shape
         name = self.full(place, step.operands[0], axis)
         return Place(self.view(name, template), shape, plain=False)

@@ -158,6 +158,19 @@ def test_sums_over_rows_along_the_last_of_three_axes(rows):
     np.testing.assert_allclose(kernel(x)[0], interpret(graph, x)[0], rtol=1e-14)
 
 
+def test_rows_without_elements_are_reshaped():
+    graph = parse("""graph f(%x: f64[4,5,1]) {
+      %0: f64[4,5,1] = sin(%x)
+      %1: f64[4,0,5,1] = broadcast(%0, new_axes=(1,), shape=(4, 0, 5, 1))
+      %2: f64[0,5,1] = reshape(%1, shape=(0, 5, 1))
+      %3: f64[0,5,1] = neg(%2)
+      return %3, %0
+    }""")
+    kernel = compile_graph(graph, limits=SMALL)
+    assert {r.stop - r.start for r in kernel.plan.regions} == {4}
+    assert kernel(np.ones((4, 5, 1)))[0].shape == (0, 5, 1)
+
+
 def test_sums_are_added_up_from_the_first_block_to_the_last():
     graph = parse("""graph f(%x: f64[9]) {
       %0: f64[9] = neg(%x)
