@@ -610,6 +610,27 @@ print("fine")
     assert run_python(KERNEL + code, PRIMGRAPH_THREADS="2").stdout == "fine\n"
 
 
+@needs_openblas
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_blas_has_its_threads_in_a_child_that_is_forked_while_a_kernel_has_it():
+    code = """
+from primgraph.codegen import blas
+setting = blas._setting()
+setting.put(2)
+setting.hold(holder := object())
+pid = os.fork()
+if pid == 0:
+    fine = setting.get() == 2
+    fine = fine and run() == known and setting.get() == 2
+    os._exit(0 if fine else 3)
+assert os.waitpid(pid, 0)[1] == 0
+assert setting.get() == 1
+setting.let_go(holder)
+print(setting.get())
+"""
+    assert run_python(KERNEL + code, PRIMGRAPH_THREADS="2").stdout == "2\n"
+
+
 @pytest.mark.parametrize("others", ["", "threading.Thread(target=forever, daemon=True).start()"])
 def test_an_interpreter_ends_while_kernels_run(others):
     code = f"""
