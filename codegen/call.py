@@ -83,9 +83,10 @@ class Call:
         ones = self.planner.ones(number, type.dtype, looped)
         out = self.part("{}.reshape(-1)") if len(self.step.results[0].shape) > 1 else self.out
         if last:
-            rows = "-1" if count == type.ndim else f"-1, {number}"
+            row = "{0}.shape[-1]" if looped else str(number)
+            rows = "-1" if count == type.ndim else f"-1, {row}"
             shaped = type.ndim == 1 + (count < type.ndim)
-            x = self.args[0] if shaped else self.operand_part(0, f"{{}}.reshape({rows})")
+            x = self.args[0] if shaped else self.operand_part(0, f"{{0}}.reshape({rows})")
             return f"{self.np('dot')}({x}, {ones}, {out})"
         rows = "{0}.shape[0]" if looped else str(number)
         shaped = type.ndim == 2 and count == 1

@@ -54,7 +54,7 @@ def _insert(function: Function, rest: int) -> None:
     """Read the clock after each run of lines of one step; `rest` is the place of all others.
 
     A line that begins a block is followed by a reading within it, and what is returned is worked
-    out before the last one.
+    out before the last one. The call of a loop has clocks of its own in it.
     """
     lines, steps = function.lines, function.steps
     function.lines, function.steps = [], []
@@ -68,7 +68,8 @@ def _insert(function: Function, rest: int) -> None:
         inner = len(following) - len(following.lstrip())
         if returns or not following or steps[i + 1] != step or inner < len(indent):
             within = indent + "    " if text.endswith(":") else indent
-            for reading in _lines(step if step >= 0 else rest):
+            readings = _lines(step if step >= 0 else rest)
+            for reading in readings[-1:] if text.startswith("share(") else readings:
                 function.line(within + reading, step)
         if returns:
             function.line(f"{indent}return {_RESULT}", step)

@@ -9,14 +9,16 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from primgraph.codegen import blas
 from primgraph.codegen.call import Options
 from primgraph.codegen.clocks import Clocks, with_clocks
+from primgraph.codegen.limits import Limits
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
 from primgraph.codegen.plan import Plan
 from primgraph.codegen.planned import plan_of, planned
 from primgraph.codegen.readable import readable
-from primgraph.codegen.regions import Limits, arranged
+from primgraph.codegen.regions import arranged
 from primgraph.codegen.scalars import scalar_function
 from primgraph.codegen.schedule import Schedule, schedule
 from primgraph.ir.graph import Graph
@@ -109,6 +111,8 @@ def compiled_planned(
         clocks.append(with_clocks(module, len(steps.steps)))
     made = Compiled(graph, steps, module)
     made.start = made.loaded.function("workspace")
+    if any(region.products for region in regions):
+        made.run = blas.single_threaded(made.run)
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")

@@ -9,6 +9,7 @@ import numpy as np
 
 from primgraph.codegen.layout import row_major
 from primgraph.codegen.literals import scalar_text
+from primgraph.codegen.module import MANY, Function, tuple_text
 from primgraph.codegen.notation import Spelling
 from primgraph.codegen.plan import PlanStep
 from primgraph.codegen.regions import Region, narrowed
@@ -16,7 +17,7 @@ from primgraph.codegen.roles import Role
 from primgraph.codegen.schedule import CHUNK, Step
 from primgraph.codegen.scratch import object_bytes
 from primgraph.codegen.spelling import SPELLINGS
-from primgraph.codegen.workspace import Loop, Place, Storage, local_shape
+from primgraph.codegen.workspace import Loop, Place, Share, Storage, local_shape
 from primgraph.ir.types import DType
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Looping:
         self.planner = planner
         self.regions = regions
         self.loop: Loop | None = None
+        # Loops that are functions, because threads may share their blocks.
+        self.functions: list[Function] = []
         self.step = 0
         self._rows_along: int | None = None
         self._begins = {r.start: r for r in regions}
@@ -57,6 +60,18 @@ class Looping:
 
     def has(self, name: str) -> bool:
         return self.loop is not None and name in self.loop.slots
+
+    def is_inner(self, name: str) -> bool:
+        """Whether `name` is bound anew for each block."""
+        return self.loop is not None and (name in self.loop.slots or name in self.loop.inner)
+
+    def note(self, name: str) -> None:
+        """Note that the loop, if one is being written, reads `name` from outside."""
+        p, loop = self.planner, self.loop
+        if loop is None or self.is_inner(name):
+            return
+        if name in p.workspace.slots or p.parts.has(name):
+            loop.outside[name] = None
 
     def owns(self, storage: Storage) -> bool:
         """Whether the step that is being written may overwrite or give back `storage`."""
@@ -110,14 +125,14 @@ class Looping:
 
     def _begin(self, region: Region) -> None:
         p = self.planner
-        loop = Loop(region, len(p.workspace.loops), 0)
+        number = len(p.workspace.loops)
+        loop = Loop(region, number, Function(f"loop_{number}", "blocks, turn, outside"))
         p.workspace.loops.append("")
         for value, combine in region.totals.items():
             loop.totals[value] = name = self._whole(value, region)
             p.line(f"{name}.fill({_neutral(combine, p.schedule.types[value].dtype)})", region.start)
         for value in region.kept:
             loop.whole[value] = self._given(value, region) or self._whole(value, region)
-        loop.first_line = len(p.parts.current.lines)
         self.loop = loop
 
     def _whole(self, value: int, region: Region) -> str:
@@ -151,17 +166,46 @@ class Looping:
 
     def _end(self, loop: Loop) -> None:
         p, region = self.planner, loop.region
+        if loop.shares:
+            loop.body.line("turn()")
+        for share in loop.shares:
+            p.line(share.line, share.number)
+            p.note_total(share.number, share.step, share.part, share.total)
+            p.free(share.part, region.stop - 1)
         self.loop = None
-        body, first = p.parts.current, loop.first_line
-        header = p.workspace.loop_header(loop)
-        body.lines[first:first] = header
-        body.steps[first:first] = [-1] * len(header)
+        if region.threads > 1:
+            self._call(loop)
+        else:
+            self._lay_out(loop, p.parts.current, f"w[{loop.number}]")
         for value, name in (*loop.totals.items(), *loop.whole.items()):
             p.places[value] = Place(name, p.schedule.types[value].shape)
         for i in region.views:
             step = p.schedule.steps[i]
             p.set_views(step, SPELLINGS[step.op.name])
         p.release(region.stop - 1, loop.touched)
+
+    def _lay_out(self, loop: Loop, function: Function, blocks: str) -> None:
+        """Write the loop over `blocks` into `function`."""
+        for line in self.planner.workspace.loop_header(loop, blocks):
+            function.line(line)
+        for line, i in zip(loop.body.lines, loop.body.steps, strict=True):
+            function.line(f"    {line}", i)
+
+    def _call(self, loop: Loop) -> None:
+        """Write the loop as a function, and the call by which threads share its blocks."""
+        p, names = self.planner, list(loop.outside)
+        groups = [names[i : i + MANY] for i in range(0, len(names), MANY)]
+        function = Function(loop.body.name, loop.body.parameters)
+        for k, group in enumerate(groups):
+            function.line(f"{tuple_text(group)[1:-1]} = outside[{k}]")
+        self._lay_out(loop, function, "blocks")
+        self.functions.append(function)
+        outside = tuple_text([tuple_text(g) for g in groups])
+        threads, number = loop.region.threads, loop.number
+        p.line(
+            f"share({function.name}, w[{number}], {outside}, {threads}, {number}, space, spares)",
+            -1,
+        )
 
     # The steps of a loop.
 
@@ -216,8 +260,8 @@ class Looping:
         if key not in loop.slices:
             loop.slices[key] = local = p.names.counted("v")
             p.line(f"{local} = {p.use(name)}[{':, ' * axis}s]", self.step)
-            p.parts.bind(local)
             p.ledger.hold(object_bytes(axis + 1))
+            loop.inner.add(local)
         return loop.slices[key]
 
     def _add_up(
@@ -233,13 +277,17 @@ class Looping:
         loop, p = self.loop, self.planner
         assert loop is not None
         value, type = step.outputs[0], step.results[0]
-        storage = p.workspace.buffer(type, i, p.names.counted("b"))
+        storage = p.workspace.block_buffer(loop, type, None, i, p.names.counted("b"))
         part, total = p.use(storage.name), p.use(loop.totals[value])
         p.note(i, step, storage)
         for line in spelling.write(p.call(step, args, part, None, _is_plain(places, step))):
             p.line(line, i)
         out = "out=" if role.combine in _OUT_BY_NAME else ""
-        p.line(f"{p.np(role.combine)}({total}, {part}, {out}{total})", i)
+        line = f"{p.np(role.combine)}({total}, {part}, {out}{total})"
+        if loop.region.threads > 1:
+            loop.shares.append(Share(line, i, step, storage, p.storages.get(value)))
+            return
+        p.line(line, i)
         p.note_total(i, step, storage, p.storages.get(value))
         p.free(storage, i)
 

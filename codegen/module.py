@@ -94,6 +94,10 @@ class Parts:
         self._home[name] = len(self.parts) - 1
         self._bound[-1].append(name)
 
+    def has(self, name: str) -> bool:
+        """Whether `name` is an argument, or bound in some function."""
+        return name in self._home
+
     def use(self, name: str) -> None:
         """Note that the current function reads `name`; names that nobody bound are global."""
         here = len(self.parts) - 1

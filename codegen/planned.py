@@ -21,6 +21,7 @@ from primgraph.codegen.schedule import Schedule, Step
 from primgraph.codegen.scratch import Ledger, Operation, needs_none, object_bytes, scratch
 from primgraph.codegen.spelling import SPELLINGS, iota_shape
 from primgraph.codegen.structure import expanded_shape
+from primgraph.codegen.threads import share
 from primgraph.codegen.workspace import Place, Storage, Workspace
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, TensorType, broadcast_shapes
@@ -111,6 +112,9 @@ class Planner:
         functions = entries(self, arguments, given, results)
         setup = self.workspace.setup(self.options.poisoned)
         fit = check_of(schedule.types[: schedule.inputs])
+        if self.looping.functions:
+            self.constants.append("spares = []")
+            self.table["share"] = share
         if fit is not None:
             functions.append(fit)
             dtypes = dict.fromkeys(dtype_text(t.dtype) for t in schedule.types[: schedule.inputs])
@@ -118,7 +122,7 @@ class Planner:
         return Module(
             [*self.functions, *self.constants],
             [],
-            [*setup, *functions],
+            [*setup, *self.looping.functions, *functions],
             "run",
             self.table,
             self.users,
@@ -126,10 +130,11 @@ class Planner:
 
     def plan(self) -> Plan:
         """What was decided; to be asked for after `module`."""
-        arena = self.workspace.arena
+        arena, space = self.workspace.whole.arena, self.workspace.space.arena
         storages, regions = tuple(self.workspace.storages), self.looping.regions
         kept, call = self.workspace.kept, self.ledger.most
-        return Plan(arena.size, arena.least, storages, tuple(self.record), regions, kept, call)
+        steps = tuple(self.record)
+        return Plan(arena.size, arena.least, space.size, storages, steps, regions, kept, call)
 
     # What stays: constants, functions, buffers, views.
 
@@ -182,15 +187,26 @@ class Planner:
         elif name[0] in "ck":
             self.workspace.add(local, template.format(name))
         else:
-            self.line(f"{local} = {template.format(self.use(name))}", self.looping.step)
-            self.parts.bind(local)
+            self._local_view(local, name, template)
             self.ledger.hold(object_bytes(1))
         return local
+
+    def _local_view(self, local: str, name: str, template: str) -> None:
+        """A view that each run makes; within a loop each block, if it is of what a block makes."""
+        text, loop = f"{local} = {template.format(name)}", self.looping.loop
+        if loop is not None and name in loop.inner:
+            self.line(text, self.looping.step)
+            loop.inner.add(local)
+            return
+        self.parts.use(name)
+        self.parts.current.line(text, self.looping.step)
+        self.parts.bind(local)
 
     def use(self, name: str) -> str:
         """Note that the current function reads `name`."""
         if self.looping.has(name):
             return name
+        self.looping.note(name)
         if name in self.workspace.slots:
             self.taken[-1][name] = None
         else:
@@ -286,9 +302,10 @@ class Planner:
             full = place.full if same else ""
             return replace(place, plain=place.plain and same, full=full)
         if target is not None and step.op.name == "reshape":
-            # The last block is shorter, so its number of rows is left open.
-            extents = ["-1" if a == target else str(n) for a, n in enumerate(result.shape)]
-            template = f"{{}}.reshape({', '.join(extents)})"
+            # The last block is shorter, so its number of rows is that of the operand.
+            extents = list(map(str, result.shape))
+            extents[target] = f"{{0}}.shape[{axis}]"
+            template = f"{{0}}.reshape({', '.join(extents)})"
         shape = expanded_shape(step) if step.op.name == "broadcast" else result.shape
         name = self.full(place, step.operands[0], axis)
         layout = viewed_layout(step, k, place.layout.expanded(step.operands[0].shape))
@@ -338,7 +355,8 @@ class Planner:
                 p.layout if k in spelling.broadcasts else p.layout.expanded(t.shape)
                 for k, (p, t) in enumerate(zip(places, step.operands, strict=True))
             ]
-            self.ledger.need(scratch(Operation(step, layouts, result.layout)))
+            fixed = frozenset(k for k, p in enumerate(places) if p.name[0] in "ck")
+            self.ledger.need(scratch(Operation(step, layouts, result.layout, fixed)))
 
     def _donated_array(self, i: int, step: Step, spelling: Spelling, places: list[Place]) -> str:
         """The array of an input that the result may be written to at once, or nothing.
@@ -456,8 +474,8 @@ class Planner:
     # Results, and what is around the steps.
 
     def line(self, text: str, i: int) -> None:
-        indented = text if self.looping.loop is None else "    " + text
-        self.parts.current.line(indented, i)
+        loop = self.looping.loop
+        (self.parts.current if loop is None else loop.body).line(text, i)
 
     def fresh(self, out: str, type: TensorType, i: int) -> None:
         """Make result `out`, unless the caller gives it."""

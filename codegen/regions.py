@@ -3,20 +3,17 @@
 The values of a region are computed a block of rows at a time, by one pass over the steps for each
 block. What contracts the rows gives partial results that are combined in the order of the blocks:
 a sum over an axis is then the sum, from the first block to the last, of NumPy's sums within each.
-The size of a block depends on shapes and on the cache of the machine only, so that a kernel gives
-the same bits in every run.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import final
 
+from primgraph.codegen.limits import Limits
 from primgraph.codegen.roles import Role, role_of
 from primgraph.codegen.schedule import CHUNK, Form, Schedule, Step
+from primgraph.codegen.sizes import has_products, size_of
 from primgraph.codegen.spelling import SPELLINGS
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
@@ -27,37 +24,6 @@ _MOST_AWAITED = 8
 _CONSTANTS = frozenset({"full", "constant", "iota"})
 
 
-@cache
-def cache_bytes() -> int:
-    """The size of the second-level cache of one core; 1 MiB where the system does not tell."""
-    try:
-        size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        size = 0
-    return size if size > 0 else 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When blocks pay, and how large they are.
-
-    A region begins at a step whose result has at least `least_bytes`; it runs in blocks if its
-    values do not fit into `cache` bytes together. A block has the rows that do, but so many that
-    its steps move `least_block` bytes each, on average: with less, calls cost more than the cache
-    gives.
-    `rows` sets the number of rows outright, for tests.
-    """
-
-    cache: int
-    least_bytes: int = 1 << 17
-    least_block: int = 1 << 18
-    rows: int | None = None
-
-
-def default_limits() -> Limits:
-    return Limits(cache_bytes())
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -66,12 +32,15 @@ class Region:
     `roles` has one for each of its steps, `axis` one axis for each value that the region has rows
     of. `totals` are combined over the blocks, by the ufunc given; `kept` is what has to be there
     as a whole afterwards, and `views` are steps whose results, views of that, are needed then.
+    Up to `threads` threads may work on the blocks; with `products`, BLAS may be called.
     """
 
     start: int
     stop: int
     extent: int
     rows: int
+    threads: int
+    products: bool
     roles: tuple[Role, ...]
     axis: dict[int, int]
     totals: dict[int, str]
@@ -289,10 +258,10 @@ class _Arrangement:
         self.order.extend(sorted(draft.early))
         start = len(self.order)
         self.order.extend(draft.members)
-        rows = self._rows(draft)
-        if rows is None:
-            return
         steps = [self.schedule.steps[i] for i in draft.members]
+        size = size_of(self.schedule, steps, draft.roles, draft.extent, self.constant, self.limits)
+        if size is None:
+            return
         reads: dict[int, int] = {}
         for step in steps:
             for value in step.inputs:
@@ -309,7 +278,9 @@ class _Arrangement:
                 start,
                 len(self.order),
                 draft.extent,
-                rows,
+                size.rows,
+                size.threads,
+                has_products(steps),
                 tuple(draft.roles),
                 draft.axis,
                 draft.totals,
@@ -317,59 +288,3 @@ class _Arrangement:
                 tuple(reversed(views)),
             )
         )
-
-    def _rows(self, draft: _Draft) -> int | None:
-        """How many rows a block has; None if blocks do not pay."""
-        steps = [self.schedule.steps[i] for i in draft.members]
-        computing = [s for s in steps if not self._is_view(s)]
-        if len(computing) < 2:
-            return None
-        limits, extent = self.limits, draft.extent
-        if limits.rows is not None:
-            return _without_single_rest(extent, limits.rows)
-        bytes_per_row = self._peak(draft, steps) / extent
-        if bytes_per_row * extent <= limits.cache:
-            return None
-        moved = sum(self._moved(draft, k) for k in range(len(steps))) / len(computing)
-        rows = int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
-        return _without_single_rest(extent, rows) if 2 * rows <= extent else None
-
-    def _moved(self, draft: _Draft, k: int) -> int:
-        """The bytes with rows that a step of the region reads and writes."""
-        step, role = self.schedule.steps[draft.members[k]], draft.roles[k]
-        if self._is_view(step):
-            return 0
-        operands = zip(step.operands, step.inputs, role.operands, strict=True)
-        read = sum(t.nbytes for t, v, a in operands if a is not None and v not in self.constant)
-        return read + (sum(t.nbytes for t in step.results) if role.axis is not None else 0)
-
-    def _peak(self, draft: _Draft, steps: Sequence[Step]) -> int:
-        """The most bytes that values with rows take up at any time, operands from outside too."""
-        root, types = self.schedule.root, self.schedule.types
-        last = {root[v]: k for k, s in enumerate(steps) for v in s.inputs}
-        ends: dict[int, list[int]] = {}
-        for value, k in last.items():
-            ends.setdefault(k, []).append(value)
-        alive: dict[int, int] = {}
-        now = most = 0
-        for k, (step, role) in enumerate(zip(steps, draft.roles, strict=True)):
-            operands = zip(step.inputs, role.operands, strict=True)
-            rows = [v for v, a in operands if a is not None and v not in self.constant]
-            for value in (*rows, *(step.outputs if role.axis is not None else ())):
-                if root[value] not in alive:
-                    alive[root[value]] = types[root[value]].nbytes
-                    now += alive[root[value]]
-            most = max(most, now)
-            for value in ends.get(k, ()):
-                now -= alive.pop(value, 0)
-        return most
-
-
-def _without_single_rest(extent: int, rows: int) -> int:
-    """At least `rows`, so that the last block has more than one row, where each has.
-
-    Products with a single row are computed by another function, with other special values.
-    """
-    while 1 < rows < extent and extent % rows == 1:
-        rows += 1
-    return min(rows, extent)

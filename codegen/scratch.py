@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from primgraph.codegen.layout import Layout, Loop, joined, loops, row_major
+from primgraph.codegen.layout import Layout, Loop, joined, loops
 from primgraph.codegen.schedule import Step
 from primgraph.codegen.support import CHUNK
 from primgraph.ir.types import FLOAT16, FLOAT64, INT64, DType, TensorType
@@ -29,11 +29,15 @@ _ERF_BYTES = 52
 
 
 class Operation(NamedTuple):
-    """One step as it is written, and how its operands and its result lie in memory."""
+    """One step as it is written, and how its operands and its result lie in memory.
+
+    Operands at the places in `fixed` are read-only.
+    """
 
     step: Step
     operands: Sequence[Layout]
     result: Layout
+    fixed: frozenset[int] = frozenset()
 
 
 Rule: TypeAlias = Callable[[Operation], int]
@@ -167,7 +171,8 @@ def _gather(operation: Operation) -> int:
     if len(step.operands) > 2 or step.operands[1].dtype == np.dtype(np.uint64):
         return made + _indices(operation, 1)
     index, type = operation.operands[1], step.operands[1]
-    fits = type.dtype == INT64 and index.is_row_major
+    # NumPy takes indices that it could write to, and copies others.
+    fits = type.dtype == INT64 and index.is_row_major and 1 not in operation.fixed
     converted = 0 if fits else _size(index) * _POSITION
     return made + converted + _copied(x, step.operands[0], x.is_row_major)
 
@@ -181,15 +186,6 @@ def _power(operation: Operation) -> int:
     step, x = operation.step, operation.operands[0]
     small = step.params["n"] in (-1, 0, 1, 2)
     return _buffers(operation) + _copied(x, step.operands[0], small or step.results[0].is_float)
-
-
-def _sigmoid(operation: Operation) -> int:
-    """A boolean and a number for each element, and buffers where these are repeated."""
-    x, dtype = operation.operands[0], operation.step.results[0].dtype
-    small, result = row_major(x.shape), operation.result
-    read = _copied_by_iterator([x, small], [dtype, dtype])
-    written = _copied_by_iterator([small.expanded(result.shape), result], [dtype, dtype])
-    return _size(x) * (1 + dtype.itemsize) + max(read, written)
 
 
 def _erf(operation: Operation) -> int:
@@ -232,7 +228,6 @@ _RULES: dict[str, Rule] = {
     "gather": _gather,
     "scatter_add": _scatter,
     "integer_pow": _power,
-    "sigmoid": _sigmoid,
     "erf": _erf,
     "erfc": _erf,
     "random_uniform": _uniform,

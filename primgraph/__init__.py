@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from primgraph import initializers, nn, operators, optimizer, transforms, view
 from primgraph.checking import check_grads
-from primgraph.codegen import Kernel
+from primgraph.codegen import Kernel, get_num_threads, set_num_threads
 from primgraph.compiler import compile
 from primgraph.cost import Cost, cost
 from primgraph.defaults import get_default_dtype, set_default_dtype
@@ -125,6 +125,7 @@ __all__ = [
     "explain",
     "forward_grad",
     "get_default_dtype",
+    "get_num_threads",
     "grad",
     "growth",
     "hessian",
@@ -145,6 +146,7 @@ __all__ = [
     "save",
     "scipy_objective",
     "set_default_dtype",
+    "set_num_threads",
     "spec",
     "spy",
     "steps",

@@ -15,7 +15,8 @@ from types import TracebackType
 import numpy as np
 
 from primgraph.checking import check_grads
-from primgraph.codegen.regions import cache_bytes
+from primgraph.codegen import get_num_threads
+from primgraph.codegen.limits import cache_bytes
 from primgraph.codegen.standalone import standalone_source
 from primgraph.compiler import optimized
 from primgraph.derivatives import forward_grad, grad
@@ -260,7 +261,7 @@ def _info(options: argparse.Namespace) -> None:
         "primgraph": f"{package.__version__}, in {Path(str(package.__file__)).parent}",
         "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
         "NumPy": np.__version__,
-        "cores": str(os.cpu_count()),
+        "cores": f"{os.cpu_count()}, kernels use up to {get_num_threads()}",
         "L2 cache": f"{cache_bytes() >> 10} KiB a core",
         "also there": ", ".join(name for name in extras if find_spec(name)) or "nothing",
     }

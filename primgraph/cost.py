@@ -9,6 +9,7 @@ from typing import Any, final
 
 from primgraph.codegen import Kernel
 from primgraph.codegen.schedule import Schedule, Step, schedule
+from primgraph.codegen.threads import get_num_threads
 from primgraph.errors import ArgumentError
 from primgraph.executor import Executor, Fetch
 from primgraph.figures import place_of, quantity, table
@@ -246,7 +247,8 @@ def _cost_of(graph: Graph, kernel: Kernel | None) -> Cost:
     parts = _works(graph, plan)
     kept, call = 0, _peak(plan)
     if kernel is not None:
-        kept, call = kernel.plan.workspace, kernel.plan.call
+        layout = kernel.plan
+        kept, call = layout.kept(get_num_threads()), layout.call
     constants = [s.results[0] for s in plan.steps if s.op.name == "constant"]
     return Cost(
         graph=graph,

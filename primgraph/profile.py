@@ -12,6 +12,7 @@ import numpy as np
 
 from primgraph.codegen import Kernel
 from primgraph.codegen.feeds import as_feed
+from primgraph.codegen.threads import alone
 from primgraph.compiler import compile
 from primgraph.cost import Work, kernel_of, line_of, works
 from primgraph.errors import ArgumentError, FeedError
@@ -214,7 +215,8 @@ def profile(
     `feed` has the inputs by name, or for a graph or kernel in order. What runs are copies: states
     of a program and donated inputs stay as they were. Calls with a clock around each step take
     turns with calls without, `repeats` of each; for about a second unless given. What reading the
-    clock takes is subtracted, and the slower half of the calls is left out. With `ranges`, the
+    clock takes is subtracted, and the slower half of the calls is left out. All of it happens in
+    one thread, so that times add up; a call that uses several takes less. With `ranges`, the
     least and greatest element and the NaNs of every result are looked for too, by another run,
     equation by equation.
 
@@ -228,18 +230,19 @@ def profile(
     arrays = _arrays(kernel, feed)
     watched, clocks, places = kernel.with_clocks()
     run = _runner(kernel, arrays)
-    run(kernel)
-    run(watched)
-    clocks.take()
     totals: list[float] = []
     found: list[list[float]] = []
     counts: list[int] = []
-    begun = time.perf_counter()
-    while _goes_on(len(totals), repeats, begun):
-        totals.append(run(kernel))
+    with alone():
+        run(kernel)
         run(watched)
-        seconds, counts = clocks.take()
-        found.append(seconds)
+        clocks.take()
+        begun = time.perf_counter()
+        while _goes_on(len(totals), repeats, begun):
+            totals.append(run(kernel))
+            run(watched)
+            seconds, counts = clocks.take()
+            found.append(seconds)
     *means, around = _of_faster_half(found)
     spent = {i: (n, s) for i, n, s in zip(places, counts, means, strict=False) if n}
     parts = [

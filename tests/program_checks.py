@@ -8,11 +8,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from complex_step import widened
+from plan_checks import NEVER, SHARED
 from program_derivatives import check_derivatives, demand
 from program_tolerance import differs, roughly_differs
 from random_programs import Program
+from thread_checks import threads_at_work
 
 from primgraph.codegen import compile_graph
+from primgraph.compiler import optimized
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse, to_text
@@ -31,6 +34,7 @@ from primgraph.transforms.clean_up import clean_up
 Arrays = Sequence[np.ndarray]
 
 STYLES = ("planned", "readable")
+LEVELS = ("exact", "finite", "fast")
 
 
 def clean_up_at_last(graph: Graph) -> Graph:
@@ -64,6 +68,7 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
         check_kernel(lowered, style, program.feeds, program.others, rng)
     if rng.random() < 0.5:
         check_kernel(clean_up(lowered), "planned", program.feeds, program.others, rng)
+    check_modes(program, seen)
     if rng.random() < _BATCH:
         check_batch(lowered, program.feeds, program.others, rng)
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
@@ -183,6 +188,32 @@ def check_kernel(
                  kernel(*others))  # fmt: skip
     for results, before in kept:
         demand([x.tobytes() for x in results] == before, f"{style} kernel changes old results")
+
+
+def check_modes(program: Program, seen: Counter[str]) -> None:
+    """All kernels compute what the interpreter does: of every level of mathematics and style, as
+    a whole and in blocks of two or three rows, in one thread and in two, which change no bit.
+    """
+    graphs = dict.fromkeys(optimized(program.graph, level) for level in LEVELS)
+    for graph in graphs:
+        kernels = {
+            "readable": compile_graph(graph, style="readable"),
+            "whole": compile_graph(graph, limits=NEVER),
+            "in blocks": compile_graph(graph, limits=SHARED),
+        }
+        for feeds in (program.feeds, program.others):
+            expected = interpret(graph, *feeds)
+            for what, kernel in kernels.items():
+                with threads_at_work(1):
+                    found = kernel(*feeds)
+                demand_equal(f"kernel, {what}", graph, feeds, expected, found)
+        loops = len(kernel.plan.regions)
+        seen["loops over blocks of two or three rows"] += loops
+        if loops:
+            with threads_at_work(2):
+                again = kernel(*feeds)
+            same = [x.tobytes() for x in found] == [x.tobytes() for x in again]
+            demand(same, f"two threads change bits\n{kernel.planned_source}")
 
 
 def check_kernels_of_derivatives(

@@ -6,21 +6,20 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from plan_checks import SMALL, check_plan, poisoned_results
+from plan_checks import NEVER, SMALL, check_plan, poisoned_results
 from program_checks import check_kernel, demand_equal
 from random_programs import random_program
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.regions import Limits, arranged, cache_bytes
+from primgraph.codegen.limits import cache_bytes
+from primgraph.codegen.regions import arranged
 from primgraph.codegen.schedule import schedule
 from primgraph.errors import RunError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 from primgraph.transforms import linearize, lower, transpose
 from primgraph.transforms.clean_up import clean_up
-
-NEVER = Limits(cache=1 << 60)
 
 
 @pytest.fixture
@@ -128,6 +127,50 @@ def test_broadcast_operands_reductions_and_values_needed_afterwards(rows):
         np.testing.assert_array_equal(np.isnan(found), np.isnan(known))
 
 
+@pytest.mark.parametrize("rows", [2, 3, 4])
+def test_square_blocks_have_their_rows_along_either_axis(rows):
+    graph = parse("""graph f(%x: f64[11,3], %y: f64[3,11]) {
+      %0: f64[11,3] = sin(%x)
+      %1: f64[3,11] = permute(%0, axes=(1, 0))
+      %2: f64[3,11] = exp(%1)
+      %3: f64[3,11] = tanh(%1)
+      %4: f64[3,11] = mul(%2, %3)
+      %5: f64[3,11] = cos(%y)
+      %6: f64[3,11] = mul(%4, %5)
+      return %6
+    }""")
+    kernel = compile_graph(graph, limits=replace(SMALL, rows=rows))
+    feeds = [np.random.default_rng(0).normal(size=v.shape) for v in graph.inputs]
+    np.testing.assert_allclose(kernel(*feeds)[0], interpret(graph, *feeds)[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 5])
+def test_sums_over_rows_along_the_last_of_three_axes(rows):
+    graph = parse("""graph f(%x: f64[2,3,5]) {
+      %0: f64[2,3,5] = sin(%x)
+      %1: f64[2,3,5] = mul(%0, %0)
+      %2: f64[2,3] = reduce_sum(%1, axes=(2,))
+      return %2
+    }""")
+    kernel = compile_graph(graph, limits=replace(SMALL, rows=rows))
+    assert {r.extent for r in kernel.plan.regions} == {5}
+    x = np.random.default_rng(0).normal(size=(2, 3, 5))
+    np.testing.assert_allclose(kernel(x)[0], interpret(graph, x)[0], rtol=1e-14)
+
+
+def test_rows_without_elements_are_reshaped():
+    graph = parse("""graph f(%x: f64[4,5,1]) {
+      %0: f64[4,5,1] = sin(%x)
+      %1: f64[4,0,5,1] = broadcast(%0, new_axes=(1,), shape=(4, 0, 5, 1))
+      %2: f64[0,5,1] = reshape(%1, shape=(0, 5, 1))
+      %3: f64[0,5,1] = neg(%2)
+      return %3, %0
+    }""")
+    kernel = compile_graph(graph, limits=SMALL)
+    assert {r.stop - r.start for r in kernel.plan.regions} == {4}
+    assert kernel(np.ones((4, 5, 1)))[0].shape == (0, 5, 1)
+
+
 def test_sums_are_added_up_from_the_first_block_to_the_last():
     graph = parse("""graph f(%x: f64[9]) {
       %0: f64[9] = neg(%x)
@@ -158,7 +201,8 @@ def test_what_does_not_fit_into_the_cache_runs_in_blocks_that_do():
     (region,) = kernel.plan.regions
     assert region.stop - region.start == 5
     assert 1 << 17 <= 8 * region.rows <= max(cache_bytes(), 1 << 17)
-    assert kernel.plan.arena <= 4 * 8 * region.rows
+    assert kernel.plan.arena == 0
+    assert kernel.plan.space <= 4 * 8 * region.rows
     small = compile_graph(parse(text.replace("1000000", "1000")))
     assert not small.plan.regions
 

@@ -123,7 +123,9 @@ def test_an_operator_is_decomposed_once_for_equal_types_and_parameters() -> None
     graph = program.graph(sums)
     lines = {e.source for e in graph.body if e.op.name == "softmax"}
     lowered = lower(graph)
-    assert lines == {e.source for e in lowered.body if e.op.name == "exp"}
+    assert {s.within("softmax") for s in lines} == {
+        e.source for e in lowered.body if e.op.name == "exp"
+    }
     assert [e.op.name for e in lowered.body].count("exp") == 4
     feeds = [np.random.default_rng(i).normal(size=(3, 4)) for i in range(2)]
     for found, known in zip(pg.compile(lowered)(*feeds), pg.compile(graph)(*feeds), strict=True):

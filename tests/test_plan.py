@@ -1,11 +1,12 @@
 """The plan: where buffers are, how long they are in use, and that no step reads anything else."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from plan_checks import SMALL, check_plan
+from plan_checks import NEVER, SHARED, SMALL, check_plan
+from test_blocks import network
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
@@ -27,32 +28,36 @@ CHAIN = """graph f(%x: f64[9]) {
 def test_the_plan_prints_its_buffers_its_steps_and_its_loops():
     text = str(compile_graph(parse(CHAIN), limits=SMALL).plan)
     assert text == (
-        "arena of 256 bytes, 256 in use at most\n"
+        "arena of 128 bytes, 128 in use at most\n"
+        "space of 128 bytes for blocks, one for each thread\n"
         "  %0: f64[9] at 0, steps 0 to 4, as b0\n"
-        "  %1: f64[3] at 128, steps 3 to 4, in blocks, as b1\n"
-        "  %2: f64[] at 192, steps 4 to 4, as b2\n"
+        "  %1: f64[3] at 0, steps 3 to 4, in blocks, as b1\n"
+        "  %2: f64[] at 64, steps 4 to 4, in blocks, as b2\n"
         "  0: %0 = sin()\n"
         "for each block of 3 of 9 rows:\n"
         "    2: a result = mul(%0)\n"
         "    3: %1 = exp()\n"
         "    4: %2 = reduce_sum(%1)"
     )
+    text = str(compile_graph(parse(CHAIN), limits=SHARED).plan)
+    assert "for each block of 3 of 9 rows, in up to 3 threads:\n" in text
 
 
-@pytest.mark.parametrize("limits", [None, SMALL])
+@pytest.mark.parametrize("limits", [NEVER, SMALL, SHARED], ids=["whole", "blocks", "threads"])
 def test_a_fault_in_a_plan_is_found(limits):
-    plan = compile_graph(parse(CHAIN), limits=limits).plan
+    plan = compile_graph(network(23)[0], limits=limits).plan
     check_plan(plan)
-    first = plan.buffers[0]
     faults = 0
-    for other in plan.buffers[1:]:
-        if other.start <= first.stop:
+    for first, other in combinations(plan.buffers, 2):
+        if first.block == other.block and first.start < other.start < first.stop:
             moved, other.offset = other.offset, first.offset
             with pytest.raises(AssertionError):
                 check_plan(plan)
             other.offset = moved
             faults += 1
-    assert faults or limits is None
+            if faults > 100:
+                break
+    assert faults > 50
     backwards = replace(plan, steps=tuple(reversed(plan.steps)))
     with pytest.raises(AssertionError):
         check_plan(backwards)
@@ -90,7 +95,7 @@ def test_buffers_are_aligned_with_lines_of_the_cache():
 
 
 @pytest.mark.parametrize("style", ["planned", "readable"])
-@pytest.mark.parametrize("limits", [None, SMALL])
+@pytest.mark.parametrize("limits", [None, SMALL, SHARED])
 def test_results_are_written_into_given_arrays(style, limits):
     graph = parse(CHAIN)
     kernel = compile_graph(graph, style=style, limits=limits)
@@ -178,7 +183,7 @@ def test_an_executor_writes_into_given_arrays_and_lends_its_own():
         executor.run(program, feed, [y, z], out=[mine])
 
 
-@pytest.mark.parametrize("limits", [None, SMALL])
+@pytest.mark.parametrize("limits", [None, SMALL, SHARED])
 def test_long_graphs_and_many_results_are_written_into_given_arrays(limits):
     lines = [f"%{i}: f64[5] = sin(%{i - 1 if i else 'x'})" for i in range(2500)]
     names = [f"%{i}" for i in range(0, 2500, 10)]

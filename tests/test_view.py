@@ -65,7 +65,7 @@ def test_the_marks_of_a_source_change_neither_text_nor_printed_form_and_are_kept
         e.source for e in lowered.body
     ]
     derived = lowered.body[-1].source.derived("tangent")
-    assert str(derived).startswith("in the derivative of ")
+    assert str(derived).startswith("in the gradient of ")
     assert derived.operator == lowered.body[-1].source.operator
     with pg.Program() as program:
         x = pg.data("x", (3,))
