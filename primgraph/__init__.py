@@ -1,6 +1,6 @@
 """primgraph compiles NumPy programs and their derivatives of any order into NumPy programs."""
 
-from primgraph import initializers, nn, operators, optimizer, transforms
+from primgraph import extend, initializers, nn, operators, optimizer, transforms
 from primgraph.checking import check_grads
 from primgraph.codegen import Kernel
 from primgraph.compiler import compile
@@ -90,6 +90,7 @@ __all__ = [
     "data",
     "default_main_program",
     "default_startup_program",
+    "extend",
     "fit",
     "divergence",
     "forward_grad",
