@@ -1,0 +1,68 @@
+"""Pages of documentation: runs their Python blocks as one script, and what those print.
+
+    python tests/pages.py docs/index.md ...
+
+writes what the blocks print into the text blocks below them; read the difference before it goes
+into a commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks_of(page: Path) -> list[tuple[str, str]]:
+    """Kind and content of each fenced block that names a kind."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def printed_by(page: Path, folder: Path) -> Iterator[tuple[str, str | None]]:
+    """What each Python block prints, and the text block right below it, None without one.
+
+    The blocks are one script in `folder`, whose lines are numbered through, as messages show.
+    """
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    path = folder / f"{page.stem}.py"
+    script = ""
+    for (kind, code), (following, expected) in pairwise([*blocks_of(page), ("", "")]):
+        if kind != "python":
+            continue
+        above = "\n" * script.count("\n")
+        script += f"{code}\n"
+        path.write_text(script, encoding="utf-8")
+        linecache.checkcache(str(path))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(above + code, str(path), "exec"), namespace)
+        yield printed.getvalue(), expected if following == "text" else None
+
+
+def update(page: Path) -> None:
+    """Write into each text block of `page` what the block above it prints."""
+    here = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        shown = [text for text, below in printed_by(page, Path(folder)) if below is not None]
+        os.chdir(here)
+    texts = iter(shown)
+
+    def filled(match: re.Match[str]) -> str:
+        return f"```text\n{next(texts).rstrip()}\n```" if match[1] == "text" else match[0]
+
+    page.write_text(BLOCK.sub(filled, page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in [Path(argument).resolve() for argument in sys.argv[1:]]:
+        update(name)
