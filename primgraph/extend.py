@@ -25,13 +25,16 @@ from primgraph.primitives.shapes import with_batch_axis
 from primgraph.transforms.batch import batch
 from primgraph.transforms.contract import every_equation_is_used, primitives_only, transform
 from primgraph.transforms.rebuild import copy, rebuild
+from primgraph.transforms.rules import Family, Seen
 
 __all__ = [
     "Builder",
     "Equation",
+    "Family",
     "Graph",
     "Linear",
     "Primitive",
+    "Seen",
     "TensorType",
     "Value",
     "check_primitive",

@@ -1,5 +1,6 @@
 """Primitives from outside the package: every rule, both kernels, saved files, and their checks."""
 
+import importlib
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -175,3 +176,20 @@ def test_a_run_that_fails_leaves_the_state_as_it_was(spelled: bool) -> None:
     with pytest.raises(pg.RunError):
         executor.run(program, {"a": 0 * A}, [x])
     assert np.array_equal(program.scope.get("w"), 2 * B)
+
+
+def test_lines_are_those_of_the_callers_of_an_extension(tmp_path: Any, monkeypatch: Any) -> None:
+    (tmp_path / "doubling.py").write_text(
+        "from primgraph.extend import lift, public\n"
+        "__primgraph_extension__ = True\n"
+        "@public\n"
+        "def doubled(x):\n"
+        "    return lift(x) @ lift(x)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    doubled = importlib.import_module("doubling").doubled
+    graph = pg.trace(lambda x: doubled(x), pg.spec((2, 2)))
+    assert graph.body[0].source is not None
+    assert graph.body[0].source.file == __file__
+    with pytest.raises(pg.ShapeError, match="written here:  test_extend.py"):
+        pg.trace(lambda x: doubled(x), pg.spec((2, 3)))
