@@ -1,4 +1,13 @@
-"""How Sphinx builds this documentation: `sphinx-build -W docs site`."""
+"""How Sphinx builds this documentation: `sphinx-build -W docs site`.
+
+Sphinx with MyST and Furo, because all three are maintained and past 1.0: Material for MkDocs takes
+no new features and has had fixes until November 2026 only, MkDocs itself stands still, and their
+successor, Zensical, is at 0.x.
+"""
+
+import re
+
+from sphinx.pycode import ModuleAnalyzer
 
 import primgraph
 
@@ -37,5 +46,21 @@ def mark_code(app, what, name, obj, options, lines):
             lines[i + 1 : i + 2] = ["", "::", ""]
 
 
+def name_aliases(app, what, name, obj, options, signature, returns):
+    """The aliases above within larger types, which autodoc leaves wrapped."""
+    pattern = r"TypeAliasForwardRef\('(\w+)'\)"
+    return tuple(re.sub(pattern, r"\1", text) if text else text for text in (signature, returns))
+
+
+def forget_overloads(app):
+    """Show the one signature that a docstring is about."""
+    for module in ("primgraph.derivatives",):
+        analyzer = ModuleAnalyzer.for_module(module)
+        analyzer.analyze()
+        analyzer.overloads.clear()
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", mark_code)
+    app.connect("autodoc-process-signature", name_aliases)
+    app.connect("builder-inited", forget_overloads)

@@ -191,5 +191,5 @@ def test_lines_are_those_of_the_callers_of_an_extension(tmp_path: Any, monkeypat
     graph = pg.trace(lambda x: doubled(x), pg.spec((2, 2)))
     assert graph.body[0].source is not None
     assert graph.body[0].source.file == __file__
-    with pytest.raises(pg.ShapeError, match="written here:  test_extend.py"):
+    with pytest.raises(pg.ShapeError, match=r"written here:  test_extend\.py"):
         pg.trace(lambda x: doubled(x), pg.spec((2, 3)))
