@@ -19,6 +19,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc"]
 html_theme = "furo"
 html_title = "primgraph"
 html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["page.css"]
 html_show_sphinx = False
 
 myst_heading_anchors = 3

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_primitives import CASES, Case
 
 import primgraph as pg
 from primgraph.codegen.spelling import SPELLINGS
@@ -69,6 +70,15 @@ def test_a_primitive_from_outside_passes_all_checks(spelled: bool) -> None:
         spell(solve, "np.linalg.solve({0}, {1})")
     check_primitive(solve, A, B)
     check_primitive(solve, np.stack([A, A.T]), np.stack([B, 2 * B]))
+
+
+# One sample of each primitive of primgraph itself.
+SAMPLES = {case.values[0].op.name: case.values[0] for case in reversed(CASES)}
+
+
+@pytest.mark.parametrize("case", SAMPLES.values(), ids=SAMPLES)
+def test_primitives_of_primgraph_pass_the_same_checks(case: Case) -> None:
+    check_primitive(case.op, *case.arrays(case.row.dtypes[0]), **case.call.params)
 
 
 @pytest.mark.parametrize(
