@@ -66,11 +66,12 @@ class Parts:
 
     A name is bound once, in one part. Each other part that uses it reads it from the list when
     it starts, and its own part stores it there when it ends, so that no statement grows with
-    the number of values that are alive.
+    the number of values that are alive. Numbers of the parts begin with `first`.
     """
 
-    def __init__(self, parameters: str) -> None:
+    def __init__(self, parameters: str, first: int = 0) -> None:
         self.parameters = parameters
+        self.number = first
         self.parts: list[Function] = []
         self._home: dict[str, int] = {}
         self._bound: list[list[str]] = []
@@ -82,7 +83,7 @@ class Parts:
 
     def begin(self) -> Function:
         """Start the next function."""
-        self.parts.append(Function(f"part_{len(self.parts)}", self.parameters))
+        self.parts.append(Function(f"part_{self.number + len(self.parts)}", self.parameters))
         self._bound.append([])
         self._taken.append({})
         return self.current

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import linecache
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, final
+
+import numpy as np
 
 from primgraph.codegen import support
 from primgraph.codegen.fallback import caller_of
@@ -53,22 +55,41 @@ class Piece:
         return self.value >= 0
 
 
-def readable(schedule: Schedule, *, standalone: bool = False) -> Module:
+@final
+@dataclass(slots=True)
+class Shared:
+    """What the functions of a file that stands alone share: global names, and constants by value.
+
+    `parts` counts the functions that are parts of others.
+    """
+
+    names: set[str]
+    constants: dict[Any, str] = field(default_factory=dict)
+    parts: int = 0
+
+
+def entry_name(graph: str) -> str:
+    """The name of the function that computes a graph of that name."""
+    return graph if is_safe(graph) else "kernel"
+
+
+def readable(schedule: Schedule, file: Shared | None = None) -> Module:
     """The schedule as a module whose entry takes arrays and returns one array, or a tuple.
 
-    With `standalone`, constants are in the text whatever their size, and the entry converts its
-    arguments, checks their shapes, and returns arrays of the declared types.
+    In a `file` that stands alone, constants are in the text whatever their size, and the entry
+    converts its arguments, checks their shapes, and returns arrays of the declared types.
     """
-    return _Reader(schedule, standalone).module()
+    return _Reader(schedule, file).module()
 
 
 @final
 class _Reader:
-    def __init__(self, schedule: Schedule, standalone: bool) -> None:
+    def __init__(self, schedule: Schedule, file: Shared | None) -> None:
         self.schedule = schedule
-        self.standalone = standalone
-        self.entry = schedule.name if is_safe(schedule.name) else "kernel"
-        self.names = Names([self.entry])
+        self.standalone = file is not None
+        self.file = Shared(set()) if file is None else file
+        self.entry = entry_name(schedule.name)
+        self.names = Names([self.entry, *self.file.names])
         self.pieces: dict[int, Piece] = {}
         self.opening = ["import numpy as np"]
         self.table: dict[str, Any] = {}
@@ -77,7 +98,7 @@ class _Reader:
         # Results that may share memory with an argument or a constant, though they are no views.
         self.shared: set[int] = set()
         self.outputs = frozenset(schedule.outputs)
-        self.parts = Parts("carried")
+        self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
         self.lines_of: dict[str, list[str]] = {}
         self.ends = {s.source: i for i, s in enumerate(schedule.steps)}
@@ -327,15 +348,23 @@ class _Reader:
             self._settle(part, inline=False)
 
     def _constant(self, step: Step) -> None:
-        array = step.params["value"].data
-        name = self.names.hinted(self.schedule.hints[step.outputs[0]], "k")
+        value, known = step.params["value"], self.file.constants
+        array = value.data
+        if value in known:
+            name = known[value]
+        else:
+            name = known[value] = self.names.hinted(self.schedule.hints[step.outputs[0]], "k")
+            self._define(name, array)
+        self.shared.add(step.outputs[0])
+        self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
+
+    def _define(self, name: str, array: np.ndarray[Any, Any]) -> None:
         if self.standalone or is_spelled(array):
             self.opening += array_lines(name, array)
         else:
             self.table[name] = array
-            self.opening.append(f"# {name} is {step.results[0]}, in the table beside this code.")
-        self.shared.add(step.outputs[0])
-        self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
+            type = TensorType(array.shape, array.dtype)
+            self.opening.append(f"# {name} is {type}, in the table beside this code.")
 
     # Statements.
 

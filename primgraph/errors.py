@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 
@@ -97,3 +98,10 @@ class RunError(PrimgraphError, RuntimeError):
 
 class InternalError(PrimgraphError):
     """A transform broke a promise: a defect of primgraph, not of the user's program."""
+
+
+def near_matches(name: object, known: Iterable[str]) -> str:
+    """A hint with the names in `known` that `name` may be misspelt for; nothing without any."""
+    names = {k.lower(): k for k in known}
+    near = difflib.get_close_matches(str(name).lower(), names, n=3)
+    return f"did you mean {' or '.join(repr(names[n]) for n in near)}?" if near else ""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.codegen import Kernel
+from primgraph.codegen import Kernel, compile_graph
 from primgraph.codegen.feeds import as_feed
-from primgraph.compiler import compile
+from primgraph.compiler import optimized
 from primgraph.errors import ArgumentError, FeedError
+from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph, Value
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
 from primgraph.scope import Scope
+from primgraph.transforms.hoist import hoist
 from primgraph.transforms.rules import check_level
 
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
@@ -27,12 +30,14 @@ class _Plan:
     """How one list of fetches is run: the kernel, and where its inputs come from.
 
     `feeds` are the inputs to be fed, by position in the kernel, and `states` those taken from
-    the scope. The first `fetched` outputs are the fetches; the others are new values of states,
-    which the kernel leaves in the arrays of the scope where it has read them, and which are to
-    be stored under the names in `stored` where it has not.
+    the scope; `early`, where there is one, computes the inputs that follow these. The first
+    `fetched` outputs are the fetches; the others are new values of states, which the kernel
+    leaves in the arrays of the scope where it has read them, and which are to be stored under
+    the names in `stored` where it has not.
     """
 
     kernel: Kernel
+    early: _Early | None
     names: list[str]
     feeds: list[tuple[int, str]]
     states: list[tuple[int, State]]
@@ -52,6 +57,30 @@ class _Plan:
             for k in range(self.fetched, count)
         ]
         return [*given, *rest]
+
+
+@final
+class _Early:
+    """What of `graph` depends on states only, computed again when the scope has changed."""
+
+    def __init__(self, kernel: Kernel, graph: Graph) -> None:
+        self.kernel = kernel
+        self._graph = graph
+        self._latest: tuple[int, list[np.ndarray[Any, Any]]] = (-1, [])
+
+    def results(
+        self, version: int, states: Sequence[np.ndarray[Any, Any]]
+    ) -> list[np.ndarray[Any, Any]]:
+        """The results for `states`, which are those of a scope at `version`."""
+        latest = self._latest
+        if latest[0] != version:
+            self._latest = latest = (version, self.kernel(*states))
+        return latest[1]
+
+    @cached_property
+    def whole(self) -> Kernel:
+        """One kernel for all of the graph."""
+        return compile_graph(self._graph)
 
 
 @final
@@ -105,12 +134,15 @@ class Executor:
             program.start(self.scope)
         plan = self._plan(program, fetch_list)
         check_names(program, given, plan.names)
-        arrays: list[Any] = [None] * len(plan.kernel.graph.inputs)
+        arrays: list[Any] = [None] * (len(plan.feeds) + len(plan.states))
         for place, name in plan.feeds:
             arrays[place] = given[name]
         scope = program.scope if self.scope is None else self.scope
         for place, state in plan.states:
             arrays[place] = state_value(program, scope, state)
+        if plan.early is not None:
+            states = [arrays[place] for place, _ in plan.states]
+            arrays += plan.early.results(scope.version, states)
         try:
             if out is None and not borrow:
                 results = plan.kernel(*arrays)
@@ -118,13 +150,21 @@ class Executor:
                 results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)
         except FeedError as error:
             raise error.located(_misfit(program, plan, given)) from None
+        finally:
+            if program.updates:
+                scope.changed()
         for place, name in plan.stored:
-            scope.arrays[name] = results[place]
+            scope.hold(name, results[place])
         return results[: plan.fetched]
 
     def kernel(self, program: Program, fetch_list: Sequence[Fetch]) -> Kernel:
-        """The kernel that `run` uses for these fetches."""
-        return self._plan(program, fetch_list).kernel
+        """One kernel that computes what `run` does for these fetches.
+
+        `run` itself computes what depends on states only once, and again when these change, by
+        a kernel of its own; here it is part of the whole.
+        """
+        plan = self._plan(program, fetch_list)
+        return plan.kernel if plan.early is None else plan.early.whole
 
     def close(self) -> None:
         """Nothing has to be released; kept for programs that say when they are done."""
@@ -151,6 +191,7 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
     return tuple(_fetched(program, item) for item in _flat(fetch_list))
 
 
+@uncollected
 def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
     builder, updates = program.builder, program.updates
     fetched = [updates.get(v, v) for v in values]
@@ -162,8 +203,6 @@ def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
     new = [(len(fetched) + k, v) for k, v in enumerate(updates)]
     donated = {k: place_of[v] for k, v in new if v in place_of}
     stored = [(k, program.states[v].name) for k, v in new if v not in place_of]
-    graph = Graph(inputs, body, outputs, program.name)
-    kernel = compile(graph, math=math, donated=donated)
     feeds, states = [], []
     for place, value in enumerate(inputs):
         state = program.states.get(value)
@@ -172,15 +211,19 @@ def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
         else:
             states.append((place, state))
     names = [name for _, name in feeds]
-    return _Plan(kernel, names, feeds, states, len(fetched), stored)
+    plain = optimized(Graph(inputs, body, outputs, program.name), math)
+    first, rest = hoist(plain, [] if updates else [place for place, _ in states])
+    early = _Early(compile_graph(first), plain) if first.outputs else None
+    kernel = compile_graph(rest, donated=donated)
+    return _Plan(kernel, early, names, feeds, states, len(fetched), stored)
 
 
 def state_value(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any]:
     """The value of `state` in `scope`; its first value if it has none there yet."""
-    array = scope.arrays.get(state.name)
+    array = scope.held(state.name)
     if array is None:
-        scope.set(state.name, program.first_value(state))
-        return scope.arrays[state.name]
+        array = program.first_value(state)
+        scope.hold(state.name, array)
     if array.shape != state.type.shape or array.dtype != state.type.dtype:
         raise FeedError(
             f"the scope holds {array.dtype} of shape {array.shape} for {state.name!r}, "

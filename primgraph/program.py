@@ -246,7 +246,8 @@ class Program:
         staged = Scope()
         for name, value in values.items():
             staged.set(name, value, known[name])
-        chosen.arrays.update(staged.arrays)
+        for name in staged:
+            chosen.hold(name, staged.get(name))
 
     def clone(self, for_test: bool = False) -> Program:
         """A program of its own with the same variables, in the same scope.
@@ -289,8 +290,8 @@ class Program:
         """A clone with a scope of its own."""
         other = self.clone()
         other.scope = Scope()
-        for name, array in self.scope.arrays.items():
-            other.scope.set(name, array)
+        for name in self.scope:
+            other.scope.set(name, self.scope.get(name))
         return other
 
     def __reduce__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, final
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from primgraph.errors import FeedError
 from primgraph.ir.types import TensorType
+
+_versions = itertools.count()
 
 
 @final
@@ -21,22 +24,41 @@ class Scope:
     """
 
     def __init__(self) -> None:
-        self.arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self._arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self._version = next(_versions)
 
     def __contains__(self, name: str) -> bool:
-        return name in self.arrays
+        return name in self._arrays
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.arrays)
+        return iter(self._arrays)
 
     def __len__(self) -> int:
-        return len(self.arrays)
+        return len(self._arrays)
+
+    @property
+    def version(self) -> int:
+        """A number that no scope had before the last change of this one."""
+        return self._version
+
+    def held(self, name: str) -> np.ndarray[Any, Any] | None:
+        """The scope's own array of that name, if it holds one; who writes to it calls `changed`."""
+        return self._arrays.get(name)
+
+    def hold(self, name: str, array: np.ndarray[Any, Any]) -> None:
+        """Store `array` itself, which nobody else may write to from now on."""
+        self._arrays[name] = array
+        self.changed()
+
+    def changed(self) -> None:
+        """Note that arrays of the scope have been written to."""
+        self._version = next(_versions)
 
     def get(self, name: str) -> np.ndarray[Any, Any]:
         """A copy of the array of that name. Raises `FeedError` if there is none."""
-        if name not in self.arrays:
+        if name not in self._arrays:
             raise FeedError(f"the scope holds no {name!r}")
-        return self.arrays[name].copy()
+        return self._arrays[name].copy()
 
     def set(self, name: str, value: Any, type: TensorType | None = None) -> None:
         """Store a copy of `value`, which must have that type if one is given.
@@ -52,4 +74,4 @@ class Scope:
                     f"{array.dtype} is given"
                 )
             array = array.astype(type.dtype)
-        self.arrays[name] = np.array(array, order="C")
+        self.hold(name, np.array(array, order="C"))

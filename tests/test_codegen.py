@@ -2,6 +2,7 @@
 
 import linecache
 import math
+import runpy
 import statistics
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+import primgraph as pg
 import primgraph.primitives
 from primgraph.codegen import compile_graph
 from primgraph.codegen.literals import array_lines
@@ -632,3 +634,41 @@ def test_the_error_functions_are_accurate(function):
         got = function(special)
     np.testing.assert_array_equal(got, [getattr(math, function.__name__)(v) for v in special])
     assert np.signbit(erf(special))[-1]
+
+
+def test_a_file_holds_several_functions_which_share_constants(tmp_path):
+    table = np.arange(100.0)
+
+    def value(x):
+        return pg.sum(pg.erf(x) * table)
+
+    def slope(x):
+        return pg.grad(value(x), x)
+
+    def long(x):
+        for i in range(3000):
+            x = x * (1.0 + 1e-6 * i)
+        return x + table
+
+    def longer(x):
+        return long(long(x))
+
+    functions = [value, slope, long, longer]
+    kernels = [pg.compile(pg.trace(f, pg.spec(100))) for f in functions]
+    path = tmp_path / "several.py"
+    kernels[0].save(path, *kernels[1:])
+    source = path.read_text()
+    assert source.count("np.frombuffer(") == 1
+    assert source.count("import numpy as np") == 1
+    assert source.count("def erf(") == 1
+    found = runpy.run_path(str(path))
+    x = np.linspace(-2.0, 2.0, 100)
+    for kernel in kernels:
+        np.testing.assert_allclose(found[kernel.graph.name](x), kernel(x)[0], rtol=1e-14)
+
+
+def test_a_file_has_no_room_for_two_functions_of_one_name(tmp_path):
+    one = compile_graph(parse(GRAPHS["in_place_and_views"]))
+    with pytest.raises(pg.CompileError, match="one function of a name, not"):
+        one.save(tmp_path / "twice.py", one)
+    assert not (tmp_path / "twice.py").exists()

@@ -392,3 +392,115 @@ def test_free_names_avoid_names_and_what_stands_before_their_dots():
         pg.data("adam_1", ())
     assert program.free_name("adam") == "adam_2"
     assert program.free_name("step") == "step"
+
+
+# What depends on states only is computed once, and again when these change.
+
+
+def scaled():
+    """A program that multiplies `x` by a matrix that takes work to make from the state `w`."""
+    with pg.Program("scaled") as program:
+        x = pg.data("x", (4, 3))
+        w = pg.create_parameter((3, 3), name="w", initializer=initializers.Constant(0.5))
+        y = x @ pg.tanh(pg.exp(w) @ w)
+    return program, y
+
+
+class Counting:
+    """Counts the calls of what it stands for."""
+
+    def __init__(self, kernel):
+        self.kernel, self.calls = kernel, 0
+
+    def __call__(self, *arrays):
+        self.calls += 1
+        return self.kernel(*arrays)
+
+
+def counted(executor, program, y):
+    """The counter of the kernel that computes what depends on states only."""
+    early = executor._plan(program, [y]).early
+    early.kernel = Counting(early.kernel)
+    return early.kernel
+
+
+def expected(x, w):
+    return x @ np.tanh(np.exp(w) @ w)
+
+
+FEED = np.arange(12.0).reshape(4, 3)
+
+
+def test_what_depends_on_states_only_is_computed_once():
+    program, y = scaled()
+    executor = pg.Executor()
+    counter = counted(executor, program, y)
+    for i in range(5):
+        (found,) = executor.run(program, {"x": FEED + i}, [y])
+        np.testing.assert_allclose(found, expected(FEED + i, np.full((3, 3), 0.5)), rtol=1e-14)
+    assert counter.calls == 1
+    whole = executor.kernel(program, [y])
+    assert whole is executor.kernel(program, [y])
+    np.testing.assert_allclose(whole(FEED + 4, np.full((3, 3), 0.5))[0], found, rtol=1e-14)
+    assert "tanh" in whole.source
+
+
+@pytest.mark.parametrize("change", ["set", "dict", "initialize", "train", "startup"])
+def test_it_is_computed_again_when_a_state_has_changed(change):
+    startup = pg.Program()
+    with pg.program_guard(pg.Program(), startup):
+        program = pg.Program("twice")
+        with program:
+            x = pg.data("x", (4, 3))
+            w = pg.create_parameter((3, 3), name="w", initializer=initializers.Constant(0.5))
+            y = x @ pg.tanh(pg.exp(w) @ w)
+        training = program.clone()
+        with training:
+            training.update(training.variable("w"), training.variable("w") * 2.0)
+    executor = pg.Executor()
+    changes = {
+        "set": lambda: program.scope.set("w", np.full((3, 3), 0.25)),
+        "dict": lambda: program.set_state_dict({"w": np.full((3, 3), 0.25)}),
+        "initialize": program.initialize,
+        "train": lambda: executor.run(training, {}, []),
+        "startup": lambda: executor.run(startup),
+    }
+    executor.run(program, {"x": FEED}, [y])
+    program.set_state_dict({"w": np.full((3, 3), -1.0)})
+    executor.run(program, {"x": FEED}, [y])
+    counter = counted(executor, program, y)
+    changes[change]()
+    for _ in range(2):
+        (found,) = executor.run(program, {"x": FEED}, [y])
+        np.testing.assert_allclose(found, expected(FEED, program.scope.get("w")), rtol=1e-14)
+    assert counter.calls == 1
+    assert program.scope.get("w")[0, 0] != -1.0
+
+
+def test_two_scopes_are_not_mistaken_for_one_another():
+    program, y = scaled()
+    scopes = [pg.Scope(), pg.Scope()]
+    for number, scope in enumerate(scopes):
+        scope.set("w", np.full((3, 3), 0.1 * (number + 1)))
+    executors = [pg.Executor(scope) for scope in scopes]
+    for _ in range(3):
+        for number, executor in enumerate(executors):
+            (found,) = executor.run(program, {"x": FEED}, [y])
+            w = np.full((3, 3), 0.1 * (number + 1))
+            np.testing.assert_allclose(found, expected(FEED, w), rtol=1e-14)
+
+
+def test_results_that_depend_on_states_only_are_the_callers_own():
+    with pg.Program() as program:
+        w = pg.create_parameter((3,), name="w", initializer=initializers.Constant(0.5))
+        y = pg.exp(w)
+    executor = pg.Executor()
+    first = executor.run(program, {}, [y])[0]
+    first[...] = 0.0
+    assert np.array_equal(executor.run(program, {}, [y])[0], np.exp(np.full(3, 0.5)))
+
+
+def test_a_program_that_updates_its_states_runs_as_one_kernel():
+    program, y = scaled()
+    program.update(program.variable("w"), program.variable("w") * 2.0)
+    assert pg.Executor()._plan(program, [y]).early is None

@@ -14,6 +14,7 @@ from primgraph.transforms import (
     contract,
     dead_code,
     fold_constants,
+    hoist,
     linearize,
     lower,
     raise_,
@@ -441,3 +442,42 @@ def test_op_multisets_of_tanh_and_rsqrt():
     residuals = Counter({"tanh": 2, "rsqrt": 1, "mul": 2 + 1, "sub": 2, "full": 2, "div": 1})
     assert ops(back) == residuals + Counter({"mul": 3})
     assert back.output_types == graph.input_types
+
+
+def test_hoist_splits_off_what_depends_on_some_inputs_only():
+    graph = pg.parse("""graph f(%x: f64[3], %s: f64[3]) {
+      %0: f64[3] = exp(%s)
+      %1: f64[3] = reverse(%0, axes=(0,))
+      %2: f64[3] = mul(%x, %1)
+      %3: f64[3] = tanh(%0)
+      return %2, %3
+    }""")
+    early, late = hoist(graph, [1])
+    assert [e.op.name for e in early.body] == ["exp", "tanh"]
+    assert [e.op.name for e in late.body] == ["reverse", "mul"]
+    s, x = np.array([0.0, 1.0, 2.0]), np.array([3.0, 4.0, 5.0])
+    residuals = pg.interpret(early, s)
+    for found, known in zip(
+        pg.interpret(late, x, s, *residuals), pg.interpret(graph, x, s), strict=True
+    ):
+        np.testing.assert_array_equal(found, known)
+
+
+def test_hoist_leaves_a_graph_alone_where_there_is_little_to_split_off():
+    for lines, result in (
+        ("%0: f64[3] = exp(%x)", "%0"),
+        ("%0: f64[3] = reverse(%s, axes=(0,))", "%0"),
+    ):
+        graph = body(lines, result=result, inputs="%x: f64[3], %s: f64[3]")
+        early, late = hoist(graph, [1])
+        assert len(early) == 0
+        assert early.outputs == ()
+        assert late is graph
+    mostly = body(
+        "%0: f64[1] = exp(%s)",
+        "%1: f64[1000] = exp(%x)",
+        "%2: f64[1000] = mul(%x, %1)",
+        result="%0, %2",
+        inputs="%x: f64[1000], %s: f64[1]",
+    )
+    assert hoist(mostly, [1])[1] is mostly

@@ -10,6 +10,7 @@ from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.contract import debug
 from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.fold_constants import fold_constants
+from primgraph.transforms.hoist import hoist
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.matrix_chain import matrix_chain
@@ -26,6 +27,7 @@ __all__ = [
     "dead_code",
     "debug",
     "fold_constants",
+    "hoist",
     "linearize",
     "lower",
     "matrix_chain",

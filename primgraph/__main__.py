@@ -1,0 +1,8 @@
+"""`python -m primgraph`: the command line."""
+
+import sys
+
+from primgraph.command_line import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,266 @@
+"""The command line: looks at, differentiates, checks and translates what is in the user's files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+from primgraph.checking import check_grads
+from primgraph.codegen.regions import cache_bytes
+from primgraph.codegen.standalone import standalone_source
+from primgraph.compiler import optimized
+from primgraph.derivatives import forward_grad, grad
+from primgraph.errors import ArgumentError, PrimgraphError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph
+from primgraph.ir.source import caller
+from primgraph.jacobian import hessian
+from primgraph.operators.variable import Variable
+from primgraph.targets import Target, find
+from primgraph.transforms.lower import lower
+from primgraph.transforms.rebuild import copy
+
+_TARGET = "FILE.py:NAME (a function, Program, Variable or Graph), a saved program, or graph text"
+_TYPE = "the type of each argument of a function: f64[3,4], or 3,4 for the default dtype"
+
+Derive = Callable[[list[Variable], list[Variable]], Sequence[Variable | None]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status is 0, 1 for what failed, and 2 for a wrong command line."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except PrimgraphError as error:
+        # What no line of the user's asked for, the command line did: that is who calls here.
+        place = str(caller())
+        error.origin = tuple(
+            line.partition(place)[0] + "the command line" if place in line else line
+            for line in error.origin
+        )
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read has seen enough; nothing is left to be written when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        # Of the user's own code, the file or the function in it: so from there on.
+        traceback.print_exception(error.with_traceback(_outside(error.__traceback__)))
+        return 1
+    return 0
+
+
+def _outside(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback from the first frame that is neither primgraph's nor of the import system."""
+    own, found = __name__.partition(".")[0], trace
+    while found is not None:
+        module = found.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        if module not in (own, "importlib"):
+            return found
+        found = found.tb_next
+    return trace
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "primgraph", description="Programs and their derivatives of any order as NumPy source."
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    show = _command(commands, "show", _show, "print a graph as text, which can be read again")
+    show.add_argument("--stage", choices=("built", "lowered", "compiled"), default="built")
+
+    grad = _command(commands, "grad", _grad, "print the graph of a derivative")
+    _by(grad)
+    grad.add_argument("--order", type=_positive, default=1, help="differentiate so often (1)")
+    grad.add_argument("--forward", action="store_true", help="by forward mode")
+    grad.add_argument("--source", action="store_true", help="print its NumPy source instead")
+
+    emit = _command(commands, "emit", _emit, "write functions that need NumPy only")
+    _by(emit)
+    emit.add_argument(
+        "--what",
+        default="value,gradient,hessian",
+        help="some of value, gradient, hessian, separated by commas; by default all three",
+    )
+    _output(emit, "the standard output")
+
+    check = _command(commands, "check", _check, "compare derivatives with independent ones")
+    check.add_argument("--order", type=_positive, default=2, help="up to this order (2)")
+    _at(check)
+
+    info = commands.add_parser("info", help="print versions, and what the machine has")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], None],
+    help: str,
+) -> argparse.ArgumentParser:
+    """A command that works on a target."""
+    parser = commands.add_parser(name, help=help, description=help.capitalize() + ".")
+    parser.add_argument("target", metavar="TARGET", help=_TARGET)
+    parser.add_argument("types", metavar="TYPE", nargs="*", help=_TYPE)
+    parser.add_argument(
+        "--fetch",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="an output of a program; by default its last values",
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _by(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--wrt",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="an input to differentiate by; by default all parameters, or all float inputs",
+    )
+
+
+def _at(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--feed", metavar="FILE.npz", help="arrays for the inputs, by name")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the random numbers for all others (0)"
+    )
+
+
+def _output(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", help=f"where to; by default {default}")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def _found(options: argparse.Namespace) -> Target:
+    return find(options.target, options.types, options.fetch)
+
+
+def _show(options: argparse.Namespace) -> None:
+    stages = {"built": lambda graph: graph, "lowered": lower, "compiled": optimized}
+    print(stages[options.stage](_found(options).graph))
+
+
+def _grad(options: argparse.Namespace) -> None:
+    target = _found(options)
+    inputs = target.inputs(options.wrt)
+    if options.order > 1 and len(inputs) != 1:
+        raise ArgumentError(
+            f"derivatives of order {options.order} are taken by one input, not by "
+            f"{', '.join(v.hint for v in inputs)}",
+            hint="say by which one, as in: --wrt x",
+        )
+    mode: Callable[..., list[Variable | None]] = forward_grad if options.forward else grad
+
+    def derive(outputs: list[Variable], wrt: list[Variable]) -> Sequence[Variable | None]:
+        found: Sequence[Variable | None] = outputs
+        for _ in range(options.order):
+            found = mode(found, wrt)
+        return found
+
+    graph = optimized(_derived(target, options.wrt, "grad", derive))
+    print(standalone_source([graph]).rstrip("\n") if options.source else graph)
+
+
+def _emit(options: argparse.Namespace) -> None:
+    target = _found(options)
+    known: dict[str, Derive] = {
+        "value": lambda outputs, wrt: outputs,
+        "gradient": lambda outputs, wrt: grad(outputs, wrt, materialize_grads=True),
+        "hessian": _hessian,
+    }
+    names = [name.strip() for name in options.what.split(",")]
+    if not set(names) <= set(known):
+        raise ArgumentError(f"--what takes some of {', '.join(known)}, not {options.what!r}")
+    graphs = [
+        optimized(_derived(target, options.wrt, "" if name == "value" else name, known[name]))
+        for name in dict.fromkeys(names)
+    ]
+    source = standalone_source(graphs)
+    if options.output is None:
+        print(source, end="")
+    else:
+        Path(options.output).write_text(source, encoding="ascii")
+        print(f"{options.output}: {', '.join(g.name for g in graphs)}")
+
+
+def _hessian(outputs: list[Variable], wrt: list[Variable]) -> list[Variable]:
+    if len(outputs) != 1:
+        raise ArgumentError(
+            f"a Hessian is that of one output, and there are {len(outputs)}",
+            hint="leave it out: --what value,gradient",
+        )
+    rows = hessian(outputs[0], wrt)
+    return [block for row in rows for block in row]
+
+
+def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) -> Graph:
+    """What `derive` makes of the outputs of the target and of the inputs named in `wrt`."""
+    graph, chosen = target.graph, target.inputs(wrt)
+    builder = Builder(graph.name)
+    moved = {v: builder.input(v.type, v.hint) for v in graph.inputs}
+    for eqn in graph.body:
+        copy(builder, eqn, moved)
+    with builder:
+        found = derive(
+            [Variable(builder, moved[v]) for v in graph.outputs],
+            [Variable(builder, moved[v]) for v in chosen],
+        )
+    missing = [v.hint for v, made in zip(chosen, found, strict=False) if made is None]
+    if missing:
+        raise ArgumentError(
+            f"nothing that {graph.name} returns depends on {', '.join(missing)}",
+            hint="choose the inputs to differentiate by with --wrt",
+        )
+    values = [made.value for made in found if made is not None]
+    name = f"{graph.name}_{suffix}" if suffix else graph.name
+    return Graph(builder.inputs, builder.slice(values), values, name)
+
+
+def _check(options: argparse.Namespace) -> None:
+    target = _found(options)
+    arrays = target.arrays(options.seed, options.feed)
+    graph = target.graph
+    check_grads(graph, [arrays[v.hint] for v in graph.inputs], order=options.order)
+    names = ", ".join(v.hint for v in graph.inputs if v.type.is_float)
+    print(
+        f"{graph.name}: derivatives by {names} up to order {options.order}, forward and reverse, "
+        "agree with independent ones"
+    )
+
+
+def _info(options: argparse.Namespace) -> None:
+    package = sys.modules["primgraph"]
+    extras = ("scipy", "rich", "matplotlib", "threadpoolctl", "IPython")
+    rows = {
+        "primgraph": f"{package.__version__}, in {Path(str(package.__file__)).parent}",
+        "Python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "NumPy": np.__version__,
+        "cores": str(os.cpu_count()),
+        "L2 cache": f"{cache_bytes() >> 10} KiB a core",
+        "also there": ", ".join(name for name in extras if find_spec(name)) or "nothing",
+    }
+    for name, text in rows.items():
+        print(f"{name + ':':12} {text}")

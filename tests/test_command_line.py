@@ -1,0 +1,243 @@
+"""The command line, as its user meets it: on a file of their own, in a process of its own."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.command_line import main
+from primgraph.ir.types import TensorType
+from primgraph.targets import as_type
+
+MODEL = """\
+import primgraph as pg
+from neighbour import power
+
+def energy(x, stiffness):
+    return pg.sum(stiffness * (x[1:] - x[:-1]) ** power)
+
+def pair(x):
+    return x, pg.sin(x)
+
+def fails(x):
+    return x.no_such_thing
+
+graph = pg.trace(energy, pg.spec(3), pg.spec(2))
+with pg.Program("net") as net:
+    x = pg.data("x", (4, 2))
+    labels = pg.data("labels", (4,), "int64")
+    layers = pg.nn.Sequential(pg.nn.Linear(2, 3), pg.nn.Tanh(), pg.nn.Linear(3, 2))
+    loss = pg.cross_entropy(layers(x), labels)
+    loss.name = "loss"
+number = 3
+"""
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """A folder with a user's file in it, which is where the command runs."""
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "neighbour.py").write_text("power = 2\n")
+    (tmp_path / "broken.py").write_text("value = 1 / 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return tmp_path
+
+
+@pytest.fixture
+def command(model, capsys):
+    """Runs a command line here; gives its exit status, and what it printed."""
+
+    def run(line: str) -> tuple[int, str, str]:
+        try:
+            status = main(line.split())
+        except SystemExit as leaving:
+            status = leaving.code
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+def test_show_prints_a_graph_that_parses(command):
+    status, text, _ = command("show model.py:energy 5 f64[4]")
+    assert status == 0
+    assert pg.parse(text).input_types == (pg.spec(5), pg.spec(4))
+    assert "integer_pow" in text
+    assert "integer_pow" not in command("show model.py:energy 5 4 --stage compiled")[1]
+    assert "linear(" in command("show model.py:net")[1]
+    assert "linear(" not in command("show model.py:net --stage lowered")[1]
+
+
+def test_show_takes_programs_variables_graphs_and_files(command, model):
+    shown = command("show model.py:net")[1]
+    assert command("show model.py:loss")[1] == shown
+    assert command("show model.py:net --fetch loss")[1] == shown
+    (model / "graph.txt").write_text(shown)
+    assert command("show graph.txt")[1] == shown
+    pg.save(_saved(), model / "model.pgz")
+    assert "tanh" in command("show model.pgz")[1]
+    assert "tanh" in command("show model.pgz:u")[1]
+
+
+def _saved() -> pg.Program:
+    with pg.Program("saved") as program:
+        u = pg.tanh(pg.data("x", (3,)))
+        u.name = "u"
+    return program
+
+
+def test_grad_prints_a_derivative(command):
+    status, text, _ = command("grad model.py:energy 5 4 --wrt x")
+    assert status == 0
+    graph = pg.parse(text)
+    assert graph.name == "energy_grad"
+    assert graph.output_types == (pg.spec(5),)
+    both = pg.parse(command("grad model.py:energy 5 4")[1])
+    assert both.output_types == (pg.spec(5), pg.spec(4))
+    found = pg.interpret(graph, np.arange(5.0) ** 2, np.ones(4))[0]
+    np.testing.assert_allclose(found, [-2.0, -4.0, -4.0, -4.0, 14.0])
+
+
+def test_grad_of_higher_order_in_both_modes_and_as_source(command, model):
+    (model / "f.py").write_text("import primgraph as pg\n\ndef f(x):\n    return pg.tanh(x)\n")
+    for mode in ("", "--forward"):
+        status, text, _ = command(f"grad f.py:f 3 --order 3 --source {mode}")
+        assert status == 0
+        (model / "made.py").write_text(text)
+        found = runpy.run_path("made.py")["f_grad"](np.array([0.0, 0.5, 1.0]))
+        t = np.tanh([0.0, 0.5, 1.0])
+        np.testing.assert_allclose(found, (1 - t**2) * (6 * t**2 - 2), rtol=1e-13)
+
+
+def test_emit_writes_value_gradient_and_hessian(command, model):
+    status, text, _ = command("emit model.py:energy 3 2 --wrt x -o made.py")
+    assert (status, text) == (0, "made.py: energy, energy_gradient, energy_hessian\n")
+    assert "primgraph" not in re.sub('"""NumPy.*', "", (model / "made.py").read_text())
+    made = runpy.run_path("made.py")
+    x, s = np.array([0.0, 1.0, 3.0]), np.array([2.0, 3.0])
+    np.testing.assert_allclose(made["energy"](x, s), 14.0)
+    np.testing.assert_allclose(made["energy_gradient"](x, s), [-4.0, 4.0 - 12.0, 12.0])
+    hessian = [[4.0, -4.0, 0.0], [-4.0, 10.0, -6.0], [0.0, -6.0, 6.0]]
+    np.testing.assert_allclose(made["energy_hessian"](x, s), hessian)
+    assert command("emit model.py:energy 3 2 --wrt x")[1] == (model / "made.py").read_text()
+
+
+def test_check_compares_derivatives(command, model):
+    status, text, _ = command("check model.py:energy 5 4")
+    assert status == 0
+    assert text == (
+        "energy: derivatives by x, stiffness up to order 2, forward and reverse, agree with "
+        "independent ones\n"
+    )
+    np.savez(model / "feed.npz", labels=np.array([0, 1, 1, 0]), x=np.ones((4, 2)))
+    assert command("check model.py:net --order 1 --feed feed.npz")[0] == 0
+
+
+def test_check_tells_what_is_wrong(command, model):
+    text = "import primgraph as pg\n\ndef f(x):\n    return pg.floor(x) + x\n"
+    (model / "step.py").write_text(text)
+    np.savez(model / "feed.npz", x=np.array([1.0]))
+    status, _, fault = command("check step.py:f 1 --feed feed.npz")
+    assert status == 1
+    assert "differ" in fault
+
+
+def test_info_names_versions(command):
+    status, text, _ = command("info")
+    assert status == 0
+    assert pg.__version__ in text
+    assert np.__version__ in text
+
+
+FAULTS = [
+    ("show nofile.py:f", "no file 'nofile.py'"),
+    ("show model.py", "say which, as in model.py:NAME"),
+    ("show model.py:enrgy 5 4", "did you mean 'energy'?"),
+    ("show model.py:energy.x 5 4", "has no 'energy.x'"),
+    ("show model.py:number", "is a int, not a function"),
+    ("show model.py:energy 5", "model.py:energy(x, stiffness) takes 2 arguments; 1 types"),
+    ("show model.py:energy 5 f63[4]", "'f63[4]' is not a type"),
+    ("show model.py:energy 5 f64[4", "'f64[4' is not a type"),
+    ("show model.py:energy 5 -1", "'-1' is not a type"),
+    ("show model.py:energy 5 3", "model.py:5   return pg.sum(stiffness"),
+    ("show model.py:net 3", "the types of the inputs of model.py:net are known"),
+    ("show model.py:graph --fetch u", "is not a program"),
+    ("show model.py:net --fetch los", "did you mean 'loss'?"),
+    ("show model.pyc", "no file"),
+    ("grad model.py:energy 5 4 --wrt stifness", "did you mean 'stiffness'?"),
+    ("grad model.py:energy 5 4 --order 2", "by one input, not by x, stiffness"),
+    ("grad model.py:energy 5 4 --order 0", None),
+    (
+        "emit model.py:energy 3 2 --what jacobian",
+        "value, gradient, hessian, not",
+    ),
+    ("emit model.py:pair 3", "a Hessian is that of one output, and there are 2"),
+    ("check model.py:energy 5 4 --feed model.py", "no .npz file of arrays"),
+    ("check model.py:energy 5 4 --feed other.npz", "arrays that are no inputs: z"),
+    ("frobnicate", None),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), FAULTS)
+def test_faults_are_told_in_words(command, model, line, words):
+    np.savez(model / "other.npz", z=np.ones(3))
+    status, text, fault = command(line)
+    assert text == ""
+    assert "Traceback" not in fault
+    if words is None:
+        assert status == 2
+        assert "usage:" in fault
+    else:
+        assert status == 1
+        assert fault.startswith("error: ")
+        assert words in fault
+        assert "command_line.py" not in fault
+
+
+@pytest.mark.parametrize("target", ["broken.py:value", "model.py:fails"])
+def test_a_fault_of_the_users_own_shows_their_lines_only(command, target):
+    status, _, fault = command(f"show {target} 3")
+    assert status == 1
+    assert fault.startswith("Traceback")
+    assert fault.count('File "') == 1
+    assert target.partition(":")[0] in fault
+
+
+def test_it_is_a_module_and_errors_name_the_command_line(model):
+    line = [sys.executable, "-m", "primgraph", "grad", "model.py:energy", "5", "3"]
+    done = subprocess.run(line, capture_output=True, text=True, env=_environment())
+    assert done.returncode == 1
+    assert "f64[3] is input 'stiffness' of the command line" in done.stderr
+    assert "__main__" not in done.stderr
+
+
+def test_a_closed_pipe_is_no_fault(model):
+    line = f"{sys.executable} -m primgraph show model.py:net | true"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, env=_environment())
+    assert done.stderr == ""
+
+
+def _environment() -> dict[str, str]:
+    package = Path(pg.__file__).parents[1]
+    return {"PYTHONPATH": str(package), "PATH": "/usr/bin:/bin"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "dtype"),
+    [
+        ("f64[3,4]", (3, 4), "f8"),
+        ("f32[]", (), "f4"),
+        ("i64", (), "i8"),
+        ("3,4", (3, 4), "f8"),
+        ("7", (7,), "f8"),
+        ("bool[2]", (2,), "?"),
+    ],
+)
+def test_types_are_read(text, shape, dtype):
+    assert as_type(text) == TensorType(shape, np.dtype(dtype))

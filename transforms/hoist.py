@@ -1,0 +1,56 @@
+"""Splits off what depends on some inputs only, to be computed once for many runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.transforms.contract import primitives_only, transform
+from primgraph.transforms.dead_code import dead_code
+
+# Results that cost nothing to have again: views of an operand, and what depends on no operand.
+_FREE = frozenset(
+    {"reshape", "permute", "broadcast", "reverse", "slice", "split", "stop_gradient"}
+    | {"full", "constant", "iota"}
+)
+
+# What is split off must be at least this part of all elements that are read and written.
+_LEAST_PART = 1 / 50
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def hoist(graph: Graph, still: Sequence[int]) -> tuple[Graph, Graph]:
+    """Split `f(s, x) -> y` into `early(s) -> r` and `late(s, x, r) -> y`.
+
+    `still` holds the positions of the inputs `s`. The results `r` are what the late part needs of
+    what can be computed from `s` alone; views and constants, which cost nothing, stay in it. The
+    inputs of the late part are those of `graph`, in their order, and then `r`. Where what can be
+    split off is a small part of the whole, `r` is empty and the late part is `graph` itself.
+    """
+    s = [graph.inputs[i] for i in still]
+    known, early = set(s), []
+    for eqn in graph.body:
+        if known.issuperset(eqn.inputs):
+            known.update(eqn.outputs)
+            if eqn.op.name not in _FREE:
+                early.append(eqn)
+    computed = {v for eqn in early for v in eqn.outputs}
+    others = (e for e in graph.body if computed.isdisjoint(e.outputs))
+    rest = dead_code(Graph([*graph.inputs, *computed], others, graph.outputs)).body
+    needed = computed.intersection(_read(rest, graph.outputs))
+    r = [v for eqn in early for v in eqn.outputs if v in needed]
+    name = f"{graph.name}_early"
+    first = dead_code(Graph(s, (e for e in graph.body if known.issuperset(e.outputs)), r, name))
+    if not r or _elements(first.body) < _LEAST_PART * _elements(graph.body):
+        return Graph(s, (), (), name), graph
+    return first, Graph([*graph.inputs, *r], rest, graph.outputs, graph.name)
+
+
+def _read(body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
+    return {v for eqn in body for v in eqn.inputs}.union(outputs)
+
+
+def _elements(body: Iterable[Equation]) -> int:
+    """How many elements the equations read and write, but for those that cost nothing."""
+    paid = (e for e in body if e.op.name not in _FREE)
+    return sum(v.type.size for e in paid for v in (*e.inputs, *e.outputs))
