@@ -1,4 +1,4 @@
-"""Pages of documentation: runs their Python blocks as one script, and what those print.
+"""Pages of documentation: runs their Python blocks as one script, and their primgraph commands.
 
     python tests/pages.py docs/index.md ...
 
@@ -13,11 +13,14 @@ import io
 import linecache
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+
+from primgraph.command_line import main
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -28,23 +31,29 @@ def blocks_of(page: Path) -> list[tuple[str, str]]:
 
 
 def printed_by(page: Path, folder: Path) -> Iterator[tuple[str, str | None]]:
-    """What each Python block prints, and the text block right below it, None without one.
+    """What each block prints, and the text block right below it, None without one.
 
-    The blocks are one script in `folder`, whose lines are numbered through, as messages show.
+    Python blocks are one script in `folder`, whose lines are numbered through, as messages show.
+    Of shell blocks the commands of primgraph are run; what else they have is not.
     """
     namespace: dict[str, object] = {"__name__": "__main__"}
     path = folder / f"{page.stem}.py"
     script = ""
     for (kind, code), (following, expected) in pairwise([*blocks_of(page), ("", "")]):
-        if kind != "python":
-            continue
-        above = "\n" * script.count("\n")
-        script += f"{code}\n"
-        path.write_text(script, encoding="utf-8")
-        linecache.checkcache(str(path))
         printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(above + code, str(path), "exec"), namespace)
+        if kind == "python":
+            above = "\n" * script.count("\n")
+            script += f"{code}\n"
+            path.write_text(script, encoding="utf-8")
+            linecache.checkcache(str(path))
+            with contextlib.redirect_stdout(printed):
+                exec(compile(above + code, str(path), "exec"), namespace)
+        elif kind == "sh" and code.startswith("primgraph "):
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+                for line in code.splitlines():
+                    main(shlex.split(line)[1:])
+        else:
+            continue
         yield printed.getvalue(), expected if following == "text" else None
 
 
