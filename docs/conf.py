@@ -28,6 +28,8 @@ myst_heading_anchors = 3
 # Docstrings are written for the eye: single backticks are code in them.
 default_role = "code"
 autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 88
