@@ -2,8 +2,8 @@
 
     python tests/pages.py docs/index.md ...
 
-writes what the blocks print into the text blocks below them; read the difference before it goes
-into a commit.
+writes what the blocks print into the text blocks below them, and the pictures that they save to
+where the page shows them; read the difference before it goes into a commit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import linecache
 import os
 import re
 import shlex
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,11 +24,20 @@ from pathlib import Path
 from primgraph.command_line import main
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r"!\[[^]]*\]\(([^)]+)\)")
 
 
 def blocks_of(page: Path) -> list[tuple[str, str]]:
     """Kind and content of each fenced block that names a kind."""
     return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+def pictures_of(page: Path, folder: Path) -> Iterator[tuple[Path, Path]]:
+    """Each picture that `page` shows and that its blocks have saved in `folder`, and that one."""
+    for link in PICTURE.findall(page.read_text(encoding="utf-8")):
+        made = folder / Path(link).name
+        if made.exists():
+            yield page.parent / link, made
 
 
 def printed_by(page: Path, folder: Path) -> Iterator[tuple[str, str | None]]:
@@ -58,12 +68,14 @@ def printed_by(page: Path, folder: Path) -> Iterator[tuple[str, str | None]]:
 
 
 def update(page: Path) -> None:
-    """Write into each text block of `page` what the block above it prints."""
+    """Write into each text block of `page` what the block above it prints; renew its pictures."""
     here = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         shown = [text for text, below in printed_by(page, Path(folder)) if below is not None]
         os.chdir(here)
+        for shown_at, made in pictures_of(page, Path(folder)):
+            shutil.copyfile(made, shown_at)
     texts = iter(shown)
 
     def filled(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from pages import blocks_of, printed_by
+from pages import blocks_of, pictures_of, printed_by
 
 import primgraph as pg
 from primgraph.codegen.spelling import SPELLINGS
@@ -48,6 +48,8 @@ def test_code_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
         if expected is not None:
             assert printed.rstrip() == expected.rstrip()
             shown += 1
+    for picture, made in pictures_of(page, tmp_path):
+        assert picture.read_bytes() == made.read_bytes(), picture
     assert shown or "```text" not in page.read_text(encoding="utf-8")
 
 
