@@ -1,6 +1,7 @@
 """Primitives from outside the package: every rule, both kernels, saved files, and their checks."""
 
 import importlib
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from primgraph.extend import (
     TensorType,
     Value,
     check_primitive,
+    elementwise,
     emit,
     lift,
     primitive,
@@ -203,3 +205,51 @@ def test_lines_are_those_of_the_callers_of_an_extension(tmp_path: Any, monkeypat
     assert graph.body[0].source.file == __file__
     with pytest.raises(pg.ShapeError, match=r"written here:  test_extend\.py"):
         pg.trace(lambda x: doubled(x), pg.spec((2, 3)))
+
+
+def half_log(singular: bool) -> Primitive:
+    return elementwise(
+        "half_log", lambda x: np.log(x) / 2, jvp=lambda z, x, dx: dx * (0.5 / x), singular=singular
+    )
+
+
+def test_a_guard_holds_a_singular_primitive_from_outside() -> None:
+    op = half_log(singular=True)
+    check_primitive(op, np.array([0.5, 2.0]))
+
+    def slopes(x: Any) -> Any:
+        guarded = pg.where(x > 0, emit(op, x), 0.0)
+        first = pg.grad(guarded, x)
+        return first, pg.forward_grad(first, x), pg.forward_grad(guarded, x)
+
+    first, second, forward = pg.compile(pg.trace(slopes, pg.spec(3)))([0.0, 1.0, 2.0])
+    assert first.tolist() == forward.tolist() == [0.0, 0.5, 0.25]
+    assert second.tolist() == [0.0, -0.5, -0.125]
+
+
+def test_programs_with_primitives_from_outside_are_saved_loaded_and_pickled(tmp_path: Any) -> None:
+    solve = declared()
+    with pg.Program() as program:
+        a, b = pg.data("a", (3, 3)), pg.data("b", (3, 2))
+        x = emit(solve, a, b)
+        x.name = "x"
+    pg.save(program, tmp_path / "solve.pgz")
+    again = pg.load(tmp_path / "solve.pgz")
+    with again:
+        total = pg.sum(again.variable("x") ** 2)
+        slope = pg.grad(total, again.inputs["a"])
+    feed = {"a": A, "b": B}
+    found = pg.Executor().run(again, feed, ["x", slope])
+    assert np.array_equal(found[0], np.linalg.solve(A, B))
+    kernel = pickle.loads(pickle.dumps(pg.Executor().kernel(again, [slope])))
+    assert np.array_equal(kernel(A, B)[0], found[1])
+
+
+def test_jacobians_are_taken_through_primitives_from_outside() -> None:
+    solve = declared()
+
+    def rows(a: Any, b: Any) -> Any:
+        return pg.Jacobian(lambda b: emit(solve, a, b)[:, 0], b)[:]
+
+    found = pg.compile(pg.trace(rows, A, B[:, :1]))(A, B[:, :1])[0]
+    assert np.allclose(found, np.linalg.inv(A), rtol=1e-12, atol=1e-12)
