@@ -10,7 +10,6 @@ from types import CodeType
 
 _PACKAGE = __name__.partition(".")[0]
 _PASSED = (_PACKAGE + ".", "functools", "contextlib")
-_EXTENSION = "__primgraph_extension__"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,10 @@ def _derived(source: Source, role: str) -> Source:
 @lru_cache(maxsize=65536)
 def _at(code: CodeType, line: int) -> Source:
     return Source(code.co_filename, line)
+
+
+# What a module has among its names to say that it extends primgraph.
+_EXTENSION = "__primgraph_extension__"
 
 
 def caller() -> Source:
