@@ -75,7 +75,8 @@ class Spelling:
     smaller shape than declared, because NumPy's broadcasting repeats them; `in_place` those
     whose buffer `out` may be; `inline` rows may become a part of a longer expression. A `ufunc`
     returns a fresh array by itself where `out` is left away. `view` rows compute nothing: it
-    gives the expression of the view, with `{}` for the operand.
+    gives the expression of the view, with `{}` for the operand. A `fallible` row may raise an
+    error when it runs.
     """
 
     read: Read
@@ -86,3 +87,4 @@ class Spelling:
     ufunc: str = ""
     view: View | None = None
     amend: Callable[[str, Sequence[Text], Step], str] | None = None
+    fallible: bool = False

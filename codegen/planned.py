@@ -48,7 +48,8 @@ def plan_of(schedule: Schedule, regions: tuple[Region, ...], options: Options) -
 
 def _may_fail(step: Step) -> bool:
     """Whether the step can raise an error: one that looks indices up, or is a user's own."""
-    return step.op.name in ("gather", "scatter_add") or step.op.name not in SPELLINGS
+    spelling = SPELLINGS.get(step.op.name)
+    return spelling is None or spelling.fallible
 
 
 @final

@@ -6,6 +6,7 @@ into a given buffer. Without a row, generated code calls the primitive's own `im
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -31,6 +32,8 @@ from primgraph.codegen.notation import (
     Text,
 )
 from primgraph.codegen.schedule import Step
+from primgraph.errors import BuildError
+from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import FLOAT16, FLOAT32, INT64, DType, Shape
 
 # Elementwise functions.
@@ -327,7 +330,7 @@ SPELLINGS: dict[str, Spelling] = {
     ),
     "pad": Spelling(structure.read_pad, structure.write_pad),
     "concat": Spelling(structure.read_concat, structure.write_concat),
-    "gather": Spelling(structure.read_gather, structure.write_gather),
+    "gather": Spelling(structure.read_gather, structure.write_gather, fallible=True),
     "scatter_add": Spelling(
         structure.read_copy,
         structure.write_scatter,
@@ -335,6 +338,7 @@ SPELLINGS: dict[str, Spelling] = {
         broadcasts=(0,),
         in_place=(0,),
         amend=structure.amend_scatter,
+        fallible=True,
     ),
     "matmul": replace(Spelling(_read_matmul, _write_matmul), inline=True),
     "reduce_sum": _reduction("sum", "add", accumulates=True),
@@ -350,3 +354,37 @@ SPELLINGS: dict[str, Spelling] = {
     "random_uniform": _copied(_read_uniform, "random_uniform"),
     "random_bernoulli": _copied(_read_bernoulli, "random_bernoulli"),
 }
+
+
+def spell(op: Primitive, expression: str) -> None:
+    """Let generated code have this NumPy expression for `op`, instead of a call of its `impl`.
+
+    `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name; `np`
+    is all that the expression may use beside them. It gives a new array of the declared type, or
+    raises an error. Kernels that use the primitive can then be saved as files.
+
+    Raises `BuildError` for a primitive that has a row already or has several results.
+    """
+    if op.name in SPELLINGS or op.multiple:
+        fault = "has several results" if op.multiple else "is written in NumPy already"
+        raise BuildError(f"spell: primitive {op.name} {fault}")
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        params = {name: _parameter_text(value) for name, value in step.params.items()}
+        text = expression.format(*(a.within(ATOM) for a in args), **params)
+        whole = isinstance(ast.parse(text, mode="eval").body, ast.Call)
+        return Text(text if whole else f"({text})")
+
+    def write(to: Target) -> list[str]:
+        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
+
+    SPELLINGS[op.name] = Spelling(read, write, fallible=True)
+
+
+def _parameter_text(value: Any) -> str:
+    if isinstance(value, np.dtype):
+        return dtype_text(value)
+    if isinstance(value, tuple):
+        inner = ", ".join(map(_parameter_text, value))
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return scalar_text(value, np.dtype(np.float64))

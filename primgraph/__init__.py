@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
-from primgraph import initializers, nn, operators, optimizer, transforms, view
+from primgraph import extend, initializers, nn, operators, optimizer, transforms, view
 from primgraph.checking import check_grads
 from primgraph.codegen import Kernel, get_num_threads, set_num_threads
 from primgraph.compiler import compile
@@ -119,6 +119,7 @@ __all__ = [
     "data",
     "default_main_program",
     "default_startup_program",
+    "extend",
     "fit",
     "diff",
     "divergence",

@@ -1,41 +1,98 @@
 """Every Python block of the README and of docs/ runs, and prints what the text below it says."""
 
-import contextlib
-import io
 import re
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from pages import blocks_of, pictures_of, printed_by
+
+import primgraph as pg
+from primgraph.codegen.spelling import SPELLINGS
+from primgraph.ir import primitive as registry
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+FENCE = re.compile(r"^```(.*)$", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+in_checkout = pytest.mark.skipif(
+    not PAGES[0].exists(), reason="the tests run without the checkout around them"
+)
+each_page = pytest.mark.parametrize(
+    "page", PAGES, ids=lambda p: p.relative_to(ROOT).with_suffix("").as_posix()
+)
 
 
-@pytest.mark.skipif(not PAGES[0].exists(), reason="the tests run without the checkout around them")
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """Forgets the primitives that a page declares."""
+    ops, rows = dict(registry._registry), dict(SPELLINGS)
+    yield
+    for table, before in ((registry._registry, ops), (SPELLINGS, rows)):
+        table.clear()
+        table.update(before)
+
+
+@in_checkout
+@each_page
 def test_code_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
-    namespace: dict[str, object] = {"__name__": "__main__"}
+    monkeypatch.setattr(sys, "path", list(sys.path))
     shown = 0
-    for (kind, code), (following, expected) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
-        if kind != "python":
-            continue
-        path = tmp_path / f"{page.stem}.py"
-        path.write_text(code, encoding="utf-8")
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, str(path), "exec"), namespace)
-        if following == "text":
-            assert printed.getvalue().rstrip() == expected.rstrip()
+    for printed, expected in printed_by(page, tmp_path):
+        if expected is not None:
+            assert printed.rstrip() == expected.rstrip()
             shown += 1
+    for picture, made in pictures_of(page, tmp_path):
+        assert picture.read_bytes() == made.read_bytes(), picture
     assert shown or "```text" not in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(not PAGES[0].exists(), reason="the tests run without the checkout around them")
+@in_checkout
+@each_page
+def test_a_page_has_no_code_that_is_not_run(page):
+    text = page.read_text(encoding="utf-8")
+    fences = FENCE.findall(text)
+    assert len(fences) % 2 == 0
+    allowed = {"python", "text", "sh", "", "{toctree}", "{eval-rst}"}
+    kinds = [f for f in fences[::2] if not f.startswith("{include} ")]
+    assert set(kinds) <= allowed
+    above = {before for before, kind in pairwise(["", *kinds]) if kind == "text"}
+    assert above <= {"python", "sh"}, "a text block stands right below the code that prints it"
+
+
+@in_checkout
+@each_page
+def test_links_lead_to_files(page):
+    links = LINK.findall(page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@in_checkout
+def test_every_page_is_in_the_navigation_once():
+    listed = []
+    for page in PAGES[1:]:
+        for tree in TREE.findall(page.read_text(encoding="utf-8")):
+            names = [n for n in tree.split("\n") if n.strip() and not n.startswith(":")]
+            listed += [(page.parent / f"{n.strip()}.md").resolve() for n in names]
+    assert sorted(listed) == sorted(p.resolve() for p in PAGES[1:] if p != DOCS / "index.md")
+
+
+@in_checkout
+def test_the_reference_has_every_public_name_once():
+    text = "".join(p.read_text(encoding="utf-8") for p in sorted(DOCS.glob("reference/*.md")))
+    named = re.findall(r"^\.\. auto\w+:: primgraph\.(\w+)$", text, re.MULTILINE)
+    assert sorted(named) == sorted(pg.__all__)
+
+
+@in_checkout
 def test_the_readme_has_one_command_for_the_example_and_one_for_the_tests():
-    commands = [code.strip() for kind, code in BLOCK.findall(PAGES[0].read_text()) if kind == "sh"]
+    commands = [code.strip() for kind, code in blocks_of(PAGES[0]) if kind == "sh"]
     assert len(commands) == 2
     assert all("\n" not in c and "pip install" in c for c in commands)
     assert "examples/burgers.py" in commands[0]

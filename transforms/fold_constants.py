@@ -59,8 +59,9 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
     limit = min(max([_SMALL, *sizes]), _LARGEST)
     if any(v.type.size > limit for v in eqn.outputs) or _work(eqn) > _MOST_WORK:
         return None
-    arrays = [_array(d) for d in definitions]
-    results = eqn.op.evaluate(arrays, eqn.kwargs)
+    results = _evaluated(eqn, [_array(d) for d in definitions])
+    if results is None:
+        return None
     return [_record(np.asarray(r, v.dtype)) for r, v in zip(results, eqn.outputs, strict=True)]
 
 
@@ -72,9 +73,21 @@ def _work(eqn: Equation) -> int:
     return moved + eqn.output.type.size * eqn.inputs[0].shape[-1]
 
 
-def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value]:
-    arrays = [np.asarray(s, v.dtype) for s, v in zip(scalars, inputs, strict=True)]
-    result = np.asarray(eqn.op.evaluate(arrays, eqn.kwargs)[0], eqn.output.dtype)
+def _evaluated(eqn: Equation, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, ...] | None:
+    """What `eqn` gives; None where it fails, as the kernel's error names the user's line."""
+    try:
+        return eqn.op.evaluate(arrays, eqn.kwargs)
+    except Exception:
+        return None
+
+
+def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value] | None:
+    results = _evaluated(
+        eqn, [np.asarray(s, v.dtype) for s, v in zip(scalars, inputs, strict=True)]
+    )
+    if results is None:
+        return None
+    result = np.asarray(results[0], eqn.output.dtype)
     # A NaN of any sign and payload becomes the one that a parameter can be.
     return [filled(result.item(), eqn.output.type)]
 

@@ -14,7 +14,7 @@ from primgraph.ir.primitive import Op, recording
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.rebuild import NOWHERE, rebuild
-from primgraph.transforms.rules import Fold, Readers, Rule, Seen, selected
+from primgraph.transforms.rules import Family, Fold, Readers, Rule, Seen, selected
 from primgraph.transforms.rules_arithmetic import ARITHMETIC
 from primgraph.transforms.rules_factors import FACTORS
 from primgraph.transforms.rules_functions import FUNCTIONS
@@ -43,16 +43,23 @@ _SWEEPS = 4
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
-def simplify(graph: Graph, math: str = "exact") -> Graph:
+def simplify(graph: Graph, math: str = "exact", extra: Family | None = None) -> Graph:
     """Apply the rules of level `math`, "exact", "finite" or "fast", and drop dead code.
 
+    Those in `extra` of that level are applied too, before the others of the same primitive.
     Raises `ArgumentError` for another level.
     """
-    return simplified(graph, lambda builder, eqn, inputs: None, math)
+    return simplified(graph, lambda builder, eqn, inputs: None, math, extra=extra)
 
 
 def simplified(
-    graph: Graph, fold: Fold, math: str = "exact", *, last: bool = False, stable: bool = False
+    graph: Graph,
+    fold: Fold,
+    math: str = "exact",
+    *,
+    last: bool = False,
+    stable: bool = False,
+    extra: Family | None = None,
 ) -> Graph:
     """Rewrite each equation by `fold`, else by the rules, else copy it; then clean up.
 
@@ -61,7 +68,8 @@ def simplified(
     definition, and rules look at operands that are simple already. Another sweep is made only
     where a rule waited for a value to have one reader.
     """
-    chosen = selected(_table(*[STABLE.rules] * stable, rules, *[LAST.rules] * last), math)
+    own = [extra.rules] if extra is not None else []
+    chosen = selected(_table(*own, *[STABLE.rules] * stable, rules, *[LAST.rules] * last), math)
     for _ in range(_SWEEPS):
         graph = dead_code(graph)
         result, unsettled = _sweep(graph, fold, chosen)

@@ -66,15 +66,20 @@ def _at(code: CodeType, line: int) -> Source:
     return Source(code.co_filename, line)
 
 
+# What a module has among its names to say that it extends primgraph.
+_EXTENSION = "__primgraph_extension__"
+
+
 def caller() -> Source:
     """The innermost line outside primgraph that is being executed.
 
+    Modules that extend primgraph count as part of it if they set `__primgraph_extension__`.
     Cached properties and the like put frames of the standard library in between; they are passed.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None:
         name = frame.f_globals.get("__name__", "")
-        if name != _PACKAGE and not name.startswith(_PASSED):
+        if name != _PACKAGE and not name.startswith(_PASSED) and _EXTENSION not in frame.f_globals:
             break
         frame = frame.f_back
     return _at(frame.f_code, frame.f_lineno)

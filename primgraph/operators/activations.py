@@ -16,13 +16,20 @@ from primgraph.operators.variable import ArrayLike, Axes, Variable
 
 @operator("x")
 def relu(x: ArrayLike) -> Variable:
-    """`x` where it is positive, 0 elsewhere, with derivative 0 at 0; NaN stays NaN."""
+    """`x` where it is positive, 0 elsewhere, element by element; NaN stays NaN.
+
+    The derivative is 0 at 0. Integers stay integers, booleans become int64.
+    """
     return where(less_equal(x, 0), 0, x)
 
 
 @operator("x")
 def silu(x: ArrayLike) -> Variable:
-    """`x * sigmoid(x)`."""
+    """`x * sigmoid(x)`, element by element, also called swish.
+
+    Integers and booleans become floats as NumPy makes them. After S. Elfwing, E. Uchibe and K.
+    Doya, Sigmoid-weighted linear units, 2018.
+    """
     value = lift(x, floating(x))
     return value * sigmoid(value)
 
@@ -45,7 +52,11 @@ def gelu(x: ArrayLike, approximate: bool = False) -> Variable:
 
 @operator("x")
 def softplus(x: ArrayLike) -> Variable:
-    """`log(1 + exp(x))`, without overflow."""
+    """`log(1 + exp(x))`, element by element, without overflow; its derivative is `sigmoid(x)`.
+
+    Exact where `exp(x)` is small beside 1. Integers and booleans become floats as NumPy makes
+    them. After C. Dugas et al., Incorporating second-order functional knowledge, 2001.
+    """
     value = lift(x, floating(x))
     return logaddexp(value, 0.0)
 

@@ -181,7 +181,7 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
 
 @public
 def square(x: ArrayLike) -> Variable:
-    """`x * x`, in the dtype that `np.square` gives."""
+    """`x * x`, element by element, in the dtype that `np.square` gives."""
     value = lift(x, ufunc_dtypes(np.square, x)[-1])
     return emit(p.mul, value, value)
 

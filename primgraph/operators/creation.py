@@ -58,7 +58,11 @@ def array(value: ArrayLike, dtype: Any = None) -> Variable:
 
 @public
 def assign(x: ArrayLike) -> Variable:
-    """`x` itself, as a handle."""
+    """`x` itself, as a variable; arrays and numbers become constants of the program.
+
+    Nothing is copied, as values never change. Python floats take the default dtype. Raises
+    `ArgumentError` for what is no array.
+    """
     return lift(x)
 
 
@@ -81,13 +85,19 @@ def full(shape: Any, fill_value: ArrayLike, dtype: Any = None) -> Variable:
 
 @public
 def zeros(shape: Any, dtype: Any = None) -> Variable:
-    """Zeros, in the default dtype unless `dtype` is given."""
+    """An array of zeros of that shape, in the default dtype unless `dtype` is given.
+
+    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
+    """
     return wrap(filled(0, TensorType(as_shape(shape), dtype_or_default(dtype))))
 
 
 @public
 def ones(shape: Any, dtype: Any = None) -> Variable:
-    """Ones, in the default dtype unless `dtype` is given."""
+    """An array of ones of that shape, in the default dtype unless `dtype` is given.
+
+    `shape` is an integer or a sequence of integers. Raises `ShapeError` for a negative extent.
+    """
     return wrap(filled(1, TensorType(as_shape(shape), dtype_or_default(dtype))))
 
 
@@ -181,7 +191,10 @@ def linspace(start: float, stop: float, num: int = 50, dtype: Any = None) -> Var
 
 @public
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Variable:
-    """Ones on the diagonal `k` of an `N` by `M` matrix, zeros elsewhere."""
+    """Ones on the diagonal `k` of a matrix of shape `(N, M)`, zeros elsewhere.
+
+    `M` is `N` and the dtype the default one unless given; positive `k` lie to the right.
+    """
     shape = as_shape((N, N if M is None else M))
     rows, columns = (emit(constants.iota, shape=shape, axis=a, dtype=INT64) for a in (0, 1))
     return converted(equal(rows + require_integer("eye", k), columns), dtype_or_default(dtype))
@@ -218,5 +231,8 @@ cast = astype
 
 @public
 def stop_gradient(x: ArrayLike) -> Variable:
-    """`x` itself, as a constant for differentiation: no derivative goes through it."""
+    """`x` itself, as a constant for differentiation: no derivative goes through it.
+
+    What else is computed from `x` is not affected; setting `x.stop_gradient` holds it everywhere.
+    """
     return emit(elementwise.stop_gradient, lift(x))

@@ -52,7 +52,10 @@ sigmoid = _function("sigmoid", p.sigmoid, "`1 / (1 + exp(-x))`, without overflow
 
 @public
 def exp2(x: ArrayLike) -> Variable:
-    """2 to the power x, element by element."""
+    """2 to the power x, element by element; integers and booleans become floats.
+
+    Its derivative is `log(2) * exp2(x)`.
+    """
     return power(2.0, lift(x, floating(x)))
 
 

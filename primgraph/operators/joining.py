@@ -163,7 +163,10 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
 
 @public
 def flip(x: ArrayLike, axis: Axes = None) -> Variable:
-    """`x` with the order of elements along `axis`, or along all axes, turned round."""
+    """`x` with the order of elements along `axis`, or along all axes, turned round.
+
+    Raises `ShapeError` for axes that `x` lacks or that are named twice.
+    """
     value = lift(x)
     axes = axes_of("flip", value, axis)
     return emit(shapes.reverse, value, axes=axes) if axes else value
@@ -204,7 +207,10 @@ def _rolled(x: Variable, shift: int, axis: int) -> Variable:
 
 @public
 def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
-    """`x` repeated as a whole `reps` times along each axis; new axes come first."""
+    """`x` repeated as a whole `reps[i]` times along each axis `i`; new axes come first.
+
+    Missing numbers of repetitions count as 1 in front. Raises `ShapeError` for negative ones.
+    """
     value = lift(x)
     counts = [require_integer("tile", n) for n in entries_of(reps)]
     if any(n < 0 for n in counts):

@@ -155,7 +155,10 @@ def inner(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def outer(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """Products of each element of `x1` with each of `x2`, both flattened, as a matrix."""
+    """Products of each element of `x1` with each of `x2`: a matrix of shape `(x1.size, x2.size)`.
+
+    Both are flattened first, and promoted as in `multiply`.
+    """
     x, y = lift(x1), lift(x2)
     return multiply(reshaped(x, (x.size, 1)), reshaped(y, (1, y.size)))
 

@@ -126,7 +126,11 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
 
 @public
 def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
-    """Running sum along `axis`, or over the flattened array; dtypes are those of `sum`."""
+    """Running sum along `axis`, or over the flattened array; dtypes are those of `sum`.
+
+    Element `i` is the sum of the elements up to and with `i`. Raises `ShapeError` for an axis that
+    `x` lacks, `DTypeError` for booleans as the dtype.
+    """
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
     if wanted == BOOL:
@@ -139,18 +143,29 @@ def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Varia
 
 @public
 def count_nonzero(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """How many elements over `axis`, or of all, differ from zero."""
+    """How many elements over `axis`, or of all, differ from zero, as int64.
+
+    Raises `ShapeError` for axes that `x` lacks or that are named twice.
+    """
     return _reduced("count_nonzero", p.reduce_sum, truth(x), axis, keepdims, INT64)
 
 
 @public
 def any(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Whether an element over `axis`, or of all, differs from zero; false if there are none."""
+    """Whether an element over `axis`, or of all, differs from zero; false if there are none.
+
+    The result is boolean; NaN differs from zero. Raises `ShapeError` for axes that `x` lacks or
+    that are named twice.
+    """
     return greater(_reduced("any", p.reduce_sum, truth(x), axis, keepdims, INT64), 0)
 
 
 @public
 def all(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """Whether all elements over `axis`, or all, differ from zero; true if there are none."""
+    """Whether all elements over `axis`, or all, differ from zero; true if there are none.
+
+    The result is boolean; NaN differs from zero. Raises `ShapeError` for axes that `x` lacks or
+    that are named twice.
+    """
     zeros = invert(truth(x))
     return invert(greater(_reduced("all", p.reduce_sum, zeros, axis, keepdims, INT64), 0))

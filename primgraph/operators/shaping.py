@@ -62,14 +62,14 @@ def reshape(x: ArrayLike, shape: Any) -> Variable:
 
 @public
 def flatten(x: ArrayLike) -> Variable:
-    """All elements along one axis, in row-major order."""
+    """All elements along one axis, in row-major order: an array of shape `(x.size,)`."""
     value = lift(x)
     return reshaped(value, (value.size,))
 
 
 @public
 def ravel(x: ArrayLike) -> Variable:
-    """All elements along one axis, in row-major order."""
+    """All elements along one axis, in row-major order: an array of shape `(x.size,)`."""
     value = lift(x)
     return reshaped(value, (value.size,))
 
@@ -111,7 +111,10 @@ permute = transpose
 
 @public
 def swapaxes(x: ArrayLike, axis1: int, axis2: int) -> Variable:
-    """`x` with two axes exchanged."""
+    """`x` with the axes `axis1` and `axis2` exchanged; negative axes count from the back.
+
+    Raises `ShapeError` for an axis that `x` lacks.
+    """
     value = lift(x)
     first, second = (axis_of("swapaxes", value, a) for a in (axis1, axis2))
     order = list(range(value.ndim))
@@ -164,7 +167,10 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
 
 @public
 def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
-    """`x` with new axes of extent one at the places `axis` of the result."""
+    """`x` with new axes of extent one at the places `axis` of the result.
+
+    Raises `ShapeError` for a place that the result lacks or that is named twice.
+    """
     value = lift(x)
     entries = entries_of(axis)
     ndim = value.ndim + len(entries)

@@ -79,7 +79,12 @@ def var(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float 
 
 @operator("x")
 def std(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """Square root of `var`."""
+    """Standard deviation over `axis`, or of all: the square root of `var` with the same `ddof`.
+
+    Where all elements are equal it is 0 and its slope NaN, as the root has none there.
+    float16 is summed in float32; integers give float64. Raises `ShapeError` for axes that `x`
+    lacks or that are named twice.
+    """
     value = lift(x)
     return narrow(sqrt(_variance("std", wide(value), axis, keepdims, ddof)), value)
 

@@ -1,0 +1,70 @@
+"""How Sphinx builds this documentation: `sphinx-build -W docs site`.
+
+Sphinx with MyST and Furo, because all three are maintained and past 1.0: Material for MkDocs takes
+no new features and has had fixes until November 2026 only, MkDocs itself stands still, and their
+successor, Zensical, is at 0.x.
+"""
+
+import re
+
+from sphinx.pycode import ModuleAnalyzer
+
+import primgraph
+
+project = "primgraph"
+release = version = primgraph.__version__
+copyright = "the authors of primgraph, MIT licence"
+
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+html_theme = "furo"
+html_title = "primgraph"
+html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["page.css"]
+html_show_sphinx = False
+
+myst_heading_anchors = 3
+
+# Docstrings are written for the eye: single backticks are code in them.
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
+autodoc_type_aliases = {
+    name: name
+    for name in (
+        "ArrayLike", "Axes", "Clip", "DType", "Feeds", "Fetch", "Function", "Result", "Schedule",
+        "Seeds", "Shape", "Variables",
+    )
+}  # fmt: skip
+
+
+def mark_code(app, what, name, obj, options, lines):
+    """Indented code in a docstring becomes a block: what comes before it gets a second colon."""
+    for i, line in enumerate(lines[:-2]):
+        indented = not lines[i + 1].strip() and lines[i + 2].startswith("    ")
+        if indented and line and not line.startswith((" ", "-")):
+            lines[i + 1 : i + 2] = ["", "::", ""]
+
+
+def name_aliases(app, what, name, obj, options, signature, returns):
+    """The aliases above within larger types, which autodoc leaves wrapped."""
+    pattern = r"TypeAliasForwardRef\('(\w+)'\)"
+    return tuple(re.sub(pattern, r"\1", text) if text else text for text in (signature, returns))
+
+
+def forget_overloads(app):
+    """Show the one signature that a docstring is about."""
+    for module in ("primgraph.derivatives",):
+        analyzer = ModuleAnalyzer.for_module(module)
+        analyzer.analyze()
+        analyzer.overloads.clear()
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", mark_code)
+    app.connect("autodoc-process-signature", name_aliases)
+    app.connect("builder-inited", forget_overloads)
