@@ -90,7 +90,11 @@ class Names:
         self._next: dict[str, int] = {}
 
     def hinted(self, hint: str, letter: str) -> str:
-        """`hint` where it is safe, with a number behind it if it is taken; else a counter."""
+        """`hint` where it is safe, with a number behind it if it is taken; else a counter.
+
+        Parameters of layers have names with dots, for which underscores stand.
+        """
+        hint = hint.replace(".", "_")
         if not is_safe(hint):
             return self.counted(letter)
         name, count = hint, self._next.get(f"{hint}_", 2)

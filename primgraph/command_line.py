@@ -18,7 +18,8 @@ from primgraph.checking import check_grads
 from primgraph.codegen import get_num_threads
 from primgraph.codegen.limits import cache_bytes
 from primgraph.codegen.standalone import standalone_source
-from primgraph.compiler import optimized
+from primgraph.compiler import compile, optimized
+from primgraph.cost import cost
 from primgraph.derivatives import forward_grad, grad
 from primgraph.errors import ArgumentError, PrimgraphError
 from primgraph.ir.builder import Builder
@@ -26,9 +27,11 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.source import caller
 from primgraph.jacobian import hessian
 from primgraph.operators.variable import Variable
+from primgraph.profile import profile
 from primgraph.targets import Target, find
 from primgraph.transforms.lower import lower
 from primgraph.transforms.rebuild import copy
+from primgraph.view.steps import steps
 
 _TARGET = "FILE.py:NAME (a function, Program, Variable or Graph), a saved program, or graph text"
 _TYPE = "the type of each argument of a function: f64[3,4], or 3,4 for the default dtype"
@@ -83,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
 
     show = _command(commands, "show", _show, "print a graph as text, which can be read again")
     show.add_argument("--stage", choices=("built", "lowered", "compiled"), default="built")
+    show.add_argument("--tree", action="store_true", help="by lines of your code, as a tree")
 
     grad = _command(commands, "grad", _grad, "print the graph of a derivative")
     _by(grad)
@@ -103,8 +107,16 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--order", type=_positive, default=2, help="up to this order (2)")
     _at(check)
 
-    info = commands.add_parser("info", help="print versions, and what the machine has")
-    info.set_defaults(run=_info)
+    view = _command(commands, "view", _view, "draw a graph, as a page to look at in a browser")
+    _output(view, "a page named as the graph; other names end in .svg, .dot, .mmd or .json")
+
+    times = _command(commands, "profile", _profile, "measure where the time of a run goes")
+    times.add_argument("--by", choices=("line", "equation", "op"), default="line")
+    times.add_argument("--top", type=_positive, default=20, help="rows in the table (20)")
+    _at(times)
+    _output(times, "none; a page whose name ends in .html, or figures in .json")
+
+    _command(commands, "info", _info, "print versions, and what a graph needs", "?")
     return parser
 
 
@@ -113,10 +125,11 @@ def _command(
     name: str,
     run: Callable[[argparse.Namespace], None],
     help: str,
+    count: str | None = None,
 ) -> argparse.ArgumentParser:
-    """A command that works on a target."""
+    """A command that works on a target, or on none where `count` is "?"."""
     parser = commands.add_parser(name, help=help, description=help.capitalize() + ".")
-    parser.add_argument("target", metavar="TARGET", help=_TARGET)
+    parser.add_argument("target", metavar="TARGET", nargs=count, help=_TARGET)
     parser.add_argument("types", metavar="TYPE", nargs="*", help=_TYPE)
     parser.add_argument(
         "--fetch",
@@ -163,7 +176,11 @@ def _found(options: argparse.Namespace) -> Target:
 
 def _show(options: argparse.Namespace) -> None:
     stages = {"built": lambda graph: graph, "lowered": lower, "compiled": optimized}
-    print(stages[options.stage](_found(options).graph))
+    graph = stages[options.stage](_found(options).graph)
+    if options.tree:
+        graph.show(lines=max(60, len(graph)))
+    else:
+        print(graph)
 
 
 def _grad(options: argparse.Namespace) -> None:
@@ -254,7 +271,36 @@ def _check(options: argparse.Namespace) -> None:
     )
 
 
+def _view(options: argparse.Namespace) -> None:
+    graph = _found(options).graph
+    path = Path(options.output or f"{graph.name if graph.name.isidentifier() else 'graph'}.html")
+    if path.suffix.lower() == ".html":
+        steps(graph).save(path)
+    else:
+        graph.save(path)
+    print(path)
+
+
+def _profile(options: argparse.Namespace) -> None:
+    target = _found(options)
+    arrays = target.arrays(options.seed, options.feed)
+    if target.program is None:
+        found = profile(target.graph, arrays, ranges=True)
+    else:
+        program = target.program
+        outputs = [Variable(program.builder, v) for v in target.graph.outputs]
+        feed = {name: a for name, a in arrays.items() if name in program.inputs}
+        found = profile(program, feed, outputs, ranges=True)
+    if options.output is not None:
+        found.save(options.output)
+    print(found.headline)
+    print(found.table(options.by, options.top))
+
+
 def _info(options: argparse.Namespace) -> None:
+    if options.target is not None:
+        print(cost(compile(_found(options).graph)))
+        return
     package = sys.modules["primgraph"]
     extras = ("scipy", "rich", "matplotlib", "threadpoolctl", "IPython")
     rows = {

@@ -200,7 +200,7 @@ def line_of(eqn: Equation) -> Source | None:
     source = eqn.source
     if source is None or source.file == NOWHERE.file:
         return None
-    return replace(source, role="") if source.role else source
+    return replace(source, role="", operator="") if source.role or source.operator else source
 
 
 def works(graph: Graph) -> tuple[Work, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -22,6 +24,8 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.source import Source
 from primgraph.program import Program
 from primgraph.scope import Scope
+from primgraph.view.page import page
+from primgraph.view.steps import as_built
 
 _SHOWN = 15
 # Repeats go on for about so many seconds, if nobody says how many there are to be.
@@ -192,13 +196,38 @@ class Profile:
         """The same as text; infinities of ranges, which JSON lacks, are null."""
         return json.dumps(self.data(), indent=2)
 
-    def __str__(self) -> str:
-        total = quantity(self.seconds, "s")
-        head = (
-            f"{self.graph.name}: {total} a call of the {self.style} code, "
+    def to_html(self) -> str:
+        """The page of the graph, in which the darker a box the longer its equation takes.
+
+        Cards tell the time of each, and its range if that was asked for.
+        """
+        limits = None if self.ranges is None else [found[:2] for found in self.ranges]
+        return page([as_built(self.graph, self.times, limits)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page, or the figures, to a file whose name ends in .html or .json.
+
+        Raises `ArgumentError` for others.
+        """
+        match Path(path).suffix.lower():
+            case ".html":
+                text = self.to_html()
+            case ".json":
+                text = self.to_json() + "\n"
+            case other:
+                raise ArgumentError(f"profiles are saved as .html or .json, not as {other!r}")
+        Path(path).write_text(text, encoding="utf-8")
+
+    @property
+    def headline(self) -> str:
+        """How long a call takes, of which code, and how much of that the table explains."""
+        return (
+            f"{self.graph.name}: {quantity(self.seconds, 's')} a call of the {self.style} code, "
             f"{percent(self.explained)} of it in the lines below"
         )
-        return f"{head}\n{self.table()}"
+
+    def __str__(self) -> str:
+        return f"{self.headline}\n{self.table()}"
 
 
 def profile(

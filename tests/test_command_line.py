@@ -1,5 +1,6 @@
 """The command line, as its user meets it: on a file of their own, in a process of its own."""
 
+import json
 import re
 import runpy
 import subprocess
@@ -148,6 +149,68 @@ def test_check_tells_what_is_wrong(command, model):
     assert "differ" in fault
 
 
+def test_show_prints_a_tree(command):
+    status, text, _ = command("show model.py:net --tree --stage lowered")
+    assert status == 0
+    assert "model.py:18  loss = pg.cross_entropy(layers(x), labels)" in text
+    assert "├─ cross_entropy" in text or "└─ cross_entropy" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "begins"),
+    [
+        ("view model.py:net", "net.html", "<!doctype html>"),
+        ("view model.py:energy 5 4 -o picture.svg", "picture.svg", "<svg"),
+        ("view model.py:energy 5 4 -o picture.dot", "picture.dot", "digraph"),
+        ("view model.py:energy 5 4 -o picture.mmd", "picture.mmd", "flowchart"),
+    ],
+)
+def test_view_writes_pictures(command, model, line, file, begins):
+    status, text, _ = command(line)
+    assert (status, text) == (0, f"{file}\n")
+    assert (model / file).read_text().lower().startswith(begins)
+
+
+def test_view_shows_the_steps_of_the_compiler(command, model):
+    command("view model.py:energy 5 4 -o page.html")
+    page = (model / "page.html").read_text()
+    assert all(name in page for name in ("as built", "lowered", "transposed", "planned"))
+
+
+def test_profile_tells_where_the_time_goes(command, model):
+    status, text, _ = command("profile model.py:energy 5000 4999 --by op -o times.json")
+    assert status == 0
+    head, columns, *rows = text.splitlines()
+    assert re.match(r"energy: [0-9.]+ .s a call of the planned code, [0-9.]+ % of it", head)
+    assert columns.split()[:3] == ["time", "share", "calls"]
+    assert {"reduce_sum", "sub"} <= {row.split()[-1] for row in rows}
+    assert json.loads((model / "times.json").read_text())["name"] == "energy"
+    assert command("profile model.py:net --top 1 -o times.html")[0] == 0
+    assert "<svg" in (model / "times.html").read_text()
+
+
+def test_profile_of_a_program_leaves_its_state_alone(command, model):
+    training = model / "training.py"
+    training.write_text(MODEL + "with net:\n    pg.optimizer.SGD(0.1).minimize(loss)\n")
+    status, text, _ = command("profile training.py:net --by op")
+    assert status == 0
+    assert "matmul" in text
+    profiled = sys.modules["_training_target"].net
+    assert all(
+        np.array_equal(profiled.scope.get(name), profiled.first_value(state))
+        for state in profiled.states.values()
+        if (name := state.name) in profiled.scope
+    )
+
+
+def test_info_tells_what_a_graph_needs(command):
+    status, text, _ = command("info model.py:energy 5000 4999")
+    assert status == 0
+    assert text.startswith("energy: ")
+    assert "peak" in text
+    assert "model.py:5" in text
+
+
 def test_info_names_versions(command):
     status, text, _ = command("info")
     assert status == 0
@@ -180,6 +243,9 @@ FAULTS = [
     ("emit model.py:pair 3", "a Hessian is that of one output, and there are 2"),
     ("check model.py:energy 5 4 --feed model.py", "no .npz file of arrays"),
     ("check model.py:energy 5 4 --feed other.npz", "arrays that are no inputs: z"),
+    ("view model.py:energy 5 4 -o picture.bmp", "there is no format '.bmp'"),
+    ("profile model.py:energy 5 4 -o picture.svg", "profiles are saved as .html or .json"),
+    ("profile model.py:energy 5 4 --by time", None),
     ("frobnicate", None),
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
@@ -38,9 +38,16 @@ class Stage:
     equations: tuple[int, ...]
     note: str
 
-    def step(self) -> Step:
-        """The same for a page, with the boxes of a picture in the place of equations."""
-        picture, box_of = numbered(self.graph)
+    def step(
+        self,
+        times: Sequence[float] | None = None,
+        ranges: Sequence[tuple[float, float]] | None = None,
+    ) -> Step:
+        """The same for a page, with the boxes of a picture in the place of equations.
+
+        `times` and `ranges` are those of `picture_of`.
+        """
+        picture, box_of = numbered(self.graph, times=times, ranges=ranges)
         boxes = tuple(box_of[i] if i >= 0 else -1 for i in self.equations)
         return Step(self.name, picture, self.lines, boxes, self.note)
 
@@ -114,9 +121,13 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     return Steps(tuple(stages))
 
 
-def as_built(drawable: Drawn) -> Step:
-    """The only step of a page that shows one graph."""
-    return _stage(graph_of(drawable).name, graph_of(drawable), "").step()
+def as_built(
+    drawable: Drawn,
+    times: Sequence[float] | None = None,
+    ranges: Sequence[tuple[float, float]] | None = None,
+) -> Step:
+    """The only step of a page that shows one graph, with what was measured where that is given."""
+    return _stage(graph_of(drawable).name, graph_of(drawable), "").step(times, ranges)
 
 
 def _is_to_derive(graph: Graph) -> bool:
