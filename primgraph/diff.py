@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from primgraph.errors import ArgumentError
+from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits
 from primgraph.ir.text import TEXT_FILE, equation_text, names
@@ -98,6 +99,7 @@ class Difference:
         return found[::-1]
 
 
+@uncollected
 def diff(before: Graph, after: Graph) -> Difference:
     """What is other in `after` than in `before`: what a pass did to a graph, for instance.
 

@@ -148,10 +148,12 @@ def test_long_graphs_take_linear_time():
     found = []
     for count in (5_000, 50_000):
         one, other = chain(count), chain(count, odd=count // 2)
-        begun = time.process_time()
-        difference = pg.diff(one, other)
-        text = str(difference)
-        found.append(time.process_time() - begun)
+        times = []
+        for _ in range(3):
+            begun = time.process_time()
+            text = str(pg.diff(one, other))
+            times.append(time.process_time() - begun)
+        found.append(min(times))
         assert text.splitlines()[0] == f"{count} equations -> {count}: " + (
             f"1 removed, 1 added, 1 changed, {count - 2} kept"
         )

@@ -159,6 +159,7 @@ FLOORS = (
     ("primgraph.transforms", "primgraph.codegen"),
     ("primgraph",),
     ("primgraph.view",),
+    ("primgraph.profile", "primgraph.command_line", "primgraph.__main__"),
 )
 
 
