@@ -52,6 +52,19 @@ def seconds_of_all() -> float:
     return (sum(fields[:8]) - idle - waiting) / os.sysconf("SC_CLK_TCK")
 
 
+def wait_for_quiet() -> None:
+    """Wait until nobody computes, for a third of a second at most.
+
+    Threads of a tool that has just had its turn spin for a while before they sleep.
+    """
+    end = time.perf_counter() + 1 / 3
+    while time.perf_counter() < end:
+        before = seconds_of_all()
+        time.sleep(0.05)
+        if not seconds_of_all() - before > 0.015:
+            return
+
+
 def memory(field: str) -> float:
     """Megabytes of this process by that name in its status; nan where it does not tell."""
     try:
@@ -159,6 +172,7 @@ class Worker:
         def call() -> Any:
             return function(*arguments)
 
+        wait_for_quiet()
         with blas_threads(threads):
             trial = statistics.median(seconds_a_call(call, seconds))
         answer = {"variant": variant, "trial": trial, "first": first, "error": error, "peak": peak}
@@ -167,6 +181,7 @@ class Worker:
     def measure(self, seconds: float) -> dict[str, Any]:
         """Seconds a call, and the processors that others were using meanwhile."""
         assert self.call is not None
+        wait_for_quiet()
         with blas_threads(self.threads):
             all_before, mine_before = seconds_of_all(), time.process_time()
             start = time.perf_counter()
