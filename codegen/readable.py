@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -26,7 +25,7 @@ from primgraph.codegen.notation import ATOM, Spelling, Text
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.codegen.spelling import SPELLINGS, iota_shape, literal
 from primgraph.codegen.structure import expanded_shape
-from primgraph.ir.source import Source
+from primgraph.ir.source import Source, lines_of
 from primgraph.ir.types import Shape, TensorType, broadcast_shapes
 
 _DEEPEST = 3
@@ -402,7 +401,7 @@ class _Reader:
         """The text of the user's line; each file is looked up once."""
         lines = self.lines_of.get(source.file)
         if lines is None:
-            lines = self.lines_of[source.file] = linecache.getlines(source.file)
+            lines = self.lines_of[source.file] = lines_of(source.file)
         return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else ""
 
     def _hint(self, value: int, i: int) -> str:

@@ -45,15 +45,21 @@ class Source:
     @property
     def text(self) -> str:
         """The line itself, or nothing where the file cannot be read."""
-        try:
-            return linecache.getline(self.file, self.line).strip()
-        except ValueError:
-            # No file has such a name, with a null character or a lone surrogate in it.
-            return ""
+        lines = lines_of(self.file)
+        return lines[self.line - 1].strip() if 0 < self.line <= len(lines) else ""
 
     def __str__(self) -> str:
         place = f"{self.file.rpartition('/')[2]}:{self.line}"
         return f"in the {_SPOKEN.get(self.role, self.role)} of {place}" if self.role else place
+
+
+def lines_of(file: str) -> list[str]:
+    """The lines of a file of the user's; none where it cannot be read."""
+    try:
+        return linecache.getlines(file)
+    except ValueError:
+        # No file has such a name, with a null character or a lone surrogate in it.
+        return []
 
 
 @lru_cache(maxsize=65536)
