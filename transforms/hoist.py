@@ -28,18 +28,20 @@ def hoist(graph: Graph, still: Sequence[int]) -> tuple[Graph, Graph]:
     split off is a small part of the whole, `r` is empty and the late part is `graph` itself.
     """
     s = [graph.inputs[i] for i in still]
+    name = f"{graph.name}_early"
     known, early = set(s), []
     for eqn in graph.body:
         if known.issuperset(eqn.inputs):
             known.update(eqn.outputs)
             if eqn.op.name not in _FREE:
                 early.append(eqn)
+    if not early:
+        return Graph(s, (), (), name), graph
     computed = {v for eqn in early for v in eqn.outputs}
     others = (e for e in graph.body if computed.isdisjoint(e.outputs))
     rest = dead_code(Graph([*graph.inputs, *computed], others, graph.outputs)).body
     needed = computed.intersection(_read(rest, graph.outputs))
     r = [v for eqn in early for v in eqn.outputs if v in needed]
-    name = f"{graph.name}_early"
     first = dead_code(Graph(s, (e for e in graph.body if known.issuperset(e.outputs)), r, name))
     if not r or _elements(first.body) < _LEAST_PART * _elements(graph.body):
         return Graph(s, (), (), name), graph

@@ -13,7 +13,7 @@ from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add
-from primgraph.primitives.shapes import broadcast, reshape
+from primgraph.primitives.shapes import broadcast, pad, reshape, slice_assign
 from primgraph.transforms.rules import Family, Seen
 from primgraph.transforms.rules_places import sum_of_overlapping
 from primgraph.transforms.rules_views import repeated, reshaped
@@ -55,7 +55,7 @@ def _small(eqn: Equation, shape: tuple[int, ...]) -> Value:
     return eqn.inputs[0]
 
 
-@_rule(add)
+@_rule(add, of=(pad, slice_assign))
 def _sum_of_overlapping(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Where parts among zeros overlap they are added, and elsewhere they are put side by side.
 

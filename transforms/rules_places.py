@@ -66,7 +66,7 @@ def _put(part: Value, params: dict[str, Any]) -> _Placed | None:
     return _Placed(part, params["starts"]) if single and part.type.size else None
 
 
-@_rule(add)
+@_rule(add, of=(pad, slice_assign))
 def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Two parts among zeros that stand side by side are joined, and put among zeros as one."""
     shape = seen.type.shape
