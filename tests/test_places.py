@@ -124,6 +124,11 @@ PLACES: dict[str, tuple[Function, dict[str, int], bool]] = {
         {"slice": 2, "slice_assign": 2},
         False,
     ),
+    "everything put, one part over another that begins there": (
+        lambda x, y: put(put(put(x, cut(y, 0, 3), 0, 0), cut(x, 2, 2), 0, 0), cut(y, 1, 1), 0, 3),
+        {"slice": 3, "slice_assign": 3},
+        False,
+    ),
     "put with gaps": (
         lambda x, y: put(put(x, cut(y, 0, 2), 0, 0, step=2), cut(y, 2, 2), 0, 1, step=2),
         {"slice": 2, "slice_assign": 2},

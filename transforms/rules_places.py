@@ -145,6 +145,8 @@ def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]
         if last is None or len(last.along(shape)) != 1 or axis not in (None, *last.along(shape)):
             return None
         axis = last.along(shape)[0]
+        if last.starts[axis] in parts:
+            return None
         parts[last.starts[axis]] = last.part
         if _is_cover(parts, axis, shape[axis]):
             joined: Value = concat(*(parts[k] for k in sorted(parts)), axis=axis)
