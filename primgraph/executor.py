@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import is_
 from typing import Any, Never, TypeAlias, final
 
 import numpy as np
@@ -78,16 +79,17 @@ class _Early:
     def __init__(self, kernel: Kernel, graph: Graph) -> None:
         self.kernel = kernel
         self._graph = graph
-        self._latest: tuple[int, list[np.ndarray[Any, Any]]] = (-1, [])
+        self._latest: tuple[int, Sequence[Any], list[np.ndarray[Any, Any]]] = (-1, [], [])
 
     def results(
         self, version: int, states: Sequence[np.ndarray[Any, Any]]
     ) -> list[np.ndarray[Any, Any]]:
         """The results for `states`, which are those of a scope at `version`."""
         latest = self._latest
-        if latest[0] != version:
-            self._latest = latest = (version, self.kernel(*states))
-        return latest[1]
+        # Another thread may have stored other arrays after these were read, and before the version.
+        if latest[0] != version or not all(map(is_, latest[1], states)):
+            self._latest = latest = (version, states, self.kernel(*states))
+        return latest[2]
 
     @cached_property
     def whole(self) -> Kernel:
