@@ -237,4 +237,4 @@ def _slice_of_scattered(seen: Seen, inputs: list[Value], params: dict[str, Any])
     place = np.empty(x.shape[axis], np.int64)
     place[flat.reshape(-1)] = np.arange(flat.size)
     part: Value = gather(_joined(y, axis, index.type.ndim), _constant(place[wanted]), axis=axis)
-    return part + (0.0 if seen.type.is_float else 0)
+    return part + 0.0 if seen.type.is_float else part
