@@ -134,7 +134,8 @@ class Executor:
 
         Returns one new array for each fetch. With `out`, which has an array or None for each, it
         is written into that array, of exactly the fetch's type; with `borrow` the arrays are
-        overwritten by the next run in this thread that borrows the same fetches.
+        overwritten by the next run in this thread that borrows the same fetches, unless it is
+        given them.
 
         With `debug="nan"` the equations are first evaluated one by one, as they were written. The
         first that makes a NaN or an infinity of numbers that were none, in the program or in
