@@ -110,7 +110,7 @@ class Kernel(Drawn):
         With `out`, results are written into the arrays that it has, where it has not None: of
         exactly the declared types, in row-major order, and sharing memory with nothing else.
         With `borrow` results are arrays that the next such call in the same thread overwrites,
-        which saves making large ones again and again.
+        unless it is given them, which saves making large ones again and again.
 
         Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not,
         and `RunError`, with the equation and the user's line, where the computation fails.
@@ -172,13 +172,16 @@ class Kernel(Drawn):
         given: list[Any] = list(out) if out is not None else [None] * len(types)
         checked_out(given, types, arrays, self.donated)
         kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
+        # What an earlier call has lent may come back, to be read or written in this one.
+        others = [*arrays, *(a for a in given if a is not None)]
         for k, type in enumerate(types):
             if k in self.donated:
                 given[k] = arrays[self.donated[k]]
             elif given[k] is None:
-                if k not in kept:
-                    kept[k] = np.empty(type.shape, type.dtype)
-                given[k] = kept[k]
+                lent = kept.get(k)
+                if lent is None or any(np.may_share_memory(lent, a) for a in others):
+                    kept[k] = lent = np.empty(type.shape, type.dtype)
+                given[k] = lent
         if self.style == "readable" or self._scalar is not None:
             for target, result in zip(given, self._call(self._code, arrays), strict=True):
                 target[...] = result

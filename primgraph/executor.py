@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import is_
 from typing import Any, Never, TypeAlias, final
 
 import numpy as np
@@ -78,16 +79,17 @@ class _Early:
     def __init__(self, kernel: Kernel, graph: Graph) -> None:
         self.kernel = kernel
         self._graph = graph
-        self._latest: tuple[int, list[np.ndarray[Any, Any]]] = (-1, [])
+        self._latest: tuple[int, Sequence[Any], list[np.ndarray[Any, Any]]] = (-1, [], [])
 
     def results(
         self, version: int, states: Sequence[np.ndarray[Any, Any]]
     ) -> list[np.ndarray[Any, Any]]:
         """The results for `states`, which are those of a scope at `version`."""
         latest = self._latest
-        if latest[0] != version:
-            self._latest = latest = (version, self.kernel(*states))
-        return latest[1]
+        # Another thread may have stored other arrays after these were read, and before the version.
+        if latest[0] != version or not all(map(is_, latest[1], states)):
+            self._latest = latest = (version, states, self.kernel(*states))
+        return latest[2]
 
     @cached_property
     def whole(self) -> Kernel:
@@ -132,7 +134,8 @@ class Executor:
 
         Returns one new array for each fetch. With `out`, which has an array or None for each, it
         is written into that array, of exactly the fetch's type; with `borrow` the arrays are
-        overwritten by the next run in this thread that borrows the same fetches.
+        overwritten by the next run in this thread that borrows the same fetches, unless it is
+        given them.
 
         With `debug="nan"` the equations are first evaluated one by one, as they were written. The
         first that makes a NaN or an infinity of numbers that were none, in the program or in

@@ -230,8 +230,8 @@ class Draft:
             return False
         if not value.type.is_float:
             return True
-        steepest = np.max(np.abs(found.imag), initial=0) / STEP
-        return bool(np.max(np.abs(found.real), initial=0) < _HUGE and steepest < STEEPEST)
+        steepest = np.max(np.abs(found.imag), initial=0)
+        return bool(np.max(np.abs(found.real), initial=0) < _HUGE and steepest < STEEPEST * STEP)
 
     def outputs(self) -> list[Value]:
         """One to four values, late ones first of all; inputs, constants and duplicates too."""

@@ -348,3 +348,42 @@ def test_threads_share_one_pause_of_the_collector():
     for thread in threads:
         thread.join()
     assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("forks_inside", [False, True])
+def test_the_collector_runs_in_a_child_that_is_forked_while_it_waits(forks_inside):
+    inside, leave = Barrier(2), Event()
+
+    def work() -> None:
+        with uncollected:
+            inside.wait(10)
+            leave.wait(10)
+
+    def is_fine() -> bool:
+        if forks_inside:
+            with uncollected:
+                child = os.fork()
+                waits = not gc.isenabled()
+        else:
+            child, waits = os.fork(), True
+        if child:
+            return os.waitpid(child, 0)[1] == 0
+        try:
+            fine = waits and gc.isenabled()
+            with uncollected:
+                fine = fine and not gc.isenabled()
+            os._exit(0 if fine and gc.isenabled() else 3)
+        finally:
+            os._exit(4)
+
+    thread = Thread(target=work)
+    thread.start()
+    inside.wait(10)
+    try:
+        assert is_fine()
+    finally:
+        leave.set()
+        thread.join()
+    assert gc.isenabled()

@@ -124,6 +124,11 @@ PLACES: dict[str, tuple[Function, dict[str, int], bool]] = {
         {"slice": 2, "slice_assign": 2},
         False,
     ),
+    "everything put, one part over another that begins there": (
+        lambda x, y: put(put(put(x, cut(y, 0, 3), 0, 0), cut(x, 2, 2), 0, 0), cut(y, 1, 1), 0, 3),
+        {"slice": 3, "slice_assign": 3},
+        False,
+    ),
     "put with gaps": (
         lambda x, y: put(put(x, cut(y, 0, 2), 0, 0, step=2), cut(y, 2, 2), 0, 1, step=2),
         {"slice": 2, "slice_assign": 2},
@@ -249,6 +254,19 @@ def test_parts_that_overlap_are_added_where_they_do(name, monkeypatch):
             np.testing.assert_array_equal(results[0], results[2])
             different += np.sum(~same_bits(results[0], results[2]))
     assert (different > 0) == ("concat" in left)
+
+
+@pytest.mark.parametrize("index", [[0, 1, 2, 3], [3, 1, 0, 2], [0, 0, 1, 1]])
+def test_truth_values_are_put_in_places_as_well(index):
+    def function(x, y):
+        added = scatter_add(x, y, constants(index), axis=1)
+        return concat(added, cut(scattered(y, index, 4), 1, 2), axis=1)
+
+    graph = built(function, np.bool_)
+    x = np.array([[0, 0, 1, 1], [0, 1, 0, 1]], bool)
+    for y in (x, ~x, x[::-1]):
+        (known,), (found,) = interpret(graph, x, y), interpret(simplify(graph), x, y)
+        np.testing.assert_array_equal(found, known)
 
 
 def test_constant_positions_out_of_range_stay_an_error():

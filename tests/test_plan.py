@@ -110,6 +110,26 @@ def test_results_are_written_into_given_arrays(style, limits):
 
 
 @pytest.mark.parametrize("style", ["planned", "readable"])
+def test_borrowed_results_can_be_given_to_the_next_call_that_borrows(style):
+    def function(x):
+        return pg.flip(x, 0) * 2.0 + x, pg.sum(x) * x
+
+    kernel = pg.compile(pg.trace(function, pg.spec(9)), style=style)
+    x = np.arange(9.0)
+    first = kernel(x)
+    expected = kernel(first[0])
+    for again in (lambda a: a, lambda a: a[::-1][::-1]):
+        lent = kernel(x, borrow=True)
+        found = kernel(again(lent[0]), borrow=True)
+        assert all(map(np.array_equal, found, expected))
+        assert all(map(np.array_equal, lent[:1], first[:1]))
+    lent = kernel(x, borrow=True)
+    found = kernel(x, out=[lent[1], None], borrow=True)
+    assert found[0] is lent[1]
+    assert all(map(np.array_equal, found, first))
+
+
+@pytest.mark.parametrize("style", ["planned", "readable"])
 def test_borrowed_results_are_overwritten_by_the_next_call_that_borrows(style):
     graph = parse("graph f(%x: f64[3]) {\n%0: f64[3] = sin(%x)\nreturn %x, %0, %0\n}")
     kernel = compile_graph(graph, style=style)

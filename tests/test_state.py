@@ -490,6 +490,16 @@ def test_two_scopes_are_not_mistaken_for_one_another():
             np.testing.assert_allclose(found, expected(FEED, w), rtol=1e-14)
 
 
+def test_arrays_that_another_thread_has_just_replaced_are_computed_with_but_not_kept():
+    program, y = scaled()
+    early = pg.Executor()._plan(program, [y]).early
+    before, after = np.full((3, 3), 0.25), np.full((3, 3), 0.75)
+    # The scope had its newest version already when the older array was read from it.
+    for w in (before, after, after):
+        (found,) = early.results(7, [w])
+        np.testing.assert_allclose(found, np.tanh(np.exp(w) @ w), rtol=1e-14)
+
+
 def test_results_that_depend_on_states_only_are_the_callers_own():
     with pg.Program() as program:
         w = pg.create_parameter((3,), name="w", initializer=initializers.Constant(0.5))

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import filled, iota
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.logic import logical_or
 from primgraph.primitives.shapes import (
     broadcast,
     concat,
@@ -316,7 +317,9 @@ def _scatter_add(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
         return None
     ranges = _window(x.type, axis, along)
     part = _taken(x, ranges)
-    total: Value = add(part, reshaped(y, part.shape))
+    # The sum of truth values is whether one of them holds.
+    adding = logical_or if x.dtype == BOOL else add
+    total: Value = adding(part, reshaped(y, part.shape))
     result: Value = slice_assign(
         x, total, starts=tuple(r.start for r in ranges), steps=tuple(r.step for r in ranges)
     )

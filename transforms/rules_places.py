@@ -145,6 +145,8 @@ def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]
         if last is None or len(last.along(shape)) != 1 or axis not in (None, *last.along(shape)):
             return None
         axis = last.along(shape)[0]
+        if last.starts[axis] in parts:
+            return None
         parts[last.starts[axis]] = last.part
         if _is_cover(parts, axis, shape[axis]):
             joined: Value = concat(*(parts[k] for k in sorted(parts)), axis=axis)
@@ -235,4 +237,4 @@ def _slice_of_scattered(seen: Seen, inputs: list[Value], params: dict[str, Any])
     place = np.empty(x.shape[axis], np.int64)
     place[flat.reshape(-1)] = np.arange(flat.size)
     part: Value = gather(_joined(y, axis, index.type.ndim), _constant(place[wanted]), axis=axis)
-    return part + (0.0 if seen.type.is_float else 0)
+    return part + 0.0 if seen.type.is_float else part

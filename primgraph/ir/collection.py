@@ -7,8 +7,9 @@ all that was made so far again and again, which takes as long as the passes them
 from __future__ import annotations
 
 import gc
+import os
 from contextlib import ContextDecorator
-from threading import Lock
+from threading import Lock, get_ident
 from typing import final
 
 # New objects that the collector is spared from looking through.
@@ -24,22 +25,40 @@ class _Pause(ContextDecorator):
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._depth = 0
+        # How deep each thread is in it.
+        self._depth: dict[int, int] = {}
         self._was_on = False
 
     def __enter__(self) -> None:
+        # In this order a process may be forked at any time: where a thread is noted, it is known
+        # whether the collector is to run again.
+        thread = get_ident()
         with self._lock:
-            if self._depth == 0:
+            first = not self._depth
+            if first:
                 self._was_on = gc.isenabled()
+            self._depth[thread] = self._depth.get(thread, 0) + 1
+            if first:
                 gc.disable()
-            self._depth += 1
 
     def __exit__(self, *_: object) -> None:
+        thread = get_ident()
         with self._lock:
-            self._depth -= 1
-            if self._depth == 0 and self._was_on:
+            if self._depth[thread] > 1:
+                self._depth[thread] -= 1
+                return
+            if len(self._depth) == 1 and self._was_on:
                 _let_live()
                 gc.enable()
+            del self._depth[thread]
+
+    def after_fork(self) -> None:
+        """In a child process no thread is in it but perhaps the one that forked."""
+        self._lock = Lock()
+        waiting, thread = bool(self._depth), get_ident()
+        self._depth = {k: n for k, n in self._depth.items() if k == thread}
+        if waiting and not self._depth and self._was_on:
+            gc.enable()
 
 
 def _let_live() -> None:
@@ -54,3 +73,6 @@ def _let_live() -> None:
 
 
 uncollected = _Pause()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=uncollected.after_fork)
