@@ -112,6 +112,23 @@ def test_a_graph_is_drawn_whole(show: Show) -> None:
     assert view.locator(".arrow").count() == len(pairs)
 
 
+def test_the_page_unpacks_the_picture_that_was_packed(show: Show) -> None:
+    graph = small()
+    picture = picture_of(graph, times=[0.25] * len(graph))
+    lines = ("graph {", "  %0 = a(%x)", "    return %0", "")
+    view = show(Step("one", picture, lines, (-1, 3, -1, -1)), Step("two", picture, ("a",), (2,)))
+    found = view.evaluate("step(0).picture")
+    wanted = json.loads(json.dumps(picture.data()))
+    for box in (*wanted["boxes"], *found["boxes"]):
+        box["heat"] = box["heat"] and pytest.approx(box["heat"], abs=1e-6)
+    for groups in wanted["groupings"].values():
+        for group in groups:
+            del group["id"]
+    assert found == wanted
+    assert view.evaluate("step(0).lines") == [list(p) for p in zip(lines, (-1, 3, -1, -1))]
+    assert view.evaluate("step(1).picture === step(0).picture")
+
+
 def test_both_layouts_place_everything_alike(show: Show) -> None:
     view = show(named(small()))
     draw = random.Random(5)

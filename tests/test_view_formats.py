@@ -20,6 +20,7 @@ from view_graphs import HOSTILE, chain, hostile, net
 
 import primgraph as pg
 from primgraph.errors import ArgumentError, RunError
+from primgraph.ir import source
 from primgraph.ir.graph import Graph
 from primgraph.view import svg
 from primgraph.view.dot import quoted
@@ -465,3 +466,23 @@ def test_a_long_chain_is_drawn_without_recursion(tmp_path):
         graph.save(tmp_path / f"long.{form}")
     graph.show()
     assert len(graph.to_svg()) < 200_000
+
+
+def test_a_file_that_cannot_be_read_is_looked_for_once(monkeypatch):
+    looked: list[str] = []
+    monkeypatch.setattr(source, "lines_of", lambda file: looked.append(file) or [])
+    picture_of(chain(200))
+    assert looked == ["chain.py"]
+
+
+def test_svg_of_what_was_measured_is_warm_where_the_time_goes():
+    graph = net(1)
+    times = [0.0] * len(graph)
+    times[3] = 2.0
+    root = parsed(svg.to_svg(picture_of(graph, times=times)))
+    warm = [e for g in boxes_in(root) for e in g if e.get("class") == "warm"]
+    assert len(warm) == sum(box.heat is not None for box in picture_of(graph, times=times).boxes)
+    assert sorted({e.get("fill-opacity") for e in warm}) == ["0", "0.7"]
+    notes = [g.findall(f"{SPACE}text")[1].text for g in boxes_in(root)]
+    assert notes.count("100.0 %") == 1
+    assert not [e for e in parsed(graph.to_svg()).iter() if e.get("class") == "warm"]

@@ -17,7 +17,7 @@ let selected = null;
 
 function step(number) {
   if (!steps[number]) {
-    const read = JSON.parse(blocks[number].textContent);
+    const read = unpacked(JSON.parse(blocks[number].textContent));
     steps[number] = { number, name: names[number], ...read, trees: new Map(), hay: null, ...firstKind(read.picture) };
   }
   return steps[number];
