@@ -21,12 +21,12 @@ from view_graphs import HOSTILE, chain, hostile, net
 import primgraph as pg
 from primgraph.errors import ArgumentError, RunError
 from primgraph.ir import source
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.view import svg
 from primgraph.view.dot import quoted
 from primgraph.view.mermaid import escaped
 from primgraph.view.picture import picture_of
-from primgraph.view.plain import plain, width_of
+from primgraph.view.plain import plain, shortened, width_of
 
 SPACE = "{http://www.w3.org/2000/svg}"
 ROOT = Path(__file__).parent.parent
@@ -197,7 +197,9 @@ def test_dot_reads_back_to_the_same_boxes_and_arrows(graph):
     assert read.title == plain(picture.title)
     assert list(read.nodes) == [f"b{b.id}" for b in picture.boxes]
     for box, attributes in zip(picture.boxes, read.nodes.values(), strict=True):
-        assert attributes["label"] == f"{plain(box.label)}\n{plain(box.note)}"
+        lines = [shortened(plain(text), 60) for text in (box.label, box.note)]
+        assert attributes["label"] == "\n".join(lines)
+        assert plain(box.label) in attributes["tooltip"] or box.details
     ends = [(f"b{a.tail}", f"b{a.head}", a.label) for a in picture.arrows]
     assert [(t, h, a["tooltip"]) for t, h, a in read.edges] == ends
 
@@ -247,6 +249,23 @@ def test_a_label_of_mermaid_has_no_sign_that_means_something(name):
 def test_mermaid_is_folded_where_it_is_large():
     lines = chain(2000).to_mermaid().splitlines()
     assert 1 < sum(":::" in line for line in lines) <= 300
+
+
+def test_mermaid_is_folded_where_mermaid_would_refuse_it():
+    def tangled(x):
+        a, b = pg.sin(x), pg.cos(x)
+        for i in range(280):
+            a, b = b, (a * b if i % 2 else a - b)
+        return b
+
+    graph = pg.trace(tangled, pg.spec(3))
+    assert len(picture_of(graph).boxes) < 300
+    assert graph.to_mermaid(limit=1000).count(" --> ") > 500
+    assert graph.to_mermaid().count(" --> ") <= 500
+    names = [Value(pg.spec(2), f"{i} {'#' * 90}") for i in range(150)]
+    text = Graph(names, [], names, "long").to_mermaid()
+    assert text.count(":::") > 1
+    assert len(text) <= 50_000
 
 
 # networkx and JSON.

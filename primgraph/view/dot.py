@@ -7,10 +7,13 @@ import subprocess
 
 from primgraph.errors import ArgumentError, RunError
 from primgraph.view.picture import Box, Picture
-from primgraph.view.plain import plain
+from primgraph.view.plain import plain, shortened
 
 # Seconds; layouts of what is drawn at most take a few.
 _PATIENCE = 120
+
+# Letters in a line of a label; tooltips have all.
+_MOST = 60
 
 _STYLES = {
     "input": 'shape=box style="rounded,filled" color="#57606a" fillcolor="#f0f0f1"',
@@ -47,8 +50,9 @@ def quoted(*lines: str) -> str:
 
 
 def _node(box: Box) -> str:
-    label = quoted(box.label, box.note)
-    tooltip = quoted(*(f"{name}: {text}" for name, text in box.details))
+    label = quoted(shortened(plain(box.label), _MOST), shortened(plain(box.note), _MOST))
+    details = [f"{name}: {text}" for name, text in box.details]
+    tooltip = quoted(*(details or [f"{box.label}: {box.note}"]))
     style = _STYLES.get(box.part, _STYLES["mixed"])
     return f"  b{box.id} [label={label} tooltip={tooltip} {style}];"
 

@@ -103,7 +103,14 @@ def _style() -> str:
 
 
 def _colours(colours: dict[str, str], tint: float) -> str:
-    fills = {"paper": "paper", "label": "ink", "note": "muted", "tip": "arrow", "dot": "forward"}
+    fills = {
+        "paper": "paper",
+        "label": "ink",
+        "note": "muted",
+        "ink": "ink",
+        "tip": "arrow",
+        "dot": "forward",
+    }
     strokes = {"arrow": "arrow", "frame": "arrow", "grid": "arrow", "curve": "forward"}
     rules = [f".primgraph .{style}{{fill:{colours[name]}}}" for style, name in fills.items()]
     rules += [f".primgraph .{style}{{stroke:{colours[name]}}}" for style, name in strokes.items()]
@@ -137,11 +144,12 @@ def _box(box: Box, face: tuple[str, str, float], corner: Point, hottest: float) 
         share = _WARMEST * math.sqrt(box.heat / hottest)
         style = f'class="warm" fill-opacity="{number(share)}"'
         shapes.append(_shape(box.part, x, y, width, HEIGHT, style))
+    small = "note" if box.heat is None else "note ink"
     told = "\n".join(escaped(text) for _, text in box.details) or escaped(f"{box.label} {box.note}")
     return (
         f'<g class="{box.part}"><title>{told}</title>{"".join(shapes)}'
         f"{label_text('label', x + width / 2, y + 18, label)}"
-        f"{label_text('note', x + width / 2, y + 33, note)}</g>"
+        f"{label_text(small, x + width / 2, y + 33, note)}</g>"
     )
 
 
@@ -150,9 +158,7 @@ def label_text(style: str, x: float, y: float, text: str) -> str:
     return f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escaped(text)}</text>'
 
 
-def _shape(
-    part: str, x: float, y: float, w: float, h: float, style: str = 'class="shape"'
-) -> str:
+def _shape(part: str, x: float, y: float, w: float, h: float, style: str = 'class="shape"') -> str:
     """The outline: round ends, cut corners, notched ends, or a plain rectangle."""
     a = min(_CORNER, h / 3)
     if part == "tangent":
