@@ -82,8 +82,9 @@ def picture_of(
     """The picture of a graph, of all that a program computes, or of the graph of a kernel.
 
     `times` has the seconds that each equation takes, `ranges` the least and the greatest element
-    of its first result, and how many NaNs it has. Uniform constants are written into the boxes that use them. Raises
-    `ArgumentError` for anything else, and where there is not one entry for each equation.
+    of its first result, and how many NaNs it has. Uniform constants are written into the boxes
+    that use them. Raises `ArgumentError` for anything else, and where there is not one entry for
+    each equation.
     """
     return numbered(drawable, times=times, ranges=ranges)[0]
 
@@ -143,7 +144,7 @@ class _Drawing:
     def picture(self) -> Picture:
         graph = self.graph
         for value in graph.inputs:
-            label = value.hint or self.name[value]
+            label = shortened(value.hint or self.name[value], _MOST_DETAIL)
             self.place[value] = self._box(None, label, str(value.type), "input", ())
         shown = set(graph.outputs)
         for i, eqn in enumerate(graph.body):

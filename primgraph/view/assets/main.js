@@ -168,6 +168,7 @@ function hideCard() {
 function showCard(box) {
   fillCard(at("card"), box.node.label, cardRows(box.node, now.picture));
   placeCard(at("card"), box.made, at("stage"));
+  box.made.setAttribute("aria-describedby", "card");
   places.arrows.forEach(([tail, head], i) => {
     places.lines[i].classList.toggle("near", places.boxes[tail] === box || places.boxes[head] === box);
   });
@@ -179,6 +180,7 @@ function showCard(box) {
 
 function leave() {
   hideCard();
+  for (const made of scene.querySelectorAll("[aria-describedby]")) made.removeAttribute("aria-describedby");
   for (const made of scene.querySelectorAll(".near, .sibling")) made.classList.remove("near", "sibling");
 }
 
