@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import primgraph as pg
+from primgraph.ir.graph import Value
 from primgraph.transforms.lower import lower
 from primgraph.view.grouping import Group
 from primgraph.view.layout import layout
@@ -500,7 +501,7 @@ def test_ends_and_constants_of_a_group_are_of_its_part(show: Show) -> None:
 
 
 def test_a_name_without_end_leaves_the_card_on_the_page(show: Show) -> None:
-    value = pg.Value(pg.spec(3), "x" * 10_000)
+    value = Value(pg.spec(3), "x" * 10_000)
     view = show(named(pg.Graph([value], [], [value], "f")))
     view.locator(".box").first.hover()
     card, stage = (view.locator(name).bounding_box() for name in ("#card", "#stage"))
