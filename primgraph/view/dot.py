@@ -20,7 +20,7 @@ _STYLES = {
     "constant": 'shape=box style="dashed,filled" color="#8c959f" fillcolor="#f5f5f6"',
     "forward": 'shape=box style="filled" color="#0072b2" fillcolor="#e8f2f8"',
     "tangent": 'shape=octagon style="dashed,filled" color="#b86e00" fillcolor="#f9f2e8"',
-    "cotangent": 'shape=cds style="filled" color="#00835f" fillcolor="#e8f4f0"',
+    "cotangent": 'shape=hexagon style="filled" color="#00835f" fillcolor="#e8f4f0"',
     "output": 'shape=box style="rounded,filled,bold" color="#1b1f24" fillcolor="#ebebeb"',
     "mixed": 'shape=box style="filled" color="#57606a" fillcolor="#f0f0f1"',
 }
