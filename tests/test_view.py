@@ -153,7 +153,7 @@ def test_times_become_shares_and_ranges_details():
     nan = float("nan")
     picture = picture_of(graph, ranges=[(0.0, 1.0 / 3, 2), (nan, nan, 3)])
     told = [dict(box.details)["range"] for box in picture.boxes[1:3]]
-    assert told == ["from 0 to 0.333333, NaN 2 times", "no number, NaN 3 times"]
+    assert told == ["from 0 to 0.333333, 2 NaN", "no number, 3 NaN"]
     assert [b.heat for b in picture_of(graph, times=[0.0, 0.0]).boxes][1:3] == [0.0, 0.0]
     with pytest.raises(ArgumentError, match="times has 1 entries for 2 equations"):
         picture_of(graph, times=[1.0])

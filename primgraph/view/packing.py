@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, final
 
 from primgraph.view.picture import Picture
@@ -13,17 +13,16 @@ _DIGITS = 6
 
 
 @final
-class Texts:
-    """Distinct texts in order, as they may be shown; a call gives the number of one."""
+class Texts(dict[str, int]):
+    """The number of each text, in order; a text that is asked for gets the next one."""
 
-    def __init__(self) -> None:
-        self._number: dict[str, int] = {}
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
 
-    def __call__(self, text: str) -> int:
-        return self._number.setdefault(text, len(self._number))
-
-    def __iter__(self) -> Iterator[str]:
-        return map(plain, self._number)
+    def shown(self) -> list[str]:
+        """The texts in the order of their numbers, as they may be shown."""
+        return list(map(plain, self))
 
 
 def packed_picture(picture: Picture, number: Texts) -> dict[str, Any]:
@@ -32,20 +31,20 @@ def packed_picture(picture: Picture, number: Texts) -> dict[str, Any]:
     A group is its label and its runs: where each begins among the boxes, and how long it is.
     """
     boxes = [
-        [number(b.label), number(b.note), number(b.part)]
-        + [number(text) for pair in b.details for text in pair]
+        [number[b.label], number[b.note], number[b.part]]
+        + [number[text] for pair in b.details for text in pair]
         for b in picture.boxes
     ]
     measured = any(b.heat is not None for b in picture.boxes)
     return {
-        "title": number(picture.title),
+        "title": number[picture.title],
         "boxes": boxes,
         "heats": [b.heat and round(b.heat, _DIGITS) for b in picture.boxes] if measured else [],
         "tails": [a.tail for a in picture.arrows],
         "heads": [a.head for a in picture.arrows],
-        "labels": [number(a.label) for a in picture.arrows],
+        "labels": [number[a.label] for a in picture.arrows],
         "groupings": {
-            kind: [[number(g.label), *_runs(g.members)] for g in groups]
+            kind: [[number[g.label], *_runs(g.members)] for g in groups]
             for kind, groups in picture.groupings.items()
         },
     }
@@ -56,7 +55,7 @@ def packed_lines(lines: Sequence[str], number: Texts) -> list[int]:
     found: list[int] = []
     for line in lines:
         text = line.lstrip(" ")
-        found += (len(line) - len(text), number(text))
+        found += (len(line) - len(text), number[text])
     return found
 
 

@@ -98,7 +98,7 @@ def _blocks(steps: Sequence[Step]) -> Iterator[str]:
             "places": step.boxes,
             "note": plain(step.note),
         }
-        yield _json({"texts": list(number), **data})
+        yield _json({"texts": number.shown(), **data})
 
 
 def _json(data: Any) -> str:

@@ -248,7 +248,7 @@ def _short(number: str) -> str:
 def _range_text(least: float, greatest: float, nans: int = 0) -> str:
     """In words, what the elements of an array are; NaN for both ends stands for no number."""
     told = f"from {least:.6g} to {greatest:.6g}" if least == least else "no number"
-    return f"{told}, NaN {nans} times" if nans else told
+    return f"{told}, {nans} NaN" if nans else told
 
 
 def brief(value: Any) -> str:
