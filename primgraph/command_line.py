@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     times.add_argument("--by", choices=("line", "equation", "op"), default="line")
     times.add_argument("--top", type=_positive, default=20, help="rows in the table (20)")
     _at(times)
-    _output(times, "none; a page whose name ends in .html, or figures in .json")
+    _output(times, "none; a page .html, a picture .svg, or figures .json")
 
     _command(commands, "info", _info, "print versions, and what a graph needs", "?")
     return parser

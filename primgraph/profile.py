@@ -25,7 +25,9 @@ from primgraph.ir.source import Source
 from primgraph.program import Program
 from primgraph.scope import Scope
 from primgraph.view.page import page
+from primgraph.view.picture import picture_of
 from primgraph.view.steps import as_built
+from primgraph.view.svg import to_svg
 
 _SHOWN = 15
 # Repeats go on for about so many seconds, if nobody says how many there are to be.
@@ -201,21 +203,30 @@ class Profile:
 
         Cards tell the time of each, and its range if that was asked for.
         """
-        limits = None if self.ranges is None else [found[:2] for found in self.ranges]
-        return page([as_built(self.graph, self.times, limits)])
+        return page([as_built(self.graph, self.times, self.ranges)])
+
+    def to_svg(self, *, limit: int = 300) -> str:
+        """The picture of the graph with the share of the time in each box, as SVG.
+
+        It is folded where it has more boxes than `limit`.
+        """
+        picture = picture_of(self.graph, times=self.times, ranges=self.ranges)
+        return to_svg(picture, limit=limit)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, or the figures, to a file whose name ends in .html or .json.
+        """Write page, picture or figures to a file whose name ends in .html, .svg or .json.
 
         Raises `ArgumentError` for others.
         """
         match Path(path).suffix.lower():
             case ".html":
                 text = self.to_html()
+            case ".svg":
+                text = self.to_svg()
             case ".json":
                 text = self.to_json() + "\n"
             case other:
-                raise ArgumentError(f"profiles are saved as .html or .json, not as {other!r}")
+                raise ArgumentError(f"profiles are saved as .html, .svg or .json, not as {other!r}")
         Path(path).write_text(text, encoding="utf-8")
 
     @property

@@ -244,7 +244,7 @@ FAULTS = [
     ("check model.py:energy 5 4 --feed model.py", "no .npz file of arrays"),
     ("check model.py:energy 5 4 --feed other.npz", "arrays that are no inputs: z"),
     ("view model.py:energy 5 4 -o picture.bmp", "there is no format '.bmp'"),
-    ("profile model.py:energy 5 4 -o picture.svg", "profiles are saved as .html or .json"),
+    ("profile model.py:energy 5 4 -o picture.png", "profiles are saved as .html, .svg or .json"),
     ("profile model.py:energy 5 4 --by time", None),
     ("frobnicate", None),
 ]

@@ -147,6 +147,20 @@ def test_ranges_are_those_of_the_values():
     json.loads(pg.profile(graph, [np.zeros(3)], repeats=1, ranges=True).to_json())
 
 
+def test_profiles_are_saved_as_pages_pictures_and_figures(tmp_path):
+    graph = pg.trace(lambda x: pg.exp(pg.log(x)), pg.spec(3))
+    profile = pg.profile(graph, [np.array([-1.0, 1.0, 4.0])], repeats=2, ranges=True)
+    for form in ("html", "svg", "json"):
+        profile.save(tmp_path / f"p.{form}")
+    page, svg = ((tmp_path / f"p.{form}").read_text("utf-8") for form in ("html", "svg"))
+    assert "from 0 to 1.38629, 1 NaN" in page
+    assert "from 0 to 1.38629, 1 NaN" in svg
+    assert svg.count('class="warm"') == 2
+    assert json.loads((tmp_path / "p.json").read_text())["name"] == "f"
+    with pytest.raises(ArgumentError, match=r"\.html, \.svg or \.json"):
+        profile.save(tmp_path / "p.png")
+
+
 def trained():
     with pg.Program("model") as program:
         x = pg.data("x", (8, 3))

@@ -149,7 +149,11 @@ def test_times_become_shares_and_ranges_details():
     picture = picture_of(graph, times=[3e-6, 1e-6], ranges=[(0.0, 0.5), (-1.0, 1.0)])
     assert [b.heat for b in picture.boxes] == [None, 0.75, 0.25, None]
     assert dict(picture.boxes[1].details)["time"] == "3 µs"
-    assert dict(picture.boxes[2].details)["range"] == "from -1.0 to 1.0"
+    assert dict(picture.boxes[2].details)["range"] == "from -1 to 1"
+    nan = float("nan")
+    picture = picture_of(graph, ranges=[(0.0, 1.0 / 3, 2), (nan, nan, 3)])
+    told = [dict(box.details)["range"] for box in picture.boxes[1:3]]
+    assert told == ["from 0 to 0.333333, 2 NaN", "no number, 3 NaN"]
     assert [b.heat for b in picture_of(graph, times=[0.0, 0.0]).boxes][1:3] == [0.0, 0.0]
     with pytest.raises(ArgumentError, match="times has 1 entries for 2 equations"):
         picture_of(graph, times=[1.0])

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import primgraph as pg
+from primgraph.ir.graph import Value
 from primgraph.transforms.lower import lower
 from primgraph.view.grouping import Group
 from primgraph.view.layout import layout
@@ -110,6 +111,25 @@ def test_a_graph_is_drawn_whole(show: Show) -> None:
     assert view.title() == step.picture.title
     pairs = {(a.tail, a.head) for a in step.picture.arrows}
     assert view.locator(".arrow").count() == len(pairs)
+
+
+def test_the_page_unpacks_the_picture_that_was_packed(show: Show) -> None:
+    graph = small()
+    picture = picture_of(graph, times=[0.25] * len(graph))
+    lines = ("graph {", "  %0 = a(%x)", "    return %0", "")
+    view = show(Step("one", picture, lines, (-1, 3, -1, -1)), Step("two", picture, ("a",), (2,)))
+    found = view.evaluate("step(0).picture")
+    wanted = json.loads(json.dumps(picture.data()))
+    for box in (*wanted["boxes"], *found["boxes"]):
+        box["heat"] = box["heat"] and pytest.approx(box["heat"], abs=1e-6)
+    for groups in wanted["groupings"].values():
+        for group in groups:
+            del group["id"]
+    assert found == wanted
+    assert view.evaluate("step(0).lines") == [
+        list(p) for p in zip(lines, (-1, 3, -1, -1), strict=True)
+    ]
+    assert view.evaluate("step(1).picture === step(0).picture")
 
 
 def test_both_layouts_place_everything_alike(show: Show) -> None:
@@ -450,3 +470,48 @@ def test_text_fits_its_box(show: Show) -> None:
         for box in view.locator("#picture .box").all():
             texts = [t.evaluate("e => e.getBBox().width") for t in box.locator("text").all()]
             assert max(texts) <= box.evaluate("e => e.querySelector('.shape').getBBox().width") - 8
+
+
+def test_arrow_keys_walk_through_the_lines_and_find_their_boxes(show: Show) -> None:
+    lines = tuple(f"line {i}" for i in range(60))
+    view = show(Step("s", chain(60), lines, tuple(range(60))))
+    view.keyboard.press("t")
+    view.focus("#rows")
+    for wanted in ("line 0", "line 1"):
+        view.keyboard.press("ArrowDown")
+        assert view.locator(".row.selected code").text_content() == wanted
+    for _ in range(40):
+        view.keyboard.press("ArrowDown")
+    assert view.locator(".box.selected .label").text_content() == "mul 41"
+    assert view.locator(".row.selected code").is_visible()
+    view.keyboard.press("ArrowUp")
+    assert view.locator(".box.selected .label").text_content() == "mul 40"
+
+
+def test_ends_and_constants_of_a_group_are_of_its_part(show: Show) -> None:
+    parts = ("input", "constant", "cotangent", "cotangent", "forward", "input", "input")
+    row = tuple(Box(i, f"mul {i}", "f64[]", part) for i, part in enumerate(parts))
+    groups = [(0, 1, 2, 3), (5, 6)]
+    made = tuple(Group(k, f"g{k}", "line", members) for k, members in enumerate(groups))
+    view = show(Step("s", Picture("p", row, (), {"line": made})))
+    view.click("#fold-all")
+    shown = [box.get_attribute("class") for box in view.locator(".folded").all()]
+    assert shown == ["box part-cotangent folded", "box part-input folded"]
+    assert view.locator(".folded .note").first.text_content() == "mul ×3"
+
+
+def test_a_name_without_end_leaves_the_card_on_the_page(show: Show) -> None:
+    value = Value(pg.spec(3), "x" * 10_000)
+    view = show(named(pg.Graph([value], [], [value], "f")))
+    view.locator(".box").first.hover()
+    card, stage = (view.locator(name).bounding_box() for name in ("#card", "#stage"))
+    assert card["height"] < stage["height"] / 2
+    assert view.locator(".box").first.get_attribute("aria-describedby") == "card"
+
+
+def test_the_picture_stays_in_sight_when_the_window_changes(show: Show) -> None:
+    view = show(Step("s", chain(3)))
+    view.set_viewport_size({"width": 400, "height": 800})
+    view.wait_for_function("camera.width === 400")
+    box = view.locator(".box").first.bounding_box()
+    assert box["x"] + box["width"] / 2 == pytest.approx(200, abs=2)

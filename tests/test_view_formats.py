@@ -20,12 +20,13 @@ from view_graphs import HOSTILE, chain, hostile, net
 
 import primgraph as pg
 from primgraph.errors import ArgumentError, RunError
-from primgraph.ir.graph import Graph
+from primgraph.ir import source
+from primgraph.ir.graph import Graph, Value
 from primgraph.view import svg
 from primgraph.view.dot import quoted
 from primgraph.view.mermaid import escaped
 from primgraph.view.picture import picture_of
-from primgraph.view.plain import plain, width_of
+from primgraph.view.plain import plain, shortened, width_of
 
 SPACE = "{http://www.w3.org/2000/svg}"
 ROOT = Path(__file__).parent.parent
@@ -196,7 +197,9 @@ def test_dot_reads_back_to_the_same_boxes_and_arrows(graph):
     assert read.title == plain(picture.title)
     assert list(read.nodes) == [f"b{b.id}" for b in picture.boxes]
     for box, attributes in zip(picture.boxes, read.nodes.values(), strict=True):
-        assert attributes["label"] == f"{plain(box.label)}\n{plain(box.note)}"
+        lines = [shortened(plain(text), 60) for text in (box.label, box.note)]
+        assert attributes["label"] == "\n".join(lines)
+        assert plain(box.label) in attributes["tooltip"] or box.details
     ends = [(f"b{a.tail}", f"b{a.head}", a.label) for a in picture.arrows]
     assert [(t, h, a["tooltip"]) for t, h, a in read.edges] == ends
 
@@ -246,6 +249,23 @@ def test_a_label_of_mermaid_has_no_sign_that_means_something(name):
 def test_mermaid_is_folded_where_it_is_large():
     lines = chain(2000).to_mermaid().splitlines()
     assert 1 < sum(":::" in line for line in lines) <= 300
+
+
+def test_mermaid_is_folded_where_mermaid_would_refuse_it():
+    def tangled(x):
+        a, b = pg.sin(x), pg.cos(x)
+        for i in range(280):
+            a, b = b, (a * b if i % 2 else a - b)
+        return b
+
+    graph = pg.trace(tangled, pg.spec(3))
+    assert len(picture_of(graph).boxes) < 300
+    assert graph.to_mermaid(limit=1000).count(" --> ") > 500
+    assert graph.to_mermaid().count(" --> ") <= 500
+    names = [Value(pg.spec(2), f"{i} {'#' * 90}") for i in range(150)]
+    text = Graph(names, [], names, "long").to_mermaid()
+    assert text.count(":::") > 1
+    assert len(text) <= 50_000
 
 
 # networkx and JSON.
@@ -465,3 +485,23 @@ def test_a_long_chain_is_drawn_without_recursion(tmp_path):
         graph.save(tmp_path / f"long.{form}")
     graph.show()
     assert len(graph.to_svg()) < 200_000
+
+
+def test_a_file_that_cannot_be_read_is_looked_for_once(monkeypatch):
+    looked: list[str] = []
+    monkeypatch.setattr(source, "lines_of", lambda file: looked.append(file) or [])
+    picture_of(chain(200))
+    assert looked == ["chain.py"]
+
+
+def test_svg_of_what_was_measured_is_warm_where_the_time_goes():
+    graph = net(1)
+    times = [0.0] * len(graph)
+    times[3] = 2.0
+    root = parsed(svg.to_svg(picture_of(graph, times=times)))
+    warm = [e for g in boxes_in(root) for e in g if e.get("class") == "warm"]
+    assert len(warm) == sum(box.heat is not None for box in picture_of(graph, times=times).boxes)
+    assert sorted({e.get("fill-opacity") for e in warm}) == ["0", "0.7"]
+    notes = [g.findall(f"{SPACE}text")[1].text for g in boxes_in(root)]
+    assert notes.count("100.0 %") == 1
+    assert not [e for e in parsed(graph.to_svg()).iter() if e.get("class") == "warm"]

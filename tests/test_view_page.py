@@ -15,6 +15,7 @@ from primgraph.errors import ArgumentError
 from primgraph.view.grouping import Group
 from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
+from primgraph.view.plain import plain
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;\u2028\u2029\"'`${x}"
 
@@ -95,14 +96,24 @@ def test_the_page_refers_to_nothing_outside():
     assert "innerHTML" not in text
 
 
-def test_names_of_users_make_no_elements_and_come_back_whole():
-    plain, hostile = Reader(page([step("a")])), Reader(page([step(HOSTILE)]))
-    assert hostile.elements == plain.elements
+def test_names_of_users_make_no_elements_and_come_back_as_text_that_prints():
+    harmless, hostile = Reader(page([step("a")])), Reader(page([step(HOSTILE)]))
+    assert hostile.elements == harmless.elements
     names, data = map(json.loads, hostile.texts("script")[:2])
-    assert names == [HOSTILE]
-    assert data["picture"] == json.loads(json.dumps(picture(HOSTILE).data()))
-    assert data["lines"] == [[HOSTILE, 0], [f"{HOSTILE} again", -1]]
-    assert hostile.texts("title") == [HOSTILE]
+    shown = plain(HOSTILE)
+    assert names == [shown]
+    numbered = [f"{shown} {i}" for i in range(3)]
+    assert data["texts"] == [numbered[0], shown, "forward", *numbered[1:], f"{shown} again"]
+    assert data["picture"]["boxes"] == [[i, 1, 2, 1, 1] for i in (0, 3, 4)]
+    assert data["lines"] == [0, 1, 0, 5]
+    assert hostile.texts("title") == [shown]
+
+
+def test_a_picture_of_several_steps_is_there_once():
+    one, other = step("one"), step("other")
+    blocks = Reader(page([one, other, one])).texts("script")[1:-1]
+    assert [type(json.loads(text)["picture"]) for text in blocks] == [dict, dict, int]
+    assert json.loads(blocks[2])["picture"] == 0
 
 
 def test_data_has_no_letter_that_html_or_old_scripts_read_otherwise():

@@ -165,6 +165,19 @@ def test_the_structure_of_jacobians_and_hessians():
         assert at_zero.count == 0
 
 
+def test_kinks_and_undefined_slopes_hide_nothing_and_add_nothing():
+    diagonal, band = np.eye(6, dtype=bool), (np.eye(5, 6) + np.eye(5, 6, 1)) > 0
+    with pg.Program():
+        x = pg.data("x", (6,))
+        for function, wanted in (
+            (lambda x: pg.relu(x - 2.0), diagonal),
+            (lambda x: pg.minimum(x, 0.0), diagonal),
+            (lambda x: pg.sqrt(x[1:] - x[:-1]), band),
+            (lambda x: pg.log(x) * pg.sqrt(-x), diagonal),
+        ):
+            assert np.array_equal(pg.spy(pg.Jacobian(function, x)).mask, wanted)
+
+
 def test_blocks_and_samples_of_a_jacobian_are_one_matrix():
     with pg.Program():
         x, y = pg.data("x", (2,)), pg.data("y", (3,))

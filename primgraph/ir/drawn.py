@@ -50,7 +50,11 @@ class Drawn:
         return views[0].dot(self)
 
     def to_mermaid(self, *, limit: int = 300) -> str:
-        """The picture as a Mermaid flowchart, folded where it has more boxes than `limit`."""
+        """The picture as a Mermaid flowchart, folded where it has more boxes than `limit`.
+
+        It is folded, too, where Mermaid would refuse it: unless told otherwise, it draws 500 arrows
+        and reads 50,000 characters. Of a `limit` above 300 it is up to you to tell it so.
+        """
         return views[0].mermaid(self, limit)
 
     def to_networkx(self) -> networkx.MultiDiGraph[int]:

@@ -7,17 +7,20 @@ import subprocess
 
 from primgraph.errors import ArgumentError, RunError
 from primgraph.view.picture import Box, Picture
-from primgraph.view.plain import plain
+from primgraph.view.plain import plain, shortened
 
 # Seconds; layouts of what is drawn at most take a few.
 _PATIENCE = 120
+
+# Letters in a line of a label; tooltips have all.
+_MOST = 60
 
 _STYLES = {
     "input": 'shape=box style="rounded,filled" color="#57606a" fillcolor="#f0f0f1"',
     "constant": 'shape=box style="dashed,filled" color="#8c959f" fillcolor="#f5f5f6"',
     "forward": 'shape=box style="filled" color="#0072b2" fillcolor="#e8f2f8"',
     "tangent": 'shape=octagon style="dashed,filled" color="#b86e00" fillcolor="#f9f2e8"',
-    "cotangent": 'shape=cds style="filled" color="#00835f" fillcolor="#e8f4f0"',
+    "cotangent": 'shape=hexagon style="filled" color="#00835f" fillcolor="#e8f4f0"',
     "output": 'shape=box style="rounded,filled,bold" color="#1b1f24" fillcolor="#ebebeb"',
     "mixed": 'shape=box style="filled" color="#57606a" fillcolor="#f0f0f1"',
 }
@@ -47,8 +50,9 @@ def quoted(*lines: str) -> str:
 
 
 def _node(box: Box) -> str:
-    label = quoted(box.label, box.note)
-    tooltip = quoted(*(f"{name}: {text}" for name, text in box.details))
+    label = quoted(shortened(plain(box.label), _MOST), shortened(plain(box.note), _MOST))
+    details = [f"{name}: {text}" for name, text in box.details]
+    tooltip = quoted(*(details or [f"{box.label}: {box.note}"]))
     style = _STYLES.get(box.part, _STYLES["mixed"])
     return f"  b{box.id} [label={label} tooltip={tooltip} {style}];"
 

@@ -7,6 +7,8 @@ from primgraph.view.picture import Box, Picture
 from primgraph.view.plain import plain, shortened
 
 _MOST = 60
+# What Mermaid draws unless it is told otherwise, outside of the text: maxEdges and maxTextSize.
+_MOST_ARROWS, _MOST_LETTERS = 500, 50_000
 # Characters that mean nothing in a quoted label.
 _SAFE = frozenset(" .,:+-=/()·×…" + "0123456789_")
 
@@ -28,11 +30,24 @@ _CLASSES = {
 
 
 def to_mermaid(picture: Picture, *, limit: int = LIMIT) -> str:
-    """The flowchart of `picture`; groups are shut where it has more boxes than `limit`."""
+    """The flowchart of `picture`; groups are shut where it has more boxes than `limit`.
+
+    They are shut, too, where Mermaid would refuse what it finds to be too much, unless `limit` is
+    above the default: then whoever draws it has to raise the limits of Mermaid.
+    """
     shown = folded(picture, shut_groups(picture, limit))
-    lines = ["flowchart TB", *(_node(box) for box in shown.boxes)]
-    lines += [f"  b{a.tail} --> b{a.head}" for a in shown.arrows]
-    parts = {b.part for b in shown.boxes}
+    text = _flowchart(shown)
+    while 0 < limit <= LIMIT and (len(shown.arrows) > _MOST_ARROWS or len(text) > _MOST_LETTERS):
+        limit //= 2
+        shown = folded(picture, shut_groups(picture, limit))
+        text = _flowchart(shown)
+    return text
+
+
+def _flowchart(picture: Picture) -> str:
+    lines = ["flowchart TB", *(_node(box) for box in picture.boxes)]
+    lines += [f"  b{a.tail} --> b{a.head}" for a in picture.arrows]
+    parts = {b.part for b in picture.boxes}
     lines += [f"  classDef {name} {style}" for name, style in _CLASSES.items() if name in parts]
     return "\n".join([*lines, ""])
 

@@ -6,14 +6,16 @@ import base64
 import hashlib
 import importlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, final
 
 from primgraph.errors import ArgumentError
+from primgraph.view.packing import Texts, packed_lines, packed_picture
 from primgraph.view.picture import Picture
+from primgraph.view.plain import plain
 
 _ASSETS = Path(__file__).parent / "assets"
 # In this order they make the one script of the page.
@@ -29,6 +31,7 @@ _SCRIPTS = (
     "search.js",
     "card.js",
     "rows.js",
+    "unpacking.js",
     "main.js",
     "texts.js",
     "events.js",
@@ -74,18 +77,28 @@ def page(steps: Sequence[Step]) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     text: str = template.render(
-        title=steps[0].picture.title.encode("utf-8", "backslashreplace").decode(),
+        title=plain(steps[0].picture.title),
         policy=policy,
         style=style,
         script=script,
-        blocks=[_json([step.name for step in steps]), *map(_block, steps)],
+        blocks=[_json([plain(step.name) for step in steps]), *_blocks(steps)],
     )
     return text
 
 
-def _block(step: Step) -> str:
-    lines = list(zip(step.lines, step.boxes, strict=True))
-    return _json({"picture": step.picture.data(), "lines": lines, "note": step.note})
+def _blocks(steps: Sequence[Step]) -> Iterator[str]:
+    """The steps as JSON; one that has the picture of an earlier step has its number instead."""
+    first: dict[int, int] = {}
+    for i, step in enumerate(steps):
+        number = Texts()
+        known = first.setdefault(id(step.picture), i)
+        data = {
+            "picture": packed_picture(step.picture, number) if known == i else known,
+            "lines": packed_lines(step.lines, number),
+            "places": step.boxes,
+            "note": plain(step.note),
+        }
+        yield _json({"texts": number.shown(), **data})
 
 
 def _json(data: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from primgraph.codegen import Kernel
 from primgraph.errors import ArgumentError
@@ -12,6 +12,7 @@ from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
+from primgraph.ir.source import Source
 from primgraph.ir.text import names, value_text
 from primgraph.program import Program
 from primgraph.view.grouping import Group, groupings_of, is_told
@@ -22,6 +23,9 @@ _MOST_DETAIL = 300
 _MOST_LABEL = 28
 _SPELLED = 8
 _SHORT = 8
+
+# The least and the greatest element of an array, and how many are NaN if that is known.
+Limits: TypeAlias = tuple[float, float] | tuple[float, float, int]
 
 
 @final
@@ -73,13 +77,14 @@ def picture_of(
     drawable: Drawn,
     *,
     times: Sequence[float] | None = None,
-    ranges: Sequence[tuple[float, float]] | None = None,
+    ranges: Sequence[Limits] | None = None,
 ) -> Picture:
     """The picture of a graph, of all that a program computes, or of the graph of a kernel.
 
     `times` has the seconds that each equation takes, `ranges` the least and the greatest element
-    of its first result. Uniform constants are written into the boxes that use them. Raises
-    `ArgumentError` for anything else, and where there is not one entry for each equation.
+    of its first result, and how many NaNs it has. Uniform constants are written into the boxes
+    that use them. Raises `ArgumentError` for anything else, and where there is not one entry for
+    each equation.
     """
     return numbered(drawable, times=times, ranges=ranges)[0]
 
@@ -89,7 +94,7 @@ def numbered(
     drawable: Drawn,
     *,
     times: Sequence[float] | None = None,
-    ranges: Sequence[tuple[float, float]] | None = None,
+    ranges: Sequence[Limits] | None = None,
 ) -> tuple[Picture, list[int]]:
     """The picture as `picture_of` gives it, and the box of each equation; -1 where it has none."""
     graph = graph_of(drawable)
@@ -121,7 +126,7 @@ class _Drawing:
         self,
         graph: Graph,
         times: Sequence[float] | None,
-        ranges: Sequence[tuple[float, float]] | None,
+        ranges: Sequence[Limits] | None,
     ) -> None:
         self.graph = graph
         self.times = times
@@ -133,12 +138,13 @@ class _Drawing:
         self.place: dict[Value, int] = {}
         self.inlined: dict[Value, str] = {}
         self.equations: list[Equation | None] = []
+        self.lines: dict[tuple[str, int], str] = {}
         self.box_of = [-1] * len(graph.body)
 
     def picture(self) -> Picture:
         graph = self.graph
         for value in graph.inputs:
-            label = value.hint or self.name[value]
+            label = shortened(value.hint or self.name[value], _MOST_DETAIL)
             self.place[value] = self._box(None, label, str(value.type), "input", ())
         shown = set(graph.outputs)
         for i, eqn in enumerate(graph.body):
@@ -206,13 +212,21 @@ class _Drawing:
         details += [("params", ", ".join(params))] if params else []
         if eqn.source is not None and is_told(eqn.source):
             details.append(("source", str(eqn.source)))
-            details += [("line", eqn.source.text)] if eqn.source.text else []
+            text = self._line_of(eqn.source)
+            details += [("line", text)] if text else []
             details += [("operator", eqn.source.operator)] if eqn.source.operator else []
         if self.ranges is not None:
-            details.append(("range", "from {!r} to {!r}".format(*self.ranges[i])))
+            details.append(("range", _range_text(*self.ranges[i])))
         if self.times is not None:
             details.append(("time", f"{self.times[i] * 1e6:.3g} µs"))
         return tuple((name, shortened(text, _MOST_DETAIL)) for name, text in details)
+
+    def _line_of(self, source: Source) -> str:
+        """The text of the user's line; a file that cannot be read is looked for only once."""
+        key = source.file, source.line
+        if key not in self.lines:
+            self.lines[key] = source.text
+        return self.lines[key]
 
 
 def equation_text(eqn: Equation, name: Mapping[Value, str]) -> str:
@@ -229,6 +243,12 @@ def _short(number: str) -> str:
         return number if len(number) <= _SHORT else f"{float(number):.4g}"
     except ValueError:
         return number
+
+
+def _range_text(least: float, greatest: float, nans: int = 0) -> str:
+    """In words, what the elements of an array are; NaN for both ends stands for no number."""
+    told = f"from {least:.6g} to {greatest:.6g}" if least == least else "no number"
+    return f"{told}, {nans} NaN" if nans else told
 
 
 def brief(value: Any) -> str:

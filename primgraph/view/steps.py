@@ -10,6 +10,7 @@ from typing import final
 
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.errors import ArgumentError
+from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import names
@@ -18,7 +19,7 @@ from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
 from primgraph.view.page import Step, page
-from primgraph.view.picture import equation_text, graph_of, numbered
+from primgraph.view.picture import Limits, Picture, equation_text, graph_of, numbered
 from primgraph.view.plain import plain, shortened
 
 _LONGEST = 400
@@ -41,13 +42,16 @@ class Stage:
     def step(
         self,
         times: Sequence[float] | None = None,
-        ranges: Sequence[tuple[float, float]] | None = None,
+        ranges: Sequence[Limits] | None = None,
     ) -> Step:
         """The same for a page, with the boxes of a picture in the place of equations.
 
         `times` and `ranges` are those of `picture_of`.
         """
-        picture, box_of = numbered(self.graph, times=times, ranges=ranges)
+        return self.drawn(*numbered(self.graph, times=times, ranges=ranges))
+
+    def drawn(self, picture: Picture, box_of: Sequence[int]) -> Step:
+        """The same with a picture of its graph, and the box of each equation in that."""
         boxes = tuple(box_of[i] if i >= 0 else -1 for i in self.equations)
         return Step(self.name, picture, self.lines, boxes, self.note)
 
@@ -73,9 +77,14 @@ class Steps:
             raise ArgumentError(f"there is no step {name!r:.80}", hint=f"steps: {known}")
         return found[0]
 
+    @uncollected
     def to_html(self) -> str:
         """A page that shows the stages side by side, and what changed from one to the next."""
-        return page([s.step() for s in self.stages])
+        known: dict[int, tuple[Picture, list[int]]] = {}
+        for stage in self.stages:
+            if id(stage.graph) not in known:
+                known[id(stage.graph)] = numbered(stage.graph)
+        return page([s.drawn(*known[id(s.graph)]) for s in self.stages])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file whose name ends in .html. Raises `ArgumentError` for others."""
@@ -92,6 +101,7 @@ class Steps:
         return "\n".join([f"{'step':<{width}}  equations", *rows])
 
 
+@uncollected
 def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     """What the compiler makes of a graph, of a program, or of the graph of a kernel.
 
@@ -124,7 +134,7 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
 def as_built(
     drawable: Drawn,
     times: Sequence[float] | None = None,
-    ranges: Sequence[tuple[float, float]] | None = None,
+    ranges: Sequence[Limits] | None = None,
 ) -> Step:
     """The only step of a page that shows one graph, with what was measured where that is given."""
     return _stage(graph_of(drawable).name, graph_of(drawable), "").step(times, ranges)

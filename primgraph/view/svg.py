@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Sequence
 
+from primgraph.figures import percent
 from primgraph.view.folding import LIMIT, folded, shut_groups
 from primgraph.view.layout import Point, layout
 from primgraph.view.picture import Box, Picture
@@ -16,6 +18,8 @@ NARROWEST, PADDING = 56.0, 28.0
 _MOST_LABEL, _MOST_NOTE = 34, 40
 _CORNER = 9.0
 _LEGEND = 34.0
+# The colour of what takes time, vermilion of Okabe and Ito, and how much of it the hottest box has.
+_WARM, _WARMEST = "#d55e00", 0.7
 
 PARTS = ("input", "constant", "forward", "tangent", "cotangent", "output", "mixed")
 
@@ -38,9 +42,11 @@ def to_svg(picture: Picture, *, limit: int = LIMIT) -> str:
     """The drawing of `picture`; groups are shut where it has more boxes than `limit`.
 
     Colour and outline tell the parts apart; the colours follow what the viewer prefers, light or
-    dark. Each box has a title with its equation and the user's line.
+    dark. Each box has a title with its equation and the user's line. Where times are known, boxes
+    tell their share of the time, and the warmer they are the greater it is.
     """
     shown = folded(picture, shut_groups(picture, limit))
+    hottest = max((box.heat or 0.0 for box in shown.boxes), default=0.0)
     faces = [_face(box) for box in shown.boxes]
     edges = [(a.tail, a.head) for a in shown.arrows]
     plan = layout([(width, HEIGHT) for _, _, width in faces], edges)
@@ -48,7 +54,7 @@ def to_svg(picture: Picture, *, limit: int = LIMIT) -> str:
     for arrow, route in zip(shown.arrows, plan.routes, strict=True):
         body += [_arrow(route, arrow.label)] if route else []
     for box, face, corner in zip(shown.boxes, faces, plan.corners, strict=True):
-        body.append(_box(box, face, corner))
+        body.append(_box(box, face, corner, hottest))
     legend, width = _legend(picture, shown, plan.height)
     title = f"{plain(picture.title)}: {_summary(picture, shown)}"
     return document([*body, *legend], max(plan.width, width), plan.height + _LEGEND, title)
@@ -87,6 +93,7 @@ def _style() -> str:
         ".primgraph .curve{fill:none;stroke-width:2}"
         ".primgraph .arrow{fill:none;stroke-width:1.3}"
         ".primgraph .shape{stroke-width:1.5}"
+        f".primgraph .warm{{fill:{_WARM}}}"
         ".primgraph .constant .shape{stroke-dasharray:4 3}"
         ".primgraph .tangent .shape{stroke-dasharray:8 3}"
         ".primgraph .output .shape{stroke-width:2.6}"
@@ -96,7 +103,14 @@ def _style() -> str:
 
 
 def _colours(colours: dict[str, str], tint: float) -> str:
-    fills = {"paper": "paper", "label": "ink", "note": "muted", "tip": "arrow", "dot": "forward"}
+    fills = {
+        "paper": "paper",
+        "label": "ink",
+        "note": "muted",
+        "ink": "ink",
+        "tip": "arrow",
+        "dot": "forward",
+    }
     strokes = {"arrow": "arrow", "frame": "arrow", "grid": "arrow", "curve": "forward"}
     rules = [f".primgraph .{style}{{fill:{colours[name]}}}" for style, name in fills.items()]
     rules += [f".primgraph .{style}{{stroke:{colours[name]}}}" for style, name in strokes.items()]
@@ -115,22 +129,27 @@ def _mixed(colour: str, ground: str, share: float) -> str:
 def _face(box: Box) -> tuple[str, str, float]:
     """The two lines of text in a box, and its width."""
     label = shortened(plain(box.label), _MOST_LABEL)
-    note = shortened(plain(box.note), _MOST_NOTE)
+    note = shortened(plain(box.note if box.heat is None else percent(box.heat)), _MOST_NOTE)
     text = max(width_of(label, LABEL_SIZE), width_of(note, NOTE_SIZE, fixed=True))
     return label, note, max(NARROWEST, float(int(text + PADDING)))
 
 
-def _box(box: Box, face: tuple[str, str, float], corner: Point) -> str:
+def _box(box: Box, face: tuple[str, str, float], corner: Point, hottest: float) -> str:
     label, note, width = face
     x, y = corner
     shapes = [_shape(box.part, x, y, width, HEIGHT)]
     if box.details and box.details[0][0] == "group":
         shapes = [_shape(box.part, x + d, y + d, width, HEIGHT) for d in (6, 3)] + shapes
+    if box.heat is not None and hottest > 0:
+        share = _WARMEST * math.sqrt(box.heat / hottest)
+        style = f'class="warm" fill-opacity="{number(share)}"'
+        shapes.append(_shape(box.part, x, y, width, HEIGHT, style))
+    small = "note" if box.heat is None else "note ink"
     told = "\n".join(escaped(text) for _, text in box.details) or escaped(f"{box.label} {box.note}")
     return (
         f'<g class="{box.part}"><title>{told}</title>{"".join(shapes)}'
         f"{label_text('label', x + width / 2, y + 18, label)}"
-        f"{label_text('note', x + width / 2, y + 33, note)}</g>"
+        f"{label_text(small, x + width / 2, y + 33, note)}</g>"
     )
 
 
@@ -139,7 +158,7 @@ def label_text(style: str, x: float, y: float, text: str) -> str:
     return f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escaped(text)}</text>'
 
 
-def _shape(part: str, x: float, y: float, w: float, h: float) -> str:
+def _shape(part: str, x: float, y: float, w: float, h: float, style: str = 'class="shape"') -> str:
     """The outline: round ends, cut corners, notched ends, or a plain rectangle."""
     a = min(_CORNER, h / 3)
     if part == "tangent":
@@ -149,11 +168,11 @@ def _shape(part: str, x: float, y: float, w: float, h: float) -> str:
     else:
         radius = h / 2 if part in ("input", "output") else 4
         return (
-            f'<rect class="shape" x="{number(x)}" y="{number(y)}" width="{number(w)}" '
+            f'<rect {style} x="{number(x)}" y="{number(y)}" width="{number(w)}" '
             f'height="{number(h)}" rx="{number(radius)}"/>'
         )
     joined = " ".join(f"{number(x + px)},{number(y + py)}" for px, py in points)
-    return f'<polygon class="shape" points="{joined}"/>'
+    return f'<polygon {style} points="{joined}"/>'
 
 
 def _arrow(route: Sequence[Point], label: str) -> str:
@@ -192,5 +211,7 @@ def _legend(picture: Picture, shown: Picture, top: float) -> tuple[list[str], fl
             drawn.append(label_text("note left", x + 32, y + 11, part))
             x += 32 + width_of(part, NOTE_SIZE, fixed=True) + 18
     text = _summary(picture, shown)
+    if any(b.heat for b in shown.boxes):
+        text = f"{text}; the warmer, the larger the share of the time"
     drawn.append(label_text("note left", x, y + 11, text))
     return drawn, x + width_of(text, NOTE_SIZE, fixed=True) + 16

@@ -5,6 +5,8 @@ const ZOOM = { least: 0.05, most: 3, readable: 0.85 };
 class Camera {
   constructor(stage, scene) {
     Object.assign(this, { stage, scene, x: 0, y: 0, k: 1 });
+    this.width = stage.clientWidth;
+    new ResizeObserver(() => this.resized()).observe(stage);
     stage.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     stage.addEventListener("pointerdown", (event) => this.grab(event));
   }
@@ -16,6 +18,12 @@ class Camera {
 
   pan(dx, dy) {
     this.move(this.x + dx, this.y + dy);
+  }
+
+  // What was in the middle of the stage stays there.
+  resized() {
+    this.pan((this.stage.clientWidth - this.width) / 2, 0);
+    this.width = this.stage.clientWidth;
   }
 
   zoom(factor, px = this.stage.clientWidth / 2, py = this.stage.clientHeight / 2) {

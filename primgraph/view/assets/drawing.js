@@ -69,6 +69,7 @@ function drawBox(node, face, x, y, hottest) {
     role: "button", "aria-label": spoken(node) });
   if (node.children) {
     box.classList.add("folded");
+    box.setAttribute("aria-expanded", "false");
     for (const shift of [6, 3]) {
       const transform = `translate(${shift} ${shift})`;
       box.append(drawn("path", { class: "shape under", d: outline(node.part, width, height), transform }));

@@ -1,5 +1,6 @@
 // What can be folded, as a tree, and the part of it that is shown.
 
+const ENDS = new Set(["input", "output"]);
 const LIMIT = 300; // boxes shown at once
 const RUNS = 60; // runs of neighbours that a long list is packed into
 const LONGEST = 200; // things that one click may unfold into
@@ -57,19 +58,24 @@ function operatorOf(box) {
   return box.label.split(" = ").pop().split(/[ (]/)[0];
 }
 
-// What several boxes have in common: their part, their operators by number, their share of time.
+// What several boxes have in common: their operators by number, their share of time, and their
+// part; inputs, outputs and constants are of the part that goes with them, as in folding.py.
 function describe(boxes) {
   const count = new Map();
+  const ends = new Map();
   const parts = new Map();
   let heat = null;
   for (const box of boxes) {
-    const operator = operatorOf(box);
-    count.set(operator, (count.get(operator) ?? 0) + 1);
+    const named = ENDS.has(box.part) ? ends : count;
+    const name = named === ends ? box.label : operatorOf(box);
+    named.set(name, (named.get(name) ?? 0) + 1);
     parts.set(box.part, (parts.get(box.part) ?? 0) + 1);
     if (box.heat !== null) heat = (heat ?? 0) + box.heat;
   }
-  const operators = [...count].sort((a, b) => b[1] - a[1]);
-  return { operators, parts, heat, part: parts.size === 1 ? boxes[0].part : "mixed" };
+  const operators = [...(count.size ? count : ends)].sort((a, b) => b[1] - a[1]);
+  const computed = [...parts.keys()].filter((part) => part !== "constant" && !ENDS.has(part));
+  const own = computed.length ? computed : [...parts.keys()];
+  return { operators, parts, heat, part: own.length === 1 ? own[0] : "mixed" };
 }
 
 // The nodes that are shown, in the order of the graph: all parents of each are open.

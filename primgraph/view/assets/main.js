@@ -17,7 +17,7 @@ let selected = null;
 
 function step(number) {
   if (!steps[number]) {
-    const read = JSON.parse(blocks[number].textContent);
+    const read = unpacked(JSON.parse(blocks[number].textContent));
     steps[number] = { number, name: names[number], ...read, trees: new Map(), hay: null, ...firstKind(read.picture) };
   }
   return steps[number];
@@ -168,6 +168,7 @@ function hideCard() {
 function showCard(box) {
   fillCard(at("card"), box.node.label, cardRows(box.node, now.picture));
   placeCard(at("card"), box.made, at("stage"));
+  box.made.setAttribute("aria-describedby", "card");
   places.arrows.forEach(([tail, head], i) => {
     places.lines[i].classList.toggle("near", places.boxes[tail] === box || places.boxes[head] === box);
   });
@@ -179,6 +180,7 @@ function showCard(box) {
 
 function leave() {
   hideCard();
+  for (const made of scene.querySelectorAll("[aria-describedby]")) made.removeAttribute("aria-describedby");
   for (const made of scene.querySelectorAll(".near, .sibling")) made.classList.remove("near", "sibling");
 }
 

@@ -28,10 +28,25 @@ class Rows {
     Object.assign(this, { scroller, inside, chosen, rows: [], sides: [], selected: -1 });
     scroller.addEventListener("scroll", () => this.draw());
     new ResizeObserver(() => this.draw()).observe(scroller);
+    scroller.addEventListener("keydown", (event) => {
+      const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      this.step(by);
+    });
     inside.addEventListener("click", (event) => {
       const line = event.target.closest("[data-row]");
       if (line) this.chosen(Number(line.dataset.row));
     });
+  }
+
+  // The next row in the direction of an arrow key, past rows that are left out.
+  step(by) {
+    let r = this.selected < 0 ? Math.floor(this.scroller.scrollTop / ROW) : this.selected + by;
+    while (typeof this.rows[r] === "number") r += by;
+    if (!this.rows[r]) return;
+    this.chosen(r);
+    this.scrollTo(r);
   }
 
   // `sides` are the texts, one or two; rows have one line number for each. With `marked`, lines that
