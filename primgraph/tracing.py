@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from primgraph.defaults import get_default_dtype
@@ -41,7 +41,7 @@ def trace(function: Callable[..., Any], *specs: Any) -> Graph:
     with builder:
         result = applied(function, *variables)
         outputs = result if isinstance(result, list | tuple) else (result,)
-        if not outputs or any(v is None for v in outputs):
+        if not outputs or any(v is None or isinstance(v, Mapping | set | str) for v in outputs):
             raise ArgumentError(
                 f"{builder.name} returned {result!r:.80}, not a variable or a tuple of variables"
             )

@@ -12,6 +12,7 @@ from primgraph.codegen import Kernel, compile_graph
 from primgraph.errors import ArgumentError
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Graph
+from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.text import names
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.linearize import linearize
@@ -53,6 +54,7 @@ class Stage:
 
 
 @final
+@checked_methods("__init__")
 @dataclass(frozen=True, slots=True)
 class Steps:
     """The stages of one program, in order; it prints as how many equations each has."""
@@ -92,6 +94,7 @@ class Steps:
         return "\n".join([f"{'step':<{width}}  equations", *rows])
 
 
+@checked_late
 def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     """What the compiler makes of a graph, of a program, or of the graph of a kernel.
 
