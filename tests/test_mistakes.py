@@ -352,7 +352,7 @@ FILES = [
 ]  # fmt: skip
 
 TOOLS = [
-    ("pg.cost(3)", "ArgumentError", "a graph, a program or a kernel is needed, not int", "pg.trace"),
+    ("pg.cost(3)", "ArgumentError", "a program or a kernel is needed, not int", "pg.trace"),
     ("pg.cost()", "ArgumentError", "cost: missing a required argument: 'target'"),
     ("pg.cost(program, loss)", "ArgumentError", "fetch_list is a list of variables or names"),
     ("pg.cost(program, [])", "ArgumentError", "nothing is fetched", "fetch_list=[...]"),
