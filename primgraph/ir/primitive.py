@@ -8,8 +8,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
-from primgraph.errors import ArgumentError, BuildError, MissingRuleError, near_matches
-from primgraph.ir.signature import checked
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    MissingRuleError,
+    PrimgraphError,
+    near_matches,
+)
+from primgraph.ir.signature import checked, misfit
 from primgraph.ir.types import DType, Shape, TensorType
 
 if TYPE_CHECKING:
@@ -186,7 +192,16 @@ class Primitive(Op):
         return outputs if self.multiple else outputs[0]
 
     def infer(self, types: Types, params: dict[str, Any]) -> Types:
-        result = self.type_rule(*types, **params)
+        try:
+            result = self.type_rule(*types, **params)
+        except TypeError as error:
+            found = None
+            if not isinstance(error, PrimgraphError):
+                found = misfit(self.type_rule, types, params)
+            if found is None:
+                raise
+            fault = found.message.partition(":")[2]
+            raise ArgumentError(f"{self.name}:{fault}", hint=found.hint) from None
         return result if self.multiple else (result,)
 
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
