@@ -18,7 +18,11 @@ from primgraph.operators.variable import Variable
 
 @checked
 def spec(shape: Any, dtype: Any = None) -> TensorType:
-    """The type of an array: its shape, and its dtype or else the default one."""
+    """The type of an array: its shape, and its dtype or else the default one.
+
+    Raises `ArgumentError` for what is no shape, `ShapeError` for a negative extent, `DTypeError`
+    for an unsupported dtype.
+    """
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
     return TensorType(as_shape(shape), chosen)
 
