@@ -271,9 +271,17 @@ class Kernel(Drawn):
         written instead, as for graphs and programs.
 
         Raises `CompileError` if a graph has a primitive without a NumPy spelling, and for two
-        graphs of one name.
+        graphs of one name; `ArgumentError` for what is no kernel, and for `others` in a picture.
         """
+        strange = [other for other in others if not isinstance(other, Kernel)]
+        if strange:
+            raise ArgumentError(
+                f"Kernel.save: others are kernels, not {strange[0]!r:.60}",
+                hint="compile graphs with pg.compile(graph)",
+            )
         if Path(path).suffix.lower() in PICTURES:
+            if others:
+                raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
             super().save(path)
             return
         graphs = [self.graph, *(kernel.graph for kernel in others)]

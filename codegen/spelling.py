@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from primgraph.codegen.notation import (
 from primgraph.codegen.schedule import Step
 from primgraph.errors import BuildError
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.signature import checked
 from primgraph.ir.types import FLOAT16, FLOAT32, INT64, DType, Shape
 
 # Elementwise functions.
@@ -356,6 +358,7 @@ SPELLINGS: dict[str, Spelling] = {
 }
 
 
+@checked
 def spell(op: Primitive, expression: str) -> None:
     """Let generated code have this NumPy expression for `op`, instead of a call of its `impl`.
 
@@ -363,8 +366,10 @@ def spell(op: Primitive, expression: str) -> None:
     is all that the expression may use beside them. It gives a new array of the declared type, or
     raises an error. Kernels that use the primitive can then be saved as files.
 
-    Raises `BuildError` for a primitive that has a row already or has several results.
+    Raises `BuildError` for a primitive that has a row already or has several results, and for
+    text that is no expression.
     """
+    _require_expression(expression)
     if op.name in SPELLINGS or op.multiple:
         fault = "has several results" if op.multiple else "is written in NumPy already"
         raise BuildError(f"spell: primitive {op.name} {fault}")
@@ -379,6 +384,17 @@ def spell(op: Primitive, expression: str) -> None:
         return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
 
     SPELLINGS[op.name] = Spelling(read, write, fallible=True)
+
+
+def _require_expression(expression: str) -> None:
+    try:
+        parts = list(Formatter().parse(expression))
+        ast.parse("".join(text + ("x" if field else "") for text, field, *_ in parts), mode="eval")
+    except (SyntaxError, ValueError) as error:
+        raise BuildError(
+            f"spell: {expression!r:.80} is no expression: {error}",
+            hint="write it as in: np.linalg.solve({0}, {1})",
+        ) from None
 
 
 def _parameter_text(value: Any) -> str:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.errors import ArgumentError, OptionError
+from primgraph.ir.signature import checked_late
 
 # The things that one thread has for each block of a loop, those for all loops of a kernel, and a
 # loop that goes through them.
@@ -27,6 +28,7 @@ Loop: TypeAlias = Callable[[Any, Callable[[], None], Any], None]
 _VARIABLE = "PRIMGRAPH_THREADS"
 
 
+@checked_late
 def set_num_threads(count: int) -> None:
     """Let kernels that run from now on use up to `count` threads each, the caller's included.
 

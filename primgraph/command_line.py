@@ -21,7 +21,7 @@ from primgraph.codegen.standalone import standalone_source
 from primgraph.compiler import compile, optimized
 from primgraph.cost import cost
 from primgraph.derivatives import forward_grad, grad
-from primgraph.errors import ArgumentError, PrimgraphError
+from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.source import caller
@@ -30,10 +30,12 @@ from primgraph.operators.variable import Variable
 from primgraph.profile import profile
 from primgraph.targets import Target, find
 from primgraph.transforms.lower import lower
-from primgraph.transforms.rebuild import copy
+from primgraph.transforms.rebuild import NOWHERE, copy
 from primgraph.view.steps import steps
 
-_TARGET = "FILE.py:NAME (a function, Program, Variable or Graph), a saved program, or graph text"
+_TARGET = (
+    "FILE.py:NAME (a function, Program, Variable, Graph or Kernel), a saved program, or graph text"
+)
 _TYPE = "the type of each argument of a function: f64[3,4], or 3,4 for the default dtype"
 
 Derive = Callable[[list[Variable], list[Variable]], Sequence[Variable | None]]
@@ -60,11 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read has seen enough; nothing is left to be written when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:
-        # Of the user's own code, the file or the function in it: so from there on.
-        traceback.print_exception(error.with_traceback(_outside(error.__traceback__)))
+    except OSError as error:
+        if error.filename is None or error.filename != getattr(options, "output", None):
+            return _failed(error)
+        print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
+    except Exception as error:
+        return _failed(error)
     return 0
+
+
+def _failed(error: Exception) -> int:
+    """Tell of an error of the user's own code, the file or the function in it: from there on."""
+    traceback.print_exception(error.with_traceback(_outside(error.__traceback__)))
+    return 1
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
@@ -82,6 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "primgraph", description="Programs and their derivatives of any order as NumPy source."
     )
+    version = f"primgraph {sys.modules['primgraph'].__version__}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     show = _command(commands, "show", _show, "print a graph as text, which can be read again")
@@ -164,10 +177,9 @@ def _output(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer of at least 1")
+    return int(text)
 
 
 def _found(options: argparse.Namespace) -> Target:
@@ -243,11 +255,16 @@ def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) ->
     moved = {v: builder.input(v.type, v.hint) for v in graph.inputs}
     for eqn in graph.body:
         copy(builder, eqn, moved)
+    # What is joined of derivatives belongs to no line of the user's.
+    builder.source = NOWHERE
+    outputs = [Variable(builder, moved[v]) for v in graph.outputs]
     with builder:
-        found = derive(
-            [Variable(builder, moved[v]) for v in graph.outputs],
-            [Variable(builder, moved[v]) for v in chosen],
-        )
+        try:
+            found = derive(outputs, [Variable(builder, moved[v]) for v in chosen])
+        except NotDifferentiable as error:
+            ends = "" if target.program is None else "choose the outputs with --fetch, and "
+            error.hint = f"{ends}choose the inputs to differentiate by with --wrt"
+            raise
     missing = [v.hint for v, made in zip(chosen, found, strict=False) if made is None]
     if missing:
         raise ArgumentError(

@@ -14,6 +14,7 @@ from primgraph.errors import ArgumentError
 from primgraph.executor import Executor, Fetch
 from primgraph.figures import place_of, quantity, table
 from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.signature import checked_late
 from primgraph.ir.source import Source
 from primgraph.program import Program
 from primgraph.transforms.lower import lower
@@ -161,6 +162,7 @@ class Cost:
         return "\n".join([*head, *table(("flops", "read", "written", "line"), rows)])
 
 
+@checked_late
 def cost(target: Graph | Program | Kernel, fetch_list: Sequence[Fetch] | None = None) -> Cost:
     """The cost of `target`, worked out without running anything.
 
@@ -168,10 +170,12 @@ def cost(target: Graph | Program | Kernel, fetch_list: Sequence[Fetch] | None = 
     the kernel that an executor runs for `fetch_list`, are taken as they were compiled; what
     depends on parameters only, and is not computed again in each run, does not count.
 
-    Raises `ArgumentError` for anything else, and for a program where neither fetches nor updates
-    ask for anything; `MissingRuleError` for a primitive whose cost is not known.
+    Raises `ArgumentError` for anything else, for fetches of what is no program, and for a program
+    where neither fetches nor updates ask for anything; `MissingRuleError` for a primitive whose
+    cost is not known.
     """
     if isinstance(target, Graph):
+        refuse_fetches(target, fetch_list)
         plain = lower(target)
         return _cost_of(plain, None)
     kernel = kernel_of(target, fetch_list)
@@ -181,18 +185,29 @@ def cost(target: Graph | Program | Kernel, fetch_list: Sequence[Fetch] | None = 
 def kernel_of(target: Program | Kernel, fetch_list: Sequence[Fetch] | None) -> Kernel:
     """The kernel that is meant. Raises `ArgumentError` for anything but a program or a kernel."""
     if isinstance(target, Kernel):
+        refuse_fetches(target, fetch_list)
         return target
     if not isinstance(target, Program):
         raise ArgumentError(
             f"a graph, a program or a kernel is needed, not {type(target).__name__}",
             hint="make a graph with pg.trace(function, *specs)",
         )
-    if not fetch_list and not target.updates:
+    kernel = Executor().repeated_kernel(target, fetch_list)
+    if not kernel.graph.outputs:
         raise ArgumentError(
             "nothing is fetched, and the program updates nothing",
             hint="name the results: fetch_list=[...]",
         )
-    return Executor().repeated_kernel(target, fetch_list)
+    return kernel
+
+
+def refuse_fetches(target: Graph | Kernel, fetch_list: Sequence[Fetch] | None) -> None:
+    """Raise `ArgumentError` for fetches of what has all its outputs chosen already."""
+    if fetch_list is not None:
+        raise ArgumentError(
+            f"fetch_list chooses the results of a program, not of {target!r:.80}",
+            hint="leave it out: all outputs count",
+        )
 
 
 def line_of(eqn: Equation) -> Source | None:

@@ -11,6 +11,7 @@ from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits
+from primgraph.ir.signature import checked_late
 from primgraph.ir.text import TEXT_FILE, equation_text, names
 
 _LONGEST = 200
@@ -99,6 +100,7 @@ class Difference:
         return found[::-1]
 
 
+@checked_late
 @uncollected
 def diff(before: Graph, after: Graph) -> Difference:
     """What is other in `after` than in `before`: what a pass did to a graph, for instance.
@@ -112,7 +114,10 @@ def diff(before: Graph, after: Graph) -> Difference:
     """
     for graph in (before, after):
         if not isinstance(graph, Graph):
-            raise ArgumentError(f"diff takes two graphs, not {type(graph).__name__}")
+            raise ArgumentError(
+                f"diff takes two graphs, not {type(graph).__name__}",
+                hint="pg.trace(function, *specs), program.graph() and kernel.graph are graphs",
+            )
     return _Matching(before, after).difference()
 
 

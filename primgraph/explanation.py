@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.codegen.feeds import as_feed
 from primgraph.derivatives import Request
-from primgraph.errors import BuildError, FeedError, NumericalError
+from primgraph.errors import ArgumentError, BuildError, FeedError, NumericalError
 from primgraph.executor import check_names, state_value
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
@@ -87,6 +87,9 @@ def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> 
     Raises `ArgumentError` for what is no variable, `NotDifferentiable` for other dtypes than
     floats, `FeedError` for a feed that does not fit.
     """
+    for name, given in (("y", y), ("x", x)):
+        if not isinstance(given, Variable):
+            raise ArgumentError(f"explain: {name} is a variable, not {given!r:.80}")
     request = Request.of("explain", [y], [x])
     search = _Search(request.builder, request.inputs[0], request.outputs[0])
     kind, title, reasons = search.verdict()

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from primgraph.checking import check_grads
 from primgraph.codegen.spelling import spell
 from primgraph.compiler import compile
-from primgraph.errors import CheckError
+from primgraph.errors import CheckError, unknown_name
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Linear, Primitive, lookup, primitive, registered
+from primgraph.ir.signature import checked
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.call import operator, public
@@ -56,6 +57,12 @@ __all__ = [
     "zeros_like",
 ]
 
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.extend", name, __all__)
+
+
 Array = np.ndarray[Any, Any]
 
 # How far apart two results may be, in units of the last place of the largest element.
@@ -63,6 +70,7 @@ _ROUNDING = 64
 _SAMPLES = 3
 
 
+@checked
 def check_primitive(op: Primitive, *operands: Any, **params: Any) -> None:
     """Check everything that `op` declares against its `impl`, on these operands.
 

@@ -29,7 +29,7 @@ _MOVING = frozenset({
 
 _HINTS = {
     "log": "keep its operand above 0: pg.where on the operand leaves no NaN in the gradient",
-    "sqrt": "its slope is infinite at 0: pg.where on the operand leaves no NaN in the gradient",
+    "sqrt": "keep its operand from 0 on: pg.where on the operand leaves no NaN in the gradient",
     "div": "keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
     "exp": "it overflows at about 709 in float64, 88 in float32: shift or scale its operand",
 }

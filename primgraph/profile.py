@@ -16,11 +16,12 @@ from primgraph.codegen import Kernel
 from primgraph.codegen.feeds import as_feed
 from primgraph.codegen.threads import alone
 from primgraph.compiler import compile
-from primgraph.cost import Work, kernel_of, line_of, works
+from primgraph.cost import Work, kernel_of, line_of, refuse_fetches, works
 from primgraph.errors import ArgumentError, FeedError
 from primgraph.executor import Executor, Fetch
 from primgraph.figures import percent, place_of, quantity, table
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.source import Source
 from primgraph.program import Program
 from primgraph.scope import Scope
@@ -75,6 +76,7 @@ class Range(NamedTuple):
 
 
 @final
+@checked_methods("__init__")
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Where the time of one call goes. It prints as a table, by lines of the user's.
@@ -241,6 +243,7 @@ class Profile:
         return f"{self.headline}\n{self.table()}"
 
 
+@checked_late
 def profile(
     target: Graph | Program | Kernel,
     feed: Mapping[str, Any] | Sequence[Any],
@@ -262,9 +265,13 @@ def profile(
 
     Raises `FeedError` for feeds that do not fit, and what `pg.cost` raises for `target`.
     """
-    if repeats is not None and repeats < 1:
-        raise ArgumentError(f"repeats is at least 1, not {repeats}")
-    kernel = compile(target) if isinstance(target, Graph) else kernel_of(target, fetch_list)
+    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
+        raise ArgumentError(f"repeats is an integer of at least 1, not {repeats!r:.60}")
+    if isinstance(target, Graph):
+        refuse_fetches(target, fetch_list)
+        kernel = compile(target)
+    else:
+        kernel = kernel_of(target, fetch_list)
     if isinstance(target, Program):
         feed = _arguments(target, feed, fetch_list)
     arrays = _arrays(kernel, feed)

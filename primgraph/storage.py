@@ -48,13 +48,18 @@ def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = N
     """Write `program` and the values of its states, from `scope` or its own, to one file.
 
     The same program with the same values gives the same bytes. The file is put in place whole:
-    a crash leaves the old one. Raises `ArgumentError` for anything but a program.
+    a crash leaves the old one. Raises `ArgumentError` for anything but a program, `OSError` where
+    no file can be written.
     """
     members = _Writer(program, scope).members()
     listing = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in members}
     manifest = {"format": "primgraph", "version": FORMAT, "members": listing}
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:50]}.")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:50]}.")
+    except OSError as error:
+        # The name of the temporary file tells nobody anything.
+        raise OSError(error.errno, error.strerror, str(target)) from None
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w") as archive:
             for name, data in [("manifest.json", _json(manifest)), *members]:

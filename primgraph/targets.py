@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.codegen import Kernel
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, FeedError, LoadError, near_matches
 from primgraph.ir.graph import Graph, Value
@@ -98,6 +99,7 @@ def find(text: str, types: Sequence[str], fetches: Sequence[str] = ()) -> Target
 def _target(found: Any, text: str, types: Sequence[str], fetches: Sequence[str]) -> Target:
     if not isinstance(found, Program):
         _refuse("--fetch", fetches, f"{text} is not a program")
+    found = found.graph if isinstance(found, Kernel) else found
     if isinstance(found, Program | Variable | Graph):
         _refuse("types", types, f"the types of the inputs of {text} are known")
     if isinstance(found, Program):
@@ -107,8 +109,9 @@ def _target(found: Any, text: str, types: Sequence[str], fetches: Sequence[str])
     if isinstance(found, Graph):
         return Target(found)
     if not callable(found) or isinstance(found, type):
+        kind = "class" if isinstance(found, type) else f"value of type {type(found).__name__}"
         raise ArgumentError(
-            f"{text} is a {type(found).__name__}, not a function, Program, Variable or Graph"
+            f"{text} is a {kind}, not a function, Program, Variable, Graph or Kernel"
         )
     return Target(trace(found, *_types(found, text, types)))
 
@@ -142,8 +145,9 @@ def _types(function: Callable[..., Any], text: str, types: Sequence[str]) -> lis
     """The types of the arguments of `function`, as many as it needs."""
     needed, most = _arity(function)
     if not needed <= len(types) <= most:
+        up_to = "" if most == needed else " or more" if most == np.inf else f" to {most:.0f}"
         raise ArgumentError(
-            f"{text}{inspect.signature(function)} takes {needed} arguments; "
+            f"{text}{inspect.signature(function)} takes {needed}{up_to} arguments; "
             f"{len(types)} types are given",
             hint="give one for each, as in: f64[3,4], or 3,4 for the default dtype, f32[] or f64",
         )
@@ -214,7 +218,7 @@ def _member(module: ModuleType, name: str, file: Path) -> Any:
 
 
 def _is_usable(value: Any, module: ModuleType) -> bool:
-    if isinstance(value, Program | Graph | Variable):
+    if isinstance(value, Program | Graph | Kernel | Variable):
         return True
     return inspect.isfunction(value) and value.__module__ == module.__name__
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from primgraph.defaults import get_default_dtype
@@ -18,7 +18,11 @@ from primgraph.operators.variable import Variable
 
 @checked
 def spec(shape: Any, dtype: Any = None) -> TensorType:
-    """The type of an array: its shape, and its dtype or else the default one."""
+    """The type of an array: its shape, and its dtype or else the default one.
+
+    Raises `ArgumentError` for what is no shape, `ShapeError` for a negative extent, `DTypeError`
+    for an unsupported dtype.
+    """
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
     return TensorType(as_shape(shape), chosen)
 
@@ -41,7 +45,7 @@ def trace(function: Callable[..., Any], *specs: Any) -> Graph:
     with builder:
         result = applied(function, *variables)
         outputs = result if isinstance(result, list | tuple) else (result,)
-        if not outputs or any(v is None for v in outputs):
+        if not outputs or any(v is None or isinstance(v, Mapping | set | str) for v in outputs):
             raise ArgumentError(
                 f"{builder.name} returned {result!r:.80}, not a variable or a tuple of variables"
             )

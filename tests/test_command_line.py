@@ -116,6 +116,13 @@ def test_grad_of_higher_order_in_both_modes_and_as_source(command, model):
         np.testing.assert_allclose(found, (1 - t**2) * (6 * t**2 - 2), rtol=1e-13)
 
 
+def test_emitted_files_name_lines_of_the_user_only(command, model):
+    text = command("emit model.py:energy 3 2")[1]
+    comments = [line.strip() for line in text.splitlines() if line.strip().startswith("#")]
+    assert comments
+    assert all("model.py:" in line for line in comments)
+
+
 def test_emit_writes_value_gradient_and_hessian(command, model):
     status, text, _ = command("emit model.py:energy 3 2 --wrt x -o made.py")
     assert (status, text) == (0, "made.py: energy, energy_gradient, energy_hessian\n")
@@ -223,8 +230,9 @@ FAULTS = [
     ("show model.py", "say which, as in model.py:NAME"),
     ("show model.py:enrgy 5 4", "did you mean 'energy'?"),
     ("show model.py:energy.x 5 4", "has no 'energy.x'"),
-    ("show model.py:number", "is a int, not a function"),
+    ("show model.py:number", "is a value of type int, not a function"),
     ("show model.py:energy 5", "model.py:energy(x, stiffness) takes 2 arguments; 1 types"),
+    ("emit model.py:energy 5 4 --output missing/e.py", "cannot write missing/e.py: No such file"),
     ("show model.py:energy 5 f63[4]", "'f63[4]' is not a type"),
     ("show model.py:energy 5 f64[4", "'f64[4' is not a type"),
     ("show model.py:energy 5 -1", "'-1' is not a type"),

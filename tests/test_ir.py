@@ -187,6 +187,7 @@ def test_interpreter_follows_the_equations():
     [
         ("sin(%x)", "sin(%q)", "line 2: %q is used before it is bound"),
         ("sin(%x)", "sine(%x)", "did you mean 'sin'"),
+        ("sin(%x)", "sin(%x, axis=0)", "sin: there is no argument 'axis'"),
         ("%0: f64[3] = sin", "%0: f64[4] = sin", "line 2: sin has type f64[3]"),
         ("%1: f64[3] = mul", "%0: f64[3] = mul", "%0 is bound twice"),
         ("mul(%0, %y)", "mul(%0)", "mul takes 2 operands"),

@@ -312,6 +312,10 @@ MOVES: dict[str, tuple[Function, dict[str, int]]] = {
         lambda x, y: shapes.reshape(repeated(x, (2, 1, 4), 1), shape=(8,)),
         {"reshape": 1},
     ),
+    "slice of permute": (
+        lambda x, y: permuted(sliced(permuted(x, 1, 0), (3, 2, -2), (1, 1, 1)), 1, 0),
+        {"slice": 1},
+    ),
     "permute back": (lambda x, y: permuted(permuted(x, 1, 0), 1, 0), {}),
     "permute of broadcast": (
         lambda x, y: permuted(repeated(x, (2, 3, 4), 1), 2, 1, 0),

@@ -118,6 +118,12 @@ def test_states_come_from_the_scope_that_is_named(tmp_path):
     assert not np.array_equal(loaded["w"], program.state_dict()["w"])
 
 
+def test_a_place_where_nothing_can_be_written_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        pg.save(trained(), tmp_path / "missing" / "a.pgz")
+    assert caught.value.filename == str(tmp_path / "missing" / "a.pgz")
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "p"
     pg.save(trained(), path)

@@ -18,6 +18,7 @@ from primgraph.primitives.shapes import (
     broadcast,
     concat,
     pad,
+    permute,
     reshape,
     reverse,
     slice_,
@@ -25,7 +26,7 @@ from primgraph.primitives.shapes import (
     split,
 )
 from primgraph.transforms.rules import Family, Seen, is_zero
-from primgraph.transforms.rules_views import repeated, reshaped, turned
+from primgraph.transforms.rules_views import permuted, repeated, reshaped, turned
 
 PARTS = Family()
 _rule = PARTS.rule
@@ -107,6 +108,17 @@ def _slice_of_slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
         for i, (r, n) in enumerate(zip(ranges, shape, strict=True))
     ]
     return _taken(inner.inputs[0], turned_back)
+
+
+@_rule(slice_)
+def _slice_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The array is sliced, then permuted."""
+    inner = seen.made_by(permute, inputs[0])
+    if inner is None:
+        return None
+    axes, ranges = inner.kwargs["axes"], _ranges(params)
+    within = sorted(zip(axes, ranges, strict=True))
+    return permuted(_taken(inner.inputs[0], [r for _, r in within]), axes)
 
 
 @_rule(slice_)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Protocol
 
+from primgraph.ir.signature import checked_methods
+
 if TYPE_CHECKING:
     import networkx
 
@@ -36,6 +38,7 @@ PICTURES = (".dot", ".mmd", ".svg", ".html", ".json", ".png", ".pdf")
 views: list[Views] = []
 
 
+@checked_methods()
 class Drawn:
     """What can be drawn: a graph, a program, a kernel.
 

@@ -8,7 +8,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
-from primgraph.errors import BuildError, MissingRuleError, near_matches
+from primgraph.errors import (
+    ArgumentError,
+    BuildError,
+    MissingRuleError,
+    PrimgraphError,
+    near_matches,
+)
+from primgraph.ir.signature import checked, misfit
 from primgraph.ir.types import DType, Shape, TensorType
 
 if TYPE_CHECKING:
@@ -97,6 +104,8 @@ class Op(ABC):
     __slots__ = ("commutative", "multiple", "name")
 
     def __init__(self, name: str, *, multiple: bool = False, commutative: bool = False) -> None:
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"an op is named by a string, not {name!r:.60}")
         if name in _registry:
             raise BuildError(f"an op named {name!r} is registered already")
         self.name = name
@@ -162,6 +171,9 @@ class Primitive(Op):
         constant: bool = False,
         flops: int | Rule | None = None,
     ) -> None:
+        for part, rule in (("type rule", type_rule), ("impl", impl)):
+            if not callable(rule):
+                raise ArgumentError(f"the {part} of {name} is a function, not {rule!r:.60}")
         super().__init__(name, multiple=multiple, commutative=commutative)
         self.type_rule = type_rule
         self.impl = impl
@@ -180,7 +192,16 @@ class Primitive(Op):
         return outputs if self.multiple else outputs[0]
 
     def infer(self, types: Types, params: dict[str, Any]) -> Types:
-        result = self.type_rule(*types, **params)
+        try:
+            result = self.type_rule(*types, **params)
+        except TypeError as error:
+            found = None
+            if not isinstance(error, PrimgraphError):
+                found = misfit(self.type_rule, types, params)
+            if found is None:
+                raise
+            fault = found.message.partition(":")[2]
+            raise ArgumentError(f"{self.name}:{fault}", hint=found.hint) from None
         return result if self.multiple else (result,)
 
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
@@ -271,6 +292,7 @@ class Primitive(Op):
         return rule
 
 
+@checked
 def primitive(
     *, name: str | None = None, impl: Rule, **properties: Any
 ) -> Callable[[Rule], Primitive]:

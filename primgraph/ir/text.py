@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import LoadError, PrimgraphError
+from primgraph.errors import LoadError, MissingRuleError, PrimgraphError
 from primgraph.ir.graph import Equation, Graph, Value, printer
 from primgraph.ir.params import Array, Params, bits, freeze_all
 from primgraph.ir.primitive import lookup
@@ -164,9 +164,11 @@ class _Line:
             yield kind, match.group(kind)
             place = match.end()
 
-    def error(self, fault: str) -> LoadError:
+    def error(self, fault: str, hint: str = "") -> LoadError:
         return LoadError(
-            f"graph text, line {self.number}: {fault}", origin=(self.text.strip()[:200],)
+            f"graph text, line {self.number}: {fault}",
+            origin=(self.text.strip()[:200],),
+            hint=hint,
         )
 
     @property
@@ -322,8 +324,8 @@ def _parse_equation(
         line.accept(",")
     try:
         op = lookup(line.take("word")[1])
-    except PrimgraphError as error:
-        raise line.error(str(error)) from None
+    except MissingRuleError as error:
+        raise line.error(error.message, error.hint) from None
     line.expect("(")
     inputs: list[Value] = []
     params: list[tuple[str, Any]] = []
@@ -340,7 +342,8 @@ def _parse_equation(
     try:
         types = op.infer(tuple(v.type for v in inputs), dict(frozen))
     except (PrimgraphError, TypeError, ValueError) as error:
-        raise line.error(str(error)) from None
+        fault = error.message if isinstance(error, PrimgraphError) else str(error)
+        raise line.error(fault) from None
     if types != tuple(v.type for v in outputs):
         raise line.error(f"{op.name} has type {', '.join(map(str, types))}")
     for name in scope:

@@ -83,8 +83,15 @@ _types: dict[tuple[Shape, DType], TensorType] = {}
 
 def _added_type(shape: Shape, dtype: DType) -> TensorType:
     """The new type, with Python's integers as extents; the other one where two threads add it."""
+    if not isinstance(shape, tuple) or dtype not in NAME_OF_DTYPE:
+        raise ArgumentError(
+            f"a type is made of a tuple and a NumPy dtype, not {shape!r:.60} and {dtype!r:.60}",
+            hint="pg.spec(shape, dtype) takes all that stands for these",
+        )
     made = object.__new__(TensorType)
     extents, size = tuple([int(n) for n in shape]), math.prod(shape)
+    if min(extents, default=0) < 0:
+        raise ShapeError(f"shape {extents} has a negative extent")
     parts = {"shape": extents, "dtype": dtype, "ndim": len(extents), "size": size}
     for name, value in {**parts, "nbytes": size * dtype.itemsize}.items():
         object.__setattr__(made, name, value)

@@ -166,10 +166,17 @@ def operator(*operands: str) -> Callable[[Callable[P, Variable]], Callable[P, Va
 
     A call records one equation; `lower` turns it into what the decorated function records.
     An operand that is None is left out, and one that is a Python scalar beside an array is
-    recorded as a parameter.
+    recorded as a parameter. Raises `ArgumentError` for operands that are no parameters of it.
     """
 
     def declare(decompose: Callable[P, Variable]) -> Callable[P, Variable]:
+        known = inspect.signature(decompose).parameters
+        strange = [name for name in operands if name not in known]
+        if strange:
+            raise ArgumentError(
+                f"operator: {decompose.__name__} has no parameter {strange[0]!r:.60}",
+                hint=f"it takes ({', '.join(known)})",
+            )
         op = Operator(decompose.__name__.rstrip("_"), decompose, operands)
 
         @public

@@ -130,6 +130,12 @@ class Variable:
     def __iter__(self) -> Iterator[Variable]:
         return (self[i] for i in range(len(self)))
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise ArgumentError(
+            "a variable does not change: nothing can be assigned to its elements",
+            hint="y = pg.set_slice(x, index, value) is a new variable that has them",
+        )
+
     def __bool__(self) -> bool:
         raise ArgumentError(
             "the truth of a variable is not known while the program is built",
@@ -143,6 +149,7 @@ class Variable:
         )
 
     __int__ = __float__
+    __index__ = __float__
     __complex__ = __float__
 
     def __array__(self, *args: Any, **kwargs: Any) -> npt.NDArray[Any]:

@@ -16,6 +16,7 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
+from primgraph.ir.signature import checked
 from primgraph.ir.types import DType, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.logic import equal, greater, less, select
@@ -30,6 +31,7 @@ QUOTIENT = 4
 FUNCTION = 8
 
 
+@checked
 def elementwise(
     name: str,
     impl: Rule,

@@ -14,6 +14,7 @@ from primgraph.derivatives import forward_grad, grad
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
+from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.operators.creation import zeros
 from primgraph.operators.variable import Variable
 from primgraph.tracing import trace
@@ -27,6 +28,7 @@ _MOST_TITLE = 60
 
 
 @final
+@checked_methods("__init__")
 @dataclass(frozen=True, slots=True)
 class Growth:
     """The number of equations for each order of derivative, from 0; it prints as a table."""
@@ -89,6 +91,7 @@ class Growth:
         return f"equations of the derivatives of {name}, {self.mode} mode"
 
 
+@checked_late
 def growth(
     function: Callable[..., Any] | Graph, *specs: Any, orders: int = 6, mode: str = "reverse"
 ) -> Growth:
@@ -99,16 +102,20 @@ def growth(
     `forward_grad` does, each time the sum of all elements along ones. Each derivative is counted
     by itself, lowered and cleaned up as it would be compiled.
 
-    Raises `OptionError` for another mode and for negative orders, and what `trace` and `grad`
-    raise.
+    Raises `OptionError` for another mode and for negative orders, `ArgumentError` for a function
+    without inputs, and what `trace` and `grad` raise.
     """
     if mode not in ("reverse", "forward"):
         raise OptionError(f"mode is 'reverse' or 'forward', not {mode!r:.80}")
-    if orders < 0:
-        raise OptionError(f"the highest order is not negative, as {orders} is")
+    if not isinstance(orders, int) or orders < 0:
+        raise OptionError(f"the highest order is an integer and not negative, not {orders!r:.60}")
+    if not isinstance(function, Graph) and not callable(function):
+        raise ArgumentError(f"growth takes a function or a graph, not {function!r:.60}")
     graph = function if isinstance(function, Graph) else trace(function, *specs)
+    if not graph.inputs:
+        raise ArgumentError(f"{graph.name} has no input to differentiate by")
     builder = Builder(graph.name)
-    inputs = [builder.input(v.type) for v in graph.inputs]
+    inputs = [builder.input(v.type, v.hint) for v in graph.inputs]
     with builder:
         values = builder.inline(graph, inputs)
         outputs = [Variable(builder, v) for v in values]

@@ -114,7 +114,8 @@ def graph_of(drawable: Drawn) -> Graph:
     if isinstance(drawable, Kernel):
         return drawable.graph
     raise ArgumentError(
-        f"a graph, a program or a kernel can be drawn, not {type(drawable).__name__}"
+        f"a graph, a program or a kernel can be drawn, not {type(drawable).__name__}",
+        hint="make a graph with pg.trace(function, *specs)",
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from primgraph.compiler import compile
 from primgraph.errors import ArgumentError, FeedError, ShapeError
 from primgraph.ir.graph import Graph
+from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.jacobian import DerivativeMatrix
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, program_of
@@ -32,6 +33,7 @@ _POINTS = 24
 
 
 @final
+@checked_methods("__init__")
 @dataclass(frozen=True, slots=True)
 class Spy:
     """Which elements of a matrix are not zero; it prints as a picture made of characters.
@@ -104,6 +106,7 @@ class Spy:
         return f"{rows} x {columns}, {self.count} not zero ({share:.3g} %)"
 
 
+@checked_late
 def spy(matrix: Any, feed: Mapping[str, Any] | None = None) -> Spy:
     """Where `matrix` is not zero: an array of two axes, a mask, or a Jacobian or Hessian.
 
@@ -127,7 +130,10 @@ def spy(matrix: Any, feed: Mapping[str, Any] | None = None) -> Spy:
         found = _evaluated(matrix, feed)
         mask: Mask = np.any(found, axis=0) if found.ndim == 3 else found
     else:
-        array = np.asarray(matrix)
+        try:
+            array = np.asarray(matrix)
+        except ValueError as error:
+            raise ArgumentError(f"spy takes a matrix, not {matrix!r:.60}: {error}") from None
         if array.ndim != 2 or array.dtype.kind not in "biufc":
             raise ShapeError(f"spy takes a matrix of numbers, not {array.dtype} {array.shape}")
         mask = array != 0

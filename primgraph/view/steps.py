@@ -13,6 +13,7 @@ from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Graph
+from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.text import names
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.linearize import linearize
@@ -57,6 +58,7 @@ class Stage:
 
 
 @final
+@checked_methods("__init__")
 @dataclass(frozen=True, slots=True)
 class Steps:
     """The stages of one program, in order; it prints as how many equations each has."""
@@ -101,6 +103,7 @@ class Steps:
         return "\n".join([f"{'step':<{width}}  equations", *rows])
 
 
+@checked_late
 @uncollected
 def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     """What the compiler makes of a graph, of a program, or of the graph of a kernel.

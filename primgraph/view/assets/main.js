@@ -224,8 +224,10 @@ function openStep(number) {
   const kinds = [...now.kinds, "none"];
   at("kind").replaceChildren(...kinds.map((kind) => element("option", { value: kind }, KINDS[kind] ?? kind)));
   at("kind").value = now.kind;
-  at("heat-field").hidden = !now.picture.boxes.some((box) => box.heat !== null);
-  if (at("heat-field").hidden) at("colouring").value = "part";
+  // What was measured is shown at once, and stays chosen until there is nothing measured.
+  const measured = now.picture.boxes.some((box) => box.heat !== null);
+  if (measured === at("heat-field").hidden) at("colouring").value = measured ? "heat" : "part";
+  at("heat-field").hidden = !measured;
   const others = names.map((name, i) => element("option", { value: i }, name)).filter((_, i) => i !== number);
   at("against").replaceChildren(element("option", { value: "" }, "nothing"), ...others);
   at("against").value = number > 0 ? number - 1 : "";
