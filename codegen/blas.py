@@ -105,7 +105,9 @@ def _libraries() -> Iterator[ctypes.CDLL]:
     bundled = sorted(Path(path).parents[2].glob("numpy.libs/*openblas*"))
     for file in (path, *bundled):
         try:
-            yield ctypes.CDLL(str(file))
+            # Calls keep the interpreter's lock, so that no thread is in one when another forks:
+            # the child would wait for ever for a lock that is taken within OpenBLAS.
+            yield ctypes.PyDLL(str(file))
         except OSError:
             continue
 
@@ -119,7 +121,9 @@ def _after_fork() -> None:
         setting.lock = threading.RLock()
         if setting.holders:
             setting.holders.clear()
-            setting.put(setting.before)
+            # That takes a lock of OpenBLAS, which a product in another thread may have held.
+            if setting.get() != setting.before:
+                setting.put(setting.before)
 
 
 if hasattr(os, "register_at_fork"):
