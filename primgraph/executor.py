@@ -197,11 +197,14 @@ class Executor:
     def arguments(
         self, program: Program, feed: Mapping[str, Any], fetch_list: Sequence[Fetch] | None = None
     ) -> list[Any]:
-        """What a run would call that kernel with; the states among it are those of the scope."""
+        """What a run would call that kernel with; states, and what they give, as copies."""
         scope = program.scope if self.scope is None else self.scope
         plan = self._plan(program, fetch_list)
         arrays = _arrays(program, plan, feed, scope)
-        return arrays + plan.computed(arrays, scope)
+        computed = [array.copy() for array in plan.computed(arrays, scope)]
+        for place, _ in plan.states:
+            arrays[place] = arrays[place].copy()
+        return arrays + computed
 
     def close(self) -> None:
         """Nothing has to be released; kept for programs that say when they are done."""

@@ -514,3 +514,12 @@ def test_a_program_that_updates_its_states_runs_as_one_kernel():
     program, y = scaled()
     program.update(program.variable("w"), program.variable("w") * 2.0)
     assert pg.Executor()._plan(program, [y]).early is None
+
+
+def test_the_arguments_of_a_run_are_no_way_into_the_scope():
+    program, y = scaled()
+    executor = pg.Executor()
+    before = executor.run(program, {"x": FEED}, [y])[0]
+    for array in executor.arguments(program, {"x": FEED.copy()}, [y]):
+        array[...] = 7.0
+    np.testing.assert_array_equal(executor.run(program, {"x": FEED}, [y])[0], before)
