@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -101,6 +102,14 @@ def chain(count: int, groups: tuple[Group, ...] = (), label: str = "mul") -> Pic
     row = tuple(Box(i, f"{label} {i}", "f64[]", "forward") for i in range(count))
     arrows = tuple(Arrow(i, i + 1, "f64[]") for i in range(count - 1))
     return Picture("chain", row, arrows, {"line": groups})
+
+
+def settled(view: Any, condition: str) -> None:
+    """Wait until `condition` holds; the page's policy lets no script of the browser's wait."""
+    end = time.monotonic() + 10
+    while not view.evaluate(condition):
+        assert time.monotonic() < end, condition
+        time.sleep(0.02)
 
 
 def test_a_graph_is_drawn_whole(show: Show) -> None:
@@ -406,7 +415,7 @@ def test_wheel_zooms_where_the_pointer_is_and_dragging_pans(show: Show) -> None:
     before = box.bounding_box()
     view.mouse.move(before["x"], before["y"])
     view.mouse.wheel(0, -200)
-    view.wait_for_function("camera.k > 1.3")
+    settled(view, "camera.k > 1.3")
     after = box.bounding_box()
     assert after["width"] > before["width"]
     assert (after["x"], after["y"]) == pytest.approx((before["x"], before["y"]), abs=4)
@@ -512,6 +521,6 @@ def test_a_name_without_end_leaves_the_card_on_the_page(show: Show) -> None:
 def test_the_picture_stays_in_sight_when_the_window_changes(show: Show) -> None:
     view = show(Step("s", chain(3)))
     view.set_viewport_size({"width": 400, "height": 800})
-    view.wait_for_function("camera.width === 400")
+    settled(view, "camera.width === 400")
     box = view.locator(".box").first.bounding_box()
     assert box["x"] + box["width"] / 2 == pytest.approx(200, abs=2)
