@@ -330,8 +330,10 @@ def test_operators_of_elementwise_gradients_are_one_pass():
     np.testing.assert_allclose(diagonal.reshape(-1), np.diag(matrix), rtol=1e-12)
     np.testing.assert_allclose(trace, np.trace(matrix), rtol=1e-12)
     np.testing.assert_allclose(flux, np.sum(np.cos(at) * at + np.sin(at)), rtol=1e-12)
-    costs = [cost(program, v) for v in found]
-    assert costs[0] < 0.7 * costs[2]
+    # Sine and cosine, which cost most, are worked out once by each of them.
+    works = [pg.cost(pg.Executor().kernel(program, [v])).by_op() for v in found]
+    costs = [sum(w.flops for op, w in ops.items() if op not in ("sin", "cos")) for ops in works]
+    assert costs[0] < costs[2] / 3
     assert all(v.shape != (12, 12) for e in pg.Executor().kernel(program, [flow]).graph.body
                for v in e.outputs)  # fmt: skip
 

@@ -95,8 +95,7 @@ def test_long_kernels_of_many_functions_are_timed():
     kernel = pg.compile(pg.trace(chain, pg.spec(3)))
     profile = pg.profile(kernel, [np.ones(3)], repeats=15)
     assert sum(part.calls for part in profile.parts) == 5000
-    # Three calls are few where other processes take the processor now and then.
-    assert 0.1 < profile.explained < 10
+    assert 0.3 < profile.explained < 3
     text = profile.table("equation", top=5).splitlines()
     assert len(text) == 1 + 5 + 1 + 1
     assert "(4995 more)" in text[-2]
