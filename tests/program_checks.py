@@ -283,7 +283,9 @@ def check_samples(
     for extent in {v.shape[0] for v in ends if v.shape and v.shape[0] > 1}:
         places = [i for i in floats if graph.inputs[i].shape[:1] == (extent,)]
         if places:
-            _check_apart(graph, places, [v for v in ends if v.shape[:1] == (extent,)], program, seen)
+            _check_apart(
+                graph, places, [v for v in ends if v.shape[:1] == (extent,)], program, seen
+            )
 
 
 def _check_apart(

@@ -622,8 +622,9 @@ APART = {
     "joined with constants": lambda x, w: pg.sum(
         pg.tanh(pg.concatenate([np.ones((2, 3)), x]) @ w)[2:], axis=1
     ),
-    "of whole batch, constant": lambda x, w: pg.sum(x * pg.floor(pg.mean(x)), axis=1)
-    + pg.sum(x, axis=1) * pg.max(pg.stop_gradient(x)),
+    "of whole batch, constant": lambda x, w: (
+        pg.sum(x * pg.floor(pg.mean(x)), axis=1) + pg.sum(x, axis=1) * pg.max(pg.stop_gradient(x))
+    ),
     "normalised": lambda x, w: pg.sum(pg.layer_norm(x @ w) ** 3, axis=1),
     "attention": lambda x, w: pg.sum(
         pg.softmax(x[:, :, None] * x[:, None, :], axis=-1) @ x[:, :, None], axis=(1, 2)

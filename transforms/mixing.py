@@ -253,8 +253,8 @@ def _reverse(eqn: Equation, places: Places, counts: _Counts) -> Found:
 def _matmul(eqn: Equation, places: Places, counts: _Counts) -> Found:
     """Rows of the left and columns of the right factor stay apart, and what lies before both."""
     last = eqn.output.type.ndim - 1
-    inner = [p is not None and p.axis == axis for p, axis in zip(places, (last, last - 1), strict=True)]
-    if any(inner):
+    left, right = places
+    if (left and left.axis == last) or (right and right.axis == last - 1):
         return "sums over the axis of the samples"
     found = _same(places)
     if isinstance(found, str) or None in places or found[0].axis < last - 1:
