@@ -580,7 +580,7 @@ def test_samples_that_a_normalisation_mixes_are_refused(form):
     with pg.Program():
         x = pg.data("x", (6, 2))
         model = pg.nn.Sequential(pg.nn.Linear(2, 4), pg.nn.BatchNorm(4), pg.nn.Linear(4, 1))
-        with pytest.raises(pg.MixedSamplesError, match="test_jacobian.py"):
+        with pytest.raises(pg.MixedSamplesError, match=r"test_jacobian\.py"):
             BATCHED[form](model(x)[:, 0], x)
         model.eval()
         BATCHED[form](model(x)[:, 0], x)
@@ -598,7 +598,7 @@ def test_a_hessian_looks_at_the_function_and_not_at_its_gradient_alone(given):
         with pytest.raises(pg.MixedSamplesError, match="may mix in reduce_sum"):
             pg.Hessian(y if given == "function" else y(x), x, True)
         hessian = pg.Hessian(y if given == "function" else y(x), x, True, check=False)
-        with pytest.raises(pg.MixedSamplesError, match="sample . of the outputs changes with"):
+        with pytest.raises(pg.MixedSamplesError, match=r"sample . of the outputs changes with"):
             hessian.check_independent({"x": np.ones((3, 2))})
 
 
