@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.types import BOOL
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
@@ -39,7 +38,7 @@ class Path:
         constants: Collection[Value] = (),
     ) -> Path:
         """The path from `inputs` to `outputs`; nothing goes through values in `constants`."""
-        needed = builder.slice(outputs, cut=constants)
+        needed = builder.between(inputs, outputs, constants)
         return Path.of(needed, inputs, outputs, constants, builder.name)
 
     @staticmethod
@@ -98,7 +97,7 @@ def reached_by(
     """Which of `outputs` depend on `inputs` other than through `constants`."""
     sources = set(inputs)
     cut = set(constants) - sources
-    needed, ends, _ = _cut(builder.slice(outputs, cut=cut), outputs, cut)
+    needed, ends, _ = _cut(builder.between(list(sources), outputs, cut), outputs, cut)
     active = depending(Graph((), needed, ()), list(sources))
     return [v in active for v in ends]
 
@@ -137,9 +136,10 @@ def _needed(equations: Sequence[Equation], outputs: Iterable[Value]) -> list[Equ
 
 
 def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equation]:
-    """What depends on `inputs` in any way, constants, and all conditions.
+    """What depends on `inputs` in any way, constants, and all conditions and indices.
 
-    How a condition was moved tells where what it guards matters.
+    How a condition was moved tells where what it guards matters, and what an index counts which
+    element is read.
     """
     dependent = set(inputs)
     kept = []
@@ -147,7 +147,7 @@ def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equati
         depends = not dependent.isdisjoint(eqn.inputs)
         if depends:
             dependent.update(eqn.outputs)
-        if depends or not eqn.inputs or eqn.outputs[0].dtype == BOOL:
+        if depends or not eqn.inputs or not eqn.outputs[0].type.is_float:
             kept.append(eqn)
     return kept
 
