@@ -359,17 +359,18 @@ def _reverse(
 
 
 def _refuse_independent(request: Request, path: Path) -> None:
-    """Refuse an output that depends on no input, unless because of that input's own flag."""
+    """Refuse outputs of which none depends on an input, unless because of its own flag."""
     reached = path.reached
     if not request.constants.isdisjoint(request.inputs):
         reached = reached_by(request.builder, request.inputs, request.outputs, request.constants)
-    for value, depends in zip(request.outputs, reached, strict=True):
-        if not depends:
-            raise NotDifferentiable(
-                f"{called('output', value)}, {value.type}, does not depend on the inputs",
-                hint="pg.explain(y, x) tells why; leave it out, or ask for zeros with "
-                "materialize_grads",
-            )
+    if any(reached):
+        return
+    value, *others = request.outputs
+    among = f", and none of {len(others)} others does" if others else ""
+    raise NotDifferentiable(
+        f"{called('output', value)}, {value.type}, does not depend on the inputs{among}",
+        hint="pg.explain(y, x) tells why; ask for zeros with materialize_grads",
+    )
 
 
 def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) -> Value:
@@ -411,4 +412,4 @@ def _record(
     derivative = path.jvp() if forward else path.vjp()
     given = [*path.free, *seeds]
     places = range(len(path.free), len(given))
-    return record(request.builder, derivative, given, count=count, batched=places)
+    return record(request.builder, path, derivative, given, count=count, batched=places)

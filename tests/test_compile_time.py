@@ -251,7 +251,7 @@ def test_what_lies_between_is_found_by_both_searches() -> None:
         both = program.builder.between([x.value, y.value], [z.value])
         late = program.builder.between([y.value], [z.value])
         held = program.builder.between([x.value], [z.value], [y.value])
-    assert [e.op.name for e in both if e.inputs][-1] == "where"
+    assert [e.op.name for e in both if e.inputs][-1] == "select"
     assert {"sin", "mul", "log"} <= {e.op.name for e in both}
     names = {e.op.name for e in late}
     assert {"log", "greater"} <= names

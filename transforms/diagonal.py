@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
+from primgraph.primitives.elementwise import as_function_of
 from primgraph.transforms.linearize import depending
 
 
@@ -22,7 +23,8 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
     for eqn in graph.body:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
             continue
-        if not (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
+        each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
+        if not each and eqn.op is not as_function_of:
             return False
         if eqn.outputs[0].type != kind:
             return False
