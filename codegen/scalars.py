@@ -27,9 +27,10 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 Expression: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
 
-def scalar_function(schedule: Schedule) -> tuple[list[str], Function] | None:
+def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str], Function] | None:
     """Lines that bind names, and `scalar(*arrays)`, which gives the results of the kernel.
 
+    They are in a list, unless there is only one, and that is to be `alone`.
     It raises an exception for what it cannot do: for arguments that are not arrays of exactly
     the declared types too. None if the graph is not one of single floats and booleans.
     """
@@ -57,7 +58,8 @@ def scalar_function(schedule: Schedule) -> tuple[list[str], Function] | None:
     for k, value in enumerate(schedule.outputs):
         for line in _result(f"r{k}", text[value], schedule.types[value]):
             function.line(line)
-    function.line(f"return [{', '.join(f'r{k}' for k, _ in enumerate(schedule.outputs))}]")
+    results = ", ".join(f"r{k}" for k, _ in enumerate(schedule.outputs))
+    function.line(f"return {results}" if alone else f"return [{results}]")
     names = set(_NAME.findall("\n".join(function.lines)))
     return [line for n, line in _BINDINGS.items() if n in names], function
 
