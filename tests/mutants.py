@@ -1,10 +1,13 @@
 """Small faults made at random, one at a time, that the tests should notice.
 
 `python tests/mutants.py --count 300 --seed 0` changes an operator, a comparison, a sign or a
-constant in the rules of derivatives, batching and rewriting, runs the tests that the file has, and
-prints what they did not notice. Only a copy of the checkout is changed. The exit status is 1 if
-less than 97 % of the faults were noticed, but for those that EQUIVALENT names: changes that no test
-can notice, as the program means the same, each with its reason.
+constant in the rules of derivatives, batching and rewriting, runs the tests that come by the
+changed line, and prints what they did not notice. Only a copy of the checkout is changed. The exit
+status is 1 if less than 97 % of the faults were noticed, but for those that EQUIVALENT names:
+changes that no test can notice, as the program means the same, each with its reason.
+
+Which tests come by which line is recorded first, by coverage.py, which takes as long as the tests;
+`--record FILE` keeps that for later, until lines or tests move.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import json
 import os
 import queue
 import random
@@ -26,7 +30,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, final
+
+import coverage
+import pytest
 
 ROOT = Path(__file__).parent.parent
 
@@ -53,7 +60,9 @@ LAST = ["random_programs"]
 EQUIVALENT: dict[tuple[str, str, str], str] = {}
 
 ENOUGH = 0.97
-_SLOWEST = 240.0
+
+# A run may take longer than the same tests took before, on a machine that is busy.
+_PATIENCE = 30.0
 
 _BINARY = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
@@ -179,6 +188,78 @@ def files() -> list[str]:
     return sorted(f for f in found if not f.endswith("__init__.py"))
 
 
+# Which tests come by which line.
+
+
+@final
+class Recorder:
+    """A plugin of pytest that tells coverage.py which test runs, and takes its time."""
+
+    def __init__(self, measured: coverage.Coverage) -> None:
+        self.measured = measured
+        self.seconds: dict[str, float] = {}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.measured.switch_context(item.nodeid)
+        start = time.monotonic()
+        result = yield
+        self.seconds[item.nodeid] = time.monotonic() - start
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """For each file the tests that come by its lines, quickest first, and what each takes."""
+
+    lines: dict[str, dict[int, list[str]]]
+    seconds: dict[str, float]
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """The tests of a line; those of the whole file where it runs on import."""
+        return self.lines.get(mutant.file, {}).get(mutant.line) or tests_of(mutant.file)
+
+    def patience(self, tests: list[str]) -> float:
+        return _PATIENCE * (10 + sum(self.seconds.get(t, 20.0) for t in tests))
+
+
+def recorded() -> Record:
+    """Run all tests that this command knows, which have to pass, in this process."""
+    measured = coverage.Coverage(
+        data_file=None, include=[str(ROOT / f) for f in files()], config_file=False
+    )
+    recorder = Recorder(measured)
+    named = sorted({t for f in files() for t in tests_of(f)})
+    with measured.collect():
+        status = pytest.main(["-q", "-p", "no:cacheprovider", *named], plugins=[recorder])
+    if status != 0:
+        raise SystemExit("tests fail without any fault: nothing can be told with them")
+    data = measured.get_data()
+    seconds, lines = recorder.seconds, {}
+    for file in files():
+        by_line = data.contexts_by_lineno(str(ROOT / file))
+        mine = {t.partition("::")[0] for t in tests_of(file)}
+        lines[file] = {
+            line: sorted(
+                (t for t in tests if t.partition("::")[0] in mine), key=seconds.__getitem__
+            )
+            for line, tests in by_line.items()
+            if "" not in tests
+        }
+    return Record(lines, seconds)
+
+
+def kept(path: str) -> Record:
+    """What was recorded in a file before, or now, and is written there."""
+    if Path(path).exists():
+        found = json.loads(Path(path).read_text())
+        lines = {f: {int(n): ts for n, ts in ls.items()} for f, ls in found["lines"].items()}
+        return Record(lines, found["seconds"])
+    record = recorded()
+    Path(path).write_text(json.dumps({"lines": record.lines, "seconds": record.seconds}))
+    return record
+
+
 # Each copy of the checkout has one fault at a time.
 
 
@@ -188,15 +269,15 @@ def copied(folder: Path) -> Path:
         if source.is_file():
             shutil.copy(source, target)
         else:
-            shutil.copytree(
-                source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__")
-            )
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
-def exit_status(folder: Path, tests: list[str]) -> int | None:
+def exit_status(folder: Path, tests: list[str], patience: float) -> int | None:
     """How pytest ends in a copy, at the first failure; None if it takes too long."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    chosen = folder / "chosen.txt"
+    chosen.write_text("\n".join(tests))
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{chosen}"]
     paths = {"PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command,
@@ -207,7 +288,7 @@ def exit_status(folder: Path, tests: list[str]) -> int | None:
         start_new_session=True,
     )
     try:
-        return process.wait(_SLOWEST)
+        return process.wait(patience)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -215,15 +296,15 @@ def exit_status(folder: Path, tests: list[str]) -> int | None:
         return None
 
 
-def survives(folder: Path, mutant: Mutant, number: int) -> bool:
+def survives(folder: Path, mutant: Mutant, number: int, record: Record) -> bool:
     """Whether the tests pass with the fault."""
-    path = folder / mutant.file
+    path, tests = folder / mutant.file, record.tests(mutant)
     source = path.read_bytes()
     try:
         path.write_bytes(mutant.applied(source))
         # Compiled files are told apart by time and size.
         os.utime(path, (number, number))
-        return exit_status(folder, tests_of(mutant.file)) == 0
+        return exit_status(folder, tests, record.patience(tests)) == 0
     finally:
         path.write_bytes(source)
 
@@ -240,6 +321,7 @@ def main() -> int:
     if options.list:
         print(*chosen, sep="\n")
         return 0
+    record = kept(options.record) if options.record else recorded()
     waiting: queue.Queue[tuple[int, Mutant]] = queue.Queue()
     for pair in enumerate(tried):
         waiting.put(pair)
@@ -251,7 +333,7 @@ def main() -> int:
         with contextlib.suppress(queue.Empty):
             while time.monotonic() - start < 60 * options.minutes:
                 number, mutant = waiting.get_nowait()
-                if survives(folder, mutant, 10**9 + number):
+                if survives(folder, mutant, 10**9 + number, record):
                     missed.append(mutant)
                     print(f"not noticed: {mutant}", flush=True)
                 done[0] += 1
@@ -281,6 +363,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
     parser.add_argument("--minutes", type=float, default=120.0, help="the longest time")
     parser.add_argument("--only", default="*", help="a pattern for the files")
+    parser.add_argument("--record", help="a file that has which tests come by which line")
     parser.add_argument("--line", type=int, nargs="*", help="only faults in these lines")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
     return parser.parse_args()
