@@ -216,8 +216,13 @@ class Record:
     seconds: dict[str, float]
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """The tests of a line; those of the whole file where it runs on import."""
-        return self.lines.get(mutant.file, {}).get(mutant.line) or tests_of(mutant.file)
+        """The tests of a line; those of the whole file where it runs on import.
+
+        A line within a statement is that of the statement.
+        """
+        lines = self.lines.get(mutant.file, {})
+        first = next((n for n in range(mutant.line, 0, -1) if n in lines), 0)
+        return lines.get(first) or tests_of(mutant.file)
 
     def patience(self, tests: list[str]) -> float:
         return _PATIENCE * (10 + sum(self.seconds.get(t, 20.0) for t in tests))
