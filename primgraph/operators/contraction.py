@@ -36,8 +36,10 @@ def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
     Labels that the output lacks are summed; a label repeated in one operand takes a diagonal;
     an ellipsis stands for axes that are broadcast. Without `->` the output has the labels that
     occur once, in alphabetical order. Several operands are multiplied in the cheapest order,
-    which `np.einsum_path` finds. A sum over no elements is 0, whatever the others are. Raises `ArgumentError` for subscripts that cannot be read
-    and `ShapeError` where they do not fit the operands.
+    which `np.einsum_path` finds. A sum over no elements is 0, whatever the other operands are.
+
+    Raises `ArgumentError` for subscripts that cannot be read and `ShapeError` where they do not fit
+    the operands.
     """
     if not isinstance(subscripts, str):
         raise ArgumentError(
