@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FrameType
 
 _PACKAGE = __name__.partition(".")[0]
-_PASSED = (_PACKAGE + ".", _PACKAGE + " kernel", "functools", "contextlib")
+_PASSED = (_PACKAGE + ".", _PACKAGE + " kernel")
+
+# Folders of code that is not the user's: the standard library, the scripts that start programs,
+# and whatever is installed.
+_FOLDERS = tuple(os.path.dirname(file) + os.sep for file in (os.__file__, sys.executable) if file)
+_INSTALLED = ("site-packages", "dist-packages")
 
 # What a reader of text is told of either mode.
 _SPOKEN = {"tangent": "gradient", "cotangent": "gradient"}
@@ -76,16 +82,34 @@ def _at(code: CodeType, line: int) -> Source:
 _EXTENSION = "__primgraph_extension__"
 
 
-def caller() -> Source:
-    """The innermost line outside primgraph that is being executed.
+@lru_cache(maxsize=65536)
+def _is_library(file: str) -> bool:
+    """Whether a file belongs to the standard library, or to what is installed."""
+    if file.startswith(("<frozen ", "<__array_function__", *_FOLDERS)):
+        return True
+    return not set(_INSTALLED).isdisjoint(file.replace("\\", "/").split("/"))
 
-    Modules that extend primgraph count as part of it if they set `__primgraph_extension__`.
-    Cached properties and the like put frames of the standard library in between; they are passed.
+
+def user_frame() -> FrameType:
+    """The innermost frame of the user's: outside primgraph, and what is installed with Python.
+
+    Modules that extend primgraph count as part of it if they set `__primgraph_extension__`. Where
+    all frames are of installed packages, it is the innermost outside primgraph.
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None:
+    outside: FrameType | None = None
+    while True:
         name = frame.f_globals.get("__name__", "")
         if name != _PACKAGE and not name.startswith(_PASSED) and _EXTENSION not in frame.f_globals:
-            break
+            if not _is_library(frame.f_code.co_filename):
+                return frame
+            outside = outside or frame
+        if frame.f_back is None:
+            return outside or frame
         frame = frame.f_back
+
+
+def caller() -> Source:
+    """The user's line that is being executed; see `user_frame`."""
+    frame = user_frame()
     return _at(frame.f_code, frame.f_lineno)
