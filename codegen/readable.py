@@ -23,7 +23,7 @@ from primgraph.codegen.module import MANY, Function, Module, Parts
 from primgraph.codegen.names import Names, assigned_name, comment, is_safe
 from primgraph.codegen.notation import ATOM, Spelling, Text
 from primgraph.codegen.schedule import Schedule, Step
-from primgraph.codegen.spelling import SPELLINGS, iota_shape, literal
+from primgraph.codegen.spelling import SHORT_CUTS, SPELLINGS, iota_shape, literal
 from primgraph.codegen.structure import expanded_shape
 from primgraph.ir.source import Source
 from primgraph.ir.types import Shape, TensorType, broadcast_shapes
@@ -241,7 +241,18 @@ class _Reader:
         if spelling.amend is not None and first is not None and first.scalar is not None:
             type = step.results[0]
             return Text(full_text(first.scalar, type.shape, type.dtype))
+        if spelling.repeated is not None and self._may_repeat(step, args[-1]):
+            self._include(spelling.helper)
+            last = self._explicit(args[-1], step.operands[-1])
+            return spelling.repeated([*(a.text for a in args[:-1]), last.text], step)
         return spelling.read([a.text for a in args], step)
+
+    def _may_repeat(self, step: Step, piece: Piece) -> bool:
+        """Whether several elements of the last operand may be one number in memory."""
+        type = step.operands[-1]
+        if not type.is_float or (piece.scalar is not None and piece.scalar not in SHORT_CUTS):
+            return False
+        return not type.shape or piece.shape != type.shape or self.schedule.is_view(step.inputs[-1])
 
     def _operand(self, i: int, step: Step, spelling: Spelling, k: int) -> Piece:
         """An operand as far as possible as the expression it is."""
