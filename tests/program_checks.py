@@ -179,6 +179,9 @@ def check_kernel(
         results = kernel(*arrays)
         what = f"{style} kernel, {layout} feeds"
         demand_equal(what, graph, feeds, expected, results)
+        if kept:
+            same = [x.tobytes() for x in results] == kept[0][1]
+            demand(same, f"{what}: other bits than for contiguous ones")
         demand(before == [x.tobytes() for x in arrays], f"{what}: a feed was written")
         for i, result in enumerate(results):
             rest = [*arrays, *results[:i], *(x for old, _ in kept for x in old)]
