@@ -2,6 +2,11 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
+from primgraph.checkout import ROOT
+
+if ROOT is not None:
+    __path__.append(str(ROOT))
+
 from primgraph import extend, initializers, nn, operators, optimizer, transforms, view
 from primgraph.checking import check_grads
 from primgraph.codegen import Kernel, get_num_threads, set_num_threads

@@ -7,7 +7,10 @@ mark `# <-`, or else the last one.
 from __future__ import annotations
 
 import linecache
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -402,7 +405,25 @@ TOOLS = [
     ("range(loss)", "ArgumentError", "a variable has no number before the program runs"),
 ]  # fmt: skip
 
-MISTAKES = [*OPERATORS, *PROGRAMS, *RUNS, *DERIVATIVES, *TRAINING, *FILES, *TOOLS]
+# What reads a variable in files of the standard library or of an installed package.
+LIBRARIES = [
+    ("np.full(3, loss)", "ArgumentError", "no elements before the program runs"),
+    ("np.sum([loss, loss])", "ArgumentError", "no elements before the program runs"),
+    ("import scipy.stats\nscipy.stats.norm.cdf(x)", "ArgumentError", "before the program runs"),
+    ("import statistics\nstatistics.median([x, v])", "ArgumentError", "the truth of a variable"),
+    ("import functools\nfunctools.reduce(lambda a, b: a @ b, [x, x])", "ShapeError", "matmul"),
+    ("import sys\nsys.path.insert(0, 'site-packages')\nimport squares\nsquares.of(x)",
+     "ArgumentError", "the truth of a variable"),
+]  # fmt: skip
+
+MISTAKES = [*OPERATORS, *PROGRAMS, *RUNS, *DERIVATIVES, *TRAINING, *FILES, *TOOLS, *LIBRARIES]
+
+
+def write_library(folder: Path) -> None:
+    """An installed package of nobody's, which looks at what it is given."""
+    package = folder / "site-packages" / "squares.py"
+    package.parent.mkdir()
+    package.write_text("def of(x):\n    return x * x if x else x\n", encoding="utf-8")
 
 
 def provoked(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Exception, int]:
@@ -410,7 +431,10 @@ def provoked(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[
     file = folder / "model.py"
     source = f"{PREAMBLE.lstrip()}{text}\n"
     file.write_text(source, encoding="utf-8")
+    write_library(folder)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "squares", raising=False)
     linecache.checkcache()
     lines = source.splitlines()
     marked = [n for n, line in enumerate(lines, 1) if line.endswith("# <-")]
@@ -467,3 +491,16 @@ def test_the_parts_of_an_error_can_be_had_one_by_one() -> None:
     assert error.origin[0].startswith("written here:  test_mistakes.py:")
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error)
+
+
+def test_where_all_code_is_installed_the_innermost_line_outside_primgraph_is_named(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "lib" / "site-packages"
+    folder.mkdir(parents=True)
+    text = "import primgraph as pg\nprint(pg.trace(lambda a: pg.sin(a), 1.0).body[0].source)\n"
+    (folder / "waves.py").write_text(text, encoding="utf-8")
+    path = {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{Path(pg.__file__).parents[1]}"}
+    command = [sys.executable, "-m", "waves"]
+    run = subprocess.run(command, env=path, capture_output=True, text=True, timeout=120)
+    assert run.stdout.strip() == "waves.py:2", run.stderr
