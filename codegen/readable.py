@@ -25,7 +25,7 @@ from primgraph.codegen.notation import ATOM, Spelling, Text
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.codegen.spelling import SHORT_CUTS, SPELLINGS, iota_shape, literal
 from primgraph.codegen.structure import expanded_shape
-from primgraph.ir.source import Source, lines_of
+from primgraph.ir.source import Source
 from primgraph.ir.types import Shape, TensorType, broadcast_shapes
 
 _DEEPEST = 3
@@ -99,7 +99,6 @@ class _Reader:
         self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
-        self.lines_of: dict[str, list[str]] = {}
         self.ends = {s.source: i for i, s in enumerate(schedule.steps)}
         # Expressions without a statement, which the end of a function has to write.
         self.waiting: dict[int, None] = {}
@@ -405,15 +404,8 @@ class _Reader:
         if source is None or source == self.said or not _is_told(source):
             return
         self.said = source
-        line = "" if source.role else self._line(source)
+        line = "" if source.role else source.text
         self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
-
-    def _line(self, source: Source) -> str:
-        """The text of the user's line; each file is looked up once."""
-        lines = self.lines_of.get(source.file)
-        if lines is None:
-            lines = self.lines_of[source.file] = lines_of(source.file)
-        return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else ""
 
     def _hint(self, value: int, i: int) -> str:
         """The hint of a value, or the name to which the user's line assigns it."""
@@ -421,7 +413,7 @@ class _Reader:
         source = step.source
         if hint or source is None or source.role or self.ends[source] != i:
             return hint if is_safe(hint) else ""
-        name = assigned_name(self._line(source), step.op.name)
+        name = assigned_name(source.text, step.op.name)
         return name if is_safe(name) else ""
 
     def _explicit(self, piece: Piece, type: TensorType) -> Piece:
