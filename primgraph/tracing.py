@@ -31,9 +31,9 @@ def spec(shape: Any, dtype: Any = None) -> TensorType:
 def trace(function: Callable[..., Any], *specs: Any) -> Graph:
     """The graph of `function`, called once with a variable for each of `specs`.
 
-    Each of `specs` is what `spec` gives, or an example array, of which only shape and dtype
-    count. The function returns a variable, or a tuple or list of them. Inputs have the names of
-    the function's parameters.
+    Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
+    default dtype, or an example array, of which only shape and dtype count. The function returns
+    a variable, or a tuple or list of them. Inputs have the names of the function's parameters.
 
     Raises `ArgumentError` if the function returns anything else.
     """
@@ -54,6 +54,8 @@ def trace(function: Callable[..., Any], *specs: Any) -> Graph:
 
 
 def _type_of(example: Any) -> TensorType:
+    if isinstance(example, tuple) and all(type(n) is int for n in example):
+        return spec(example)
     array = array_of(example)
     return TensorType(array.shape, array.dtype)
 

@@ -179,7 +179,10 @@ def is_right(kernel, feeds):
         return None
     cost = pg.cost(kernel)
     assert abs(cost.peak_bytes - first) <= 0.01 * first + BUFFERS, (cost.peak_bytes, first)
-    assert abs(cost.call_bytes - later) <= 0.01 * max(later, 1e6) + BUFFERS, (cost.call_bytes, later)
+    assert abs(cost.call_bytes - later) <= 0.01 * max(later, 1e6) + BUFFERS, (
+        cost.call_bytes,
+        later,
+    )
     return True
 
 
