@@ -60,6 +60,12 @@ class Call:
     def scratch(self) -> str:
         return self.planner.looping.scratch(self.step)
 
+    def is_repeated(self, position: int) -> bool:
+        value = self.step.inputs[position]
+        place, types = self.planner.places[value], self.planner.schedule.types
+        whole = place.shape in (self.step.operands[position].shape, types[value].shape)
+        return not whole or 0 in (place.strides or ())
+
     def number(self, position: int) -> bool | int | float | None:
         number: bool | int | float | None = self.planner.places[self.step.inputs[position]].scalar
         return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from primgraph.codegen.feeds import strides_of
 from primgraph.codegen.literals import dtype_text
 from primgraph.codegen.module import MANY, Function, tuple_text
 from primgraph.codegen.workspace import Place
@@ -110,5 +111,9 @@ def check_of(types: Sequence[TensorType]) -> Function | None:
         dtype = f"dtype_of_{dtype_text(type.dtype)[3:]}"
         function.line(f"if {name}.dtype is not {dtype} or {name}.shape != {type.shape!r}:")
         function.line("    return False")
+        if 1 in type.shape and type.size:
+            strides = strides_of(type.shape, type.dtype.itemsize)
+            function.line(f"if {name}.strides != {strides!r}:")
+            function.line("    return False")
     function.line("return True")
     return function
