@@ -20,7 +20,7 @@ def expressions() -> list[ast.AST]:
     if place is None:
         return []
     try:
-        tree = ast.parse("".join(lines_of(frame.f_code.co_filename)))
+        tree = ast.parse("".join(lines_of(frame.f_code, frame.f_code.co_filename)))
     except (SyntaxError, ValueError):
         return []
     (begin, end), found = place, []
