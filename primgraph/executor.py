@@ -163,7 +163,7 @@ class Executor:
                 check_finite(plan.graph, *arrays)
             arrays += plan.computed(arrays, scope)
             if out is None and borrow is False:
-                results = plan.kernel(*arrays)
+                results: list[np.ndarray[Any, Any]] = plan.kernel(*arrays)
             else:
                 _require_flag(borrow)
                 results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)

@@ -89,6 +89,13 @@ def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 @cache
+def _unnamed_of(function: Callable[..., Any]) -> frozenset[str]:
+    """Parameters that are given by position only: their names may be those of others."""
+    listed = inspect.signature(function).parameters.values()
+    return frozenset(p.name for p in listed if p.kind is p.POSITIONAL_ONLY)
+
+
+@cache
 def _flags_of(function: Callable[..., Any]) -> dict[str, Kind]:
     """Parameters that are true or false: anything else would pass for one of these."""
     flag = _KINDS[bool]
@@ -123,12 +130,12 @@ def _name(function: Callable[..., Any]) -> str:
     return str(name).removesuffix(".__init__").rpartition("<locals>.")[2]
 
 
-def applied(function: Callable[..., R], *arguments: Any) -> R:
-    """`function(*arguments)`, for a function of the user's: it has to take so many."""
+def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
+    """`function(*arguments, **named)`, for a function of the user's: it has to take these."""
     try:
-        return function(*arguments)
+        return function(*arguments, **named)
     except TypeError as error:
-        found = None if isinstance(error, PrimgraphError) else misfit(function, arguments, {})
+        found = None if isinstance(error, PrimgraphError) else misfit(function, arguments, named)
         if found is None:
             raise
         raise found from None
@@ -185,7 +192,8 @@ def _require(
     """Raise `ArgumentError` for the first argument that is not of its kind."""
     if not kinds:
         return
-    for name, value in [*zip(_names_of(function), args, strict=False), *kwargs.items()]:
+    named = kwargs.items() if kwargs.keys().isdisjoint(_unnamed_of(function)) else ()
+    for name, value in [*zip(_names_of(function), args, strict=False), *named]:
         kind = kinds.get(name)
         if kind is not None and not kind[0](value):
             given = f"{type(value).__name__} {value!r:.60}"
