@@ -384,11 +384,11 @@ FILES = [
     ("pg.parse(3)", "ArgumentError", "text is a string, not int 3"),
     ("pg.parse('graph')", "LoadError", "no header, body and closing brace"),
     ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[3] = tahn(%x)\\n return %0\\n}')", "LoadError",
-     "graph text, line 2: no op is named 'tahn'", "tanh"),
+     "graph text, line 2, column 15: no op is named 'tahn'", "tanh"),
     ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[3] = sin(%y)\\n return %0\\n}')", "LoadError",
-     "line 2: %y is used before it is bound"),
+     "line 2, column 19: %y is used before it is bound"),
     ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[4] = sin(%x)\\n return %0\\n}')", "LoadError",
-     "line 2: sin has type f64[3]"),
+     "line 2, column 2: sin has type f64[3]"),
     ("pg.verify(3)", "ArgumentError", "graph is a Graph, not int 3"),
 ]  # fmt: skip
 
