@@ -20,7 +20,7 @@ from primgraph.codegen.standalone import standalone_source
 from primgraph.errors import WRITTEN, ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.drawn import PICTURES, Drawn
 from primgraph.ir.form import LEAF, leaves_for, packer
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
@@ -384,4 +384,21 @@ def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     ]
     if eqn.source is not None:
         origin.append(f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
-    return RunError(f"{eqn.op.name} failed in kernel {graph.name}: {cause}", origin=origin)
+    part = f", a part of {eqn.source.operator}," if eqn.source and eqn.source.operator else ""
+    given = _integer_inputs(eqn, graph) if isinstance(error, IndexError) else ""
+    return RunError(
+        f"{eqn.op.name}{part} failed in kernel {graph.name}: {cause}{given}", origin=origin
+    )
+
+
+def _integer_inputs(eqn: Equation, graph: Graph) -> str:
+    """Which inputs of the graph the integers are that `eqn` takes, as a part of a sentence."""
+    made = {v: e for e in graph.body for v in e.outputs}
+    waiting = [v for v in eqn.inputs if v.dtype.kind in "iu"]
+    seen = set(waiting)
+    for value in waiting:
+        found = [v for v in (made[value].inputs if value in made else ()) if v not in seen]
+        waiting += [v for v in found if v.dtype.kind in "iu"]
+        seen.update(found)
+    names = [repr(v.hint) for v in graph.inputs if v in seen and v.hint]
+    return f", of input {' or '.join(names)}" if names else ""

@@ -364,7 +364,9 @@ def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, str):
         variable = program.variable(item)
         if variable is None:
-            hint = near_matches(item, program.builder.names)
+            names = program.builder.names
+            there = ", ".join(map(repr, list(names)[:20])) + (", ..." if len(names) > 20 else "")
+            hint = near_matches(item, names) or f"it has {there or 'no names yet'}"
             raise FeedError(f"cannot fetch {item!r}: the program has no such name", hint=hint)
         return variable.value
     if item is None:

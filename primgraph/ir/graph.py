@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
 
+import numpy as np
+
 from primgraph.errors import ShapeError
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.form import Form, bound, leaves_of
@@ -272,6 +274,14 @@ class Graph(Drawn):
         count = len(self.inputs)
         return _restore, (self.name, list(types), values, count, body, outputs, self.form)
 
+    @property
+    def constants(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The long constants that the text of the graph has only hashes of, by these hashes.
+
+        `primgraph.parse(str(graph), graph.constants)` gives an equal graph.
+        """
+        return beside[0](self)
+
     def __str__(self) -> str:
         return printer[0](self)
 
@@ -281,8 +291,10 @@ class Graph(Drawn):
         return f"<graph {self.name}: ({inputs}) -> ({outputs}), {len(self)} equations>"
 
 
-# How a graph prints; the module of the text puts its function here, as it needs graphs itself.
+# How a graph prints, and what stands beside that; the module of the text puts its functions here,
+# as it needs graphs itself.
 printer: list[Callable[[Graph], str]] = [repr]
+beside: list[Callable[[Graph], dict[str, np.ndarray[Any, Any]]]] = [lambda graph: {}]
 
 
 def _restore(

@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_orig
 import numpy as np
 
 from primgraph.errors import ArgumentError, PrimgraphError, near_matches
+from primgraph.meanings import ARGUMENTS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -117,11 +118,17 @@ def misfit(
         open_ended = any(p.kind is p.VAR_KEYWORD for p in listed)
         unknown = [] if open_ended else [k for k in kwargs if k not in signature.parameters]
         fault = f"there is no argument {unknown[0]!r}" if unknown else str(error)
-        near = near_matches(unknown[0], (p.name for p in listed)) if unknown else ""
+        near = _near(unknown[0], [p.name for p in listed]) if unknown else ""
         bare = [p.replace(annotation=p.empty) for p in listed]
         takes = f"it takes {signature.replace(parameters=bare, return_annotation=signature.empty)}"
         return ArgumentError(f"{_name(function)}: {fault}", hint=f"{near} {takes}".strip())
     return None
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    """A hint with the argument that `name` may be meant for, by meaning or by spelling."""
+    meant = ARGUMENTS.get(name)
+    return f"did you mean {meant!r}?" if meant in known else near_matches(name, known)
 
 
 def _name(function: Callable[..., Any]) -> str:
