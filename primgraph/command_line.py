@@ -278,7 +278,7 @@ def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) ->
     form = graph.form
     if form is not None and suffix:
         form = replace(form, results=taken_apart(values, lambda item: False)[0])
-    return Graph(builder.inputs, builder.slice(values), values, name, form)
+    return builder.part(builder.inputs, values, name, form)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -298,8 +298,7 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
 def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
     builder, updates = program.builder, program.updates
     fetched = [updates.get(v, v) for v in values]
-    outputs = [*fetched, *updates.values()]
-    body = builder.slice(outputs)
+    body, outputs = builder.computing([*fetched, *updates.values()])
     used = {v for e in body for v in e.inputs}.union(outputs)
     inputs = [v for v in builder.inputs if v in used]
     place_of = {v: j for j, v in enumerate(inputs)}

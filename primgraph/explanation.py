@@ -20,7 +20,6 @@ from primgraph.ir.source import Source
 from primgraph.numerics import Walk, spread
 from primgraph.operators.variable import Variable
 from primgraph.paths import Path
-from primgraph.primitives.elementwise import as_function_of
 from primgraph.program import Program, program_of
 from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
@@ -133,7 +132,7 @@ class _Search:
             return set()
         for eqn in self.graph.body:
             # Along its other operand it is constant.
-            one = differentiable and eqn.op is as_function_of
+            one = differentiable and eqn.op.formal
             if reached.isdisjoint(eqn.inputs[:1] if one else eqn.inputs):
                 continue
             for value in eqn.outputs:
@@ -269,7 +268,7 @@ def _ends(eqn: Equation, value: Value) -> str:
         return "gives booleans, which have no derivative"
     if not value.type.is_float:
         return f"gives integers, {value.type}, which have no derivative"
-    if eqn.op is as_function_of:
+    if eqn.op.formal:
         return "is a derivative that does not change any more"
     if isinstance(eqn.op, Primitive) and eqn.op.constant:
         return "is constant between jumps, so that its derivative is zero"

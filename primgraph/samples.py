@@ -89,7 +89,7 @@ def _between_samples(slopes: Slopes, batch: int, extent: int) -> Graph:
             builder, slopes.path, slopes.forward(), given,
             ends=slopes.ends, count=batch, batched=(last,),
         )  # fmt: skip
-        body = builder.slice(found)
+        body, found = builder.computing(found)
         used = {v for e in body for v in e.inputs}
         return Graph([*(v for v in builder.inputs if v in used), tangents], body, found)
 

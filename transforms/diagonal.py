@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.elementwise import as_function_of
 from primgraph.transforms.linearize import depending
 
 
@@ -24,7 +23,7 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
             continue
         each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
-        if not each and eqn.op is not as_function_of:
+        if not each and not eqn.op.formal:
             return False
         if eqn.outputs[0].type != kind:
             return False

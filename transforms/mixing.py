@@ -127,7 +127,7 @@ def _is_constant(eqn: Equation) -> bool:
 
 def _operands(eqn: Equation) -> tuple[Value, ...]:
     """The operands along which the equation has a derivative."""
-    return eqn.inputs[:1] if eqn.op is as_function_of else eqn.inputs
+    return eqn.inputs[:1] if eqn.op.formal else eqn.inputs
 
 
 def _places_after(eqn: Equation, places: Places, counts: _Counts) -> Found:

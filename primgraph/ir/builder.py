@@ -8,6 +8,7 @@ from typing import Any, final
 
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
+from primgraph.ir.form import Form
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
@@ -152,6 +153,22 @@ class Builder:
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
         return self._slices.before(outputs, cut)
+
+    def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
+        """What computes `outputs`, in order, and what these are there: the slice before them
+        without formal equations, which compute nothing."""
+        return self._slices.computing(outputs)
+
+    def part(
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        name: str | None = None,
+        form: Form | None = None,
+    ) -> Graph:
+        """What computes `outputs`, from `inputs`, as a graph."""
+        body, ends = self.computing(outputs)
+        return Graph(inputs, body, ends, name or self.name, form)
 
     def between(
         self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()

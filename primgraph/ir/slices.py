@@ -38,6 +38,33 @@ class Slices:
                 waiting.extend(eqn.inputs)
         return self._ordered(found)
 
+    def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
+        """The equations that compute `outputs`, in order, and what these are there.
+
+        That is the slice before them without formal equations, which compute nothing.
+        """
+        ends = [self._plain(v) for v in outputs]
+        found: dict[Equation, Equation] = {}
+        waiting = list(ends)
+        while waiting:
+            eqn = self._defined_by.get(waiting.pop())
+            if eqn is not None and eqn not in found:
+                inputs = tuple([self._plain(v) for v in eqn.inputs])
+                same = inputs == eqn.inputs
+                found[eqn] = (
+                    eqn if same else Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
+                )
+                waiting.extend(inputs)
+        return [found[e] for e in self._ordered(found)], ends
+
+    def _plain(self, value: Value) -> Value:
+        """What `value` is, whatever it counts as a function of."""
+        eqn = self._defined_by.get(value)
+        while eqn is not None and eqn.op.formal:
+            value = eqn.inputs[0]
+            eqn = self._defined_by.get(value)
+        return value
+
     def between(
         self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()
     ) -> list[Equation]:
