@@ -154,6 +154,9 @@ def _command(
         default=[],
         help="an output of a program; by default its last values",
     )
+    parser.add_argument(
+        "--constants", metavar="FILE.npz", help="the long constants beside the text of a graph"
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -189,7 +192,7 @@ def _positive(text: str) -> int:
 
 
 def _found(options: argparse.Namespace) -> Target:
-    return find(options.target, options.types, options.fetch)
+    return find(options.target, options.types, options.fetch, options.constants)
 
 
 def _show(options: argparse.Namespace) -> None:

@@ -157,6 +157,18 @@ def test_the_page_that_is_written_by_default_does_not_overwrite_another(command,
     assert (model / "energy.html").read_text(encoding="utf-8") == "mine"
 
 
+def test_long_constants_of_a_text_come_from_an_npz_file(command, model):
+    weights = np.linspace(0.0, 1.0, 500)
+    graph = pg.trace(lambda x: pg.sum(x * weights), pg.spec(500))
+    (model / "graph.txt").write_text(str(graph))
+    np.savez(model / "weights.npz", **graph.constants)
+    status, text, _ = command("show graph.txt --constants weights.npz")
+    assert (status, text.strip()) == (0, str(graph))
+    status, _, told = command("show graph.txt")
+    assert status == 1
+    assert told.startswith("error: graph text, line 2, column ")
+
+
 def test_emit_does_not_overwrite_what_it_reads(command, model):
     assert command("emit model.py:energy 3 2 -o model.py")[0] == 1
     assert (model / "model.py").read_text() == MODEL
