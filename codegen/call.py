@@ -21,12 +21,14 @@ LONGEST_PRODUCT = 4096
 class Options:
     """How the code is used: `donated` pairs outputs with inputs in whose arrays they are left.
 
-    `into` has the results written into arrays that the caller gives. `poisoned` fills memory
-    with ones, which are NaNs, when nothing is to be read from it: a fault then shows.
+    `given` are the outputs that are written into arrays of the caller's. The last `kept` inputs
+    are arrays of the kernel's own. `poisoned` fills memory with ones, which are NaNs, when nothing
+    is to be read from it: a fault then shows.
     """
 
     donated: tuple[tuple[int, int], ...] = ()
-    into: bool = False
+    given: tuple[int, ...] = ()
+    kept: int = 0
     poisoned: bool = False
 
 

@@ -4,97 +4,98 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from operator import is_
 from typing import Any, Never, TypeAlias, final
 
 import numpy as np
 
-from primgraph.codegen import Kernel, compile_graph
+from primgraph.codegen import Kernel
 from primgraph.codegen.feeds import as_feed
-from primgraph.compiler import optimized
-from primgraph.errors import ArgumentError, FeedError, OptionError, near_matches
+from primgraph.compiler import Pipeline, pipeline
+from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_methods
 from primgraph.numerics import check_finite
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
-from primgraph.scope import Scope
-from primgraph.transforms.hoist import hoist
+from primgraph.scope import Reading, Scope, Version
 from primgraph.transforms.rules import check_level
 
+Array: TypeAlias = "np.ndarray[Any, Any]"
 Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
+
+
+# How often a run begins again because runs that it contains change the states it has read.
+_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How one list of fetches is run: the kernel, and where its inputs come from.
+    """How one list of fetches is run: what is compiled, and where its inputs come from.
 
     `feeds` are the inputs to be fed, by position in the kernel, and `states` those taken from
-    the scope; `early`, where there is one, computes the inputs that follow these. `graph` is
-    what the user wrote, before any pass, without those.
+    the scope; what is computed early follows these. `graph` is what the user wrote, before any
+    pass.
 
-    The first `fetched` outputs are the fetches; the others are new values of states, which the
-    kernel leaves in the arrays of the scope where it has read them, and which are to be stored
-    under the names in `stored` where it has not.
+    The first `fetched` outputs are the fetches; the others are new values of the states in
+    `changed`, in this order.
     """
 
     graph: Graph
-    kernel: Kernel
+    pipeline: Pipeline
     early: _Early | None
     names: list[str]
     feeds: list[tuple[int, str]]
     states: list[tuple[int, State]]
     fetched: int
-    stored: list[tuple[int, str]]
+    changed: list[State]
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.pipeline.kernel
 
     def given(self, out: Sequence[Any] | None) -> list[Any] | None:
-        """`out` for all outputs of the kernel: what is stored must be new or the state's own."""
-        count = len(self.kernel.graph.outputs)
-        if not isinstance(out, Sequence | None):
+        """`out`, which has an array or None for each fetch, for all outputs of the kernel."""
+        if out is None:
+            return None
+        if not isinstance(out, Sequence):
             raise ArgumentError(f"out is a list of arrays, one for each fetch, not {out!r:.60}")
-        if out is not None and len(out) != self.fetched:
+        if len(out) != self.fetched:
             raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
-        given = list(out) if out is not None else [None] * self.fetched
-        new = dict(self.stored)
-        types = self.kernel.graph.output_types
-        rest = [
-            np.empty(types[k].shape, types[k].dtype) if k in new else None
-            for k in range(self.fetched, count)
-        ]
-        return [*given, *rest]
+        return [*out, *[None] * len(self.changed)]
 
-    def computed(self, arrays: Sequence[Any], scope: Scope) -> list[Any]:
-        """What is computed from the states among `arrays`, which are those of `scope`."""
-        if self.early is None:
-            return []
-        return self.early.results(scope.version, [arrays[place] for place, _ in self.states])
+    def arguments(self, given: Mapping[str, Any], held: Version) -> list[Any]:
+        """What the kernel is called with: feeds, arrays of a scope, and what these give."""
+        arrays: list[Any] = [None] * (len(self.feeds) + len(self.states))
+        for place, name in self.feeds:
+            arrays[place] = given[name]
+        for place, state in self.states:
+            arrays[place] = _fitting(state, held.arrays[state.name])
+        return arrays
+
+    def computed(self, held: Version) -> list[Array]:
+        """What depends on states only, for those of a scope."""
+        return [] if self.early is None else self.early.results(held)
 
 
 @final
 class _Early:
-    """What of `graph` depends on states only, computed again when the scope has changed."""
+    """What of a program depends on states only, computed again when one of them has changed."""
 
-    def __init__(self, kernel: Kernel, graph: Graph) -> None:
+    def __init__(self, kernel: Kernel, names: Sequence[str]) -> None:
         self.kernel = kernel
-        self._graph = graph
-        self._latest: tuple[int, Sequence[Any], list[np.ndarray[Any, Any]]] = (-1, [], [])
+        self.names = names
+        self._latest: tuple[list[int], list[Array]] = ([], [])
 
-    def results(
-        self, version: int, states: Sequence[np.ndarray[Any, Any]]
-    ) -> list[np.ndarray[Any, Any]]:
-        """The results for `states`, which are those of a scope at `version`."""
+    def results(self, held: Version) -> list[Array]:
+        """The results for the arrays that a scope holds, which must be being read."""
+        # Other threads may read other scopes, or versions, at the same time.
         latest = self._latest
-        # Another thread may have stored other arrays after these were read, and before the version.
-        if latest[0] != version or not all(map(is_, latest[1], states)):
-            self._latest = latest = (version, states, self.kernel(*states))
-        return latest[2]
-
-    @cached_property
-    def whole(self) -> Kernel:
-        """One kernel for all of the graph."""
-        return compile_graph(self._graph)
+        numbers = [held.numbers[name] for name in self.names]
+        if latest[0] != numbers:
+            arrays = [held.arrays[name] for name in self.names]
+            self._latest = latest = (numbers, self.kernel(*arrays))
+        return latest[1]
 
 
 @final
@@ -117,6 +118,7 @@ class Executor:
         feed: Mapping[str, Any] | None = None,
         fetch_list: Sequence[Fetch] | None = None,
         *,
+        update: bool = True,
         out: Sequence[np.ndarray[Any, Any] | None] | None = None,
         borrow: bool = False,
         debug: str | None = None,
@@ -128,9 +130,16 @@ class Executor:
         arrays of exactly the declared shapes, of dtypes that convert safely. `fetch_list` has
         variables, or names of inputs and of named variables, or lists of these, which are
         flattened. Only what the fetches and the program's updates need is computed and has to
-        be fed. A fetched state that the run updates is fetched as it is afterwards. The first
-        run for a list of fetches compiles a kernel, later ones reuse it. The run of a startup
-        program gives the states that were created under it their first values again.
+        be fed. The first run for a list of fetches compiles a kernel, later ones reuse it. The
+        run of a startup program gives the states that were created under it their first values
+        again.
+
+        A program with updates, such as those of an optimizer, makes them in every run: to look at
+        results without training, use `update=False`, or run a `program.clone(for_test=True)`,
+        in which dropout and normalisation are off too. What is computed, views of states
+        included, is of before the updates; a state that is fetched by its own handle or name is
+        as they leave it. All of them are seen at once, by whoever reads the scope, or none if the
+        run fails or is interrupted. Runs that update one scope wait for each other.
 
         Returns one new array for each fetch. With `out`, which has an array or None for each, it
         is written into that array, of exactly the fetch's type; with `borrow` the arrays are
@@ -147,6 +156,8 @@ class Executor:
         """
         if unknown or debug is not None:
             _require_options(unknown, debug)
+        if update is not True or borrow is not False:
+            _require_flags(update=update, borrow=borrow)
         program = default_main_program() if program is None else program
         if not isinstance(program, Program):
             raise ArgumentError(f"run takes a Program, not {type(program).__name__}")
@@ -155,85 +166,170 @@ class Executor:
             raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
         if program.starts:
             program.start(self.scope)
-        plan = self._plan(program, fetch_list)
+        plan = self._plan(program, fetch_list, update)
+        check_names(program, given, plan.names)
         scope = program.scope if self.scope is None else self.scope
-        arrays = _arrays(program, plan, given, scope)
-        try:
-            if debug is not None:
-                check_finite(plan.graph, *arrays)
-            arrays += plan.computed(arrays, scope)
-            if out is None and borrow is False:
-                results = plan.kernel(*arrays)
-            else:
-                _require_flag(borrow)
-                results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)
-        except FeedError as error:
-            raise error.located(_misfit(program, plan, given)) from None
-        finally:
-            if program.updates:
-                scope.changed()
-        for place, name in plan.stored:
-            scope.hold(name, results[place])
-        return results[: plan.fetched]
+        call = _Call(program, plan, given, scope, plan.given(out), bool(borrow), debug is not None)
+        if not plan.changed:
+            return call.results()
+        with scope.turn:
+            return call.results()
 
-    def kernel(self, program: Program, fetch_list: Sequence[Fetch]) -> Kernel:
+    def kernel(
+        self, program: Program, fetch_list: Sequence[Fetch], *, update: bool = True
+    ) -> Kernel:
         """One kernel that computes what `run` does for these fetches.
 
-        `run` itself computes what depends on states only once, and again when these change, by
-        a kernel of its own; here it is part of the whole.
+        Its inputs are what is fed and the states; new values of states follow the fetches in its
+        results. `run` itself computes what depends on states that stay as they are only once, and
+        again when these change, by a kernel of its own; here it is part of the whole.
         """
-        plan = self._plan(program, fetch_list)
-        return plan.kernel if plan.early is None else plan.early.whole
+        return self._plan(program, fetch_list, update).pipeline.whole
 
     def repeated_kernel(
-        self, program: Program, fetch_list: Sequence[Fetch] | None = None
+        self,
+        program: Program,
+        fetch_list: Sequence[Fetch] | None = None,
+        *,
+        update: bool = True,
     ) -> Kernel:
         """The kernel that each run for these fetches calls.
 
-        Where something depends on states only, that is an input of it.
+        Where something depends on states only that stay as they are, that is an input of it.
         """
-        return self._plan(program, fetch_list).kernel
+        return self._plan(program, fetch_list, update).kernel
 
     def arguments(
-        self, program: Program, feed: Mapping[str, Any], fetch_list: Sequence[Fetch] | None = None
+        self,
+        program: Program,
+        feed: Mapping[str, Any],
+        fetch_list: Sequence[Fetch] | None = None,
+        *,
+        update: bool = True,
     ) -> list[Any]:
         """What a run would call that kernel with; states, and what they give, as copies."""
+        plan = self._plan(program, fetch_list, update)
+        check_names(program, feed, plan.names)
         scope = program.scope if self.scope is None else self.scope
-        plan = self._plan(program, fetch_list)
-        arrays = _arrays(program, plan, feed, scope)
-        computed = [array.copy() for array in plan.computed(arrays, scope)]
+        reading = read_states(program, scope, [state for _, state in plan.states])
+        arrays = plan.arguments(feed, reading.version)
         for place, _ in plan.states:
             arrays[place] = arrays[place].copy()
-        return arrays + computed
+        return arrays + [array.copy() for array in plan.computed(reading.version)]
 
     def close(self) -> None:
         """Nothing has to be released; kept for programs that say when they are done."""
 
-    def _plan(self, program: Program, fetch_list: Sequence[Fetch] | None) -> _Plan:
+    def _plan(
+        self, program: Program, fetch_list: Sequence[Fetch] | None, update: bool = True
+    ) -> _Plan:
         values = _values(program, fetch_list)
-        key = (values, tuple(program.updates.items()) if program.updates else (), self.math)
+        updates = tuple(program.updates.items()) if update and program.updates else ()
+        key = (values, updates, self.math)
         found: _Plan | None = program.kernels.get(key)
         if found is None:
-            found = program.kernels[key] = _planned(program, values, self.math)
+            found = program.kernels[key] = _planned(program, values, dict(updates), self.math)
         return found
 
 
-def _arrays(program: Program, plan: _Plan, given: Mapping[str, Any], scope: Scope) -> list[Any]:
-    """What is fed and the states: arguments of a kernel but for what is computed from these."""
-    check_names(program, given, plan.names)
-    arrays: list[Any] = [None] * (len(plan.feeds) + len(plan.states))
-    for place, name in plan.feeds:
-        arrays[place] = given[name]
-    for place, state in plan.states:
-        arrays[place] = state_value(program, scope, state)
-    return arrays
+@final
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One run of a program in a scope, with what was given for it."""
+
+    program: Program
+    plan: _Plan
+    given: Mapping[str, Any]
+    scope: Scope
+    out: list[Any] | None
+    borrow: bool
+    debug: bool
+
+    def results(self) -> list[Array]:
+        """The results, when all that the run changes has been stored."""
+        for _ in range(_TRIES):
+            found = self._tried()
+            if found is not None:
+                return found
+        raise RunError(
+            f"the states of {self.program.name} change in every run, before it ends",
+            hint="a function that the program calls, or a handler of signals, must not train it",
+        )
+
+    def _tried(self) -> list[Array] | None:
+        """The results, unless the scope is another one now than the one that was read."""
+        plan, scope = self.plan, self.scope
+        reading = read_states(self.program, scope, [state for _, state in plan.states])
+        try:
+            held = reading.version
+            arrays = plan.arguments(self.given, held)
+            if self.debug:
+                check_finite(plan.graph, *arrays)
+            if plan.early is not None:
+                arrays += plan.computed(held)
+            new = [scope.spare(state.name, state.type) for state in plan.changed]
+            results = plan.kernel.fill(arrays, new, out=self.out, borrow=self.borrow)
+            if new:
+                names = [state.name for state in plan.changed]
+                if not scope.store(reading, dict(zip(names, new, strict=True))):
+                    return None
+                del results[plan.fetched :]
+            return results
+        except FeedError as error:
+            raise error.located(_misfit(self.program, plan, self.given)) from None
+        finally:
+            # An error that somebody keeps has this frame, and the arrays would stay as they are.
+            del reading
+
+
+def _fitting(state: State, array: Array) -> Array:
+    """`array`, if it is of the type of `state`."""
+    type = state.type
+    if array.shape != type.shape or array.dtype != type.dtype:
+        raise FeedError(
+            f"the scope holds {array.dtype} of shape {array.shape} for {state.name!r}, "
+            f"which is {type}",
+            hint="two programs with different parameters of one name need a scope each",
+        )
+    return array
+
+
+def read_states(program: Program, scope: Scope, states: Iterable[State]) -> Reading:
+    """The newest version of `scope`, in which `states` that had no value have their first one."""
+    while True:
+        reading = scope.read()
+        arrays = reading.version.arrays
+        missing = [state for state in states if state.name not in arrays]
+        if not missing:
+            return reading
+        scope.store(reading, {state.name: program.first_value(state) for state in missing})
+
+
+def state_values(program: Program, scope: Scope, states: Sequence[State]) -> list[Array]:
+    """Copies of the values of `states` in `scope`, all of one moment."""
+    reading = read_states(program, scope, states)
+    return [_fitting(s, reading.version.arrays[s.name]).copy() for s in states]
+
+
+def input_values(program: Program, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
+    """Copies of what is fed, or else of what the program's scope holds, for some of its inputs."""
+    states = [program.states[v] for v in values if v in program.states]
+    held = dict(zip(states, state_values(program, program.scope, states), strict=True))
+    found = []
+    for value in values:
+        state = program.states.get(value)
+        if state is not None:
+            found.append(held[state])
+        else:
+            found.append(as_feed(feed[value.hint], value.type, value.hint).copy())
+    return found
 
 
 def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
     """Refuse arguments that `run` does not have, and kinds of debugging that it does not know."""
     if unknown:
         name = next(iter(unknown))
-        known = ("program", "feed", "fetch_list", "out", "borrow", "debug")
+        known = ("program", "feed", "fetch_list", "update", "out", "borrow", "debug")
         raise ArgumentError(
             f"run: there is no argument {name!r}",
             hint=f"{near_matches(name, known)} it takes {', '.join(known)}".strip(),
@@ -242,9 +338,10 @@ def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
         raise OptionError(f"debug={debug!r:.60} is not known", hint="choose 'nan', or None")
 
 
-def _require_flag(borrow: Any) -> None:
-    if not isinstance(borrow, bool | np.bool_):
-        raise ArgumentError(f"run: borrow is True or False, not {borrow!r:.60}")
+def _require_flags(**flags: Any) -> None:
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise ArgumentError(f"run: {name} is True or False, not {flag!r:.60}")
 
 
 def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, ...]:
@@ -261,17 +358,15 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
 
 
 @uncollected
-def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
-    builder, updates = program.builder, program.updates
+def _planned(
+    program: Program, values: tuple[Value, ...], updates: Mapping[Value, Value], math: str
+) -> _Plan:
+    builder = program.builder
     fetched = [updates.get(v, v) for v in values]
     outputs = [*fetched, *updates.values()]
     body = builder.slice(outputs)
     used = {v for e in body for v in e.inputs}.union(outputs)
     inputs = [v for v in builder.inputs if v in used]
-    place_of = {v: j for j, v in enumerate(inputs)}
-    new = [(len(fetched) + k, v) for k, v in enumerate(updates)]
-    donated = {k: place_of[v] for k, v in new if v in place_of}
-    stored = [(k, program.states[v].name) for k, v in new if v not in place_of]
     feeds, states = [], []
     for place, value in enumerate(inputs):
         state = program.states.get(value)
@@ -279,28 +374,22 @@ def _planned(program: Program, values: tuple[Value, ...], math: str) -> _Plan:
             feeds.append((place, value.hint))
         else:
             states.append((place, state))
-    names = [name for _, name in feeds]
     graph = Graph(inputs, body, outputs, program.name)
-    plain = optimized(graph, math)
-    first, rest = hoist(plain, [] if updates else [place for place, _ in states])
-    early = _Early(compile_graph(first), plain) if first.outputs else None
-    kernel = compile_graph(rest, donated=donated)
-    return _Plan(graph, kernel, early, names, feeds, states, len(fetched), stored)
-
-
-def state_value(program: Program, scope: Scope, state: State) -> np.ndarray[Any, Any]:
-    """The value of `state` in `scope`; its first value if it has none there yet."""
-    array = scope.held(state.name)
-    if array is None:
-        array = program.first_value(state)
-        scope.hold(state.name, array)
-    if array.shape != state.type.shape or array.dtype != state.type.dtype:
-        raise FeedError(
-            f"the scope holds {array.dtype} of shape {array.shape} for {state.name!r}, "
-            f"which is {state.type}",
-            hint="two programs with different parameters of one name need a scope each",
-        )
-    return array
+    still = [place for place, _ in states if inputs[place] not in updates]
+    compiled = pipeline(graph, math, still, range(len(fetched), len(outputs)))
+    early = None
+    if compiled.early is not None:
+        early = _Early(compiled.early, [inputs[place].hint for place in still])
+    return _Plan(
+        graph=graph,
+        pipeline=compiled,
+        early=early,
+        names=[name for _, name in feeds],
+        feeds=feeds,
+        states=states,
+        fetched=len(fetched),
+        changed=[program.states[v] for v in updates],
+    )
 
 
 def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
