@@ -146,19 +146,18 @@ class Kernel(Drawn):
 
     def fill(
         self,
-        feeds: Sequence[Any],
+        arrays: Sequence[Array],
         handed: Sequence[Array],
         *,
         out: Sequence[Array | None] | None = None,
         borrow: bool = False,
     ) -> list[Array]:
-        """The outputs for `feeds`, those of `self.handed` written into the arrays `handed`.
+        """The outputs for `arrays`, those of `self.handed` written into the arrays `handed`.
 
-        These are of exactly the declared types, in row-major order, and nobody else's; while
-        the kernel runs, and if it fails, they hold anything. `out` and `borrow` are as in a call,
-        with None in `out` for outputs that are handed.
+        All are of exactly the declared types, in row-major order, which is not checked, and what
+        is handed is nobody else's; while the kernel runs, and if it fails, it holds anything.
+        `out` and `borrow` are as in a call, with None in `out` for outputs that are handed.
         """
-        arrays = self._fitting(feeds)
         if out is not None or borrow:
             return self._call_into(arrays, out, borrow, handed)
         return self._call_handed(arrays, handed) if handed else self._call(self._code, arrays)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Never, TypeAlias, final
 
@@ -15,10 +15,11 @@ from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, ne
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_methods
+from primgraph.ir.types import TensorType
 from primgraph.numerics import check_finite
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, State, default_main_program
-from primgraph.scope import Reading, Scope, Version
+from primgraph.scope import Changes, Reading, Scope, Version, changes_of, storing, taker
 from primgraph.transforms.rules import check_level
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -29,30 +30,30 @@ Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
 _TRIES = 10
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class _Plan:
     """How one list of fetches is run: what is compiled, and where its inputs come from.
 
-    `feeds` are the inputs to be fed, by position in the kernel, and `states` those taken from
-    the scope; what is computed early follows these. `graph` is what the user wrote, before any
-    pass.
-
-    The first `fetched` outputs are the fetches; the others are new values of the states in
-    `changed`, in this order.
+    The inputs of the kernel are what is fed under `names`, states that stay as they are, which
+    `still` takes out of a dictionary, and states in `changed`, all put in order by `arranged`;
+    what is computed early follows. `graph` is what the user wrote, before any pass. The first
+    `fetched` outputs are the fetches; the others are the new values of what is `changed`.
+    `states` are all that have to be there.
     """
 
     graph: Graph
     pipeline: Pipeline
+    kernel: Kernel
     early: _Early | None
     names: list[str]
-    feeds: list[tuple[int, str]]
-    states: list[tuple[int, State]]
+    types: list[TensorType]
+    needed: frozenset[str]
+    states: list[State]
     fetched: int
-    changed: list[State]
-
-    @property
-    def kernel(self) -> Kernel:
-        return self.pipeline.kernel
+    changed: Changes
+    still: Callable[[Mapping[str, Array]], Sequence[Array]]
+    arranged: Callable[[Sequence[Any]], Sequence[Any]]
 
     def given(self, out: Sequence[Any] | None) -> list[Any] | None:
         """`out`, which has an array or None for each fetch, for all outputs of the kernel."""
@@ -64,18 +65,20 @@ class _Plan:
             raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
         return [*out, *[None] * len(self.changed)]
 
-    def arguments(self, given: Mapping[str, Any], held: Version) -> list[Any]:
-        """What the kernel is called with: feeds, arrays of a scope, and what these give."""
-        arrays: list[Any] = [None] * (len(self.feeds) + len(self.states))
-        for place, name in self.feeds:
-            arrays[place] = given[name]
-        for place, state in self.states:
-            arrays[place] = _fitting(state, held.arrays[state.name])
-        return arrays
+    def fed(self, given: Mapping[str, Any]) -> list[Any]:
+        """What is fed. Before updates it is converted here, so that nothing else is checked."""
+        if not self.changed:
+            return [given[name] for name in self.names]
+        return [as_feed(given[n], t, n) for n, t in zip(self.names, self.types, strict=True)]
 
-    def computed(self, held: Version) -> list[Array]:
-        """What depends on states only, for those of a scope."""
-        return [] if self.early is None else self.early.results(held)
+    def arguments(self, fed: Sequence[Any], held: Version) -> Sequence[Any]:
+        """What the kernel is called with: feeds, arrays of a scope, and what these give."""
+        if held.setting.changes is self.changed:
+            found = self.arranged((*fed, *self.still(held.setting.rest), *held.new))
+        else:
+            arrays = held.arrays
+            found = self.arranged((*fed, *self.still(arrays), *self.changed.taken(arrays)))
+        return found if self.early is None else (*found, *self.early.results(held))
 
 
 @final
@@ -91,7 +94,8 @@ class _Early:
         """The results for the arrays that a scope holds, which must be being read."""
         # Other threads may read other scopes, or versions, at the same time.
         latest = self._latest
-        numbers = [held.numbers[name] for name in self.names]
+        known = held.numbers
+        numbers = [known[name] for name in self.names]
         if latest[0] != numbers:
             arrays = [held.arrays[name] for name in self.names]
             self._latest = latest = (numbers, self.kernel(*arrays))
@@ -167,13 +171,17 @@ class Executor:
         if program.starts:
             program.start(self.scope)
         plan = self._plan(program, fetch_list, update)
-        check_names(program, given, plan.names)
+        if given.keys() != plan.needed:
+            check_names(program, given, plan.names)
         scope = program.scope if self.scope is None else self.scope
-        call = _Call(program, plan, given, scope, plan.given(out), bool(borrow), debug is not None)
-        if not plan.changed:
-            return call.results()
-        with scope.turn:
-            return call.results()
+        wanted = (None if out is None else plan.given(out), bool(borrow), debug is not None)
+        try:
+            if not plan.changed:
+                return _read_only(program, plan, given, scope, *wanted)
+            with scope.turn():
+                return _updating(program, plan, given, scope, *wanted)
+        except FeedError as error:
+            raise error.located(_misfit(program, plan, given)) from None
 
     def kernel(
         self, program: Program, fetch_list: Sequence[Fetch], *, update: bool = True
@@ -211,11 +219,11 @@ class Executor:
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)
         scope = program.scope if self.scope is None else self.scope
-        reading = read_states(program, scope, [state for _, state in plan.states])
-        arrays = plan.arguments(feed, reading.version)
-        for place, _ in plan.states:
-            arrays[place] = arrays[place].copy()
-        return arrays + [array.copy() for array in plan.computed(reading.version)]
+        reading = read_states(program, scope, plan.states)
+        fed = plan.fed(feed)
+        arrays = plan.arguments(fed, reading.version)
+        given = set(map(id, fed))
+        return [a if id(a) in given else a.copy() for a in arrays]
 
     def close(self) -> None:
         """Nothing has to be released; kept for programs that say when they are done."""
@@ -224,66 +232,102 @@ class Executor:
         self, program: Program, fetch_list: Sequence[Fetch] | None, update: bool = True
     ) -> _Plan:
         values = _values(program, fetch_list)
-        updates = tuple(program.updates.items()) if update and program.updates else ()
-        key = (values, updates, self.math)
-        found: _Plan | None = program.kernels.get(key)
-        if found is None:
-            found = program.kernels[key] = _planned(program, values, dict(updates), self.math)
-        return found
+        updates = program.updates if update else _NONE
+        key = (values, update, self.math)
+        known: tuple[dict[Value, Value], _Plan] | None = program.kernels.get(key)
+        if known is None or known[0] != updates:
+            known = (dict(updates), _planned(program, values, updates, self.math))
+            program.kernels[key] = known
+        return known[1]
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One run of a program in a scope, with what was given for it."""
+# The updates of a program that is run without them.
+_NONE: dict[Value, Value] = {}
 
-    program: Program
-    plan: _Plan
-    given: Mapping[str, Any]
-    scope: Scope
-    out: list[Any] | None
-    borrow: bool
-    debug: bool
 
-    def results(self) -> list[Array]:
-        """The results, when all that the run changes has been stored."""
-        for _ in range(_TRIES):
-            found = self._tried()
-            if found is not None:
-                return found
-        raise RunError(
-            f"the states of {self.program.name} change in every run, before it ends",
-            hint="a function that the program calls, or a handler of signals, must not train it",
-        )
+def _read_only(
+    program: Program,
+    plan: _Plan,
+    given: Mapping[str, Any],
+    scope: Scope,
+    out: list[Any] | None,
+    borrow: bool,
+    debug: bool,
+) -> list[Array]:
+    """The results of a run that changes nothing."""
+    reading = read_states(program, scope, plan.states)
+    try:
+        arrays = plan.arguments(plan.fed(given), reading.version)
+        if debug:
+            check_finite(plan.graph, *arrays[: len(plan.graph.inputs)])
+        return plan.kernel(*arrays, out=out, borrow=borrow)
+    finally:
+        # An error that somebody keeps has this frame, and the arrays would stay as they are.
+        del reading
 
-    def _tried(self) -> list[Array] | None:
-        """The results, unless the scope is another one now than the one that was read."""
-        plan, scope = self.plan, self.scope
-        reading = read_states(self.program, scope, [state for _, state in plan.states])
-        try:
-            held = reading.version
-            arrays = plan.arguments(self.given, held)
-            if self.debug:
-                check_finite(plan.graph, *arrays)
-            if plan.early is not None:
-                arrays += plan.computed(held)
-            new = [scope.spare(state.name, state.type) for state in plan.changed]
-            results = plan.kernel.fill(arrays, new, out=self.out, borrow=self.borrow)
-            if new:
-                names = [state.name for state in plan.changed]
-                if not scope.store(reading, dict(zip(names, new, strict=True))):
-                    return None
-                del results[plan.fetched :]
+
+@storing
+def _updating(
+    program: Program,
+    plan: _Plan,
+    given: Mapping[str, Any],
+    scope: Scope,
+    out: list[Any] | None,
+    borrow: bool,
+    debug: bool,
+) -> list[Array]:
+    """The results of a run, when all that it changes has been stored.
+
+    It begins again if a run within it, of a function that the program calls or a handler of
+    signals, has changed the scope meanwhile.
+    """
+    changed, fed = plan.changed, plan.fed(given)
+    for _ in range(_TRIES):
+        before, first = scope.begin()
+        if before.setting.seen is not plan.states:
+            read_states(program, scope, plan.states)
+            before, first = scope.begin()
+        arrays = plan.arguments(fed, before)
+        if debug:
+            check_finite(plan.graph, *arrays[: len(plan.graph.inputs)])
+        new = scope.spare(changed)
+        results = plan.kernel.fill(arrays, new, out=out, borrow=borrow)
+        if scope.store(before, first, changed, new):
+            del results[plan.fetched :]
             return results
-        except FeedError as error:
-            raise error.located(_misfit(self.program, plan, self.given)) from None
-        finally:
-            # An error that somebody keeps has this frame, and the arrays would stay as they are.
-            del reading
+    raise RunError(
+        f"the states of {program.name} change in every run, before it ends",
+        hint="a function that the program calls, or a handler of signals, must not train it",
+    )
 
 
-def _fitting(state: State, array: Array) -> Array:
-    """`array`, if it is of the type of `state`."""
+def read_states(program: Program, scope: Scope, states: Sequence[State]) -> Reading:
+    """The newest version of `scope`, in which `states` have a value of the right type."""
+    while True:
+        reading = scope.read()
+        if reading.version.setting.seen is states or _settled(program, scope, states, reading):
+            return reading
+
+
+def _settled(program: Program, scope: Scope, states: Sequence[State], reading: Reading) -> bool:
+    """Whether all `states` have a value there; those that have none get their first one.
+
+    Raises `FeedError` if the scope holds something of another type by the name of one.
+    """
+    version = reading.version
+    arrays = version.arrays
+    missing = [state for state in states if state.name not in arrays]
+    if missing:
+        scope.replace(version, {state.name: program.first_value(state) for state in missing})
+        return False
+    for state in states:
+        _check_type(state, arrays[state.name])
+    version.setting.seen = states
+    return True
+
+
+def _check_type(state: State, array: Array) -> None:
+    """Refuse what is not of the type of `state`."""
     type = state.type
     if array.shape != type.shape or array.dtype != type.dtype:
         raise FeedError(
@@ -291,38 +335,20 @@ def _fitting(state: State, array: Array) -> Array:
             f"which is {type}",
             hint="two programs with different parameters of one name need a scope each",
         )
-    return array
-
-
-def read_states(program: Program, scope: Scope, states: Iterable[State]) -> Reading:
-    """The newest version of `scope`, in which `states` that had no value have their first one."""
-    while True:
-        reading = scope.read()
-        arrays = reading.version.arrays
-        missing = [state for state in states if state.name not in arrays]
-        if not missing:
-            return reading
-        scope.store(reading, {state.name: program.first_value(state) for state in missing})
 
 
 def state_values(program: Program, scope: Scope, states: Sequence[State]) -> list[Array]:
     """Copies of the values of `states` in `scope`, all of one moment."""
     reading = read_states(program, scope, states)
-    return [_fitting(s, reading.version.arrays[s.name]).copy() for s in states]
+    return [reading.version.arrays[s.name].copy() for s in states]
 
 
 def input_values(program: Program, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
     """Copies of what is fed, or else of what the program's scope holds, for some of its inputs."""
-    states = [program.states[v] for v in values if v in program.states]
-    held = dict(zip(states, state_values(program, program.scope, states), strict=True))
-    found = []
-    for value in values:
-        state = program.states.get(value)
-        if state is not None:
-            found.append(held[state])
-        else:
-            found.append(as_feed(feed[value.hint], value.type, value.hint).copy())
-    return found
+    kept = [v for v in values if v in program.states]
+    states = state_values(program, program.scope, [program.states[v] for v in kept])
+    held = dict(zip(kept, states, strict=True))
+    return [held[v] if v in held else as_feed(feed[v.hint], v.type, v.hint).copy() for v in values]
 
 
 def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
@@ -367,28 +393,29 @@ def _planned(
     body = builder.slice(outputs)
     used = {v for e in body for v in e.inputs}.union(outputs)
     inputs = [v for v in builder.inputs if v in used]
-    feeds, states = [], []
-    for place, value in enumerate(inputs):
-        state = program.states.get(value)
-        if state is None:
-            feeds.append((place, value.hint))
-        else:
-            states.append((place, state))
+    fed = [v for v in inputs if v not in program.states]
+    still = [v for v in inputs if v in program.states and v not in updates]
+    at = {v: i for i, v in enumerate([*fed, *still, *updates])}
     graph = Graph(inputs, body, outputs, program.name)
-    still = [place for place, _ in states if inputs[place] not in updates]
-    compiled = pipeline(graph, math, still, range(len(fetched), len(outputs)))
+    places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
+    compiled = pipeline(graph, math, places, range(len(fetched), len(outputs)))
     early = None
     if compiled.early is not None:
-        early = _Early(compiled.early, [inputs[place].hint for place in still])
+        early = _Early(compiled.early, [v.hint for v in still])
+    changed = [program.states[v] for v in updates]
     return _Plan(
         graph=graph,
         pipeline=compiled,
+        kernel=compiled.kernel,
         early=early,
-        names=[name for _, name in feeds],
-        feeds=feeds,
-        states=states,
+        names=[v.hint for v in fed],
+        types=[v.type for v in fed],
+        needed=frozenset([v.hint for v in fed]),
+        states=[*(program.states[v] for v in still), *changed],
         fetched=len(fetched),
-        changed=[program.states[v] for v in updates],
+        changed=changes_of({s.name: s.type for s in changed}),
+        still=taker([v.hint for v in still]),
+        arranged=taker([at[v] for v in inputs]),
     )
 
 
@@ -456,9 +483,9 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
 
 def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str]:
     """Where the first feed that does not fit is declared; nothing if all fit."""
-    for place, name in plan.feeds:
+    for name, type in zip(plan.names, plan.types, strict=True):
         try:
-            as_feed(given[name], plan.kernel.graph.inputs[place].type, name)
+            as_feed(given[name], type, name)
         except FeedError:
             return _declared(program, [name])
     return []
