@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import replace
 from typing import Any, TypeAlias, final
@@ -34,10 +34,10 @@ _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
 class Compiled:
     """Code that computes a graph, and the workspaces that have been made for it so far.
 
-    `run(workspace, arrays)` gives the results. Lines of the code belong to steps, one for each of
-    `equations`, which are from the body of `graph`. `scalar(*arrays)`,
-    where there is one, gives the same results faster, or raises any exception. `fit(*arrays)`
-    knows arrays that can be taken as they are.
+    `run(workspace, arrays)` gives the results, in a list unless the options say otherwise. Lines
+    of the code belong to steps, one for each of `equations`, which are from the body of `graph`.
+    `scalar(*arrays)`, where there is one, gives the same faster, or raises any exception.
+    `fit(*arrays)` knows arrays that can be taken as they are.
 
     Where a part is computed but once, `once` is the code that does it, and `kept` its results
     when there are some; `run` and `scalar` take them after the other arrays.
@@ -62,10 +62,10 @@ class Compiled:
         self.graph = graph
         self.equations = [s.eqn for s in steps.steps]
         self.loaded = Loaded(module, render(module))
-        self.run: Callable[..., list[Array]] = self.loaded.function(module.entry)
+        self.run: Callable[..., Any] = self.loaded.function(module.entry)
         self.start: Callable[[], Any] = _nothing
         self.fit: Callable[..., bool] = _unknown
-        self.scalar: Callable[..., list[Array]] | None = None
+        self.scalar: Callable[..., Any] | None = None
         self.pool: list[tuple[Context, Any]] = []
         self.users = bool(module.users)
         self.once: Compiled | None = None
@@ -87,7 +87,7 @@ class Compiled:
 
 
 def compiled_readable(
-    graph: Graph, donated: Mapping[int, int], clocks: list[Clocks] | None = None
+    graph: Graph, options: Options, clocks: list[Clocks] | None = None
 ) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
@@ -95,7 +95,7 @@ def compiled_readable(
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)
-    code.run = _arrays_of(code, steps, donated)
+    code.run = _arrays_of(code, steps, options)
     return code
 
 
@@ -138,7 +138,8 @@ def _compiled_part(
     """Planned code for a part of `graph`, to which its lines belong."""
     steps, regions = arranged(schedule(part), limits)
     module = planned(steps, regions, options)
-    scalar = scalar_function(steps) if not options.donated and not options.given else None
+    computes = not options.donated and not options.given
+    scalar = scalar_function(steps, options.alone) if computes else None
     if scalar is not None:
         module.opening = ["import math", *module.opening, *scalar[0]]
         module.functions.append(scalar[1])
@@ -179,15 +180,13 @@ def _quiet_context() -> Context:
     return context
 
 
-def _arrays_of(
-    code: Compiled, plan: Schedule, donated: Mapping[int, int]
-) -> Callable[..., list[Array]]:
+def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[..., Any]:
     """Call a readable function, and make of its results arrays that nothing else refers to."""
     function = code.run
     types = [plan.types[v] for v in plan.outputs]
     constants = {id(v) for v in code.loaded.namespace.values()}
 
-    def run(workspace: None, arrays: list[Array]) -> list[Array]:
+    def run(workspace: None, arrays: list[Array]) -> Any:
         found: Any = function(*arrays)
         taken = constants.union(map(id, arrays))
         made = []
@@ -196,9 +195,9 @@ def _arrays_of(
             shared = id(array) in taken or array.base is not None or not array.flags.writeable
             taken.add(id(array))
             made.append(array.copy() if shared else array)
-        for k, j in donated.items():
+        for k, j in options.donated:
             arrays[j][...] = made[k]
             made[k] = arrays[j]
-        return made
+        return made[0] if options.alone else made
 
     return run

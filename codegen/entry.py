@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from primgraph.codegen.feeds import strides_of
 from primgraph.codegen.literals import dtype_text
 from primgraph.codegen.module import MANY, Function, tuple_text
 from primgraph.codegen.workspace import Place
@@ -78,7 +79,8 @@ def entries(planner: Planner, arguments: list[str], results: list[str]) -> list[
         if given:
             lines.append(f"{tuple_text(given)[1:-1]} = results")
         function.first([*lines, *workspace.unpack(list(planner.taken[0]))])
-        function.line(f"return [{', '.join(results)}]")
+        alone = planner.options.alone
+        function.line(f"return {results[0]}" if alone else f"return [{', '.join(results)}]")
         return [function]
     first = parts.finish([*arguments, *given], results)
     for number, part in enumerate(parts.parts):
@@ -89,7 +91,7 @@ def entries(planner: Planner, arguments: list[str], results: list[str]) -> list[
     entry.line(f"carried = [*arrays{more}, *[None] * {count}]")
     for part in parts.parts:
         entry.line(f"{part.name}(w, carried)")
-    entry.line(f"return carried[{first}:]")
+    entry.line(f"return carried[{first}]" if planner.options.alone else f"return carried[{first}:]")
     return [*parts.parts, entry]
 
 
@@ -108,5 +110,9 @@ def check_of(types: Sequence[TensorType]) -> Function | None:
         dtype = f"dtype_of_{dtype_text(type.dtype)[3:]}"
         function.line(f"if {name}.dtype is not {dtype} or {name}.shape != {type.shape!r}:")
         function.line("    return False")
+        if 1 in type.shape and type.size:
+            strides = strides_of(type.shape, type.dtype.itemsize)
+            function.line(f"if {name}.strides != {strides!r}:")
+            function.line("    return False")
     function.line("return True")
     return function

@@ -260,7 +260,8 @@ def _read_only(
         arrays = plan.arguments(plan.fed(given), reading.version)
         if debug:
             check_finite(plan.graph, *arrays[: len(plan.graph.inputs)])
-        return plan.kernel(*arrays, out=out, borrow=borrow)
+        results: list[Array] = plan.kernel(*arrays, out=out, borrow=borrow)
+        return results
     finally:
         # An error that somebody keeps has this frame, and the arrays would stay as they are.
         del reading
@@ -446,7 +447,9 @@ def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, str):
         variable = program.variable(item)
         if variable is None:
-            hint = near_matches(item, program.builder.names)
+            names = program.builder.names
+            there = ", ".join(map(repr, list(names)[:20])) + (", ..." if len(names) > 20 else "")
+            hint = near_matches(item, names) or f"it has {there or 'no names yet'}"
             raise FeedError(f"cannot fetch {item!r}: the program has no such name", hint=hint)
         return variable.value
     if item is None:

@@ -181,6 +181,7 @@ def test_readers_see_what_was_there_at_one_moment(tmp_path):
     w, v = reader.variable("w"), reader.variable("v")
     with reader:
         apart = pg.max(pg.abs(w - v))
+    program.initialize()
     done = threading.Event()
 
     def train():
