@@ -204,7 +204,7 @@ APART = {"erf", "erfc", "random_uniform", "random_bernoulli"}
 def test_predicted_memory_is_what_random_programs_take(start):
     checked = 0
     for seed in range(start, start + 25):
-        kernel, feeds = enlarged(seed, 10_000)
+        kernel, feeds = enlarged(seed, 15_000)
         if APART.isdisjoint(e.op.name for e in kernel.graph.body):
             try:
                 checked += bool(is_right(kernel, feeds))
