@@ -21,7 +21,7 @@ from primgraph.codegen.plan import Plan
 from primgraph.codegen.standalone import standalone_source
 from primgraph.errors import WRITTEN, ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.drawn import PICTURES, Drawn
-from primgraph.ir.form import LEAF, leaves_of, opened, packer
+from primgraph.ir.form import LEAF, leaves_for, packer
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.text import typed_equation
@@ -257,17 +257,11 @@ class Kernel(Drawn):
 
     def _given(self, out: Any) -> list[Any]:
         """`out` as a list with an array or None for each output."""
-        count, form = len(self.graph.outputs), self.graph.form
+        form = self.graph.form
         if out is None:
-            return [None] * count
-        listed = isinstance(out, list | tuple)
-        if form is not None and not (
-            listed and len(out) == count and not any(a is not None and opened(a) for a in out)
-        ):
-            try:
-                return leaves_of(form.results, out, "out", absent=True)
-            except FeedError as error:
-                raise ArgumentError(error.message, hint=error.hint) from None
+            return [None] * len(self.graph.outputs)
+        if form is not None:
+            return leaves_for(form.results, out)
         if not isinstance(out, Sequence):
             raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
         return list(out)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Never, TypeAlias, final
+from typing import Any, Never, TypeAlias, final, overload
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import Pipeline, pipeline
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
 from primgraph.ir.collection import uncollected
+from primgraph.ir.form import leaves_for, put_together, taken_apart
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
@@ -116,6 +117,7 @@ class Executor:
         self.scope = scope
         self.math = math
 
+    @overload
     def run(
         self,
         program: Program | None = None,
@@ -127,16 +129,42 @@ class Executor:
         borrow: bool = False,
         debug: str | None = None,
         **unknown: Never,
-    ) -> list[np.ndarray[Any, Any]]:
+    ) -> list[np.ndarray[Any, Any]]: ...
+    @overload
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Mapping[str, Any] = ...,
+        *,
+        update: bool = True,
+        out: Any = None,
+        borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
+    ) -> dict[str, Any]: ...
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Sequence[Fetch] | Mapping[str, Any] | None = None,
+        *,
+        update: bool = True,
+        out: Any = None,
+        borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
+    ) -> list[np.ndarray[Any, Any]] | dict[str, Any]:
         """Compute what `fetch_list` names from the arrays in `feed`, and update the state.
 
         `program` is the default main program unless given. `feed` maps names of inputs to
         arrays of exactly the declared shapes, of dtypes that convert safely. `fetch_list` has
         variables, or names of inputs and of named variables, or lists of these, which are
-        flattened. Only what the fetches and the program's updates need is computed and has to
-        be fed. The first run for a list of fetches compiles a kernel, later ones reuse it. The
-        run of a startup program gives the states that were created under it their first values
-        again.
+        flattened. It may be a dict of those, of lists of them and of dicts: then the results,
+        and what `out` has, are in such a dict under the same keys. Only what the fetches and the
+        program's updates need is computed and has to be fed. The first run for a list of fetches
+        compiles a kernel, later ones reuse it. The run of a startup program gives the states that
+        were created under it their first values again.
 
         A program with updates, such as those of an optimizer, makes them in every run: to look at
         results without training, use `update=False`, or run a `program.clone(for_test=True)`,
@@ -158,6 +186,22 @@ class Executor:
         Raises `FeedError` for a missing, unknown or unfitting feed and for an unknown fetch,
         `ArgumentError` for other objects.
         """
+        if fetch_list.__class__ is not list and isinstance(fetch_list, Mapping):
+            tree, listed = taken_apart(fetch_list, lambda item: item is None)
+            if out is not None:
+                out = leaves_for(tree, out)
+            found = self.run(
+                program,
+                feed,
+                listed,
+                update=update,
+                out=out,
+                borrow=borrow,
+                debug=debug,
+                **unknown,
+            )
+            named: dict[str, Any] = put_together(tree, iter(found))
+            return named
         if unknown or debug is not None:
             _require_options(unknown, debug)
         if update is not True or borrow is not False:
@@ -428,7 +472,7 @@ def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
     """
     if isinstance(items, Variable | str):
         raise ArgumentError("fetch_list is a list of variables or names")
-    if not isinstance(items, Iterable | None):
+    if isinstance(items, Mapping | Set) or not isinstance(items, Iterable | None):
         raise ArgumentError(f"fetch_list is a list of variables or names, not {items!r:.60}")
     for item in () if items is None else items:
         if isinstance(item, tuple) and item and isinstance(item[0], list):
