@@ -17,7 +17,7 @@ import numpy as np
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL, INT64
+from primgraph.ir.types import BOOL, INT64, drop_axes
 from primgraph.primitives.constants import full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.indexing import gather, scatter_add
@@ -63,9 +63,13 @@ class Conditions:
             (e.op, e.inputs, e.params): e.outputs[0] for e in graph.body if len(e.outputs) == 1
         }
         self._arrays: dict[Value, np.ndarray[Any, Any] | None] = dict.fromkeys(graph.inputs)
+        self._starts: dict[Equation, list[int]] = {}
 
     def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
         """The result of an equation beside the graph, or of the one that the graph has."""
+        same = self._less_repeated(op, inputs, params)
+        if same is not None:
+            return same
         frozen = freeze_all(params.items())
         key = (op, inputs, frozen)
         if key not in self.known:
@@ -73,6 +77,21 @@ class Conditions:
             value = self.known[key] = Value(type)
             self.made[value] = Equation(op, inputs, frozen, (value,), None)
         return self.known[key]
+
+    def _less_repeated(
+        self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
+    ) -> Value | None:
+        """A part of a condition that is repeated, where it is the condition repeated less."""
+        eqn = self.definition(inputs[0]) if op in (slice_, reshape) else None
+        if eqn is None or eqn.op is not broadcast:
+            return None
+        (x,), new_axes = eqn.inputs, eqn.kwargs["new_axes"]
+        if op is reshape:
+            return x if params["shape"] == x.shape else None
+        sizes = params["sizes"]
+        if drop_axes(sizes, new_axes) != x.shape or set(params["steps"]) - {1}:
+            return None
+        return self.record(broadcast, x, shape=sizes, new_axes=new_axes)
 
     def plain(self, condition: Value) -> tuple[Value, bool]:
         """What `condition` is, or is the negation of, and whether it is that."""
@@ -101,6 +120,13 @@ class Conditions:
 
     def definition(self, value: Value) -> Equation | None:
         return self.made.get(value) or self.definitions.get(value)
+
+    def starts(self, eqn: Equation) -> list[int]:
+        """Where the operands of a `concat` begin along its axis."""
+        if eqn not in self._starts:
+            axis = eqn.kwargs["axis"]
+            self._starts[eqn] = [*accumulate((v.shape[axis] for v in eqn.inputs), initial=0)]
+        return self._starts[eqn]
 
     def always(self, condition: Value) -> bool:
         """Whether `condition` is known to hold everywhere."""
@@ -234,7 +260,7 @@ def _before_concat(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
     axis, x = eqn.kwargs["axis"], eqn.inputs[position]
-    start = sum(v.shape[axis] for v in eqn.inputs[:position])
+    start = conditions.starts(eqn)[position]
     starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
     return conditions.record(
         slice_, matters, starts=starts, sizes=x.shape, steps=(1,) * len(starts)

@@ -250,19 +250,21 @@ class _Walk:
             return ()
         else:
             guards.append(read)
-        return self._either(list({(g[-1].condition, g[-1].side): g[-1] for g in guards}.values()))
+        return self._either(guards)
 
-    def _either(self, guards: list[Guard]) -> Guards:
-        """One guard in the place of several of which one holds on each use.
+    def _either(self, uses: Sequence[Guards]) -> Guards:
+        """One guard in the place of those of several uses: that one of these matters.
 
-        Each use keeps its own guard too, where that is risky.
+        Each use keeps its own guards too, where they are risky.
         """
-        if len({g.condition for g in guards}) < len(guards) or len(guards) > _ALTERNATIVES:
+        last = {(g[-1].condition, g[-1].side) for g in uses}
+        if len({condition for condition, _ in last}) < len(last) or len(uses) > _ALTERNATIVES:
             return ()
-        either = reduce(self.conditions.either, map(self._matters, guards))
-        if self.conditions.always(either):
-            return ()
-        return (Guard(either, True, all(g.strict for g in guards)),)
+        both, either = self.conditions.both, self.conditions.either
+        each = [reduce(both, map(self._matters, guards)) for guards in uses]
+        found = reduce(either, dict.fromkeys(each))
+        strict = all(any(g.strict for g in guards) for guards in uses)
+        return () if self.conditions.always(found) else (Guard(found, True, strict),)
 
     def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
         """The guard of what some part has; none if the parts have everything."""

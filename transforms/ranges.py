@@ -156,7 +156,7 @@ def slope_stays_finite(eqn: Equation, position: int, ranges: dict[Value, Range])
     op = eqn.op
     if not isinstance(op, Primitive):
         return False
-    if op.constant or (op is e.remainder and position == 0):
+    if op.constant or op.linear is True or (op is e.remainder and position == 0):
         return True
     given = [ranges[v] for v in eqn.inputs]
     if op in _FLAT_ENDS:
@@ -307,6 +307,11 @@ def _power(x: Range, y: Range) -> Range:
     return Range(0.0) if x.finite and y.finite and positive else _ANYTHING
 
 
+def _quotient(x: Range, y: Range) -> Range:
+    """The range of whole quotients and of what they leave."""
+    return _REAL if x.finite and y.finite and y.excludes_zero else _ANYTHING
+
+
 def _arctan2(y: Range, x: Range) -> Range:
     return Range(-math.pi, math.pi, nan=x.nan or y.nan)
 
@@ -346,6 +351,8 @@ _BY_RANGE: dict[Op, _Rule] = {
     e.cos: _wave,
     e.maximum: _maximum,
     e.minimum: _minimum,
+    e.remainder: _quotient,
+    e.floor_divide: _quotient,
     e.logaddexp: _logaddexp,
     s.pad: lambda x: _hull([x, Range(0.0, 0.0)]),
     gather: lambda x, *indices: _hull([x]),

@@ -44,7 +44,7 @@ class Risks:
     def along(self, eqn: Equation, position: int) -> int:
         """The risk of the slope of `eqn` along that operand."""
         assert isinstance(eqn.op, Primitive)
-        if eqn.op.constant:
+        if eqn.op.constant or eqn.op.linear is True:
             return NEVER
         if not slope_stays_finite(eqn, position, self.ranges):
             return ALWAYS
