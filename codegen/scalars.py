@@ -1,65 +1,166 @@
-"""Scalar mode: a graph of single numbers as arithmetic on Python's floats.
+"""Scalar mode: a graph of a few numbers as arithmetic on Python's floats.
 
 A call of a NumPy function costs some hundred nanoseconds however little it computes, an operator
-of Python's about ten. Results are those of NumPy: arithmetic and square roots to the bit, other
-functions within one unit in the last place, which is why only those of the C library are used for
-which that holds. Python raises exceptions where NumPy returns infinities and NaNs; the caller then
-computes everything with NumPy.
+of Python's about ten. Arrays of a few elements are taken apart into names, one an element, and
+put together again for the results. Results are those of NumPy: arithmetic, sums and square roots
+to the bit, other functions within one unit in the last place, which is why only those of the C
+library are used for which that holds. Python raises exceptions where NumPy returns infinities and
+NaNs; the caller then computes everything with NumPy.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias, final
+
+import numpy as np
 
 from primgraph.codegen.literals import scalar_text
 from primgraph.codegen.module import Function
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.ir.types import BOOL, FLOAT64, TensorType
 
-# Longer programs, and those with more inputs, gain little beside what they take.
+# Longer programs, those with more inputs, and longer vectors gain little beside what they take.
 LONGEST = 500
 WIDEST = 20
+_MOST_ELEMENTS = 100
+
+# How many expressions take as long as one call of a NumPy function, and those that are calls.
+_CALL = 12
+_CALLING = frozenset({"tanh"})
+
+# From this number on NumPy adds in another order than that of the elements.
+_PAIRWISE = 8
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_SHORT = re.compile(r"[\w.+-]+|\(-[\w.+-]+\)")
 
+# Expressions of the elements of a value, in an array of its shape.
+Elements: TypeAlias = np.ndarray[Any, Any]
 Expression: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
 
-def scalar_function(schedule: Schedule) -> tuple[list[str], Function] | None:
+def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str], Function] | None:
     """Lines that bind names, and `scalar(*arrays)`, which gives the results of the kernel.
 
+    They are in a list, unless there is only one, and that is to be `alone`.
     It raises an exception for what it cannot do: for arguments that are not arrays of exactly
-    the declared types too. None if the graph is not one of single floats and booleans.
+    the declared types too. None if the graph is not one of a few floats and booleans, or has
+    operations that are faster on arrays.
     """
     if not 0 < len(schedule.steps) <= LONGEST or schedule.inputs > WIDEST:
         return None
     types = {schedule.types[v] for s in schedule.steps for v in (*s.inputs, *s.outputs)}
     types.update(schedule.types[: schedule.inputs])
-    if not all(t.size == 1 and t.dtype in (FLOAT64, BOOL) for t in types):
+    if not all(0 < t.size <= _MOST_ELEMENTS and t.dtype in (FLOAT64, BOOL) for t in types):
         return None
-    function = Function("scalar", ", ".join(f"x{i}" for i in range(schedule.inputs)))
-    text: dict[int, str] = {}
-    for i in range(schedule.inputs):
-        function.line(f"if {_unfit(f'x{i}', schedule.types[i])}:")
-        function.line("    raise TypeError")
-        function.line(f"v{i} = x{i}.item()")
-        text[i] = f"v{i}"
-    for i, step in enumerate(schedule.steps):
-        for value, found in _values(step, [text[v] for v in step.inputs]).items():
-            if found is None:
+    return _Scalars(schedule, alone).function()
+
+
+@final
+class _Scalars:
+    def __init__(self, schedule: Schedule, alone: bool) -> None:
+        self.schedule = schedule
+        self.alone = alone
+        self.made = Function("scalar", ", ".join(f"x{i}" for i in range(schedule.inputs)))
+        self.elements: dict[int, Elements] = {}
+        # How many expressions there are, and for how many calls they stand.
+        self.expressions = 0
+        self.calls = 0
+        # Values that may lie in memory from the last element to the first.
+        self.reversed: set[int] = set()
+
+    def function(self) -> tuple[list[str], Function] | None:
+        """Names to bind, and the function; None if there is none, or it would not be faster."""
+        for i in range(self.schedule.inputs):
+            self._argument(i)
+        for i, step in enumerate(self.schedule.steps):
+            if not self._step(i, step) or self.expressions > LONGEST:
                 return None
-            text[value] = found
-            if not _is_short(found):
-                function.line(f"v{value} = {found}", i)
-                text[value] = f"v{value}"
-    for k, value in enumerate(schedule.outputs):
-        for line in _result(f"r{k}", text[value], schedule.types[value]):
-            function.line(line)
-    function.line(f"return [{', '.join(f'r{k}' for k, _ in enumerate(schedule.outputs))}]")
-    names = set(_NAME.findall("\n".join(function.lines)))
-    return [line for n, line in _BINDINGS.items() if n in names], function
+        if self.expressions > _CALL * self.calls:
+            return None
+        for k, value in enumerate(self.schedule.outputs):
+            for line in _result(f"r{k}", self.elements[value], self.schedule.types[value]):
+                self.made.line(line)
+        results = ", ".join(f"r{k}" for k, _ in enumerate(self.schedule.outputs))
+        self.made.line(f"return {results}" if self.alone else f"return [{results}]")
+        names = set(_NAME.findall("\n".join(self.made.lines)))
+        return [line for n, line in _BINDINGS.items() if n in names], self.made
+
+    def _argument(self, i: int) -> None:
+        type = self.schedule.types[i]
+        self.made.line(f"if {_unfit(f'x{i}', type)}:")
+        self.made.line("    raise TypeError")
+        names = _names(i, type.size)
+        if type.size == 1:
+            self.made.line(f"{names[0]} = x{i}.item()")
+        else:
+            flat = f"x{i}" if len(type.shape) == 1 else f"x{i}.ravel()"
+            self.made.line(f"{', '.join(names)} = {flat}.tolist()")
+        self.elements[i] = _array(names, type)
+
+    def _step(self, i: int, step: Step) -> bool:
+        """Write one equation, if it can be written."""
+        operands = [self.elements[v] for v in step.inputs]
+        if step.op.name in _MOVING:
+            moved = step.op.impl(*operands, **step.params)
+            moved = moved if step.op.multiple else [moved]
+            self.elements.update(zip(step.outputs, map(np.asarray, moved), strict=True))
+            if _turns(step) or not self.reversed.isdisjoint(step.inputs):
+                self.reversed.update(step.outputs)
+            return True
+        found = self._expressions(step, operands)
+        if found is None:
+            return False
+        value, texts = step.outputs[0], []
+        names = _names(value, len(found))
+        for name, text in zip(names, found, strict=True):
+            if not _is_short(text):
+                self.made.line(f"{name} = {text}", i)
+                self.expressions += _CALL if step.op.name in _CALLING else 1
+            texts.append(text if _is_short(text) else name)
+        self.calls += 1
+        self.elements[value] = _array(texts, step.results[0])
+        return True
+
+    def _expressions(self, step: Step, operands: Sequence[Elements]) -> list[str] | None:
+        """The expressions of the elements of the result, in order; None if there are none."""
+        name, result = step.op.name, step.results[0]
+        if name == "constant":
+            return [_number(x, result) for x in step.params["value"].data.ravel().tolist()]
+        if name == "full":
+            return [_number(step.params["value"], result)] * result.size
+        if name == "pad":
+            return _padded(step, operands[0])
+        if name == "reduce_sum" and step.operands[0].size > result.size:
+            in_order = step.inputs[0] not in self.reversed
+            return _sums(step, operands[0]) if in_order else None
+        rule = _RULES.get(name)
+        if rule is None or not _is_by_element(step):
+            return None
+        rows = zip(*(x.ravel().tolist() for x in operands), strict=True)
+        texts = [rule(row, step) for row in rows]
+        known = [text for text in texts if text is not None]
+        return known if len(known) == len(texts) else None
+
+
+def _is_by_element(step: Step) -> bool:
+    """Whether each element of the result comes from the same one of each operand."""
+    if step.op.elementwise or step.op.name.startswith("reduce_"):
+        return all(t.size == step.results[0].size for t in step.operands)
+    return all(t.size == 1 for t in step.operands)
+
+
+def _names(value: int, count: int) -> list[str]:
+    """Names for the elements of a value."""
+    return [f"v{value}"] if count == 1 else [f"v{value}_{k}" for k in range(count)]
+
+
+def _array(texts: Sequence[str], type: TensorType) -> Elements:
+    made = np.empty(type.size, object)
+    made[:] = texts
+    return made.reshape(type.shape)
 
 
 def _unfit(name: str, type: TensorType) -> str:
@@ -71,25 +172,56 @@ def _unfit(name: str, type: TensorType) -> str:
     )
 
 
-def _result(name: str, text: str, type: TensorType) -> list[str]:
-    """Statements that make a result of a number; the fastest known."""
+def _result(name: str, elements: Elements, type: TensorType) -> list[str]:
+    """Statements that make a result of its elements; the fastest known."""
+    texts = elements.ravel().tolist()
     if not type.shape:
-        return [f"{name} = new_array({text})"]
+        return [f"{name} = new_array({texts[0]})"]
+    if type.size > 1:
+        flat = f"{name} = new_array([{', '.join(texts)}])"
+        return [flat if len(type.shape) == 1 else f"{flat}.reshape({type.shape!r})"]
     dtype = "float64_dtype" if type.dtype == FLOAT64 else "bool_dtype"
     first = ", ".join("0" for _ in type.shape)
-    return [f"{name} = new_empty({type.shape!r}, {dtype})", f"{name}[{first}] = {text}"]
+    return [f"{name} = new_empty({type.shape!r}, {dtype})", f"{name}[{first}] = {texts[0]}"]
 
 
-def _values(step: Step, args: list[str]) -> dict[int, str | None]:
-    rule = _RULES.get(step.op.name)
-    if rule is None or (step.op.name == "concat" and len(args) != 1):
-        return {step.outputs[0]: None}
-    return {step.outputs[0]: rule(args, step)}
+def _turns(step: Step) -> bool:
+    """Whether the elements of a result lie in the reverse order of those of the operand."""
+    return step.op.name == "reverse" or any(n < 0 for n in step.params.get("steps", ()))
+
+
+def _padded(step: Step, elements: Elements) -> list[str]:
+    places = step.op.impl(np.ones(elements.shape, bool), **step.params)
+    made = np.full(places.shape, _number(0, step.results[0]), object)
+    made[places] = elements.ravel()
+    return made.ravel().tolist()
+
+
+def _sums(step: Step, elements: Elements) -> list[str] | None:
+    """Sums along the last axis, in the order in which NumPy adds; None where that is unsure."""
+    last = elements.ndim - 1
+    if step.operands[0].dtype != FLOAT64 or step.params["axes"] != (last,):
+        return None
+    rows = elements.reshape(-1, elements.shape[last]).tolist()
+    if len(rows[0]) >= _PAIRWISE and last:
+        return None
+    return [_sum(row) for row in rows]
+
+
+def _sum(terms: Sequence[str]) -> str:
+    """NumPy's sum of one row: eight sums side by side, and what is left over one by one."""
+    whole = len(terms) - len(terms) % _PAIRWISE
+    if not whole:
+        return " + ".join(["0.0", *terms])
+    heads = [" + ".join(terms[k:whole:_PAIRWISE]) for k in range(_PAIRWISE)]
+    while len(heads) > 1:
+        heads = [f"({a}) + ({b})" for a, b in zip(heads[::2], heads[1::2], strict=True)]
+    return " + ".join([heads[0], *terms[whole:]])
 
 
 def _is_short(text: str) -> bool:
     """Whether an expression is a name or a number, which needs no name of its own."""
-    return text.replace(".", "").replace("-", "").isalnum()
+    return _SHORT.fullmatch(text) is not None
 
 
 # Expressions of Python's for results, operand by operand.
@@ -99,10 +231,6 @@ def _template(template: str) -> Expression:
     return lambda args, step: template.format(*args)
 
 
-def _same(args: Sequence[str], step: Step) -> str:
-    return args[0]
-
-
 def _power(args: Sequence[str], step: Step) -> str | None:
     """Small powers as NumPy computes them; others by the C library."""
     n, x = step.params["n"], args[0]
@@ -110,14 +238,6 @@ def _power(args: Sequence[str], step: Step) -> str | None:
         return None
     short = {0: "1.0", 1: x, 2: f"{x} * {x}", -1: f"1.0 / {x}"}
     return short.get(n, f"math_pow({x}, {float(n)!r})")
-
-
-def _full(args: Sequence[str], step: Step) -> str:
-    return _number(step.params["value"], step.results[0])
-
-
-def _constant(args: Sequence[str], step: Step) -> str:
-    return _number(step.params["value"].data.item(), step.results[0])
 
 
 def _number(value: bool | float, type: TensorType) -> str:
@@ -175,14 +295,18 @@ _RULES: dict[str, Expression] = {
     "logical_not": _template("not {}"),
     "select": _template("{1} if {0} else {2}"),
     "cast": _cast,
-    "full": _full,
-    "constant": _constant,
-    **dict.fromkeys(("stop_gradient", "reshape", "permute", "broadcast", "reverse"), _same),
-    **dict.fromkeys(("concat", "reduce_max", "reduce_min"), _same),
+    "reduce_max": _template("{}"),
+    "reduce_min": _template("{}"),
     "reduce_prod": _of_floats("{}"),
     "reduce_sum": _of_floats("{} + 0.0"),
     "matmul": _of_floats("{} * {} + 0.0"),
 }  # fmt: skip
+
+# These have the elements of their operands, at other places.
+_MOVING = frozenset(
+    {"stop_gradient", "reshape", "permute", "broadcast", "reverse", "slice", "slice_assign"}
+    | {"concat", "split"}
+)
 
 _BINDINGS = {
     "ndarray": "ndarray = np.ndarray",

@@ -1,15 +1,22 @@
-"""What is installed and how it hangs together: packages, links, public names, floors, imports."""
+"""What is installed and how it hangs together: packages, builds, public names, floors, imports."""
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import os
+import runpy
+import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +51,7 @@ def pyproject() -> dict[str, Any]:
 
 
 def folders() -> dict[str, Path]:
-    """The package that each folder of the checkout is, by name; links are not followed."""
+    """The package that each folder of the checkout is, by name."""
     found = {}
     for top, name in (
         ("primgraph", "primgraph"),
@@ -94,22 +101,77 @@ def test_package_data_covers_every_other_file():
                 path = file.relative_to(packages[owner]).as_posix()
                 if not any(fnmatch(path, p) for p in patterns.get(owner, [])):
                     missing.append(f"{owner}: {path}")
-    assert missing == [] or missing == ["primgraph: codegen", "primgraph: transforms"]
+    assert missing == []
 
 
 def test_package_data_is_installed():
     assert (PACKAGE / "py.typed").is_file()
-    assert list((PACKAGE / "codegen" / "templates").glob("*.j2"))
+    assert list((Path(pg.codegen.__file__).parent / "templates").glob("*.j2"))
+
+
+def copied(folder: Path) -> Path:
+    """The checkout without its repository, as in a zip of it: files only, no links."""
+    left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", "*.egg-info", ".*_cache")
+    shutil.copytree(ROOT, folder, symlinks=True, ignore=left_out)
+    links = [p for p in folder.rglob("*") if p.is_symlink()]
+    assert links == []
+    return folder
+
+
+def installed(folder: Path) -> Path:
+    """The packages, copied to where an installation has them, in `folder`."""
+    for name, place in folders().items():
+        target = folder.joinpath(*name.split("."))
+        shutil.copytree(place, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.pyc"))
+    return folder
+
+
+# Imports everything, runs something, and tells where packages are looked for.
+USE = """
+import primgraph, primgraph.transforms, primgraph.codegen
+g = primgraph.parse('graph f(%x: f64[]) {\\n%0: f64[] = tanh(%x)\\nreturn %0\\n}')
+print(primgraph.compile(g)(0.0)[0], *primgraph.__path__)
+"""
 
 
 @in_checkout
-@pytest.mark.parametrize("name", ["transforms", "codegen"])
-def test_links_point_to_the_root_folders(name):
-    link = ROOT / "primgraph" / name
-    if link.is_file() and link.read_text(encoding="utf-8").strip() == f"../{name}":
-        pytest.skip("links were checked out as text files")
-    assert os.readlink(link) == f"../{name}"
-    assert (link / "__init__.py").samefile(ROOT / name / "__init__.py")
+def test_a_copy_of_the_checkout_that_has_no_links_is_imported(tmp_path):
+    checkout = copied(tmp_path / "copy")
+    run = python(USE, tmp_path, PYTHONPATH=str(checkout))
+    assert (run.stdout.split(), run.stderr) == (
+        ["0.0", str(checkout / "primgraph"), str(checkout)],
+        "",
+    )
+
+
+@in_checkout
+@pytest.mark.parametrize("described", [False, True])
+def test_an_installed_copy_ignores_what_lies_beside_it(tmp_path, described):
+    site = installed(tmp_path / "site")
+    for name in ("transforms", "codegen"):
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text("1 / 0\n", encoding="utf-8")
+    if described:
+        shutil.copy(ROOT / "pyproject.toml", site)
+    run = python(USE, tmp_path, PYTHONPATH=str(site))
+    assert (run.stdout.split(), run.stderr) == (["0.0", str(site / "primgraph")], "")
+
+
+@in_checkout
+@pytest.mark.parametrize("text", [None, "", '[project]\nname = "primgraphs"\n', b"\xff"])
+def test_packages_of_others_do_not_stand_in_for_missing_ones(tmp_path, text):
+    site = installed(tmp_path / "site")
+    for name in ("transforms", "codegen"):
+        shutil.rmtree(site / "primgraph" / name)
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text("print('run')\n", encoding="utf-8")
+    if text is not None:
+        (site / "pyproject.toml").write_bytes(text.encode() if isinstance(text, str) else text)
+    run = python(USE, tmp_path, PYTHONPATH=str(site))
+    assert run.stdout == ""
+    assert run.stderr.splitlines()[-1].startswith(
+        "ModuleNotFoundError: No module named 'primgraph."
+    )
 
 
 @in_checkout
@@ -134,6 +196,121 @@ def test_modules_of_the_user_do_not_get_in_the_way(tmp_path):
     assert (run.stdout, run.stderr) == ("0.0\n", "")
 
 
+# Builds: what they contain, and that what they contain works.
+
+can_build = pytest.mark.skipif(
+    importlib.util.find_spec("build") is None or int(version("setuptools").split(".")[0]) < 77,
+    reason="needs build and setuptools>=77, as pip install '.[test]' has them",
+)
+
+
+def built(checkout: Path, kind: str) -> Path:
+    """The one new file of `kind`, "wheel" or "sdist", that the checkout builds."""
+    target = Path(tempfile.mkdtemp(dir=checkout.parent, prefix=kind))
+    command = [
+        sys.executable,
+        "-m",
+        "build",
+        "--no-isolation",
+        f"--{kind}",
+        "--outdir",
+        str(target),
+    ]
+    done = subprocess.run(
+        [*command, str(checkout)], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (made,) = target.iterdir()
+    return made
+
+
+def files_of(checkout: Path) -> set[str]:
+    found = (p.relative_to(checkout) for p in checkout.rglob("*") if p.is_file())
+    return {p.as_posix() for p in found if "__pycache__" not in p.parts}
+
+
+@in_checkout
+@can_build
+def test_a_wheel_has_every_file_and_nothing_of_an_earlier_one(tmp_path):
+    checkout = copied(tmp_path / "copy")
+    before = files_of(checkout)
+    (checkout / "transforms" / "gone.py").write_text("", encoding="utf-8")
+    (checkout / "primgraph" / "ir" / "gone.py").write_text("", encoding="utf-8")
+    wheels = [built(checkout, "wheel")]
+    (checkout / "transforms" / "gone.py").unlink()
+    (checkout / "primgraph" / "ir" / "gone.py").unlink()
+    wheels.append(built(checkout, "wheel"))
+    first, second = ({n for n in zipfile.ZipFile(w).namelist() if "/" in n} for w in wheels)
+    assert first - second == {"primgraph/transforms/gone.py", "primgraph/ir/gone.py"}
+    named = {n for n in second if ".dist-info/" not in n}
+    tops = ("primgraph/", "transforms/", "codegen/")
+    assert named == {
+        n if n.startswith("primgraph/") else f"primgraph/{n}" for n in before if n.startswith(tops)
+    }
+    assert {n.split("/")[0] for n in files_of(checkout) - before} <= {"primgraph.egg-info"}
+
+
+@in_checkout
+@can_build
+def test_an_sdist_has_the_whole_checkout_and_passes_tests_from_there(tmp_path):
+    checkout = copied(tmp_path / "copy")
+    before = files_of(checkout)
+    with tarfile.open(built(checkout, "sdist")) as archive:
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    (root,) = (tmp_path / "unpacked").iterdir()
+    assert before - files_of(root) == set()
+    tests = ["test_ir.py", "test_storage.py", "test_readme.py", "test_packaging.py"]
+    chosen = "parse or load or README or links or listed_package or bare_import"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", chosen]
+        + [f"tests/{name}" for name in tests],
+        cwd=root,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" not in done.stdout
+
+
+# Types are checked in all files, those at the root of the checkout included.
+
+
+@in_checkout
+def test_types_are_checked_in_every_file(tmp_path):
+    lay_out = runpy.run_path(str(ROOT / ".ci" / "types.py"))["lay_out"]
+    count = lay_out(tmp_path / "laid")
+    python_files = {p.relative_to(tmp_path / "laid") for p in (tmp_path / "laid").rglob("*.py")}
+    places = {n: list(f.glob("*.py")) for n, f in folders().items()}
+    assert python_files == {
+        Path(*name.split("."), file.name) for name, files in places.items() for file in files
+    }
+    assert count == len(python_files)
+
+
+@in_checkout
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="needs mypy")
+@pytest.mark.parametrize("name", ["transforms", "codegen", "primgraph/ir"])
+def test_an_error_of_types_is_found_wherever_it_is(tmp_path, name):
+    # Small packages in the place of the real ones, which take long to check.
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for package, place in folders().items():
+        folder = tmp_path / place.relative_to(ROOT)
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text(f'"""{package}."""\n', encoding="utf-8")
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "types.py", tmp_path / ".ci")
+    command = [sys.executable, str(tmp_path / ".ci" / "types.py")]
+    good = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert good.returncode == 0, good.stdout + good.stderr
+    (tmp_path / name / "faulty.py").write_text("x: int = 'text'\n", encoding="utf-8")
+    bad = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert bad.returncode == 1
+    assert "faulty.py:1: error" in bad.stdout
+
+
 def test_public_names_are_distinct_and_there():
     assert len(set(pg.__all__)) == len(pg.__all__)
     assert [name for name in pg.__all__ if not hasattr(pg, name)] == []
@@ -152,7 +329,10 @@ def test_the_version_is_stated_once():
 # Floors: a module imports only from its own floor or lower ones.
 
 FLOORS = (
-    ("primgraph.errors", "primgraph.ir.source", "primgraph.ir.types", "primgraph.defaults"),
+    (
+        *("primgraph.checkout", "primgraph.errors", "primgraph.defaults"),
+        *("primgraph.meanings", "primgraph.ir.source", "primgraph.ir.types"),
+    ),
     ("primgraph.ir",),
     ("primgraph.primitives",),
     ("primgraph.operators",),
@@ -166,13 +346,16 @@ FLOORS = (
 def modules() -> dict[str, tuple[str, ast.Module]]:
     """Package and syntax tree of every module of the package, by name."""
     found = {}
-    for folder, inner, files in os.walk(PACKAGE, followlinks=True):
-        inner[:] = [d for d in inner if d != "__pycache__"]
-        package = ".".join(("primgraph", *Path(folder).relative_to(PACKAGE).parts))
-        for file in (f for f in files if f.endswith(".py")):
-            name = package if file == "__init__.py" else f"{package}.{file[:-3]}"
-            text = Path(folder, file).read_text(encoding="utf-8")
-            found[name] = package, ast.parse(text, filename=name)
+    inside = {p.relative_to(PACKAGE.parent): p for p in PACKAGE.rglob("*.py")}
+    beside = {
+        Path("primgraph") / p.relative_to(PACKAGE.parent): p
+        for name in ("transforms", "codegen")
+        for p in ([] if (PACKAGE / name).is_dir() else (PACKAGE.parent / name).rglob("*.py"))
+    }
+    for path, file in (inside | beside).items():
+        package = ".".join(path.parent.parts)
+        name = package if path.name == "__init__.py" else f"{package}.{path.stem}"
+        found[name] = package, ast.parse(file.read_text(encoding="utf-8"), filename=name)
     return found
 
 

@@ -72,6 +72,11 @@ def scattered(y: Value, index: object, extent: int) -> Value:
     return scatter_add(zeros(y, 2, extent), y, constants(index), axis=1)
 
 
+def joined_at_zero(x: Value, y: Value) -> Value:
+    """`x` beside `y`, as a sum of both among zeros."""
+    return pad(x, low=(0, 0), high=(0, 4)) + pad(y, low=(0, 4), high=(0, 0))
+
+
 # What is left of integers, and whether of floats a sum with zero is left too, for -0.
 PLACES: dict[str, tuple[Function, dict[str, int], bool]] = {
     "padding that complements": (
@@ -87,6 +92,13 @@ PLACES: dict[str, tuple[Function, dict[str, int], bool]] = {
     "neighbours among zeros": (
         lambda x, y: pad(x, low=(1, 1), high=(0, 7)) + pad(y, low=(1, 5), high=(0, 3)),
         {"concat": 1, "pad": 1},
+        True,
+    ),
+    "neighbours among zeros, one of which is a sum with zero": (
+        lambda x, y: (
+            pad(joined_at_zero(x, y), low=(0, 4), high=(0, 0)) + pad(y, low=(0, 0), high=(0, 8))
+        ),
+        {"concat": 1},
         True,
     ),
     "put among zeros": (

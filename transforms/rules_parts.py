@@ -32,7 +32,7 @@ PARTS = Family()
 _rule = PARTS.rule
 
 # Operands up to which a concatenation takes in those of its operands.
-_WIDEST = 16
+_WIDEST = 64
 
 
 class _Range(NamedTuple):
@@ -281,6 +281,33 @@ def _concat_of_concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
         parts += inner.inputs if same and inner is not None else [x]
     fits = len(inputs) < len(parts) <= _WIDEST
     return _concatenated(parts, params["axis"]) if fits else None
+
+
+@_rule(add, of=(concat,))
+def _zero_added_to_parts(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A zero that is added to a concatenation need not have been added to its operands before."""
+    whole = next((v for v in inputs if seen.made_by(concat, v) is not None), None)
+    zero = next((v for v in inputs if v is not whole), None)
+    if whole is None or zero is None or not is_zero(seen.scalar(zero), 1.0):
+        return None
+    eqn = seen.made_by(concat, whole)
+    assert eqn is not None
+    parts = [_before_zero(seen, x) for x in eqn.inputs]
+    if parts == list(eqn.inputs):
+        return None
+    total: Value = add(_concatenated(parts, eqn.kwargs["axis"]), zero)
+    return total
+
+
+def _before_zero(seen: Seen, x: Value) -> Value:
+    """`y` if `x` is `y + 0.0` and is read once, else `x`."""
+    eqn = seen.made_by(add, x)
+    if eqn is None or not seen.single(x):
+        return x
+    y, other = eqn.inputs
+    if is_zero(seen.scalar(y), 1.0):
+        return other
+    return y if is_zero(seen.scalar(other), 1.0) else x
 
 
 # Constant indices.

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FrameType
 
 _PACKAGE = __name__.partition(".")[0]
-_PASSED = (_PACKAGE + ".", _PACKAGE + " kernel", "functools", "contextlib")
+_PASSED = (_PACKAGE + ".", _PACKAGE + " kernel")
+
+# Folders of code that is not the user's: the standard library, the scripts that start programs,
+# and whatever is installed.
+_FOLDERS = tuple(os.path.dirname(file) + os.sep for file in (os.__file__, sys.executable) if file)
+_INSTALLED = ("site-packages", "dist-packages")
+
+# Lines of code that are longer are cut.
+_LONGEST = 500
 
 # What a reader of text is told of either mode.
 _SPOKEN = {"tangent": "gradient", "cotangent": "gradient"}
@@ -20,13 +29,16 @@ class Source:
     """A line of the user's code, and what was made of it.
 
     `role` is "tangent" or "cotangent" in a derivative, as the last transform made it; `operator`
-    the name of the operator that was rewritten into primitives.
+    the name of the operator that was rewritten into primitives. `text` is the line itself, read
+    when it was executed: no file is ever opened because a source names it, as sources come from
+    files of others, too. It is empty where the line could not be read.
     """
 
     file: str
     line: int
     role: str = ""
     operator: str = ""
+    text: str = ""
 
     def derived(self, role: str) -> Source:
         """The same line, marked as what it was derived for; the last mark counts."""
@@ -42,24 +54,9 @@ class Source:
         role = _SPOKEN.get(self.role, self.role)
         return self if self.role == role and not self.operator else _marked(self, role, "")
 
-    @property
-    def text(self) -> str:
-        """The line itself, or nothing where the file cannot be read."""
-        lines = lines_of(self.file)
-        return lines[self.line - 1].strip() if 0 < self.line <= len(lines) else ""
-
     def __str__(self) -> str:
         place = f"{self.file.rpartition('/')[2]}:{self.line}"
         return f"in the {_SPOKEN.get(self.role, self.role)} of {place}" if self.role else place
-
-
-def lines_of(file: str) -> list[str]:
-    """The lines of a file of the user's; none where it cannot be read."""
-    try:
-        return linecache.getlines(file)
-    except ValueError:
-        # No file has such a name, with a null character or a lone surrogate in it.
-        return []
 
 
 @lru_cache(maxsize=65536)
@@ -68,24 +65,60 @@ def _marked(source: Source, role: str, operator: str) -> Source:
 
 
 @lru_cache(maxsize=65536)
-def _at(code: CodeType, line: int) -> Source:
-    return Source(code.co_filename, line)
+def _at(code: CodeType, file: str, line: int) -> Source:
+    """A line of `code`, which is being executed; equal code may be from several files."""
+    lines = lines_of(code, file)
+    return Source(file, line, text=shown(lines[line - 1]) if 0 < line <= len(lines) else "")
+
+
+@lru_cache(maxsize=1024)
+def lines_of(code: CodeType, file: str) -> list[str]:
+    """The lines of the file from which `code`, which is being executed, was made."""
+    try:
+        return linecache.getlines(file)
+    except ValueError:
+        # No file has such a name, with a null character or a lone surrogate in it.
+        return []
+
+
+def shown(text: str) -> str:
+    """`text` as part of one line of a message: printable, and not very long."""
+    short = text.strip()[:_LONGEST]
+    return short if short.isprintable() else "".join(c if c.isprintable() else "?" for c in short)
 
 
 # What a module has among its names to say that it extends primgraph.
 _EXTENSION = "__primgraph_extension__"
 
 
-def caller() -> Source:
-    """The innermost line outside primgraph that is being executed.
+@lru_cache(maxsize=65536)
+def _is_library(file: str) -> bool:
+    """Whether a file belongs to the standard library, or to what is installed."""
+    if file.startswith(("<frozen ", "<__array_function__", *_FOLDERS)):
+        return True
+    return not set(_INSTALLED).isdisjoint(file.replace("\\", "/").split("/"))
 
-    Modules that extend primgraph count as part of it if they set `__primgraph_extension__`.
-    Cached properties and the like put frames of the standard library in between; they are passed.
+
+def user_frame() -> FrameType:
+    """The innermost frame of the user's: outside primgraph, and what is installed with Python.
+
+    Modules that extend primgraph count as part of it if they set `__primgraph_extension__`. Where
+    all frames are of installed packages, it is the innermost outside primgraph.
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None:
+    outside: FrameType | None = None
+    while True:
         name = frame.f_globals.get("__name__", "")
         if name != _PACKAGE and not name.startswith(_PASSED) and _EXTENSION not in frame.f_globals:
-            break
+            if not _is_library(frame.f_code.co_filename):
+                return frame
+            outside = outside or frame
+        if frame.f_back is None:
+            return outside or frame
         frame = frame.f_back
-    return _at(frame.f_code, frame.f_lineno)
+
+
+def caller() -> Source:
+    """The user's line that is being executed; see `user_frame`."""
+    frame = user_frame()
+    return _at(frame.f_code, frame.f_code.co_filename, frame.f_lineno)

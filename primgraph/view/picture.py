@@ -12,7 +12,6 @@ from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
-from primgraph.ir.source import Source
 from primgraph.ir.text import names, value_text
 from primgraph.program import Program
 from primgraph.view.grouping import Group, groupings_of, is_told
@@ -139,7 +138,6 @@ class _Drawing:
         self.place: dict[Value, int] = {}
         self.inlined: dict[Value, str] = {}
         self.equations: list[Equation | None] = []
-        self.lines: dict[tuple[str, int], str] = {}
         self.box_of = [-1] * len(graph.body)
 
     def picture(self) -> Picture:
@@ -213,21 +211,13 @@ class _Drawing:
         details += [("params", ", ".join(params))] if params else []
         if eqn.source is not None and is_told(eqn.source):
             details.append(("source", str(eqn.source)))
-            text = self._line_of(eqn.source)
-            details += [("line", text)] if text else []
+            details += [("line", eqn.source.text)] if eqn.source.text else []
             details += [("operator", eqn.source.operator)] if eqn.source.operator else []
         if self.ranges is not None:
             details.append(("range", _range_text(*self.ranges[i])))
         if self.times is not None:
             details.append(("time", f"{self.times[i] * 1e6:.3g} µs"))
         return tuple((name, shortened(text, _MOST_DETAIL)) for name, text in details)
-
-    def _line_of(self, source: Source) -> str:
-        """The text of the user's line; a file that cannot be read is looked for only once."""
-        key = source.file, source.line
-        if key not in self.lines:
-            self.lines[key] = source.text
-        return self.lines[key]
 
 
 def equation_text(eqn: Equation, name: Mapping[Value, str]) -> str:
