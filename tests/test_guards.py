@@ -233,7 +233,7 @@ STEPS = {
     ),
     "maximum": lambda y, b: e.maximum(y, shifted(zeros_like(y), b)),
     "added to positions": lambda y, b: scatter_add(
-        shifted(y, b), y, constant(value=np.arange(3)), axis=0
+        shifted(y, b), y, constant(value=np.arange(5)), axis=0
     ),
 }
 
