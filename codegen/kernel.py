@@ -23,6 +23,7 @@ from primgraph.errors import WRITTEN, ArgumentError, CompileError, FeedError, Ru
 from primgraph.ir.drawn import PICTURES, Drawn
 from primgraph.ir.form import LEAF, leaves_for, packer
 from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.overwriting import require_own
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
@@ -410,7 +411,7 @@ class Kernel(Drawn):
         found: Compiled = self._other[style]
         return found
 
-    def save(self, path: str | os.PathLike[str], *others: Kernel) -> None:
+    def save(self, path: str | os.PathLike[str], *others: Kernel, force: bool = False) -> None:
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
@@ -418,8 +419,12 @@ class Kernel(Drawn):
         path that ends in .svg, .html, .dot, .mmd, .json, .png or .pdf a picture of this kernel is
         written instead, as for graphs and programs.
 
+        A file of Python that primgraph did not write is not overwritten, unless `force` is true: it
+        may be your own.
+
         Raises `CompileError` if a graph has a primitive without a NumPy spelling, and for two
-        graphs of one name; `ArgumentError` for what is no kernel, and for `others` in a picture.
+        graphs of one name; `ArgumentError` for what is no kernel, for `others` in a picture, and
+        for a file that is there already and was not written by primgraph.
         """
         strange = [other for other in others if not isinstance(other, Kernel)]
         if strange:
@@ -432,8 +437,10 @@ class Kernel(Drawn):
                 raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
             super().save(path)
             return
-        graphs = [self.graph, *(kernel.graph for kernel in others)]
-        Path(path).write_text(standalone_source(graphs), encoding="ascii")
+        source = standalone_source([self.graph, *(kernel.graph for kernel in others)])
+        if not force:
+            require_own(path, "save to another file, or say force=True")
+        Path(path).write_text(source, encoding="ascii")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Kernel never changes: cannot set {name!r}; compile a new one")
