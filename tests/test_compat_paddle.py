@@ -288,8 +288,8 @@ def test_minimize_and_append_backward_leave_out_what_they_are_told_to():
     a, b = (paddle.create_parameter((3,), name=n) for n in "ab")
     loss = paddle.sum(paddle.tanh(a * x) * paddle.exp(b))
     adam = paddle.optimizer.Adam(0.1, parameters=[a], weight_decay=0.1)
-    with pytest.raises(Exception, match="'b' is updated in every run already"):
-        adam.minimize(loss, parameters=["b"])
+    adam.minimize(loss, parameters=["b"])
+    with pytest.raises(pg.BuildError, match="'b' is updated in every run already"):
         paddle.optimizer.SGD(0.1).minimize(loss, no_grad_set={"a"})
     for pairs, kept in (
         (adam.minimize(loss)[1], [a]),
