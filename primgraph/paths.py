@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -15,6 +15,7 @@ from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.linearize import depending, linearize
 from primgraph.transforms.lower import lower
+from primgraph.transforms.ranges import Range, ranges_near
 from primgraph.transforms.transpose import transpose
 
 
@@ -26,7 +27,8 @@ class Path:
     each input stands for. `wrt` are the inputs asked for that matter to some output, each once;
     `moved` are their places in `graph`. `reached` tells the outputs that depend on any of them.
     `ends` are the outputs as they were given, and `needs` the places in `free` of what they
-    depend on in a differentiable way.
+    depend on in a differentiable way. `definition` gives the equation that a value of the builder
+    comes from.
     """
 
     graph: Graph
@@ -36,6 +38,7 @@ class Path:
     reached: list[bool]
     ends: list[Value]
     needs: list[int]
+    definition: Callable[[Value], Equation | None]
 
     @staticmethod
     def between(
@@ -46,7 +49,8 @@ class Path:
     ) -> Path:
         """The path from `inputs` to `outputs`; nothing goes through values in `constants`."""
         needed = builder.between(inputs, outputs, constants)
-        return Path.of(needed, inputs, outputs, constants, builder.name)
+        name, definition = builder.name, builder.definition
+        return Path.of(needed, inputs, outputs, constants, name, definition=definition)
 
     @staticmethod
     def of(
@@ -57,6 +61,7 @@ class Path:
         name: str = "f",
         *,
         whole: bool = False,
+        definition: Callable[[Value], Equation | None] | None = None,
     ) -> Path:
         """The path through `equations`, of which the independent ones stay too if `whole`."""
         cut, ends, stands_for = _cut(equations, outputs, constants)
@@ -78,6 +83,7 @@ class Path:
             [v in active for v in ends],
             list(outputs),
             [i for i, v in enumerate(entries) if v in relevant],
+            definition or {v: e for e in equations for v in e.outputs}.get,
         )
 
     def jvp(self) -> Graph:
@@ -89,8 +95,15 @@ class Path:
         return transpose(self._linear("cotangent"), self.seeds())
 
     def _linear(self, role: str) -> Graph:
-        jvp = linearize(self.graph, self.moved, role=role)
+        jvp = linearize(self.graph, self.moved, role=role, given=self.ranges)
         return jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :])
+
+    def ranges(self) -> dict[Value, Range]:
+        """What is known of the inputs of `graph` from the equations that they come from."""
+        others = [(v, f) for v, f in zip(self.graph.inputs, self.free, strict=True)
+                  if v.type.is_float and f not in self.wrt]  # fmt: skip
+        known = ranges_near([f for _, f in others], self.definition)
+        return {v: known[f] for v, f in others}
 
     def seeds(self) -> range:
         """The positions, among the inputs of `jvp`, of the tangents."""
