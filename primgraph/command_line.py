@@ -291,14 +291,9 @@ def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) ->
     name = f"{graph.name}_{suffix}" if suffix else graph.name
     form = graph.form
     if form is not None and suffix:
-<<<<<<< HEAD
-        form = replace(form, results=taken_apart(values, lambda item: False)[0])
-    return builder.part(builder.inputs, values, name, form)
-=======
         tree, _ = taken_apart(values[0] if len(values) == 1 else tuple(values), lambda item: False)
         form = replace(form, results=tree)
-    return Graph(builder.inputs, builder.slice(values), values, name, form)
->>>>>>> main
+    return builder.part(builder.inputs, values, name, form)
 
 
 def _check(options: argparse.Namespace) -> None:
