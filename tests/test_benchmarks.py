@@ -19,6 +19,8 @@ import pytest
 
 import primgraph as pg
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
 pytestmark = pytest.mark.skipif(

@@ -9,13 +9,13 @@ import primgraph as pg
 from primgraph.complex_step import KNOWN
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.operators.promotion import emit
-from primgraph.primitives import constants, indexing, linalg, logic, reductions, shapes
+from primgraph.primitives import bits, constants, indexing, linalg, logic, reductions, shapes
 from primgraph.primitives import elementwise as table
 from primgraph.primitives.elementwise import elementwise
 
 rng = np.random.default_rng(41)
 
-MODULES = (constants, indexing, linalg, logic, reductions, shapes, table)
+MODULES = (bits, constants, indexing, linalg, logic, reductions, shapes, table)
 
 numbers = itertools.count()
 

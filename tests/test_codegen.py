@@ -577,6 +577,7 @@ def chain(length: int, live: bool) -> Graph:
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("live", [False, True])
+@pytest.mark.long
 def test_long_graphs_compile_in_linear_time(style, live):
     small, graph = chain(4_000, live), chain(40_000, live)
 
@@ -596,6 +597,7 @@ def test_long_graphs_compile_in_linear_time(style, live):
     assert max(map(len, kernel.source.splitlines())) < 120
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_equations_compile():
     graph = chain(100_000, live=False)
     assert len(schedule(graph).steps) == 100_000

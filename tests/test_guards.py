@@ -495,6 +495,7 @@ def test_parts_that_have_everything_need_no_masks():
         assert "select" not in names
 
 
+@pytest.mark.long
 def test_elements_taken_one_by_one_take_linear_time():
     def seconds(n: int) -> float:
         def f(x: Value) -> Value:

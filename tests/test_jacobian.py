@@ -192,6 +192,7 @@ def test_indexing_is_that_of_an_array(batched):
     assert len(values) > 100
 
 
+@pytest.mark.long
 def test_only_one_index_at_a_time_is_evaluated():
     """Each index alone, from a fresh Jacobian: nothing comes from what was there before."""
     weights, at = rng.standard_normal((7, 5)), rng.standard_normal(7)
@@ -416,6 +417,7 @@ def test_empty_inputs_and_outputs():
     np.testing.assert_array_equal(values[2], 2 * np.eye(3))
 
 
+@pytest.mark.long
 def test_results_can_be_differentiated_again():
     at, m = rng.standard_normal(3), rng.standard_normal((3, 3))
     with pg.Program() as program:

@@ -168,6 +168,7 @@ def test_functions_graphs_and_kernels_are_checked() -> None:
         pg.check_finite(graph, 1.0, 2.0)
 
 
+@pytest.mark.long
 def test_long_chains_take_linear_time_and_no_recursion() -> None:
     def chain(x: Any) -> Any:
         for _ in range(20_000):

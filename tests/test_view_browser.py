@@ -21,6 +21,8 @@ from primgraph.view.layout import layout
 from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
 
+pytestmark = pytest.mark.long
+
 api = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install 'primgraph[browser]'"
 )
