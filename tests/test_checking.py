@@ -80,6 +80,7 @@ def test_right_rules_pass(name):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.long
 def test_inputs_from_any_seed_pass(seed):
     # The second derivative of the norm along its argument is zero, but for rounding.
     pg.check_grads(pg.norm, [np.random.default_rng(seed).standard_normal(3)], order=3)

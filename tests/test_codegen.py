@@ -605,6 +605,7 @@ def test_a_hundred_thousand_equations_compile():
     np.testing.assert_allclose(kernel(np.ones(2)), interpret(graph, np.ones(2)))
 
 
+@pytest.mark.long
 def test_many_inputs_and_outputs():
     builder = Builder("f")
     inputs = [builder.input(tensor("f64[]"), f"x{i}") for i in range(210)]
@@ -613,6 +614,7 @@ def test_many_inputs_and_outputs():
     check(graph, feeds_of(graph.input_types))
 
 
+@pytest.mark.long
 def test_a_long_graph_is_saved_in_parts(tmp_path):
     graph = chain(2_500, live=True)
     (made,) = saved(graph, tmp_path / "k.py", [np.ones(2)])
@@ -634,6 +636,7 @@ def test_the_error_functions_are_accurate(function):
     assert np.signbit(erf(special))[-1]
 
 
+@pytest.mark.long
 def test_a_file_holds_several_functions_which_share_constants(tmp_path):
     table = np.arange(100.0)
 
