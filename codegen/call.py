@@ -21,12 +21,14 @@ LONGEST_PRODUCT = 4096
 class Options:
     """How the code is used: `donated` pairs outputs with inputs in whose arrays they are left.
 
-    `into` has the results written into arrays that the caller gives. `poisoned` fills memory
+    `alone` has the only result returned itself, not in a list. `into` has the results written into
+    arrays that the caller gives. `poisoned` fills memory
     with ones, which are NaNs, when nothing is to be read from it: a fault then shows.
     """
 
     donated: tuple[tuple[int, int], ...] = ()
     into: bool = False
+    alone: bool = False
     poisoned: bool = False
 
 

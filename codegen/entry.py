@@ -81,7 +81,8 @@ def entries(
         if given:
             lines.append(f"{tuple_text(given)[1:-1]} = results")
         function.first([*lines, *workspace.unpack(list(planner.taken[0]))])
-        function.line(f"return [{', '.join(results)}]")
+        alone = planner.options.alone
+        function.line(f"return {results[0]}" if alone else f"return [{', '.join(results)}]")
         return [function]
     first = parts.finish([*arguments, *given], results)
     for number, part in enumerate(parts.parts):
@@ -92,7 +93,7 @@ def entries(
     entry.line(f"carried = [*arrays{more}, *[None] * {count}]")
     for part in parts.parts:
         entry.line(f"{part.name}(w, carried)")
-    entry.line(f"return carried[{first}:]")
+    entry.line(f"return carried[{first}]" if planner.options.alone else f"return carried[{first}:]")
     return [*parts.parts, entry]
 
 

@@ -70,7 +70,8 @@ class Cost:
     values that are still needed, in the order of its equations, where views take no memory; for
     a kernel, what its planned code allocates in its first call, `kept_bytes` of which it keeps
     for later calls, which allocate `call_bytes` at most, results included. Sizes of inputs,
-    outputs and constants are given beside it.
+    outputs and constants are given beside it. What NumPy allocates for itself is counted as
+    version 2.3 and later do it; earlier ones may take up to 128 KiB more.
     """
 
     graph: Graph

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from operator import is_
-from typing import Any, Never, TypeAlias, final
+from typing import Any, Never, TypeAlias, final, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import optimized
 from primgraph.errors import ArgumentError, FeedError, OptionError, near_matches
 from primgraph.ir.collection import uncollected
+from primgraph.ir.form import leaves_for, put_together, taken_apart
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_methods
 from primgraph.numerics import check_finite
@@ -111,6 +112,7 @@ class Executor:
         self.scope = scope
         self.math = math
 
+    @overload
     def run(
         self,
         program: Program | None = None,
@@ -121,16 +123,41 @@ class Executor:
         borrow: bool = False,
         debug: str | None = None,
         **unknown: Never,
-    ) -> list[np.ndarray[Any, Any]]:
+    ) -> list[np.ndarray[Any, Any]]: ...
+    @overload
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Mapping[str, Any] = ...,
+        *,
+        out: Any = None,
+        borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
+    ) -> dict[str, Any]: ...
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Sequence[Fetch] | Mapping[str, Any] | None = None,
+        *,
+        out: Any = None,
+        borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
+    ) -> list[np.ndarray[Any, Any]] | dict[str, Any]:
         """Compute what `fetch_list` names from the arrays in `feed`, and update the state.
 
         `program` is the default main program unless given. `feed` maps names of inputs to
         arrays of exactly the declared shapes, of dtypes that convert safely. `fetch_list` has
         variables, or names of inputs and of named variables, or lists of these, which are
-        flattened. Only what the fetches and the program's updates need is computed and has to
-        be fed. A fetched state that the run updates is fetched as it is afterwards. The first
-        run for a list of fetches compiles a kernel, later ones reuse it. The run of a startup
-        program gives the states that were created under it their first values again.
+        flattened. It may be a dict of those, of lists of them and of dicts: then the results,
+        and what `out` has, are in such a dict under the same keys. Only what the fetches and the
+        program's updates need is computed and has to be fed. A fetched state that the run updates
+        is fetched as it is afterwards. The first run for a list of fetches compiles a kernel,
+        later ones reuse it. The run of a startup program gives the states that were created under
+        it their first values again.
 
         Returns one new array for each fetch. With `out`, which has an array or None for each, it
         is written into that array, of exactly the fetch's type; with `borrow` the arrays are
@@ -145,6 +172,13 @@ class Executor:
         Raises `FeedError` for a missing, unknown or unfitting feed and for an unknown fetch,
         `ArgumentError` for other objects.
         """
+        if fetch_list.__class__ is not list and isinstance(fetch_list, Mapping):
+            tree, listed = taken_apart(fetch_list, lambda item: item is None)
+            if out is not None:
+                out = leaves_for(tree, out)
+            found = self.run(program, feed, listed, out=out, borrow=borrow, debug=debug, **unknown)
+            named: dict[str, Any] = put_together(tree, iter(found))
+            return named
         if unknown or debug is not None:
             _require_options(unknown, debug)
         program = default_main_program() if program is None else program
@@ -163,7 +197,7 @@ class Executor:
                 check_finite(plan.graph, *arrays)
             arrays += plan.computed(arrays, scope)
             if out is None and borrow is False:
-                results = plan.kernel(*arrays)
+                results: list[np.ndarray[Any, Any]] = plan.kernel(*arrays)
             else:
                 _require_flag(borrow)
                 results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)
@@ -311,7 +345,7 @@ def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
     """
     if isinstance(items, Variable | str):
         raise ArgumentError("fetch_list is a list of variables or names")
-    if not isinstance(items, Iterable | None):
+    if isinstance(items, Mapping | Set) or not isinstance(items, Iterable | None):
         raise ArgumentError(f"fetch_list is a list of variables or names, not {items!r:.60}")
     for item in () if items is None else items:
         if isinstance(item, tuple) and item and isinstance(item[0], list):
@@ -330,7 +364,9 @@ def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, str):
         variable = program.variable(item)
         if variable is None:
-            hint = near_matches(item, program.builder.names)
+            names = program.builder.names
+            there = ", ".join(map(repr, list(names)[:20])) + (", ..." if len(names) > 20 else "")
+            hint = near_matches(item, names) or f"it has {there or 'no names yet'}"
             raise FeedError(f"cannot fetch {item!r}: the program has no such name", hint=hint)
         return variable.value
     if item is None:

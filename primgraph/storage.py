@@ -48,6 +48,8 @@ _ROW, _FRAME = 200, 1000
 # The header of a .npy member is much shorter.
 _LONGEST_HEADER = 1000
 
+_MAGIC = b"\x93NUMPY\x01\x00"
+
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _CHUNK = 2**20
 
@@ -208,8 +210,18 @@ class _Writer:
 
 def _npy(array: np.ndarray[Any, Any]) -> bytes:
     buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.ascontiguousarray(array).reshape(array.shape), (1, 0))
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+    np.lib.format.write_array(buffer, little, (1, 0))
     return buffer.getvalue()
+
+
+def _header(type: TensorType) -> bytes:
+    """What NumPy writes before the elements of such an array, but for blanks at the end.
+
+    To compare is all that is needed: NumPy's own reader is one for any Python literal.
+    """
+    descr = type.dtype.newbyteorder("<").str
+    return f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {type.shape}, }}".encode()
 
 
 @final
@@ -253,14 +265,17 @@ class _Members:
     def array(self, name: str, type: TensorType) -> np.ndarray[Any, Any]:
         """The array of a .npy member, which has this type."""
         data = memoryview(self._unpacked(name, type.nbytes + _LONGEST_HEADER, type.nbytes))
-        buffer = io.BytesIO(data[:_LONGEST_HEADER])
-        if np.lib.format.read_magic(buffer) != (1, 0):
-            raise LoadError("an array is stored in an unknown version")
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(buffer)
-        rest = data[buffer.tell() :]
-        if fortran or (shape, dtype) != (type.shape, type.dtype) or rest.nbytes != type.nbytes:
+        begin = len(_MAGIC) + 2
+        end = begin + int.from_bytes(data[len(_MAGIC) : begin], "little")
+        header = bytes(data[begin:end]).rstrip(b" \n")
+        if data[: len(_MAGIC)] != _MAGIC or header != _header(type):
             raise LoadError(f"member {name} is not the {type} that the program has")
-        return np.frombuffer(rest, dtype).reshape(shape)
+        if data.nbytes - end != type.nbytes:
+            raise LoadError(f"member {name} has another size than it should have")
+        little = np.frombuffer(data[end:], type.dtype.newbyteorder("<"))
+        array = little.astype(type.dtype, copy=False).reshape(type.shape)
+        array.setflags(write=False)
+        return array
 
     def _unpacked(self, name: str, most: int, least: int = 0) -> bytearray:
         """The content of a member that has from `least` to `most` bytes, unharmed."""

@@ -10,6 +10,7 @@ import numpy as np
 from complex_step import widened
 from plan_checks import NEVER, SHARED
 from program_derivatives import check_derivatives, demand
+from program_files import check_files
 from program_tolerance import differs, roughly_differs
 from random_programs import Program
 from thread_checks import threads_at_work
@@ -51,6 +52,7 @@ _PASSES = (simplify, fold_constants, dead_code, clean_up, clean_up_at_last)
 # How often each of the more expensive checks is made.
 _KERNEL_OF_DERIVATIVE = 0.3
 _BATCH = 0.3
+_FILES = 0.2
 
 # By how many units in the last place every equation may be off at level "fast".
 _FAST_ULPS = 8.0
@@ -62,6 +64,10 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     rng = np.random.default_rng((program.seed, 1))
     graph = program.graph
     check_round_trips(graph)
+    files = np.random.default_rng((program.seed, 5))
+    if files.random() < _FILES:
+        check_files(graph, files)
+        seen["files"] += 1
     check_passes(program)
     check_levels(program, seen)
     lowered = lower(graph)
@@ -97,8 +103,9 @@ def check_round_trips(graph: Graph) -> None:
     """Text and pickle give back an equal graph."""
     verify(graph)
     text = to_text(graph)
-    demand(parse(text) == graph, "the text does not parse to an equal graph")
-    demand(to_text(parse(text)) == text, "what was parsed prints differently")
+    again = parse(text, graph.constants)
+    demand(again == graph, "the text does not parse to an equal graph")
+    demand(to_text(again) == text, "what was parsed prints differently")
     demand(pickle.loads(pickle.dumps(graph)) == graph, "pickle gives another graph")
 
 

@@ -168,14 +168,21 @@ def measured(kernel, feeds):
         tracemalloc.stop()
 
 
+# Before version 2.3, NumPy buffers up to two operands more, for so many bytes each.
+BUFFERS = 0 if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else 2 * 8 * 8192
+
+
 def is_right(kernel, feeds):
     """Whether the predicted peak is within 1 % of what is measured, if that is a megabyte."""
     first, later = measured(kernel, feeds)
     if first < 1e6:
         return None
     cost = pg.cost(kernel)
-    assert abs(cost.peak_bytes - first) <= 0.01 * first, (cost.peak_bytes, first)
-    assert abs(cost.call_bytes - later) <= 0.01 * max(later, 1e6), (cost.call_bytes, later)
+    assert abs(cost.peak_bytes - first) <= 0.01 * first + BUFFERS, (cost.peak_bytes, first)
+    assert abs(cost.call_bytes - later) <= 0.01 * max(later, 1e6) + BUFFERS, (
+        cost.call_bytes,
+        later,
+    )
     return True
 
 

@@ -48,6 +48,63 @@ def misaligned() -> np.ndarray:
     return view
 
 
+EXACT = [2**53, -(2**53), 2**60, 2**53 + 2, -(2**63)]
+ROUNDED = [2**53 + 1, -(2**53) - 1, 2**60 + 1, 2**63 - 1]
+
+
+@pytest.mark.parametrize("spelled", [np.array, list])
+def test_integers_are_not_rounded_in_silence(spelled):
+    type = TensorType((2,), DTYPE_OF_NAME["f64"])
+    for n in EXACT:
+        assert as_feed(spelled([n, 1]), type, "x")[0] == n
+    for n in ROUNDED:
+        with pytest.raises(FeedError, match="integers would be rounded"):
+            as_feed(spelled([n, 1]), type, "x")
+    with pytest.raises(FeedError, match="integers would be rounded"):
+        as_feed(np.array([2**64 - 1, 1], np.uint64), type, "x")
+    assert as_feed(np.array([2**63, 1], np.uint64), type, "x")[0] == 2.0**63
+
+
+def test_integers_of_a_list_are_not_rounded_to_small_floats():
+    for name, held in (("f32", 2**24), ("f16", 2**11)):
+        type = TensorType((1,), DTYPE_OF_NAME[name])
+        assert as_feed([held], type, "x")[0] == held
+        for n in (held + 1, -held - 1, 10**6 + 1 if name == "f16" else 2**62 + 1):
+            with pytest.raises(FeedError, match="integers would be rounded"):
+                as_feed([n], type, "x")
+
+
+class Column:
+    """What a column of pandas is for NumPy: missing values become NaN."""
+
+    def __init__(self, values):
+        self.values = values
+        self.dtype = type("Float64Dtype", (), {"na_value": None})()
+
+    def isna(self):
+        return np.array([v is None for v in self.values])
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([np.nan if v is None else v for v in self.values])
+
+
+def test_missing_values_are_no_numbers():
+    type = TensorType((2,), DTYPE_OF_NAME["f64"])
+    assert as_feed(Column([1.0, 2.0]), type, "x").tolist() == [1, 2]
+    with pytest.raises(FeedError, match=r"missing values(.|\n)*fillna"):
+        as_feed(Column([1.0, None]), type, "x")
+
+
+def test_missing_values_of_pandas_are_no_numbers():
+    pandas = pytest.importorskip("pandas")
+    type = TensorType((2,), DTYPE_OF_NAME["f64"])
+    for dtype in ("Float64", "Int64"):
+        with pytest.raises(FeedError, match="missing values"):
+            as_feed(pandas.Series([1, None], dtype=dtype), type, "x")
+        assert as_feed(pandas.Series([1, 2], dtype=dtype), type, "x").tolist() == [1, 2]
+    assert np.isnan(as_feed(pandas.Series([1, np.nan]), type, "x")[1])
+
+
 @pytest.mark.parametrize("shape", ["1", "1,1", "1,5", "3,1", "1,1,3"])
 @pytest.mark.parametrize("op", ["sinh", "arctan2", "matmul"])
 def test_strides_of_axes_of_one_element_change_no_bit(op, shape):

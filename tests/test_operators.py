@@ -165,8 +165,9 @@ def test_arrays_on_the_left_and_numpys_own_functions_build_the_program() -> None
     check(lambda v: np.sum(v, axis=0), lambda v: np.sum(v, axis=0), x)
     check(lambda v: np.concatenate([v, x], axis=1), lambda v: np.concatenate([v, x], axis=1), x)
     check(lambda v: x.T @ v, lambda v: x.T @ v, x)
-    with pytest.raises(TypeError, match=r"numpy\.linalg\.norm"):
-        traced(np.linalg.norm, x)
+    check(lambda v: np.linalg.norm(v, axis=1), lambda v: np.linalg.norm(v, axis=1), x)
+    with pytest.raises(TypeError, match=r"numpy\.linalg\.det"):
+        traced(np.linalg.det, x)
     with pytest.raises(TypeError, match=r"np\.frexp"):
         traced(np.frexp, x)
 
@@ -195,8 +196,12 @@ def test_powers_of_integers(dtype: Any) -> None:
 )
 @pytest.mark.parametrize("dtype", [*FLOATS, np.int64, np.int8])
 def test_clip(low: Any, high: Any, dtype: Any) -> None:
-    check(lambda v: ops.clip(v, low, high), lambda v: np.clip(v, low, high), sample((2, 3), dtype))
-    check(lambda v: v.clip(low, max=high), lambda v: v.clip(low, high), sample((3,), dtype))
+    def reference(v: Any) -> Any:
+        # NumPy takes two missing bounds from version 2.1 on.
+        return v if low is None and high is None else np.clip(v, low, high)
+
+    check(lambda v: ops.clip(v, low, high), reference, sample((2, 3), dtype))
+    check(lambda v: v.clip(low, max=high), reference, sample((3,), dtype))
 
 
 def test_clip_keeps_nan_in_the_array_and_in_the_bounds() -> None:

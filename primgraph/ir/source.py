@@ -67,12 +67,13 @@ def _marked(source: Source, role: str, operator: str) -> Source:
 @lru_cache(maxsize=65536)
 def _at(code: CodeType, file: str, line: int) -> Source:
     """A line of `code`, which is being executed; equal code may be from several files."""
-    lines = _lines_of(code, file)
+    lines = lines_of(code, file)
     return Source(file, line, text=shown(lines[line - 1]) if 0 < line <= len(lines) else "")
 
 
 @lru_cache(maxsize=1024)
-def _lines_of(code: CodeType, file: str) -> list[str]:
+def lines_of(code: CodeType, file: str) -> list[str]:
+    """The lines of the file from which `code`, which is being executed, was made."""
     try:
         return linecache.getlines(file)
     except ValueError:
