@@ -28,6 +28,7 @@ from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.signature import applied, checked, checked_methods
+from primgraph.ir.source import Source, caller
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
 from primgraph.operators.call import Operator
@@ -69,6 +70,7 @@ class Program(Drawn):
         self.scope = Scope()
         self.states: dict[Value, State] = {}
         self.updates: dict[Value, Value] = {}
+        self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}
         self.starts: WeakKeyDictionary[Program, list[State]] = WeakKeyDictionary()
         self.keys_taken = 0
@@ -179,6 +181,7 @@ class Program(Drawn):
         if self.own(new).type != state.type:
             raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
         self.updates[state.value] = new.value
+        self.updated_at[state.value] = caller()
 
     def next_value(self, state: Variable) -> Variable:
         """What `state` holds after a run: its update so far, or itself if it has none."""
@@ -298,6 +301,7 @@ class Program(Drawn):
             moved[value].hint = moved[value].hint or name
         if not for_test:
             other.updates = {moved[s]: moved[n] for s, n in self.updates.items()}
+            other.updated_at = {moved[s]: place for s, place in self.updated_at.items()}
         other.builder.stopped.update(moved[v] for v in self.builder.stopped)
         other.keys_taken = self.keys_taken
         return other
