@@ -159,7 +159,7 @@ def _proposed_ranges(flat: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarr
         numbers = [start, stop, step] if step != 1 else [start, stop] if start else [stop]
         natural = "float64" if dtype.kind == "f" else "int64"
         text = ", ".join(map(repr, numbers)) + _dtype_argument(dtype, natural)
-        yield f"np.arange({text})", np.arange(start, stop, step, dtype)
+        yield f"np.arange({text})", np.arange(start, stop, step, dtype=dtype)
     if dtype.kind == "f":
         ends = f"{scalar_text(start, dtype)}, {scalar_text(last, dtype)}, {count}"
         text = f"np.linspace({ends}{_dtype_argument(dtype, 'float64')})"
