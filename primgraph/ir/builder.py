@@ -8,9 +8,11 @@ from typing import Any, final
 
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
+from primgraph.ir.form import Form
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
+from primgraph.ir.slices import Slices
 from primgraph.ir.source import Source, caller
 from primgraph.ir.types import TensorType
 
@@ -46,8 +48,7 @@ class Builder:
         self.kept: Container[Value] = ()
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
-        # The places of equations in the body, as far as they have been asked for.
-        self._places: dict[Equation, int] = {}
+        self._slices = Slices(self.body, self._defined_by)
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
         # By the identity of parameters, these and the equal ones that equations here have.
@@ -116,8 +117,7 @@ class Builder:
             del self.body[count:]
             for table, length in zip(tables, lengths, strict=True):
                 _shorten(table, length)
-            for eqn in recorded:
-                self._places.pop(eqn, None)
+            self._slices.forget(recorded)
             self._defined_by.update(dict.fromkeys(self.inputs[declared:]))
             removed = _shorten(self.names, named)
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
@@ -154,19 +154,32 @@ class Builder:
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
-        found: set[Equation] = set()
-        defined_by = self._defined_by
-        waiting = list(outputs)
-        while waiting:
-            value = waiting.pop()
-            eqn = None if value in cut else defined_by.get(value)
-            if eqn is not None and eqn not in found:
-                found.add(eqn)
-                waiting.extend(eqn.inputs)
-        places = self._places
-        for place in range(len(places), len(self.body)):
-            places[self.body[place]] = place
-        return sorted(found, key=places.__getitem__)
+        return self._slices.before(outputs, cut)
+
+    def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
+        """What computes `outputs`, in order, and what these are there: the slice before them
+        without formal equations, which compute nothing."""
+        return self._slices.computing(outputs)
+
+    def part(
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        name: str | None = None,
+        form: Form | None = None,
+    ) -> Graph:
+        """What computes `outputs`, from `inputs`, as a graph."""
+        body, ends = self.computing(outputs)
+        return Graph(inputs, body, ends, name or self.name, form)
+
+    def between(
+        self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()
+    ) -> list[Equation]:
+        """The equations on ways from `inputs` to `outputs` that pass no value in `cut`, in order.
+
+        With them come the constants, conditions and indices that they use. See `Slices.between`.
+        """
+        return self._slices.between(inputs, outputs, cut)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
