@@ -394,7 +394,7 @@ class _Reader:
         if source is None or source == self.said or not _is_told(source):
             return
         self.said = source
-        line = "" if source.role else self._line(source)
+        line = "" if source.is_derived else self._line(source)
         self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
 
     def _line(self, source: Source) -> str:
@@ -408,7 +408,7 @@ class _Reader:
         """The hint of a value, or the name to which the user's line assigns it."""
         hint, step = self.schedule.hints[value], self.schedule.steps[i]
         source = step.source
-        if hint or source is None or source.role or self.ends[source] != i:
+        if hint or source is None or source.is_derived or self.ends[source] != i:
             return hint if is_safe(hint) else ""
         name = assigned_name(self._line(source), step.op.name)
         return name if is_safe(name) else ""

@@ -20,7 +20,7 @@ from primgraph.errors import (
 from primgraph.initializers import Constant
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied, checked, checked_methods
-from primgraph.ir.source import caller
+from primgraph.ir.source import UPDATE, caller, marked
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import clip, cos, maximum, minimum, norm, sqrt, stack, where
 from primgraph.operators.variable import Variable
@@ -110,7 +110,12 @@ class Optimizer(ABC):
             program.set_state_dict({f"{prefix}.learning_rate": _rate(value)}, scope)
 
     def _apply(self, program: Program, pairs: Pairs) -> list[Variable]:
-        self._applied.append((program, program.free_name(type(self).__name__.lower())))
+        name = program.free_name(type(self).__name__.lower())
+        self._applied.append((program, name))
+        with marked(name, UPDATE):
+            return self._steps(program, pairs)
+
+    def _steps(self, program: Program, pairs: Pairs) -> list[Variable]:
         step = self._state("step", TensorType((), FLOAT64), 0.0)
         rate = self._state("learning_rate", TensorType((), FLOAT64), self.learning_rate)
         if self.schedule is not None:
@@ -122,10 +127,11 @@ class Optimizer(ABC):
             gradients = applied(self.grad_clip, gradients)
         changed = []
         for (parameter, _), gradient in zip(pairs, gradients, strict=True):
-            if self.weight_decay and self.decays_gradient:
-                gradient = gradient + self.weight_decay * parameter
-            change = self.change(parameter, gradient, rate, count)
-            program.update(parameter, program.next_value(parameter) - change)
+            with marked(_layer_of(parameter.name), UPDATE):
+                if self.weight_decay and self.decays_gradient:
+                    gradient = gradient + self.weight_decay * parameter
+                change = self.change(parameter, gradient, rate, count)
+                program.update(parameter, program.next_value(parameter) - change)
             changed.append(program.next_value(parameter))
         return changed
 
@@ -149,6 +155,11 @@ class Optimizer(ABC):
 
         `rate` and `count`, the number of this step from 1, are 0-d float64 variables.
         """
+
+
+def _layer_of(name: str) -> str:
+    """The path of the layer that a parameter belongs to, or its name where it has no layer."""
+    return name.rpartition(".")[0] or name
 
 
 def _rate(value: Any) -> float:

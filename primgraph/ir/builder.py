@@ -25,7 +25,7 @@ class Builder:
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
-    constants.
+    constants, `gradients` what results of reverse mode are the gradients by.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
+        self.gradients: dict[Value, Value] = {}
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
         # The places of equations in the body, as far as they have been asked for.
