@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, final
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.names import assigned_name
+from primgraph.codegen.names import target_name
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
@@ -207,6 +207,8 @@ class _Drawing:
         self.equations: list[Equation | None] = []
         self.lines: dict[tuple[str, int], str] = {}
         self.updating = _updating(graph, told.updates)
+        # The last equation of each line, derivatives by themselves.
+        self.last = {e.source.place: e for e in graph.body if e.source is not None}
 
     def place_of(self, value: Value) -> int:
         """The box that makes a value; -1 where it has none."""
@@ -245,7 +247,8 @@ class _Drawing:
             return told
         if eqn.source.is_derived:
             return "gradient" if eqn.source.role == "cotangent" else "tangent"
-        return assigned_name(self._line_of(eqn.source), eqn.op.name)
+        is_last = self.last[eqn.source.place] is eqn
+        return target_name(self._line_of(eqn.source)) if is_last else ""
 
     def _box(
         self,

@@ -213,7 +213,7 @@ class _Scene:
         groups, or for all together, so that they are not too many.
         """
         boxes = dict.fromkeys(t for t, _ in self.coming[group])
-        key: dict[int, tuple[object, str]] = {t: (t, self.picture.boxes[t].label) for t in boxes}
+        key: dict[int, tuple[object, str]] = {t: (t, self._source(group, t)) for t in boxes}
         if len(boxes) > MANY_PORTS:
             outer = {t: self._outer(t) for t in boxes}
             key = {t: (node, node.label) for t, node in outer.items()}
@@ -225,6 +225,12 @@ class _Scene:
             heads = found.setdefault(what, (tail, name, {}))[2]
             heads.setdefault(head, []).extend(labels)
         return found
+
+    def _source(self, group: Node, box: int) -> str:
+        """What a value that comes into a group is called: an input, an op here, or a group."""
+        own, outer = self._outer(group.boxes[0]), self._outer(box)
+        found = self.picture.boxes[box]
+        return found.label if found.part == "input" or outer is own else outer.label
 
     def _outer(self, box: int) -> Node:
         """The outermost node that holds a box."""
