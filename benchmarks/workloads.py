@@ -45,7 +45,7 @@ def build(case: Case, variant: str = "") -> Built:
 
 
 def _compiled(function: Function, arrays: list[Array], math: str) -> Built:
-    return pg.compile(pg.trace(function, *arrays), math=math), arrays
+    return pg.compile(pg.trace(function, *arrays), math=math).flat, arrays
 
 
 def _with_gradient(loss: Function, wrt: slice) -> Function:

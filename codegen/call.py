@@ -21,12 +21,14 @@ LONGEST_PRODUCT = 4096
 class Options:
     """How the code is used: `donated` pairs outputs with inputs in whose arrays they are left.
 
-    `into` has the results written into arrays that the caller gives. `poisoned` fills memory
+    `alone` has the only result returned itself, not in a list. `into` has the results written into
+    arrays that the caller gives. `poisoned` fills memory
     with ones, which are NaNs, when nothing is to be read from it: a fault then shows.
     """
 
     donated: tuple[tuple[int, int], ...] = ()
     into: bool = False
+    alone: bool = False
     poisoned: bool = False
 
 
@@ -59,6 +61,12 @@ class Call:
 
     def scratch(self) -> str:
         return self.planner.looping.scratch(self.step)
+
+    def is_repeated(self, position: int) -> bool:
+        value = self.step.inputs[position]
+        place, types = self.planner.places[value], self.planner.schedule.types
+        whole = place.shape in (self.step.operands[position].shape, types[value].shape)
+        return not whole or 0 in (place.strides or ())
 
     def number(self, position: int) -> bool | int | float | None:
         number: bool | int | float | None = self.planner.places[self.step.inputs[position]].scalar

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import Context
 from typing import Any, TypeAlias, final
 from weakref import WeakValueDictionary
@@ -32,10 +32,10 @@ _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
 class Compiled:
     """Code that computes a graph, and the workspaces that have been made for it so far.
 
-    `run(workspace, arrays)` gives the results. Lines of the code belong to steps, one for each of
-    `equations`, which are from the body of `graph`. `scalar(*arrays)`,
-    where there is one, gives the same results faster, or raises any exception. `fit(*arrays)`
-    knows arrays that can be taken as they are.
+    `run(workspace, arrays)` gives the results, in a list unless the options say otherwise. Lines
+    of the code belong to steps, one for each of `equations`, which are from the body of `graph`.
+    `scalar(*arrays)`, where there is one, gives the same faster, or raises any exception.
+    `fit(*arrays)` knows arrays that can be taken as they are.
     """
 
     __slots__ = (
@@ -54,10 +54,10 @@ class Compiled:
         self.graph = graph
         self.equations = [s.eqn for s in steps.steps]
         self.loaded = Loaded(module, render(module))
-        self.run: Callable[..., list[Array]] = self.loaded.function(module.entry)
+        self.run: Callable[..., Any] = self.loaded.function(module.entry)
         self.start: Callable[[], Any] = _nothing
         self.fit: Callable[..., bool] = _unknown
-        self.scalar: Callable[..., list[Array]] | None = None
+        self.scalar: Callable[..., Any] | None = None
         self.pool: list[tuple[Context, Any]] = []
 
     def new_workspace(self) -> tuple[Context, Any]:
@@ -76,7 +76,7 @@ class Compiled:
 
 
 def compiled_readable(
-    graph: Graph, donated: Mapping[int, int], clocks: list[Clocks] | None = None
+    graph: Graph, options: Options, clocks: list[Clocks] | None = None
 ) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
@@ -84,7 +84,7 @@ def compiled_readable(
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)
-    code.run = _arrays_of(code, steps, donated)
+    code.run = _arrays_of(code, steps, options)
     return code
 
 
@@ -103,7 +103,8 @@ def compiled_planned(
         return found
     steps, regions = arranged(schedule(graph), limits)
     module = planned(steps, regions, options)
-    scalar = scalar_function(steps) if not options.donated and not options.into else None
+    computes = not options.donated and not options.into
+    scalar = scalar_function(steps, options.alone) if computes else None
     if scalar is not None:
         module.opening = ["import math", *module.opening, *scalar[0]]
         module.functions.append(scalar[1])
@@ -145,15 +146,13 @@ def _quiet_context() -> Context:
     return context
 
 
-def _arrays_of(
-    code: Compiled, plan: Schedule, donated: Mapping[int, int]
-) -> Callable[..., list[Array]]:
+def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[..., Any]:
     """Call a readable function, and make of its results arrays that nothing else refers to."""
     function = code.run
     types = [plan.types[v] for v in plan.outputs]
     constants = {id(v) for v in code.loaded.namespace.values()}
 
-    def run(workspace: None, arrays: list[Array]) -> list[Array]:
+    def run(workspace: None, arrays: list[Array]) -> Any:
         found: Any = function(*arrays)
         taken = constants.union(map(id, arrays))
         made = []
@@ -162,9 +161,9 @@ def _arrays_of(
             shared = id(array) in taken or array.base is not None or not array.flags.writeable
             taken.add(id(array))
             made.append(array.copy() if shared else array)
-        for k, j in donated.items():
+        for k, j in options.donated:
             arrays[j][...] = made[k]
             made[k] = arrays[j]
-        return made
+        return made[0] if options.alone else made
 
     return run

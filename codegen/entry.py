@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from primgraph.codegen.feeds import strides_of
 from primgraph.codegen.literals import dtype_text
 from primgraph.codegen.module import MANY, Function, tuple_text
 from primgraph.codegen.workspace import Place
@@ -80,7 +81,8 @@ def entries(
         if given:
             lines.append(f"{tuple_text(given)[1:-1]} = results")
         function.first([*lines, *workspace.unpack(list(planner.taken[0]))])
-        function.line(f"return [{', '.join(results)}]")
+        alone = planner.options.alone
+        function.line(f"return {results[0]}" if alone else f"return [{', '.join(results)}]")
         return [function]
     first = parts.finish([*arguments, *given], results)
     for number, part in enumerate(parts.parts):
@@ -91,7 +93,7 @@ def entries(
     entry.line(f"carried = [*arrays{more}, *[None] * {count}]")
     for part in parts.parts:
         entry.line(f"{part.name}(w, carried)")
-    entry.line(f"return carried[{first}:]")
+    entry.line(f"return carried[{first}]" if planner.options.alone else f"return carried[{first}:]")
     return [*parts.parts, entry]
 
 
@@ -110,5 +112,9 @@ def check_of(types: Sequence[TensorType]) -> Function | None:
         dtype = f"dtype_of_{dtype_text(type.dtype)[3:]}"
         function.line(f"if {name}.dtype is not {dtype} or {name}.shape != {type.shape!r}:")
         function.line("    return False")
+        if 1 in type.shape and type.size:
+            strides = strides_of(type.shape, type.dtype.itemsize)
+            function.line(f"if {name}.strides != {strides!r}:")
+            function.line("    return False")
     function.line("return True")
     return function

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, FeedError
-from primgraph.ir.types import NAME_OF_DTYPE, TensorType
+from primgraph.ir.types import NAME_OF_DTYPE, Shape, TensorType
 
 # NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.
 _READY = 0x101
@@ -28,6 +28,7 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         and array.dtype is type.dtype
         and array.shape == type.shape
         and array.flags.num & _READY == _READY
+        and (1 not in type.shape or has_own_strides(array))
     ):
         return array
     found = _found(array, type, name)
@@ -38,7 +39,26 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
     if found.dtype != type.dtype and not _may_cast(found, type, casting):
         raise _error(name, type, found, f"a {casting} cast does not exist")
     with np.errstate(all="ignore"):
-        return np.require(found.astype(type.dtype, copy=False), None, ["C", "A"])
+        ready = np.require(found.astype(type.dtype, copy=False), None, ["C", "A"])
+    return ready if has_own_strides(ready) else ready.copy()
+
+
+def has_own_strides(array: np.ndarray[Any, Any]) -> bool:
+    """Whether a contiguous array has the strides of a fresh one, or no elements.
+
+    NumPy counts an array as contiguous whatever the strides along axes of one element, and chooses
+    loops that round differently by them.
+    """
+    return array.size == 0 or array.strides == strides_of(array.shape, array.itemsize)
+
+
+def strides_of(shape: Shape, itemsize: int) -> tuple[int, ...]:
+    """How many bytes neighbours along each axis of a fresh array lie apart."""
+    strides, step = [], itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
 
 
 def checked_out(

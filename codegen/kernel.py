@@ -19,7 +19,8 @@ from primgraph.codegen.plan import Plan
 from primgraph.codegen.standalone import standalone_source
 from primgraph.errors import WRITTEN, ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.drawn import PICTURES, Drawn
-from primgraph.ir.graph import Graph
+from primgraph.ir.form import LEAF, leaves_of, opened, packer
+from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
@@ -52,19 +53,23 @@ def compile_graph(
 class Kernel(Drawn):
     """An executable made from a graph: call it with an array for each input.
 
-    It returns a list of arrays, one an output, of exactly the declared shapes and dtypes. They
-    are the caller's: writable, and sharing memory with nothing, not with each other either.
-    Feeds are never written, but for donated ones. Many threads may call one kernel at the same
-    time.
+    Arrays are given in order, or by the names of the inputs. It returns a list of arrays, one an
+    output, of exactly the declared shapes and dtypes; the kernel of a traced function takes and
+    returns what the function did. They are the caller's: writable, and sharing memory with
+    nothing, not with each other either. Feeds are never written, but for donated ones. Many
+    threads may call one kernel at the same time.
     """
 
     __slots__ = (
         "__weakref__",
+        "_alone",
         "_borrowed",
         "_code",
         "_inputs",
         "_limits",
+        "_nested",
         "_other",
+        "_pack",
         "_scalar",
         "donated",
         "graph",
@@ -77,7 +82,10 @@ class Kernel(Drawn):
     _inputs: tuple[tuple[TensorType, str], ...]
     _limits: Limits | None
     _code: Compiled
-    _scalar: Callable[..., list[Array]] | None
+    _pack: Callable[[list[Array]], Any] | None
+    _nested: bool
+    _alone: bool
+    _scalar: Callable[..., Any] | None
     _borrowed: threading.local
     _other: dict[str, Any]
 
@@ -91,40 +99,49 @@ class Kernel(Drawn):
         _check_style(style)
         gifts = _checked_gifts(graph, donated or {})
         names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
+        form = graph.form
+        nested = form is not None and not form.is_plain
+        alone = form is not None and form.results == LEAF
         set_once = object.__setattr__
         set_once(self, "graph", graph)
         set_once(self, "style", style)
         set_once(self, "donated", gifts)
         set_once(self, "_inputs", tuple(zip(graph.input_types, names, strict=True)))
         set_once(self, "_limits", limits)
+        # Code may return one array itself, which takes no time; all else is made of a list.
+        set_once(self, "_alone", alone)
+        set_once(self, "_nested", nested)
+        set_once(self, "_pack", None if form is None or alone else packer(form.results))
         set_once(self, "_code", self._compiled(style))
-        set_once(self, "_scalar", self._code.scalar)
+        set_once(self, "_scalar", None if nested else self._scalar_code())
         set_once(self, "_borrowed", threading.local())
         set_once(self, "_other", {})
 
-    def __call__(
-        self, *feeds: Any, out: Sequence[Array | None] | None = None, borrow: bool = False
-    ) -> list[Array]:
+    def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
         """The outputs for `feeds`, which are given in the order of the graph's inputs.
 
+        Those that are `named` are given by the names of the inputs, for a traced function those
+        of its parameters; inputs named `out` or `borrow` go by position.
+
         With `out`, results are written into the arrays that it has, where it has not None: of
-        exactly the declared types, in row-major order, and sharing memory with nothing else.
-        With `borrow` results are arrays that the next such call in the same thread overwrites,
-        unless it is given them, which saves making large ones again and again.
+        exactly the declared types, in row-major order, and sharing memory with nothing else. It
+        is a list with one for each result; for a traced function also what the function returns,
+        with arrays in it. With `borrow` results are arrays that the next such call in the same
+        thread overwrites, unless it is given them, which saves making large ones again and again.
 
         Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not,
         and `RunError`, with the equation and the user's line, where the computation fails.
         """
         scalar = self._scalar
-        if scalar is not None and out is None and not borrow:
+        if scalar is not None and out is None and not named and not borrow:
             try:
                 return scalar(*feeds)
             except Exception:
                 # Feeds of other kinds, and special values, take the long way.
                 pass
+        if named or self._nested or len(feeds) != len(self._inputs):
+            feeds = tuple(self.graph.in_order(feeds, named))
         inputs, code = self._inputs, self._code
-        if len(feeds) != len(inputs):
-            raise FeedError(f"{self.graph.name} takes {len(inputs)} arrays, {len(feeds)} given")
         if code.fit(*feeds):
             arrays: Sequence[Array] = feeds
         else:
@@ -132,10 +149,22 @@ class Kernel(Drawn):
         if self.donated:
             self._check_given(feeds, arrays)
         if out is not None or borrow:
-            return self._call_into(arrays, out, borrow)
-        return self._call(code, arrays)
+            given = self._call_into(arrays, self._given(out), borrow)
+            return given[0] if self._alone else self._packed(given)
+        results, pack = self._call(code, arrays), self._pack
+        return results if pack is None else pack(results)
 
-    def _call(self, code: Compiled, *arrays: Sequence[Array]) -> list[Array]:
+    def _packed(self, results: list[Array]) -> Any:
+        return results if self._pack is None else self._pack(results)
+
+    def _scalar_code(self) -> Callable[..., Any] | None:
+        """What computes single numbers, and returns what the kernel does."""
+        scalar, pack = self._code.scalar, self._pack
+        if scalar is None or pack is None:
+            return scalar
+        return lambda *feeds: pack(scalar(*feeds))
+
+    def _call(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
         if code.scalar is not None:
             try:
                 return code.scalar(*arrays[0])
@@ -147,7 +176,7 @@ class Kernel(Drawn):
                 context, workspace = code.pool.pop()
             except IndexError:
                 context, workspace = code.new_workspace()
-            results: list[Array] = context.run(code.run, workspace, *arrays)
+            results = context.run(code.run, workspace, *arrays)
         except Exception as error:
             raise _failure(code, self.graph, error) from error
         # A run that failed or was interrupted does not come here: its workspace is dropped.
@@ -162,14 +191,26 @@ class Kernel(Drawn):
                     f"writable array of exactly {self._inputs[j][0]}, in row-major order"
                 )
 
-    def _call_into(
-        self, arrays: Sequence[Array], out: Sequence[Array | None] | None, borrow: bool
-    ) -> list[Array]:
+    def _given(self, out: Any) -> list[Any]:
+        """`out` as a list with an array or None for each output."""
+        count, form = len(self.graph.outputs), self.graph.form
+        if out is None:
+            return [None] * count
+        listed = isinstance(out, list | tuple)
+        if form is not None and not (
+            listed and len(out) == count and not any(a is not None and opened(a) for a in out)
+        ):
+            try:
+                return leaves_of(form.results, out, "out", absent=True)
+            except FeedError as error:
+                raise ArgumentError(error.message, hint=error.hint) from None
+        if not isinstance(out, Sequence):
+            raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
+        return list(out)
+
+    def _call_into(self, arrays: Sequence[Array], given: list[Any], borrow: bool) -> list[Array]:
         """The results in arrays that are given or kept for that; made new where there is none."""
         types = self.graph.output_types
-        if not isinstance(out, Sequence | None):
-            raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
-        given: list[Any] = list(out) if out is not None else [None] * len(types)
         checked_out(given, types, arrays, self.donated)
         kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
         # What an earlier call has lent may come back, to be read or written in this one.
@@ -182,24 +223,27 @@ class Kernel(Drawn):
                 if lent is None or any(np.may_share_memory(lent, a) for a in others):
                     kept[k] = lent = np.empty(type.shape, type.dtype)
                 given[k] = lent
-        if self.style == "readable" or self._scalar is not None:
-            for target, result in zip(given, self._call(self._code, arrays), strict=True):
+        if self.style == "readable" or self._code.scalar is not None:
+            results = self._call(self._code, arrays)
+            for target, result in zip(given, [results] if self._alone else results, strict=True):
                 target[...] = result
             return given
         if "into" not in self._other:
             self._other["into"] = self._compiled("planned", into=True)
-        return self._call(self._other["into"], arrays, given)
+        self._call(self._other["into"], arrays, given)
+        return given
 
     def _compiled(
         self, style: str, into: bool = False, clocks: list[Clocks] | None = None
     ) -> Compiled:
         if style == "readable":
-            return compiled_readable(self.graph, self.donated, clocks)
+            return compiled_readable(self.graph, self._options(), clocks)
         limits = self._limits or default_limits()
         return compiled_planned(self.graph, self._options(into), limits, clocks)
 
     def _options(self, into: bool = False) -> Options:
-        return Options(tuple(sorted(self.donated.items())), into)
+        alone = self._alone and not into
+        return Options(tuple(sorted(self.donated.items())), into, alone)
 
     def running_style(self, feeds: Sequence[Any]) -> str:
         """The code that a call with these feeds runs: "planned", "readable" or "scalar"."""
@@ -222,6 +266,13 @@ class Kernel(Drawn):
         object.__setattr__(other, "_code", code)
         object.__setattr__(other, "_scalar", code.scalar)
         return other, clocks[0], code.positions()
+
+    @property
+    def flat(self) -> Kernel:
+        """The same kernel, but one that takes its arrays in order, and returns a list of them."""
+        if self.graph.form is None:
+            return self
+        return Kernel(self.graph.in_form(None), self.style, self.donated, self._limits)
 
     @property
     def plan(self) -> Plan:
@@ -339,4 +390,21 @@ def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     ]
     if eqn.source is not None:
         origin.append(f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
-    return RunError(f"{eqn.op.name} failed in kernel {graph.name}: {cause}", origin=origin)
+    part = f", a part of {eqn.source.operator}," if eqn.source and eqn.source.operator else ""
+    given = _integer_inputs(eqn, graph) if isinstance(error, IndexError) else ""
+    return RunError(
+        f"{eqn.op.name}{part} failed in kernel {graph.name}: {cause}{given}", origin=origin
+    )
+
+
+def _integer_inputs(eqn: Equation, graph: Graph) -> str:
+    """Which inputs of the graph the integers are that `eqn` takes, as a part of a sentence."""
+    made = {v: e for e in graph.body for v in e.outputs}
+    waiting = [v for v in eqn.inputs if v.dtype.kind in "iu"]
+    seen = set(waiting)
+    for value in waiting:
+        found = [v for v in (made[value].inputs if value in made else ()) if v not in seen]
+        waiting += [v for v in found if v.dtype.kind in "iu"]
+        seen.update(found)
+    names = [repr(v.hint) for v in graph.inputs if v in seen and v.hint]
+    return f", of input {' or '.join(names)}" if names else ""

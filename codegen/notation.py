@@ -54,6 +54,9 @@ class Target(Protocol):
     def scratch(self) -> str:
         """A buffer like the result, for this step alone."""
 
+    def is_repeated(self, position: int) -> bool:
+        """Whether several elements of an operand may be one number in memory."""
+
     def number(self, position: int) -> bool | int | float | None:
         """The number that all elements of an operand equal, if it is a constant."""
 
@@ -76,7 +79,9 @@ class Spelling:
     whose buffer `out` may be; `inline` rows may become a part of a longer expression. A `ufunc`
     returns a fresh array by itself where `out` is left away. `view` rows compute nothing: it
     gives the expression of the view, with `{}` for the operand. A `fallible` row may raise an
-    error when it runs.
+    error when it runs. `repeated` gives the expression where several elements of the last operand
+    may be one number in memory, for a function that NumPy computes in another way then, and
+    `helper` is the function of the support file that it calls.
     """
 
     read: Read
@@ -88,3 +93,5 @@ class Spelling:
     view: View | None = None
     amend: Callable[[str, Sequence[Text], Step], str] | None = None
     fallible: bool = False
+    repeated: Read | None = None
+    helper: str = ""

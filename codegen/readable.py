@@ -23,9 +23,9 @@ from primgraph.codegen.module import MANY, Function, Module, Parts
 from primgraph.codegen.names import Names, assigned_name, comment, is_safe
 from primgraph.codegen.notation import ATOM, Spelling, Text
 from primgraph.codegen.schedule import Schedule, Step
-from primgraph.codegen.spelling import SPELLINGS, iota_shape, literal
+from primgraph.codegen.spelling import SHORT_CUTS, SPELLINGS, iota_shape, literal
 from primgraph.codegen.structure import expanded_shape
-from primgraph.ir.source import Source, lines_of
+from primgraph.ir.source import Source
 from primgraph.ir.types import Shape, TensorType, broadcast_shapes
 
 _DEEPEST = 3
@@ -99,7 +99,6 @@ class _Reader:
         self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
-        self.lines_of: dict[str, list[str]] = {}
         self.ends = {s.source: i for i, s in enumerate(schedule.steps)}
         # Expressions without a statement, which the end of a function has to write.
         self.waiting: dict[int, None] = {}
@@ -242,7 +241,18 @@ class _Reader:
         if spelling.amend is not None and first is not None and first.scalar is not None:
             type = step.results[0]
             return Text(full_text(first.scalar, type.shape, type.dtype))
+        if spelling.repeated is not None and self._may_repeat(step, args[-1]):
+            self._include(spelling.helper)
+            last = self._explicit(args[-1], step.operands[-1])
+            return spelling.repeated([*(a.text for a in args[:-1]), last.text], step)
         return spelling.read([a.text for a in args], step)
+
+    def _may_repeat(self, step: Step, piece: Piece) -> bool:
+        """Whether several elements of the last operand may be one number in memory."""
+        type = step.operands[-1]
+        if not type.is_float or (piece.scalar is not None and piece.scalar not in SHORT_CUTS):
+            return False
+        return not type.shape or piece.shape != type.shape or self.schedule.is_view(step.inputs[-1])
 
     def _operand(self, i: int, step: Step, spelling: Spelling, k: int) -> Piece:
         """An operand as far as possible as the expression it is."""
@@ -394,15 +404,8 @@ class _Reader:
         if source is None or source == self.said or not _is_told(source):
             return
         self.said = source
-        line = "" if source.is_derived else self._line(source)
+        line = "" if source.is_derived else source.text
         self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
-
-    def _line(self, source: Source) -> str:
-        """The text of the user's line; each file is looked up once."""
-        lines = self.lines_of.get(source.file)
-        if lines is None:
-            lines = self.lines_of[source.file] = lines_of(source.file)
-        return lines[source.line - 1].strip() if 0 < source.line <= len(lines) else ""
 
     def _hint(self, value: int, i: int) -> str:
         """The hint of a value, or the name to which the user's line assigns it."""
@@ -410,7 +413,7 @@ class _Reader:
         source = step.source
         if hint or source is None or source.is_derived or self.ends[source] != i:
             return hint if is_safe(hint) else ""
-        name = assigned_name(self._line(source), step.op.name)
+        name = assigned_name(source.text, step.op.name)
         return name if is_safe(name) else ""
 
     def _explicit(self, piece: Piece, type: TensorType) -> Piece:

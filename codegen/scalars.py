@@ -41,9 +41,10 @@ Elements: TypeAlias = np.ndarray[Any, Any]
 Expression: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
 
-def scalar_function(schedule: Schedule) -> tuple[list[str], Function] | None:
+def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str], Function] | None:
     """Lines that bind names, and `scalar(*arrays)`, which gives the results of the kernel.
 
+    They are in a list, unless there is only one, and that is to be `alone`.
     It raises an exception for what it cannot do: for arguments that are not arrays of exactly
     the declared types too. None if the graph is not one of a few floats and booleans, or has
     operations that are faster on arrays.
@@ -54,13 +55,14 @@ def scalar_function(schedule: Schedule) -> tuple[list[str], Function] | None:
     types.update(schedule.types[: schedule.inputs])
     if not all(0 < t.size <= _MOST_ELEMENTS and t.dtype in (FLOAT64, BOOL) for t in types):
         return None
-    return _Scalars(schedule).function()
+    return _Scalars(schedule, alone).function()
 
 
 @final
 class _Scalars:
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, alone: bool) -> None:
         self.schedule = schedule
+        self.alone = alone
         self.made = Function("scalar", ", ".join(f"x{i}" for i in range(schedule.inputs)))
         self.elements: dict[int, Elements] = {}
         # How many expressions there are, and for how many calls they stand.
@@ -82,7 +84,7 @@ class _Scalars:
             for line in _result(f"r{k}", self.elements[value], self.schedule.types[value]):
                 self.made.line(line)
         results = ", ".join(f"r{k}" for k, _ in enumerate(self.schedule.outputs))
-        self.made.line(f"return [{results}]")
+        self.made.line(f"return {results}" if self.alone else f"return [{results}]")
         names = set(_NAME.findall("\n".join(self.made.lines)))
         return [line for n, line in _BINDINGS.items() if n in names], self.made
 

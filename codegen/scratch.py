@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias, final
 import numpy as np
 
 from primgraph.codegen.layout import Layout, Loop, joined, loops
+from primgraph.codegen.products import is_dot
 from primgraph.codegen.schedule import Step
 from primgraph.codegen.support import CHUNK
 from primgraph.ir.types import FLOAT16, FLOAT64, INT64, DType, TensorType
@@ -128,7 +129,7 @@ def _product(operation: Operation) -> int:
     step, result = operation.step, operation.step.results[0]
     if result.dtype == FLOAT16:
         return _WIDE * (sum(map(_size, operation.operands)) + result.size)
-    if result.ndim != 2 or not result.is_float or any(t.size == 1 for t in step.operands):
+    if not is_dot(step):
         return 0
     pairs = zip(operation.operands, step.operands, strict=True)
     return sum(_copied(x, t, x.is_dense) for x, t in pairs)

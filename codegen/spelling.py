@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen import composed, structure
+from primgraph.codegen import composed, products, structure
 from primgraph.codegen.literals import dtype_text, full_text, is_negative, scalar_text, shape_text
 from primgraph.codegen.notation import (
     ADD,
     AND,
     ATOM,
     COMPARE,
-    MATMUL,
     MUL,
     OR,
     POWER,
@@ -72,6 +71,25 @@ def _helper(name: str) -> Spelling:
         in_place=(0,),
         inline=True,
     )
+
+
+# Exponents for which NumPy has something else than powers, if they are not elements of an array.
+SHORT_CUTS = (-1.0, 0.0, 0.5, 1.0, 2.0)
+
+
+def _write_power_of_each(to: Target) -> list[str]:
+    """Powers with each exponent in an array with axes: NumPy takes roots for a single 0.5."""
+    (x, y), out, type = to.args, to.out, to.step.results[0]
+    power, number = to.np("power"), to.number(1)
+    if not type.is_float or (number is not None and number not in SHORT_CUTS):
+        return [f"{power}({x}, {y}, {out})"]
+    if not type.shape:
+        one = "{0}.reshape(1)"
+        return [f"{power}({x}, {to.operand_part(1, one)}, {to.part(one)})"]
+    if not to.is_repeated(1):
+        return [f"{power}({x}, {y}, {out})"]
+    exponents = to.scratch()
+    return [f"{exponents}[...] = {y}", f"{power}({x}, {exponents}, {out})"]
 
 
 def _read_power(args: Sequence[Text], step: Step) -> Text:
@@ -180,28 +198,6 @@ def _write_cumsum(to: Target) -> list[str]:
     return [f"{scan}, {to.np(dtype_text(dtype)[3:])}, {out})"]
 
 
-def _read_matmul(args: Sequence[Text], step: Step) -> Text:
-    x, y = args
-    if step.results[0].dtype == FLOAT16:
-        wide = [f"{a.within(ATOM)}.astype(np.float32)" for a in args]
-        return Text(f"({wide[0]} @ {wide[1]}).astype(np.float16)")
-    left = x.code if x.rank == MATMUL else x.within(MUL + 1)
-    return Text(f"{left} @ {y.within(MUL + 1)}", MATMUL)
-
-
-def _write_matmul(to: Target) -> list[str]:
-    result = to.step.results[0]
-    if result.dtype == FLOAT16:
-        wide = to.np("float32")
-        x, y = (f"{a}.astype({wide})" for a in to.args)
-        return [f"{to.out}[...] = {to.np('matmul')}({x}, {y})"]
-    # For two matrices `dot` does the same with less overhead, but 0 times infinity is 0 where
-    # one of them has a single element.
-    single = any(x.size == 1 for x in to.step.operands)
-    name = "dot" if result.ndim == 2 and result.is_float and not single else "matmul"
-    return [f"{to.np(name)}({to.args[0]}, {to.args[1]}, {to.out})"]
-
-
 # Constants and random numbers.
 
 
@@ -284,7 +280,7 @@ _UFUNCS: dict[str, Spelling] = {
     **{
         name: _ufunc(name)
         for name in (
-            "power", "sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan",
+            "sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan",
             "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh",
             "arctan2", "maximum", "minimum", "sign", "floor", "ceil",
         )
@@ -295,6 +291,15 @@ SPELLINGS: dict[str, Spelling] = {
     **_UFUNCS,
     **{name: _helper(name) for name in ("erf", "erfc")},
     "sigmoid": replace(_helper("sigmoid"), write=composed.write_sigmoid),
+    "power": Spelling(
+        lambda args, step: Text(f"np.power({args[0].code}, {args[1].code})"),
+        _write_power_of_each,
+        broadcasts=_ALL,
+        in_place=_ALL,
+        inline=True,
+        repeated=lambda args, step: Text(f"power_of_each({args[0].code}, {args[1].code})"),
+        helper="power_of_each",
+    ),
     "logaddexp": composed.logaddexp(_ufunc("logaddexp")),
     "rsqrt": replace(
         _ufunc("sqrt"),
@@ -342,7 +347,7 @@ SPELLINGS: dict[str, Spelling] = {
         amend=structure.amend_scatter,
         fallible=True,
     ),
-    "matmul": replace(Spelling(_read_matmul, _write_matmul), inline=True),
+    "matmul": Spelling(products.read_matmul, products.write_matmul, inline=True),
     "reduce_sum": _reduction("sum", "add", accumulates=True),
     "reduce_prod": _reduction("prod", "multiply", accumulates=True),
     "reduce_max": _reduction("max", "maximum", accumulates=False),

@@ -16,6 +16,7 @@ CHUNK = 8192
 # Which other functions of this file each one calls.
 REQUIRES: dict[str, tuple[str, ...]] = {
     "sigmoid": (),
+    "power_of_each": (),
     "polynomial": (),
     "erf_near_zero": ("polynomial",),
     "erf_near_one": ("polynomial",),
@@ -43,6 +44,12 @@ def sigmoid(x: Any) -> Any:
     # Where this is 1, the exponential is still far from overflow.
     e = np.exp(np.minimum(x, x.dtype.type(11 if x.dtype == np.float16 else 64)))
     return e / (e + x.dtype.type(1))
+
+
+def power_of_each(x: Any, y: Any) -> Any:
+    """x**y by powers alone: for a single exponent of 0.5, NumPy takes the square root."""
+    x, y = np.broadcast_arrays(x, y)
+    return np.power(x.reshape(-1), y.flatten()).reshape(x.shape)
 
 
 def polynomial(x: Any, *coefficients: float) -> Any:

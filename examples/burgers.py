@@ -130,7 +130,7 @@ def predict(weights, t, x):
     """The network on a grid, through a kernel of its own."""
     columns = x.reshape(-1, 1), t.reshape(-1, 1)
     graph = pg.trace(lambda x, t, *w: network(w, x, t), *columns, *weights.values())
-    return pg.compile(graph)(*columns, *weights.values())[0].reshape(x.shape)
+    return pg.compile(graph)(*columns, *weights.values()).reshape(x.shape)
 
 
 def draw(path, t, x, predicted, true):

@@ -38,6 +38,7 @@ from primgraph.errors import (
     RunError,
     ShapeError,
     UnknownNameError,
+    near_matches,
     unknown_name,
 )
 from primgraph.executor import Executor
@@ -50,6 +51,7 @@ from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
 from primgraph.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
+from primgraph.meanings import written_instead
 from primgraph.numerics import check_finite
 from primgraph.operators import *  # noqa: F403
 from primgraph.operators.variable import Variable
@@ -74,7 +76,18 @@ from primgraph.view.steps import steps
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph", name, __all__)
+        raise unknown_name("primgraph", name, __all__, _instead(name))
+
+
+def _instead(name: str) -> str:
+    """Where else there is a thing of that name, or what stands for it; nothing if unknown."""
+    rooms = (nn, optimizer, initializers, transforms, extend)
+    for room in rooms:
+        home = getattr(getattr(room, name, None), "__module__", "")
+        if home.startswith(room.__name__):
+            place = room.__name__.partition(".")[2]
+            return f"there is pg.{place}.{name}. {near_matches(name, __all__)}".rstrip()
+    return written_instead(name)
 
 
 __version__ = "0.1.0"

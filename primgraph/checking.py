@@ -17,7 +17,7 @@ from primgraph.ir.signature import checked_late
 from primgraph.ir.types import Shape
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program import Program
-from primgraph.tracing import trace
+from primgraph.tracing import is_container, trace
 from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
@@ -91,14 +91,14 @@ def _graph_of(
             raise FeedError(f"check_grads: missing {', '.join(map(repr, missing))}")
         return graph, [np.asarray(known[v.hint]) for v in graph.inputs]
     listed = inputs if isinstance(inputs, list | tuple) else [inputs]
-    arrays = [np.asarray(a) for a in listed]
     if isinstance(function, Graph):
-        return function, arrays
+        return function, [np.asarray(a) for a in function.in_order(listed, {})]
     if not callable(function):
         raise ArgumentError(
             f"check_grads takes a function, graph or program, not {type(function).__name__}"
         )
-    return trace(function, *arrays), arrays
+    graph = trace(function, *(a if is_container(a) else np.asarray(a) for a in listed))
+    return graph, [np.asarray(a) for a in graph.in_order(listed, {})]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import platform
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ from primgraph.cost import cost
 from primgraph.derivatives import forward_grad, grad
 from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError
 from primgraph.ir.builder import Builder
+from primgraph.ir.form import taken_apart
 from primgraph.ir.graph import Graph
 from primgraph.ir.source import caller
 from primgraph.jacobian import hessian
@@ -273,7 +275,10 @@ def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) ->
         )
     values = [made.value for made in found if made is not None]
     name = f"{graph.name}_{suffix}" if suffix else graph.name
-    return Graph(builder.inputs, builder.slice(values), values, name)
+    form = graph.form
+    if form is not None and suffix:
+        form = replace(form, results=taken_apart(values, lambda item: False)[0])
+    return Graph(builder.inputs, builder.slice(values), values, name, form)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -302,7 +307,7 @@ def _profile(options: argparse.Namespace) -> None:
     target = _found(options)
     arrays = target.arrays(options.seed, options.feed)
     if target.program is None:
-        found = profile(target.graph, arrays, ranges=True)
+        found = profile(target.graph.in_form(None), arrays, ranges=True)
     else:
         program = target.program
         outputs = [Variable(program.builder, v) for v in target.graph.outputs]

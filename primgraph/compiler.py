@@ -33,6 +33,11 @@ def compile(
     round differently. `donated` maps positions of outputs to those of inputs of the same type,
     whose arrays they overwrite.
 
+    The kernel of a traced function takes what the function took, by position or by the name of
+    the parameter, and returns what it returned: an array for a variable, a dict for a dict. That
+    of a graph made otherwise, by hand, by `parse` or by a transform, returns a list. Positions in
+    `donated` count arrays, as they stand in `graph.inputs` and `graph.outputs`.
+
     Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for
     an unknown style.
     """
@@ -47,7 +52,7 @@ def compile(
 def optimized(graph: Graph, math: str = "exact") -> Graph:
     """The graph that is compiled: lowered and cleaned up at level `math`."""
     plain = clean_up(lower(graph), math, last=True)
-    if math != "fast":
-        return plain
-    joined = join_products(plain)
-    return matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))
+    if math == "fast":
+        joined = join_products(plain)
+        plain = matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))
+    return plain.in_form(graph.form)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any, overload
+from functools import reduce, wraps
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -33,6 +33,41 @@ from primgraph.transforms.diagonal import is_diagonal
 
 Seeds = ArrayLike | Sequence[ArrayLike | None] | None
 Variables = Variable | Sequence[Variable]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _is_numbers(given: Any) -> bool:
+    """Whether `given` is an array or a number, or a list that begins with one."""
+    first = given[0] if isinstance(given, list | tuple) and given else given
+    return isinstance(first, np.ndarray | np.generic | int | float)
+
+
+def _traced(name: str) -> str:
+    """How the derivative of that name of a function is computed from arrays."""
+    one = {"grad": "f(x), x", "forward_grad": "f(x), x", "hvp": "f, x, v", "vhp": "f, x, v"}
+    taken = one.get(name, "f, x")
+    return (
+        "variables are inputs of a program or of a traced function: write "
+        f"pg.compile(pg.trace(lambda x: pg.{name}({taken}), x0))(x0)"
+    )
+
+
+def _refuse_functions(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function in place of outputs raise an `ArgumentError` that shows how to trace it."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        outputs = args[0] if args else kwargs.get("outputs")
+        if callable(outputs):
+            raise ArgumentError(
+                f"{function.__name__} takes variables, not the function {outputs!r:.60}",
+                hint=_traced(function.__name__),
+            )
+        return function(*args, **kwargs)
+
+    return call
 
 
 @overload
@@ -71,6 +106,7 @@ def grad(
     is_grads_batched: bool = False,
     no_grad_vars: Collection[Variable] | None = None,
 ) -> Variable | list[Variable | None] | None: ...
+@_refuse_functions
 @checked_late
 def grad(
     outputs: Variables,
@@ -149,6 +185,7 @@ def forward_grad(
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
 ) -> Variable | list[Variable | None] | None: ...
+@_refuse_functions
 @checked_late
 def forward_grad(
     outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
@@ -246,7 +283,8 @@ def variables_of(name: str, role: str, given: Any) -> list[Variable]:
     listed = [given] if isinstance(given, Variable) else given
     if not isinstance(listed, list | tuple) or not all(isinstance(v, Variable) for v in listed):
         raise ArgumentError(
-            f"{name} takes a variable or a sequence of variables as {role}, not {given!r:.100}"
+            f"{name} takes a variable or a sequence of variables as {role}, not {given!r:.100}",
+            hint=_traced(name.lower()) if _is_numbers(given) else "",
         )
     if not listed:
         raise ArgumentError(f"{name} got no {role}")

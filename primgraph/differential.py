@@ -21,6 +21,7 @@ from primgraph.operators.reductions import sum as sum_
 from primgraph.operators.shaping import moveaxis, reshape, swapaxes
 from primgraph.operators.variable import Variable
 from primgraph.paths import Path, record
+from primgraph.samples import require_apart
 from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
@@ -33,46 +34,56 @@ from primgraph.transforms.rebuild import NOWHERE
 
 
 @checked_late
-def hessian_diagonal(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
+def hessian_diagonal(
+    y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
+) -> Variable:
     """The second derivatives of `y`, one element, by each element of `x` twice.
 
     The result has the type of `x`. With `is_batched`, axis 0 counts independent samples, `y` has
-    shape `(B,)` or `(B, 1)`, and each sample of the result belongs to that of `y`.
+    shape `(B,)` or `(B, 1)`, and each sample of the result belongs to that of `y`. That samples
+    do not mix on the way from `x` to `y` is checked by the structure of the program;
+    `check=False` says that you know it.
 
     The Hessian is never formed: the second derivative along each axis is taken by forward mode
     over forward mode, all of them in one vectorised pass (of one direction for each element of a
     sample); where the gradient is elementwise, in one pass for the whole.
 
-    Raises `NotScalarError` for a `y` of more elements, `NotDifferentiable` for integers.
+    Raises `NotScalarError` for a `y` of more elements, `NotDifferentiable` for integers,
+    `MixedSamplesError` where samples may mix.
     """
-    return _of_second_order("hessian_diagonal", y, x, is_batched, total=False)
+    return _of_second_order("hessian_diagonal", y, x, is_batched, check, total=False)
 
 
 @checked_late
-def laplacian(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
+def laplacian(
+    y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
+) -> Variable:
     """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
 
     The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
-    shape `(B,)` or `(B, 1)`, and so has the result.
+    shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`.
 
     As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
     applied to their sum only. Raises as that does.
     """
-    return _of_second_order("laplacian", y, x, is_batched, total=True)
+    return _of_second_order("laplacian", y, x, is_batched, check, total=True)
 
 
 @checked_late
-def divergence(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
+def divergence(
+    y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
+) -> Variable:
     """The sum of the derivatives of each element of `y` by the element of `x` at its place.
 
     `y` and `x` have one shape; the result has none. With `is_batched`, axis 0 counts independent
-    samples, and the result has shape `(B,)`.
+    samples, and the result has shape `(B,)`; for `check` see `hessian_diagonal`.
 
     All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
     matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
     is only one direction.
 
-    Raises `ShapeError` for different shapes, `NotDifferentiable` for integers.
+    Raises `ShapeError` for different shapes, `NotDifferentiable` for integers,
+    `MixedSamplesError` where samples may mix.
     """
     request = Request.of("divergence", y, x)
     try:
@@ -80,6 +91,8 @@ def divergence(y: Variable, x: Variable, is_batched: bool = False) -> Variable:
             raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
         path, lead = _path(request), _lead(request, is_batched)
         axes = tuple(range(len(lead), y.ndim))
+        if is_batched and check:
+            require_apart(path)
         if not path.wrt:
             return _zeros(request, y, lead)
         with recording(request.builder):
@@ -156,12 +169,14 @@ def _diagonal_factors(
 
 
 def _of_second_order(
-    name: str, y: Variable, x: Variable, is_batched: bool, *, total: bool
+    name: str, y: Variable, x: Variable, is_batched: bool, check: bool, *, total: bool
 ) -> Variable:
     request = Request.of(name, y, x)
     try:
         require_scalar(name, y, int(is_batched))
         path, lead = _path(request), _lead(request, is_batched)
+        if is_batched and check:
+            require_apart(path)
         if not path.wrt:
             return _zeros(request, y if total else x, y.shape if total else x.shape)
         with recording(request.builder):

@@ -129,12 +129,14 @@ def near_matches(name: object, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(repr(names[n]) for n in near)}?" if near else ""
 
 
-def unknown_name(owner: str, name: str, known: Iterable[str]) -> AttributeError:
+def unknown_name(owner: str, name: str, known: Iterable[str], instead: str = "") -> AttributeError:
     """The error for an attribute `name` that `owner` lacks.
 
-    Of names that begin with an underscore it says no more: NumPy, pickle and others ask for them,
-    often, and go on without.
+    `instead` says what to write, if that is known; names in `known` that are spelt alike are only
+    a guess. Of names that begin with an underscore it says no more: NumPy, pickle and others ask
+    for them, often, and go on without.
     """
     if name.startswith("_"):
         return AttributeError(f"{owner} has nothing named {name!r}")
-    return UnknownNameError(f"{owner} has nothing named {name!r}", hint=near_matches(name, known))
+    hint = instead or near_matches(name, known)
+    return UnknownNameError(f"{owner} has nothing named {name!r}", hint=hint)

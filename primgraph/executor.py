@@ -163,7 +163,7 @@ class Executor:
                 check_finite(plan.graph, *arrays)
             arrays += plan.computed(arrays, scope)
             if out is None and borrow is False:
-                results = plan.kernel(*arrays)
+                results: list[np.ndarray[Any, Any]] = plan.kernel(*arrays)
             else:
                 _require_flag(borrow)
                 results = plan.kernel(*arrays, out=plan.given(out), borrow=borrow)
@@ -330,7 +330,9 @@ def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, str):
         variable = program.variable(item)
         if variable is None:
-            hint = near_matches(item, program.builder.names)
+            names = program.builder.names
+            there = ", ".join(map(repr, list(names)[:20])) + (", ..." if len(names) > 20 else "")
+            hint = near_matches(item, names) or f"it has {there or 'no names yet'}"
             raise FeedError(f"cannot fetch {item!r}: the program has no such name", hint=hint)
         return variable.value
     if item is None:

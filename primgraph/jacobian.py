@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -20,7 +21,7 @@ from primgraph.ir.types import DType, Shape, TensorType, as_dtype
 from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
 from primgraph.paths import Path
-from primgraph.samples import require_independent
+from primgraph.samples import require_apart, require_independent
 from primgraph.selection import Selection
 from primgraph.slopes import Layout, Passes, Slopes, picked, zeros_of
 
@@ -89,11 +90,13 @@ class DerivativeMatrix(ABC):
     """What Jacobians and Hessians share: how they are laid out, indexed and counted."""
 
     _slopes: Slopes
+    # The derivatives of the function itself, by which samples are told to be independent.
+    _values: Slopes
     _blocks: tuple[tuple[Block, ...], ...]
     _whole: Block | None
 
-    def _lay_out(self, slopes: Slopes, blocks: bool, flat: bool) -> None:
-        self._slopes = slopes
+    def _lay_out(self, slopes: Slopes, values: Slopes, blocks: bool, flat: bool) -> None:
+        self._slopes, self._values = slopes, values
         outputs, inputs = slopes.outputs, slopes.inputs
         lead = outputs.lead()
         self._blocks = tuple(
@@ -171,18 +174,19 @@ class DerivativeMatrix(ABC):
         return found[index[2:]] if len(index) > 2 else found
 
     def check_independent(self, feed: Mapping[str, Any] | None = None) -> None:
-        """Make sure that the samples of a batch do not mix, as `is_batched` takes for granted.
+        """Make sure that the samples of a batch do not mix, where that was not checked before.
 
-        First by the structure of the program: whether every operation on the way keeps the axis
-        of the samples. If that does not tell, by evaluation on the arrays in `feed`, by name:
-        whether no output of one sample changes with another sample there.
+        First by the structure of the program, as it is done without `check=False`: whether every
+        operation on the way keeps the samples apart. If that does not tell, by evaluation on the
+        arrays in `feed`, by name: whether no output of one sample changes with another sample
+        there.
 
         Raises `MixedSamplesError` if samples mix, or may mix and there is no `feed`.
         """
         with located():
             if self._slopes.outputs.batch is None:
                 raise OptionError("there are no samples without is_batched=True")
-            require_independent(self._slopes, feed)
+            require_independent(self._values, feed)
 
 
 @final
@@ -193,12 +197,15 @@ class Jacobian(DerivativeMatrix):
     `function` takes and returns variables, one or several; it is called once. What it has built
     already may be given in its place. The array that is indexed has shape `(N, M)`: all N
     elements of the outputs, one output after the other, by all M of the inputs. With
-    `is_batched`, axis 0 of everything counts B samples, of which none depends on another (see
-    `check_independent`), and the shape is `(B, N, M)`. Inputs that do not matter have zeros.
+    `is_batched`, axis 0 of everything counts B samples, of which none depends on another, and the
+    shape is `(B, N, M)`. Inputs that do not matter have zeros.
 
     - `flat=False` gives, for one input and one output, the shape `y.shape + x.shape`, or
       `(B, *y, *x)` with samples of these shapes.
     - `blocks=True` gives a nested tuple: `J[i][j]` is the block of output i and input j.
+    - `check=False` says that you know that samples do not mix, where the structure of the
+      program does not tell (or that what mixes does not matter to you); `check_independent`
+      tells on given arrays.
 
     Each index evaluates rows in reverse mode or columns in forward mode, whichever are fewer
     and not there yet, all of them in one vectorised pass; `passes` counts them. See `Block` for
@@ -206,7 +213,8 @@ class Jacobian(DerivativeMatrix):
     again.
 
     Raises `ArgumentError` for what is no function or variable, `NotDifferentiable` for other
-    dtypes than floats, `ShapeError` for outputs without the samples of the inputs.
+    dtypes than floats, `ShapeError` for outputs without the samples of the inputs,
+    `MixedSamplesError` where samples may mix, with the equation and the line where they meet.
     """
 
     def __init__(
@@ -217,9 +225,13 @@ class Jacobian(DerivativeMatrix):
         *,
         blocks: bool = False,
         flat: bool = True,
+        check: bool = True,
     ) -> None:
         with located(inputs):
-            self._lay_out(_slopes("Jacobian", function, inputs, is_batched), blocks, flat)
+            slopes = _Traced.of("Jacobian", function, inputs).slopes(is_batched)
+            if is_batched and check:
+                require_apart(slopes.path)
+            self._lay_out(slopes, slopes, blocks, flat)
 
 
 @final
@@ -243,10 +255,16 @@ class Hessian(DerivativeMatrix):
         *,
         blocks: bool = False,
         flat: bool = True,
+        check: bool = True,
     ) -> None:
         with located(inputs):
-            gradient = _gradient(function, inputs, int(is_batched))
-            self._lay_out(_slopes("Hessian", gradient, inputs, is_batched, True), blocks, flat)
+            both = _with_gradient(function, inputs, int(is_batched))
+            traced = _Traced.of("Hessian", both, inputs)
+            values = traced.slopes(is_batched, slice(1))
+            if is_batched and check:
+                require_apart(values.path)
+            slopes = traced.slopes(is_batched, slice(1, None), symmetric=True)
+            self._lay_out(slopes, values, blocks, flat)
 
 
 @checked_late
@@ -260,13 +278,14 @@ def jacobian(y: Variables, x: Variables) -> Any:
 
 
 @checked_late
-def batched_jacobian(y: Variables, x: Variables) -> Any:
+def batched_jacobian(y: Variables, x: Variables, *, check: bool = True) -> Any:
     """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
 
     Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
-    *x.shape[1:])`; sequences give tuples as in `jacobian`.
+    *x.shape[1:])`; sequences give tuples as in `jacobian`. Raises `MixedSamplesError` where
+    samples may mix, unless `check` is False; see `Jacobian`.
     """
-    return _evaluated(Jacobian(y, x, True, blocks=True, flat=False), y, x)
+    return _evaluated(Jacobian(y, x, True, blocks=True, flat=False, check=check), y, x)
 
 
 @checked_late
@@ -285,19 +304,15 @@ def _evaluated(matrix: DerivativeMatrix, y: Variables, x: Variables) -> Any:
     return found[0] if isinstance(y, Variable) else found
 
 
-def _gradient(function: Any, inputs: Any, rank: int) -> Function:
-    """The gradient by all inputs: a function if there is one, else variables."""
-    if not callable(function):
-        (value,) = _one("Hessian", function)
-        require_scalar("Hessian", value, rank)
-        listed = variables_of("Hessian", "inputs", inputs)
-        return [g for g in grad(value, listed, materialize_grads=True) if g is not None]
-    both = gradient_of("Hessian", function, rank=rank)
-
-    def gradient(*arguments: Variable) -> list[Variable]:
-        return both(*arguments)[1:]
-
-    return gradient
+def _with_gradient(function: Any, inputs: Any, rank: int) -> Function:
+    """A value and its gradients by all inputs: a function if there is one, else variables."""
+    if callable(function):
+        return gradient_of("Hessian", function, rank=rank)
+    (value,) = _one("Hessian", function)
+    require_scalar("Hessian", value, rank)
+    listed = variables_of("Hessian", "inputs", inputs)
+    slopes = grad(value, listed, materialize_grads=True)
+    return [value, *(g for g in slopes if g is not None)]
 
 
 def _one(name: str, outputs: Any) -> list[Variable]:
@@ -308,52 +323,62 @@ def _one(name: str, outputs: Any) -> list[Variable]:
     return listed
 
 
-def _slopes(
-    name: str, function: Any, inputs: Any, is_batched: bool, symmetric: bool = False
-) -> Slopes:
-    """The matrix of `function`, or of the outputs in its place."""
-    listed = variables_of(name, "inputs", inputs)
-    if isinstance(function, Variable | list | tuple):
-        ends = variables_of(name, "function", function)
-        request = Request.of(name, ends, listed)
-        path = Path.between(request.builder, request.inputs, request.outputs, request.constants)
-        return _laid_out(
-            name, request.builder, path, request.inputs, request.outputs, path.free,
-            request.inputs, is_batched, symmetric,
-        )  # fmt: skip
-    call = Call.of(name, function, listed)
-    call.require_floats(name)
-    path = call.path()
-    free = [call.moved.get(v, v) for v in path.free]
-    return _laid_out(
-        name, call.builder, path, call.inputs, call.outputs, free, call.arguments, is_batched,
-        symmetric,
-    )  # fmt: skip
+_ALL = slice(None)
 
 
-def _laid_out(
-    name: str,
-    builder: Builder,
-    path: Path,
-    inputs: Sequence[Value],
-    outputs: Sequence[Value],
-    free: Sequence[Value],
-    sources: Sequence[Value],
-    is_batched: bool,
-    symmetric: bool,
-) -> Slopes:
-    batch = _batch_extent(name, builder, inputs, outputs) if is_batched else None
-    place = {v: i for i, v in enumerate(path.wrt)}
-    return Slopes(
-        builder,
-        path,
-        free,
-        Layout(tuple(v.shape for v in outputs), batch),
-        Layout(tuple(v.shape for v in inputs), batch),
-        [place.get(v) for v in sources],
-        as_dtype(np.result_type(*(v.dtype for v in (*inputs, *outputs)))),
-        symmetric=symmetric,
-    )
+@final
+@dataclass(frozen=True, slots=True)
+class _Traced:
+    """What a matrix is made of: inputs and outputs, of a function that was called or of a program.
+
+    `sources` are the inputs as paths to the outputs have them.
+    """
+
+    name: str
+    builder: Builder
+    inputs: list[Value]
+    outputs: list[Value]
+    sources: list[Value]
+    made: Call | Request
+
+    @staticmethod
+    def of(name: str, function: Any, inputs: Any) -> _Traced:
+        """`function` is called once; what it has built may be given in its place."""
+        listed = variables_of(name, "inputs", inputs)
+        if isinstance(function, Variable | list | tuple):
+            request = Request.of(name, variables_of(name, "function", function), listed)
+            starts = request.inputs
+            return _Traced(name, request.builder, starts, request.outputs, starts, request)
+        call = Call.of(name, function, listed)
+        call.require_floats(name)
+        return _Traced(name, call.builder, call.inputs, call.outputs, call.arguments, call)
+
+    def path(self, which: slice) -> tuple[Path, list[Value]]:
+        """The path to these outputs, and the values of the builder for its free ones."""
+        made = self.made
+        if isinstance(made, Call):
+            path = made.path(made.results[which])
+            return path, [made.moved.get(v, v) for v in path.free]
+        ends = self.outputs[which]
+        path = Path.between(self.builder, self.inputs, ends, made.constants)
+        return path, path.free
+
+    def slopes(self, is_batched: bool, which: slice = _ALL, *, symmetric: bool = False) -> Slopes:
+        """The matrix of derivatives of these outputs."""
+        inputs, outputs = self.inputs, self.outputs[which]
+        batch = _batch_extent(self.name, self.builder, inputs, outputs) if is_batched else None
+        path, free = self.path(which)
+        place = {v: i for i, v in enumerate(path.wrt)}
+        return Slopes(
+            self.builder,
+            path,
+            free,
+            Layout(tuple(v.shape for v in outputs), batch),
+            Layout(tuple(v.shape for v in inputs), batch),
+            [place.get(v) for v in self.sources],
+            as_dtype(np.result_type(*(v.dtype for v in (*inputs, *outputs)))),
+            symmetric=symmetric,
+        )
 
 
 def _batch_extent(

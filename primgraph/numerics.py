@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.codegen import Kernel
 from primgraph.codegen.feeds import as_feed
-from primgraph.errors import WRITTEN, ArgumentError, FeedError, NumericalError, RunError
+from primgraph.errors import WRITTEN, ArgumentError, NumericalError, RunError
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.text import typed_equation
@@ -55,10 +55,9 @@ def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) ->
                 f"check_finite takes a function, graph or kernel, not {function!r:.60}"
             )
         function = trace(function, *arrays)
-    if len(arrays) != len(function.inputs):
-        raise FeedError(f"{function.name} takes {len(function.inputs)} arrays, {len(arrays)} given")
+    given = function.in_order(arrays, {})
     names = [v.hint or str(i) for i, v in enumerate(function.inputs)]
-    feeds = [as_feed(a, v.type, n) for a, v, n in zip(arrays, function.inputs, names, strict=True)]
+    feeds = [as_feed(a, v.type, n) for a, v, n in zip(given, function.inputs, names, strict=True)]
     walk = Walk(lower(function))
     return walk.results(feeds)
 

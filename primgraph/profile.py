@@ -17,7 +17,7 @@ from primgraph.codegen.feeds import as_feed
 from primgraph.codegen.threads import alone
 from primgraph.compiler import compile
 from primgraph.cost import Work, kernel_of, line_of, refuse_fetches, works
-from primgraph.errors import ArgumentError, FeedError
+from primgraph.errors import ArgumentError
 from primgraph.executor import Executor, Fetch
 from primgraph.figures import percent, place_of, quantity, table
 from primgraph.ir.graph import Equation, Graph, Value
@@ -274,19 +274,20 @@ def profile(
         kernel = kernel_of(target, fetch_list)
     if isinstance(target, Program):
         feed = _arguments(target, feed, fetch_list)
-    arrays = _arrays(kernel, feed)
-    watched, clocks, places = kernel.with_clocks()
-    run = _runner(kernel, arrays)
+    arrays = _arrays(kernel.graph, feed)
+    flat = kernel.flat
+    watched, clocks, places = flat.with_clocks()
+    run = _runner(flat, arrays)
     totals: list[float] = []
     found: list[list[float]] = []
     counts: list[int] = []
     with alone():
-        run(kernel)
+        run(flat)
         run(watched)
         clocks.take()
         begun = time.perf_counter()
         while _goes_on(len(totals), repeats, begun):
-            totals.append(run(kernel))
+            totals.append(run(flat))
             run(watched)
             seconds, counts = clocks.take()
             found.append(seconds)
@@ -298,7 +299,7 @@ def profile(
     ]
     return Profile(
         kernel=kernel,
-        style=kernel.running_style(arrays),
+        style=flat.running_style(arrays),
         seconds=_of_faster_half([[t] for t in totals])[0],
         repeats=len(totals),
         parts=tuple(parts),
@@ -335,16 +336,10 @@ def _arguments(
     return Executor(scope).arguments(program, feed, fetch_list)
 
 
-def _arrays(kernel: Kernel, feed: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    inputs = kernel.graph.inputs
-    names = [v.hint or str(i) for i, v in enumerate(inputs)]
-    if isinstance(feed, Mapping):
-        if set(feed) != set(names):
-            raise FeedError(f"the inputs are {', '.join(names)}; fed are {', '.join(feed)}")
-        feed = [feed[name] for name in names]
-    if len(feed) != len(inputs):
-        raise FeedError(f"{kernel.graph.name} takes {len(inputs)} arrays, {len(feed)} given")
-    return [np.array(as_feed(a, v.type, n)) for a, v, n in zip(feed, inputs, names, strict=True)]
+def _arrays(graph: Graph, feed: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """Copies of what is fed, by name or in order, for the inputs of `graph`."""
+    given = graph.in_order((), feed) if isinstance(feed, Mapping) else graph.in_order(feed, {})
+    return [np.array(as_feed(a, v.type, v.hint)) for a, v in zip(given, graph.inputs, strict=True)]
 
 
 def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[[Kernel], float]:

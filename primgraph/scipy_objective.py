@@ -136,11 +136,15 @@ class Objective:
     def hess(self, theta: Any) -> Array:
         """The Hessian at `theta`, one row an element."""
         directions = np.eye(self.size)
-        return self.hess_kernel(self._vector(theta), directions, *self._others)[0]
+        (rows,) = self.hess_kernel(self._vector(theta), directions, *self._others)
+        found: Array = rows
+        return found
 
     def hessp(self, theta: Any, p: Any) -> Array:
         """The Hessian at `theta` times the vector `p`, without the Hessian."""
-        return self.hessp_kernel(self._vector(theta), self._vector(p), *self._others)[0]
+        (product,) = self.hessp_kernel(self._vector(theta), self._vector(p), *self._others)
+        found: Array = product
+        return found
 
     def unflatten(self, theta: Any) -> dict[str, Array]:
         """The parameters of which `theta` holds the elements, by name."""

@@ -25,7 +25,7 @@ def reads_back(graph: Graph) -> None:
     if len(graph) > _LARGEST:
         return
     text = to_text(graph)
-    again = parse(text)
+    again = parse(text, graph.constants)
     assert again == graph, f"the text does not read back to the same graph:\n{text}"
     assert to_text(again) == text, f"what was read back prints differently:\n{text}"
 

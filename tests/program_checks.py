@@ -10,13 +10,14 @@ import numpy as np
 from complex_step import widened
 from plan_checks import NEVER, SHARED
 from program_derivatives import check_derivatives, demand
+from program_files import check_files
 from program_tolerance import differs, roughly_differs
 from random_programs import Program
 from thread_checks import threads_at_work
 
 from primgraph.codegen import compile_graph
 from primgraph.compiler import optimized
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.verify import verify
@@ -30,6 +31,7 @@ from primgraph.transforms import (
     transpose,
 )
 from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.mixing import mixing
 
 Arrays = Sequence[np.ndarray]
 
@@ -50,6 +52,7 @@ _PASSES = (simplify, fold_constants, dead_code, clean_up, clean_up_at_last)
 # How often each of the more expensive checks is made.
 _KERNEL_OF_DERIVATIVE = 0.3
 _BATCH = 0.3
+_FILES = 0.2
 
 # By how many units in the last place every equation may be off at level "fast".
 _FAST_ULPS = 8.0
@@ -61,6 +64,10 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     rng = np.random.default_rng((program.seed, 1))
     graph = program.graph
     check_round_trips(graph)
+    files = np.random.default_rng((program.seed, 5))
+    if files.random() < _FILES:
+        check_files(graph, files)
+        seen["files"] += 1
     check_passes(program)
     check_levels(program, seen)
     lowered = lower(graph)
@@ -71,6 +78,7 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     check_modes(program, seen)
     if rng.random() < _BATCH:
         check_batch(lowered, program.feeds, program.others, rng)
+        check_samples(lowered, program, rng, seen)
     wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
     outputs = [v for v in lowered.outputs if v.type.is_float]
     if not wrt or not outputs:
@@ -95,8 +103,9 @@ def check_round_trips(graph: Graph) -> None:
     """Text and pickle give back an equal graph."""
     verify(graph)
     text = to_text(graph)
-    demand(parse(text) == graph, "the text does not parse to an equal graph")
-    demand(to_text(parse(text)) == text, "what was parsed prints differently")
+    again = parse(text, graph.constants)
+    demand(again == graph, "the text does not parse to an equal graph")
+    demand(to_text(again) == text, "what was parsed prints differently")
     demand(pickle.loads(pickle.dumps(graph)) == graph, "pickle gives another graph")
 
 
@@ -177,6 +186,9 @@ def check_kernel(
         results = kernel(*arrays)
         what = f"{style} kernel, {layout} feeds"
         demand_equal(what, graph, feeds, expected, results)
+        if kept:
+            same = [x.tobytes() for x in results] == kept[0][1]
+            demand(same, f"{what}: other bits than for contiguous ones")
         demand(before == [x.tobytes() for x in arrays], f"{what}: a feed was written")
         for i, result in enumerate(results):
             rest = [*arrays, *results[:i], *(x for old, _ in kept for x in old)]
@@ -260,3 +272,46 @@ def check_batch(graph: Graph, feeds: Arrays, others: Arrays, rng: np.random.Gene
     for k, sample in enumerate(samples):
         parts = [np.asarray(x[k]) for x in results]
         demand_equal(f"sample {k} of a batch", graph, sample, interpret(graph, *sample), parts)
+
+
+def check_samples(
+    graph: Graph, program: Program, rng: np.random.Generator, seen: Counter[str]
+) -> None:
+    """Samples that a batch keeps apart are told to be, and no others are."""
+    floats = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
+    ends = [v for v in graph.outputs if v.type.is_float]
+    if not floats or not ends:
+        return
+    size = 3
+    chosen = [0 if i in floats and rng.random() < 0.7 else None for i in range(len(graph.inputs))]
+    chosen[floats[0]] = 0
+    many = batch(graph.with_outputs(ends), size, chosen)
+    starts = [v for v, axis in zip(many.inputs, chosen, strict=True) if axis == 0]
+    for each in (many, clean_up(many)):
+        fault = mixing(each, starts)
+        demand(fault is None, f"samples of a batch mix in {fault}\n{each}")
+    for extent in {v.shape[0] for v in ends if v.shape and v.shape[0] > 1}:
+        places = [i for i in floats if graph.inputs[i].shape[:1] == (extent,)]
+        if places:
+            _check_apart(
+                graph, places, [v for v in ends if v.shape[:1] == (extent,)], program, seen
+            )
+
+
+def _check_apart(
+    graph: Graph, wrt: list[int], ends: list[Value], program: Program, seen: Counter[str]
+) -> None:
+    """If the structure keeps samples apart, no sample has a derivative by another one."""
+    part = graph.with_outputs(ends)
+    if mixing(part, [graph.inputs[i] for i in wrt]) is not None:
+        seen["samples that may mix"] += 1
+        return
+    seen["samples apart"] += 1
+    jvp = linearize(part, wrt)
+    tangents = [np.zeros_like(program.feeds[i]) for i in wrt]
+    for tangent in tangents:
+        tangent[0] = 1
+    found = interpret(jvp.with_outputs(jvp.outputs[len(ends) :]), *program.feeds, *tangents)
+    for value in found:
+        # Where derivatives are infinite, products with zeros are NaN.
+        demand(not np.any(np.nan_to_num(value[1:])), f"sample 0 reaches others\n{part}")

@@ -33,13 +33,18 @@ _DTYPE_SHARES = (0.58, 0.12, 0.06, 0.08, 0.06, 0.04, 0.06)
 _SIZE_SHARES = (0.04, 0.2, 0.26, 0.26, 0.14, 0.1)
 _RANK_SHARES = (0.16, 0.28, 0.32, 0.16, 0.08)
 
+# Shapes on both sides of sizes at which code is written in another way.
+_AT_THRESHOLDS = 0.08
+_THRESHOLDS = ((1,), (1, 1), (63,), (64,), (65,), (8, 8), (9, 7), (2, 33), (129,), (4, 4, 4))
+
 LARGEST = 300
 _HUGE = 1e3
 _REPEATED = 0.35
 
 _PLAIN = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 0.1, 3.7, -1.5)
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan)
-_EXTREME = (5e-324, 1e-40, 1e308, 65504.0, 1e-7)
+_EXTREME = (5e-324, 1e-40, 1e308, 65504.0, 1e-7, 1e-200, -1e-200, -1e-30)
+_FED = (*_SPECIAL, 1e-200, -1e-200, 1e-30, -1e-30)
 
 
 class Unfit(Exception):
@@ -78,6 +83,10 @@ class Draft:
         return self.choose(DTYPES, _DTYPE_SHARES)
 
     def shape(self, lowest: int = 0, highest: int = 4) -> Shape:
+        if self.chance(_AT_THRESHOLDS):
+            fits = [s for s in _THRESHOLDS if lowest <= len(s) <= highest]
+            if fits:
+                return self.choose(fits)
         rank = min(max(self.choose(range(5), _RANK_SHARES), lowest), highest)
         shape = tuple(self.choose(range(6), _SIZE_SHARES) for _ in range(rank))
         return shape if math.prod(shape) <= LARGEST else self.shape(lowest, highest)
@@ -146,7 +155,7 @@ class Draft:
                 return found if smooth else np.where(rng.random(shape) < 0.2, extreme, found)
             if smooth:
                 return np.asarray(rng.normal(0, self.choose((0.3, 1, 3)), shape)).astype(dtype)
-            return np.asarray(rng.choice(_SPECIAL, shape)).astype(dtype)
+            return np.asarray(rng.choice(_FED, shape)).astype(dtype)
 
     def converted(self, value: Value, dtype: DType) -> Value:
         """`value` cast to `dtype`; numbers that an integer cannot hold are moved inside first."""

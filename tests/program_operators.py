@@ -178,6 +178,10 @@ def einsum(draft: Draft) -> Variable:
     x = _any(draft, "f", rank=2)
     if x.ndim != 2:
         raise Unfit
+    if draft.chance(0.4):
+        other = tuple(draft.below(4) for _ in range(2))
+        text = draft.choose(("ij,kl->", "ij,kl->ji", "ij,kl->l", "ij,kl->jk"))
+        return op.einsum(text, x, _shaped(draft, x, other))
     text = draft.choose(("ij,ij->", "ij,ij->i", "ij,ij->ji", "ij,kj->ik", "ij,ij->j"))
     return op.einsum(text, x, _shaped(draft, x, x.shape))
 

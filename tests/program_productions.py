@@ -74,7 +74,7 @@ def binary(draft: Draft) -> list[Value]:
 @production(0.7)
 def power(draft: Draft) -> list[Value]:
     x = draft.pick("f")
-    y = draft.like(x)
+    y = c.filled(0.5, x.type) if draft.chance(0.2) else draft.like(x)
     base = e.abs_(x) + 0.5 if draft.smooth else x
     return [e.power(base, y), e.integer_pow(x, n=draft.below(6, -2))]
 
@@ -318,7 +318,10 @@ def matmul(draft: Draft) -> list[Value]:
         return [linalg.matmul(x, x)]
     if draft.chance(0.4):
         return [linalg.matmul(x, linalg.swap_last(x))]
-    y = draft.typed(x.type.with_shape((*lead, inner, draft.below(4))))
+    columns = draft.below(4)
+    if draft.chance(0.2):
+        x, inner = s.reshape(x, shape=(*lead, rows * inner, 1)), 1
+    y = draft.typed(x.type.with_shape((*lead, inner, columns)))
     return [linalg.matmul(x, y)]
 
 

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import DTYPES, evaluate, evaluate_one, same, sample, traced
+from plan_checks import NEVER, SMALL
+from program_tolerance import same_bits
 
 import primgraph.operators as ops
+from primgraph.codegen import compile_graph
+from primgraph.codegen.standalone import standalone_source
 from primgraph.defaults import set_default_dtype
 from primgraph.errors import PrimgraphError
+from primgraph.ir.interpret import interpret
 from primgraph.transforms import lower
 
 SPECIAL = np.array([-np.inf, -2.0, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf, np.nan])
@@ -32,6 +37,57 @@ def test_powers_of_negative_numbers_are_nan_unless_the_exponent_is_whole() -> No
     same(evaluate_one(lambda v: v**0.5, x), np.full(2, np.nan))
     same(evaluate_one(lambda v: v**3, x), x**3)
     same(evaluate_one(lambda v: v**-1.0, x), 1 / x)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("exponent", [0.5, np.float64(0.5), np.array(0.5)])
+def test_a_power_by_the_number_one_half_is_a_square_root(exponent: Any, dtype: Any) -> None:
+    for x in (SPECIAL.astype(dtype), dtype(-np.inf), dtype(-0.0)):
+        graph = traced(lambda v: v ** dtype(exponent), x)
+        with np.errstate(all="ignore"):
+            check_everywhere(graph, [np.asarray(x)], [np.sqrt(x)])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1, 2, 10, 64, 65])
+def test_powers_by_one_half_in_an_array_are_powers(size: int, dtype: Any) -> None:
+    x = np.resize(SPECIAL, size).astype(dtype)
+    halves = np.full(size, 0.5, dtype)
+    with np.errstate(all="ignore"):
+        expected = [x**halves]
+    assert np.signbit(expected[0][np.isneginf(x)]).sum() == 0
+    check_everywhere(traced(lambda v: v**halves, x), [x], expected)
+    check_everywhere(traced(lambda v, y: v**y, x, halves), [x, halves], expected)
+    repeated = traced(lambda v, y: v ** ops.broadcast_to(y, (size,)), x, dtype(0.5))
+    check_everywhere(repeated, [x, np.asarray(dtype(0.5))], expected)
+    columns = traced(lambda v, y: v[:, None] ** y[:, None], x, halves)
+    check_everywhere(columns, [x, halves], [expected[0][:, None]])
+    wide = traced(lambda v, y: ops.broadcast_to(v[:, None], (size, 3)) ** y[:, None], x, halves)
+    check_everywhere(wide, [x, halves], [np.tile(expected[0][:, None], (1, 3))])
+
+
+def test_a_power_of_two_single_numbers_is_one() -> None:
+    x, half = np.asarray(-np.inf), np.asarray(0.5)
+    check_everywhere(traced(lambda v, y: v**y, x, half), [x, half], [np.asarray(np.inf)])
+    x = np.asarray(-0.0)
+    check_everywhere(traced(lambda v, y: v**y, x, half), [x, half], [np.asarray(0.0)])
+
+
+def check_everywhere(graph: Any, arrays: list[Any], expected: list[Any]) -> None:
+    """Interpreter and kernels of every kind give exactly these bits."""
+    lowered = lower(graph)
+    kernels = [
+        compile_graph(lowered, style="readable"),
+        compile_graph(lowered, limits=NEVER),
+        compile_graph(lowered, limits=SMALL),
+    ]
+    alone: dict[str, Any] = {}
+    exec(standalone_source([lowered]), alone)
+    results = [interpret(graph, *arrays), *(kernel(*arrays) for kernel in kernels)]
+    with np.errstate(all="ignore"):
+        results.append([alone[lowered.name](*arrays)])
+    for found in results:
+        assert np.all(same_bits(found[0], np.asarray(expected[0]))), found[0]
 
 
 @pytest.mark.parametrize("name", ["sqrt", "log", "arccos", "arcsin", "arctanh", "log1p"])

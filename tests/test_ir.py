@@ -185,10 +185,10 @@ def test_interpreter_follows_the_equations():
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("sin(%x)", "sin(%q)", "line 2: %q is used before it is bound"),
+        ("sin(%x)", "sin(%q)", "line 2, column 20: %q is used before it is bound"),
         ("sin(%x)", "sine(%x)", "did you mean 'sin'"),
         ("sin(%x)", "sin(%x, axis=0)", "sin: there is no argument 'axis'"),
-        ("%0: f64[3] = sin", "%0: f64[4] = sin", "line 2: sin has type f64[3]"),
+        ("%0: f64[3] = sin", "%0: f64[4] = sin", "line 2, column 3: sin has type f64[3]"),
         ("%1: f64[3] = mul", "%0: f64[3] = mul", "%0 is bound twice"),
         ("mul(%0, %y)", "mul(%0)", "mul takes 2 operands"),
         ("axes=(0,)", "axes=(7,)", "does not fit f64[3]"),
@@ -199,7 +199,7 @@ def test_interpreter_follows_the_equations():
         ("sin(%x)", "sin(%x) !", "cannot read '!'"),
     ],
 )
-def test_malformed_text_is_refused_with_its_line(old, new, words):
+def test_malformed_text_is_refused_with_its_line_and_column(old, new, words):
     with pytest.raises(pg.LoadError) as caught:
         pg.parse(TEXT.replace(old, new))
     assert words in str(caught.value)

@@ -539,7 +539,7 @@ def test_independent_samples_are_recognised_by_structure():
 def test_samples_that_mix_are_found(name):
     with pg.Program():
         x = pg.data("x", (4, 3))
-        jacobian = pg.Jacobian(MIXING[name], x, is_batched=True)
+        jacobian = pg.Jacobian(MIXING[name], x, is_batched=True, check=False)
         before = jacobian.passes
         with pytest.raises(pg.MixedSamplesError, match="may mix in") as error:
             jacobian.check_independent()
@@ -547,6 +547,121 @@ def test_samples_that_mix_are_found(name):
         with pytest.raises(pg.MixedSamplesError, match=r"sample . of the outputs changes with"):
             jacobian.check_independent({"x": rng.standard_normal((4, 3))})
         assert jacobian.passes == before
+
+
+BATCHED = {
+    "laplacian": lambda y, x, **more: pg.laplacian(y, x, True, **more),
+    "hessian_diagonal": lambda y, x, **more: pg.hessian_diagonal(y, x, True, **more),
+    "divergence": lambda y, x, **more: pg.divergence(x * y[:, None], x, True, **more),
+    "batched_jacobian": pg.batched_jacobian,
+    "Jacobian": lambda y, x, **more: pg.Jacobian(y, x, True, **more)[:],
+    "Hessian": lambda y, x, **more: pg.Hessian(y, x, True, **more)[:],
+}
+
+
+@pytest.mark.parametrize("form", BATCHED)
+def test_every_batched_form_refuses_samples_that_mix(form):
+    ask = BATCHED[form]
+    with pg.Program() as program:
+        x = pg.data("x", (3, 2))
+        y = pg.sum(x, axis=1) ** 2 * pg.mean(x)  # here
+        with pytest.raises(pg.MixedSamplesError, match="may mix in reduce_sum") as error:
+            ask(y, x)
+        assert "y = pg.sum(x, axis=1) ** 2 * pg.mean(x)  # here" in str(error.value)
+        assert "check=False" in str(error.value)
+        found = ask(y, x, check=False)
+        held = ask(pg.sum(x, axis=1) ** 2 * pg.stop_gradient(pg.mean(x)), x)
+    at = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert all(np.all(np.isfinite(v)) for v in run(program, [found, held], x=at))
+
+
+@pytest.mark.parametrize("form", BATCHED)
+def test_samples_that_a_normalisation_mixes_are_refused(form):
+    with pg.Program():
+        x = pg.data("x", (6, 2))
+        model = pg.nn.Sequential(pg.nn.Linear(2, 4), pg.nn.BatchNorm(4), pg.nn.Linear(4, 1))
+        with pytest.raises(pg.MixedSamplesError, match=r"test_jacobian\.py"):
+            BATCHED[form](model(x)[:, 0], x)
+        model.eval()
+        BATCHED[form](model(x)[:, 0], x)
+
+
+@pytest.mark.parametrize("given", ["function", "variables"])
+def test_a_hessian_looks_at_the_function_and_not_at_its_gradient_alone(given):
+    """The gradient of the sum of squares over all samples keeps samples apart."""
+
+    def y(x):
+        return pg.sum(x**2, axis=1) + pg.mean(x**2)
+
+    with pg.Program():
+        x = pg.data("x", (3, 2))
+        with pytest.raises(pg.MixedSamplesError, match="may mix in reduce_sum"):
+            pg.Hessian(y if given == "function" else y(x), x, True)
+        hessian = pg.Hessian(y if given == "function" else y(x), x, True, check=False)
+        with pytest.raises(pg.MixedSamplesError, match=r"sample . of the outputs changes with"):
+            hessian.check_independent({"x": np.ones((3, 2))})
+
+
+def wide(x, w):
+    """Samples joined with other axes by a reshape, and taken out of it again."""
+    n, k = x.shape
+    pairs = pg.reshape(x[:, :, None] * pg.ones((1, 1, 2)), (n * k, 2))
+    return pg.sum(pg.reshape(pg.tanh(pairs @ w[:2, :]), (n, k, -1)), axis=(1, 2))
+
+
+APART = {
+    "joined axes": wide,
+    "einsum": lambda x, w: pg.einsum("bi,ij,bj->b", x, w @ pg.transpose(w), x),
+    "indices that count": lambda x, w: pg.log_softmax(x)[np.arange(4), [0, 1, 2, 0]],
+    "computed indices that count": lambda x, w: x[pg.arange(4), pg.argmax(x, axis=1)] ** 2,
+    "labels": lambda x, w: pg.cross_entropy(x, np.array([0, 1, 2, 0]), reduction="none"),
+    "take_along_axis": lambda x, w: pg.take_along_axis(x, np.ones((4, 1), int), 1)[:, 0] ** 2,
+    "embedding": lambda x, w: pg.sum(w[np.array([0, 1, 2, 1])][:, :3] * x, axis=1),
+    "halves": lambda x, w: pg.sum(pg.concatenate([pg.sin(x[:2]), pg.cos(x[2:])]), axis=1),
+    "padded": lambda x, w: pg.sum(pg.tanh(pg.pad(x, ((2, 1), (0, 0))) @ w)[2:6], axis=1),
+    "joined with constants": lambda x, w: pg.sum(
+        pg.tanh(pg.concatenate([np.ones((2, 3)), x]) @ w)[2:], axis=1
+    ),
+    "of whole batch, constant": lambda x, w: (
+        pg.sum(x * pg.floor(pg.mean(x)), axis=1) + pg.sum(x, axis=1) * pg.max(pg.stop_gradient(x))
+    ),
+    "normalised": lambda x, w: pg.sum(pg.layer_norm(x @ w) ** 3, axis=1),
+    "attention": lambda x, w: pg.sum(
+        pg.softmax(x[:, :, None] * x[:, None, :], axis=-1) @ x[:, :, None], axis=(1, 2)
+    ),
+    "sums that run": lambda x, w: pg.cumsum(x, axis=1)[:, -1] * pg.prod(x, axis=1),
+    "turned": lambda x, w: pg.sum(pg.transpose(pg.transpose(w) @ pg.transpose(x)), axis=1) ** 2,
+    "set": lambda x, w: pg.sum(pg.set_slice(x * 1.0, (slice(None), 0), x[:, 1] ** 2), axis=1),
+    "branches": lambda x, w: pg.where(x[:, 0] > pg.mean(x), pg.sum(x**2, axis=1), x[:, 1]),
+    "gradient": lambda x, w: pg.grad(pg.sum(pg.tanh(x @ w)), x)[:, 0],
+    "norm": lambda x, w: pg.norm(x, axis=1) * pg.std(x, axis=1),
+    "split": lambda x, w: pg.sum(pg.split(x, 3, axis=1)[1] * x, axis=1),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_samples_that_stay_apart_raise_no_alarm(name):
+    """And the derivatives are those of each sample."""
+    at, factor = rng.uniform(0.2, 1.0, (4, 3)), rng.standard_normal((3, 4))
+    with pg.Program() as program:
+        x, w = pg.data("x", (4, 3)), pg.data("w", (3, 4))
+        y = APART[name](x, w)
+        found = pg.batched_jacobian(y, x)
+        total = pg.laplacian(y, x, True)
+        whole, twice = pg.jacobian(y, x), pg.hessian(pg.sum(y), x)
+    found, total, whole, twice = run(program, [found, total, whole, twice], x=at, w=factor)
+    each = np.arange(4)
+    np.testing.assert_allclose(found, whole[each, each], rtol=1e-9, atol=1e-12)
+    for i in range(4):
+        assert not np.any(np.delete(whole[i], i, axis=0))
+        np.testing.assert_allclose(total[i], np.trace(twice[i, :, i]), rtol=1e-9, atol=1e-9)
+
+
+def test_one_sample_is_never_mixed():
+    with pg.Program() as program:
+        x = pg.data("x", (1, 3))
+        found = pg.laplacian(pg.sum(x**2, axis=1) * pg.mean(x), x, True)
+    assert run(program, [found], x=np.ones((1, 3)))[0].shape == (1,)
 
 
 def test_samples_that_do_not_mix_are_told_by_numbers():
@@ -557,7 +672,7 @@ def test_samples_that_do_not_mix_are_told_by_numbers():
         def function(a):
             return pg.flip(pg.flip(pg.tanh(a @ w), 0), 0) + 1e3 * pg.sum(pg.stop_gradient(a))
 
-        jacobian = pg.Jacobian(function, x, is_batched=True)
+        jacobian = pg.Jacobian(function, x, is_batched=True, check=False)
         with pytest.raises(pg.MixedSamplesError, match="may mix in reverse"):
             jacobian.check_independent()
         recorded = len(program.operators())

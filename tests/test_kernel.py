@@ -48,6 +48,43 @@ def misaligned() -> np.ndarray:
     return view
 
 
+@pytest.mark.parametrize("shape", ["1", "1,1", "1,5", "3,1", "1,1,3"])
+@pytest.mark.parametrize("op", ["sinh", "arctan2", "matmul"])
+def test_strides_of_axes_of_one_element_change_no_bit(op, shape):
+    """NumPy takes other loops for these, though it says that such arrays are contiguous."""
+    rank = shape.count(",") + 1
+    second = ",".join(reversed(shape.split(","))) if op == "matmul" else shape
+    if op == "matmul" and rank != 2:
+        return
+    arguments = "%x, %y" if op != "sinh" else "%x"
+    result = f"{shape[0]},{shape[0]}" if op == "matmul" else shape
+    graph = parse(f"""graph f(%x: f64[{shape}], %y: f64[{second}]) {{
+      %0: f64[{result}] = {op}({arguments})
+      return %0
+    }}""")
+    kernels = [compile_graph(graph, style=style) for style in STYLES]
+    for seed in range(30):
+        feeds = feeds_of([v.type for v in graph.inputs], seed)
+        for views in ([turned(x) for x in feeds], [repeated(x) for x in feeds]):
+            for compute in (*kernels, lambda *arrays: interpret(graph, *arrays)):
+                expected = compute(*feeds)[0].tobytes()
+                assert compute(*views)[0].tobytes() == expected
+
+
+def turned(x: np.ndarray) -> np.ndarray:
+    """The same with the stride negative along axes of one element."""
+    whole = np.zeros([n + 2 * (n == 1) for n in x.shape])
+    view = whole[tuple(slice(1, 0, -1) if n == 1 else slice(None) for n in x.shape)]
+    view[...] = x
+    return view
+
+
+def repeated(x: np.ndarray) -> np.ndarray:
+    """The same with no stride along axes of one element."""
+    one = x[tuple(0 if n == 1 else slice(None) for n in x.shape)]
+    return one[tuple(None if n == 1 else slice(None) for n in x.shape)]
+
+
 @pytest.mark.parametrize(
     "feed",
     [

@@ -6,7 +6,9 @@ mark `# <-`, or else the last one.
 
 from __future__ import annotations
 
+import copy
 import linecache
+import math
 import os
 import pickle
 import subprocess
@@ -14,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import primgraph as pg
@@ -35,7 +38,8 @@ w = pg.create_parameter((4,), name="w")
 loss = pg.sum(x * w)
 feed = {"x": np.ones((3, 4)), "v": np.ones(4), "i": np.zeros(2, np.int64)}
 run = pg.Executor().run
-graph = pg.trace(lambda a: pg.sum(a * a), pg.spec(4))
+f = lambda a: pg.sum(a * a)
+graph = pg.trace(f, pg.spec(4))
 kernel = pg.compile(graph)
 ones = np.ones(4)
 """
@@ -109,8 +113,32 @@ OPERATORS = [
     ("pg.stack([x, alien])", "BuildError", "two different programs"),
     ("if x > 0: pass", "ArgumentError", "truth of a variable is not known", "pg.where"),
     ("float(loss)", "ArgumentError", "no number before the program runs", "run the program"),
-    ("np.linalg.norm(x)", "ArgumentError", "numpy.linalg.norm has no counterpart here"),
-    ("np.add.reduce(x)", "ArgumentError", "np.add cannot be built into a program this way"),
+    ("np.linalg.inv(x)", "ArgumentError", "numpy.linalg.inv has no counterpart here", "NumPy"),
+    ("np.linalg.norm(x, 2)", "ArgumentError", "norm of f64[3,4] with ord 2 over 2 axes"),
+    ("np.median(x)", "ArgumentError", "numpy.median has no counterpart", "nothing sorts here"),
+    ("f'{loss:.3f}'", "ArgumentError", "no number before the program runs that '.3f' could", "run"),
+    ("'%.3f' % loss", "ArgumentError", "no number before", "run the program and format what it"),
+    ("import pickle\npickle.dumps(x)", "BuildError", "a variable cannot be pickled", "pg.save"),
+    ("3.0 in x", "ArgumentError", "what a variable contains is not known", "pg.any(x == item)"),
+    ("sorted([loss, w[0]])", "ArgumentError", "the truth of a variable", "nothing sorts here"),
+    ("while loss > 1: pass", "ArgumentError", "the truth of a variable", "how often a loop runs"),
+    ("assert loss > 1", "ArgumentError", "the truth of a variable", "check what a run returns"),
+    ("pg.sum(x, dim=0)", "ArgumentError", "no argument 'dim'", "did you mean 'axis'?"),
+    ("x.mean(0, keep_dims=True)", "ArgumentError", "no argument 'keep_dims'", "'keepdims'"),
+    ("x.relu_()", "UnknownNameError", "nothing named 'relu_'", "values never change"),
+    ("x.cuda()", "UnknownNameError", "nothing named 'cuda'", "there is nothing to move"),
+    ("x.median()", "UnknownNameError", "nothing named 'median'", "nothing sorts here"),
+    ("pg.median(x)", "UnknownNameError", "nothing named 'median'", "nothing sorts here"),
+    ("pg.Linear(3, 4)", "UnknownNameError", "nothing named 'Linear'", "there is pg.nn.Linear"),
+    ("pg.Adam(0.1)", "UnknownNameError", "nothing named 'Adam'", "there is pg.optimizer.Adam"),
+    ("pg.linearize(graph)", "UnknownNameError", "'linearize'", "there is pg.transforms.linearize"),
+    ("pg.float32", "UnknownNameError", "nothing named 'float32'", "dtypes are NumPy's"),
+    (
+        "pg.cross_entropy(x, np.ones(3))",
+        "ShapeError",
+        "needs labels of shape (3, 4), not f64[3]",
+        "classes are integers: pg.astype(labels, 'int64')",
+    ),
     ("pg.layer_norm(x, eps='small')", "ArgumentError", "eps is a number, not str 'small'"),
     ("pg.dropout(x, 1, 1.5)", "ArgumentError", "a probability between 0 and 1, not 1.5"),
     ("pg.cross_entropy(x, [0, 1])", "ShapeError", "labels of shape (3,), not i64[2]"),
@@ -171,7 +199,9 @@ RUNS = [
     ("run(program, {'i': [0.5, 1.5]}, [i])", "FeedError", "a same_kind cast does not exist"),
     ("run(program, {'x': 1j * np.ones((3, 4))}, [x])", "FeedError", "floats can be fed"),
     ("run(program, {'i': ['a', 'b']}, [i])", "FeedError", "input 'i' is i64[2]"),
-    ("run(program, feed, ['wieght'])", "FeedError", "no such name"),
+    ("run(program, feed, ['wieght'])", "FeedError", "no such name", "it has 'x', 'v', 'i', 'b'"),
+    ("run(program, {**feed, 'i': [0, 9]}, [pg.cross_entropy(x[:2], i)])", "RunError",
+     "gather, a part of cross_entropy, failed in kernel model", "index 9", "of input 'i'"),
     ("run(program, feed, ['V'])", "FeedError", "cannot fetch 'V'", "did you mean 'v'?"),
     ("run(program, feed, [alien])", "FeedError", "it belongs to another program"),
     ("run(program, feed, [None])", "ArgumentError", "cannot fetch None", "pg.explain"),
@@ -194,7 +224,7 @@ RUNS = [
     ("kernel()", "FeedError", "takes 1 arrays, 0 given"),
     ("kernel(np.ones(3))", "FeedError", "f64[3] is given, the shapes differ"),
     ("kernel('abc')", "FeedError", "input 'a' is f64[4]"),
-    ("kernel(ones, out=3)", "ArgumentError", "out is a list of arrays"),
+    ("kernel(ones, out=3)", "ArgumentError", "result 0 needs a writable array"),
     ("kernel.save(3)", "ArgumentError", "path is a string or a path, not int 3"),
     ("pg.Kernel(3)", "ArgumentError", "graph is a Graph, not int 3"),
     ("pg.compile(3)", "ArgumentError", "compile takes a graph, not int", "pg.trace(function"),
@@ -208,6 +238,14 @@ RUNS = [
 
 DERIVATIVES = [
     ("pg.grad(loss)", "ArgumentError", "grad: missing a required argument: 'inputs'"),
+    ("pg.grad(lambda a: a)", "ArgumentError", "grad takes variables, not the function <function"),
+    ("pg.grad(lambda a: a, x)", "ArgumentError", "not the function", "pg.grad(f(x), x)"),
+    (
+        "pg.hessian(lambda a: pg.sum(a), ones)",
+        "ArgumentError",
+        "as inputs, not array([1., 1., 1.,",
+        "pg.compile(pg.trace(lambda x: pg.hessian(f, x), x0))(x0)",
+    ),
     ("pg.grad(loss, [])", "ArgumentError", "grad got no inputs"),
     ("pg.grad(loss, 3)", "ArgumentError", "a variable or a sequence of variables as inputs"),
     ("pg.grad(loss, [x, None])", "ArgumentError", "sequence of variables as inputs"),
@@ -346,11 +384,11 @@ FILES = [
     ("pg.parse(3)", "ArgumentError", "text is a string, not int 3"),
     ("pg.parse('graph')", "LoadError", "no header, body and closing brace"),
     ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[3] = tahn(%x)\\n return %0\\n}')", "LoadError",
-     "graph text, line 2: no op is named 'tahn'", "tanh"),
+     "graph text, line 2, column 15: no op is named 'tahn'", "tanh"),
     ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[3] = sin(%y)\\n return %0\\n}')", "LoadError",
-     "line 2: %y is used before it is bound"),
+     "line 2, column 19: %y is used before it is bound"),
     ("pg.parse('graph f(%x: f64[3]) {\\n %0: f64[4] = sin(%x)\\n return %0\\n}')", "LoadError",
-     "line 2: sin has type f64[3]"),
+     "line 2, column 2: sin has type f64[3]"),
     ("pg.verify(3)", "ArgumentError", "graph is a Graph, not int 3"),
 ]  # fmt: skip
 
@@ -400,8 +438,8 @@ TOOLS = [
     ("pg.extend.check_primitive('sin', ones)", "ArgumentError", "op is a Primitive, not str"),
     ("pg.TensorType(3, 'f')", "ArgumentError", "made of a tuple and a NumPy dtype", "pg.spec"),
     ("pg.transforms.batch(graph, -1)", "ShapeError", "shape (-1, 4) has a negative extent"),
-    ("pg.trace(lambda a: {'a': a}, ones)", "ArgumentError", "f returned {'a': <Variable"),
-    ("x[0] = 3.0", "ArgumentError", "a variable does not change", "pg.set_slice(x, index, value)"),
+    ("pg.trace(lambda a: {'a'}, ones)", "ArgumentError", "f returned {'a'}"),
+    ("x[0] = 3.0", "ArgumentError", "a variable does not change", "pg.set_slice(x, 0, 3.0)"),
     ("range(loss)", "ArgumentError", "a variable has no number before the program runs"),
 ]  # fmt: skip
 
@@ -416,6 +454,46 @@ LIBRARIES = [
      "ArgumentError", "the truth of a variable"),
 ]  # fmt: skip
 
+# Mistakes whose advice is code in the user's own words, or the meaning of a name.
+ADVICE = [
+    ("(x > 0) and (x < 1)", "(x > 0) & (x < 1)"),
+    ("x > 0 or not b", "pg.logical_or(x > 0, not b)"),
+    ("0 < x < 1", "(0 < x) & (x < 1)"),
+    ("if 0 < loss <= 1: pass", "(0 < loss) & (loss <= 1)"),
+    ("not b", "pg.logical_not(b)"),
+    ("loss if loss > 0 else 0.0", "pg.where(loss > 0, loss, 0.0)"),
+    ("max(x)", "pg.max(x)"),
+    ("min(loss, w[0])", "pg.min(pg.stack([loss, w[0]]), axis=0)"),
+    ("any(b)", "pg.any(b)"),
+    ("x in [v, x]", "any(x is item for item in [v, x])"),
+    ("x not in [v, w]", "all(x is not item for item in [v, w])"),
+    ("x[x > 0] = 0", "x = pg.where(x > 0, 0, x)"),
+    ("x[b] = 0", "x = pg.where(b, 0, x)"),
+    ("x[0, 1:] = loss", "x = pg.set_slice(x, np.s_[0, 1:], loss)"),
+    ("ones[0] = loss", "ones = pg.set_slice(ones, 0, loss)"),
+    ("import math\nmath.sin(loss)", "pg.sin(loss)"),
+    ("import math\nmath.fabs(loss)", "pg.abs(loss)"),
+    ("from math import sqrt\nsqrt(loss)", "pg.sqrt(loss)"),
+    ("np.array([loss, loss])", "pg.array([loss, loss])"),
+    ("np.asarray([[loss, 1.0], [w[0], w[1]]])", "pg.array([[loss, 1.0], [w[0], w[1]]])"),
+    ("np.full(3, loss)", "pg.full(3, loss)"),
+    ("np.mean([loss, loss])", "pg.mean(pg.array([loss, loss]))"),
+    ("ones.dot(v)", "pg.dot(ones, v)"),
+    ("ones[i]", "pg.array(ones)[i]"),
+    ("np.add.reduce(x)", "pg.sum(x, axis=0)"),
+    ("np.hypot(x, x)", "pg.norm(pg.stack([x, y]), axis=0)"),
+    ("import scipy.stats\nscipy.stats.norm.cdf(x)", "0.5 * (1 + pg.erf(x / 2**0.5))"),
+    ("import scipy.special\nscipy.special.logsumexp(x)", "pg.logsumexp(x)"),
+    ("pg.absolute(x)", "pg.abs(x)"),
+    ("pg.relu6(x)", "pg.clip(x, 0.0, 6.0)"),
+    ("pg.jit(f)", "pg.compile(pg.trace(f, x0))"),
+    ("pg.grad(f)", "pg.compile(pg.trace(lambda x: pg.grad(f(x), x), x0))(x0)"),
+    ("pg.hessian(f, ones)", "pg.compile(pg.trace(lambda x: pg.hessian(f, x), x0))(x0)"),
+    ("loss.item()", "pg.Executor().run(program, feed, [x])[0]"),
+    ("x.numpy()", "pg.Executor().run(program, feed, [x])[0]"),
+    ("loss.backward()", "pg.grad(loss, w)"),
+]
+
 MISTAKES = [*OPERATORS, *PROGRAMS, *RUNS, *DERIVATIVES, *TRAINING, *FILES, *TOOLS, *LIBRARIES]
 
 
@@ -426,8 +504,16 @@ def write_library(folder: Path) -> None:
     package.write_text("def of(x):\n    return x * x if x else x\n", encoding="utf-8")
 
 
-def provoked(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Exception, int]:
-    """The error that `text` raises in a file of its own, and the line that it should name."""
+def provoked(
+    text: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    namespace: dict[str, Any] | None = None,
+) -> tuple[Exception, int]:
+    """The error that `text` raises in a file of its own, and the line that it should name.
+
+    `namespace` is where the names of the file are found afterwards.
+    """
     file = folder / "model.py"
     source = f"{PREAMBLE.lstrip()}{text}\n"
     file.write_text(source, encoding="utf-8")
@@ -438,7 +524,8 @@ def provoked(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[
     linecache.checkcache()
     lines = source.splitlines()
     marked = [n for n, line in enumerate(lines, 1) if line.endswith("# <-")]
-    namespace: dict[str, Any] = {"__name__": "model"}
+    namespace = {} if namespace is None else namespace
+    namespace |= {"__name__": "model"}
     try:
         exec(compile(source, str(file), "exec"), namespace)
     except Exception as error:
@@ -464,6 +551,49 @@ def test_a_mistake_is_told_with_its_line(
     assert written, message
     assert f"model.py:{line} " in written[0], message
     assert written[0].endswith((tmp_path / "model.py").read_text().splitlines()[line - 1].strip())
+
+
+@pytest.mark.parametrize(("text", "advice"), ADVICE, ids=[a[0] for a in ADVICE])
+def test_advice_is_code_that_runs(
+    text: str, advice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: dict[str, Any] = {}
+    error, line = provoked(text, tmp_path, monkeypatch, names)
+    # NumPy chains what a variable says to an error of its own where elements are assigned to.
+    message = str(error if isinstance(error, PrimgraphError) else error.__cause__)
+    assert f"write {advice}" in message, message
+    assert f"model.py:{line} " in message, message
+    names |= {"f": lambda a: pg.sum(a * a), "x0": np.ones(4), "y": names["x"]}
+    with names["program"]:
+        exec(advice.replace("not b", "b"), names)
+
+
+def test_what_python_asks_of_numbers_is_built_where_that_is_natural() -> None:
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        total = pg.sum(x)
+        quotient, rest = divmod(x, 2.0)
+        built = [round(x, 1), round(total), math.floor(total), math.ceil(total), quotient, rest]
+        built += [divmod(7.0, x)[1], pg.array([total, [1.0, 2.0][0]]), pg.array([[total], [total]])]
+        built += [np.linalg.norm(x), np.linalg.norm(x, 1, axis=0), copy.deepcopy({"x": x})["x"]]
+        built += [x.tanh(), x.pow(2), x.norm(), x.logsumexp(axis=0)]
+    array = np.array([2.34, 4.26])
+    sum_ = array.sum()
+    expected = [array.round(1), round(sum_), 6.0, 7.0, *divmod(array, 2.0), divmod(7.0, array)[1]]
+    expected += [[sum_, 1.0], [[sum_], [sum_]], np.linalg.norm(array), sum_, array]
+    expected += [np.tanh(array), array**2, np.linalg.norm(array), np.logaddexp(*array)]
+    found = pg.Executor().run(program, {"x": array}, built)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-15)
+
+
+def test_a_series_times_a_variable_is_a_variable() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = pandas.Series([1.0, 2.0, 3.0]) * x
+    assert isinstance(y, pg.Variable)
+    assert pg.Executor().run(program, {"x": np.ones(3)}, [y])[0].tolist() == [1.0, 2.0, 3.0]
 
 
 def test_there_are_many_mistakes_and_all_are_different() -> None:

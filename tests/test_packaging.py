@@ -331,7 +331,7 @@ def test_the_version_is_stated_once():
 FLOORS = (
     (
         *("primgraph.checkout", "primgraph.errors", "primgraph.defaults"),
-        *("primgraph.ir.source", "primgraph.ir.types"),
+        *("primgraph.meanings", "primgraph.ir.source", "primgraph.ir.types"),
     ),
     ("primgraph.ir",),
     ("primgraph.primitives",),

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import evaluate_one, same, sample, traced
+from program_tolerance import same_bits
 
+import primgraph as pg
 import primgraph.operators as ops
+from primgraph.codegen import compile_graph
 from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.interpret import interpret
 from primgraph.operators.linalg import trace
 from primgraph.transforms import lower
 
@@ -110,6 +114,54 @@ def test_random_einsums_are_numpys(seed: int) -> None:
         arrays = [sample(tuple(sizes[k] for k in term), seed=i + 1) for i, term in enumerate(terms)]
         found = evaluate_one(lambda *xs, s=subscripts: ops.einsum(s, *xs), *arrays)
         same(found, np.asarray(np.einsum(subscripts, *arrays)), 1e-12)
+
+
+# Of two operands, that is: more are multiplied two at a time, as NumPy does only if asked to.
+_PAIRS = (
+    "ab,cd->ba", "a,bc->", "a,bc->a", "a,b->a", "a,b->", "ab,bc->ac", "ab,ab->", "ab,ab->a",
+    "ab,c->", "ab,c->c", "ab,cb->", "ab,b->", "ab,cd->", "abc,bd->ad", "ab,bc->",
+    "ac,b->", "ab,ba->", "a,ab->b", "ba,bc->", "ab,cb->b", "ba,b->a", "ca,bd->", "dab,cb->d",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("subscripts", [*_PAIRS, "ab->", "ab->b", "aab->b"])
+def test_einsum_has_numpys_special_values_and_zeros(subscripts: str) -> None:
+    rng = np.random.default_rng(0)
+    special = np.array([1.0, -1.0, 2.0, 0.0, -0.0, np.inf, -np.inf, np.nan])
+    parts = subscripts.partition("->")[0].split(",")
+    for turn in range(30):
+        sizes = dict(zip("abcd", rng.choice([0, 1, 2, 3], 4).tolist(), strict=True))
+        among = special[: (3, 5, 8)[turn % 3]]
+        arrays = [rng.choice(among, tuple(sizes[k] for k in part)) for part in parts]
+        with np.errstate(all="ignore"):
+            expected = np.asarray(np.einsum(subscripts, *arrays))
+        graph = traced(lambda *xs: ops.einsum(subscripts, *xs), *arrays)
+        for found in (interpret(graph, *arrays)[0], compile_graph(lower(graph))(*arrays)[0]):
+            assert np.all(same_bits(found, expected)), (arrays, found, expected)
+
+
+def test_einsum_over_an_axis_without_elements_has_derivatives_of_zero() -> None:
+    with pg.Program() as program:
+        x, y = pg.data("x", (2, 3)), pg.data("y", (0,))
+        slopes = pg.grad(pg.sum(pg.einsum("ab,c->b", x, y)), [x, y])
+    feed = {"x": np.full((2, 3), np.nan), "y": np.zeros(0)}
+    dx, dy = pg.Executor().run(program, feed, slopes)
+    same(dx, np.zeros((2, 3)))
+    same(dy, np.zeros(0))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("rows", "columns"), [((1,), 1), ((3,), 4), ((3, 4), 4), ((64,), 65)])
+def test_products_that_underflow_have_the_sign_of_numpys(
+    rows: tuple[int, ...], columns: int, dtype: Any
+) -> None:
+    tiny = 1e-200 if dtype is np.float64 else 1e-30
+    x, y = np.full((*rows, 1), -tiny, dtype), np.full((1, columns), tiny, dtype)
+    graph = traced(lambda a, b: a @ b, x, y)
+    for style in ("planned", "readable"):
+        (found,) = compile_graph(lower(graph), style=style)(x, y)
+        assert np.all(same_bits(found, x @ y))
+    assert np.all(same_bits(interpret(graph, x, y)[0], x @ y))
 
 
 def test_einsum_contracts_through_small_intermediate_results() -> None:

@@ -190,7 +190,7 @@ def test_feeds_are_checked():
         pg.profile(program, {}, [value])
     with pytest.raises(ArgumentError, match="mapping"):
         pg.profile(program, [np.ones((8, 3))], [value])
-    with pytest.raises(FeedError, match="the inputs are x"):
+    with pytest.raises(FeedError, match="no input 'y'"):
         pg.profile(graph, {"y": np.ones(3)})
     with pytest.raises(FeedError, match="1 arrays, 2 given"):
         pg.profile(graph, [np.ones(3), np.ones(3)])

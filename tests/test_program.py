@@ -341,8 +341,8 @@ def test_compile_runs_saves_and_pickles(tmp_path):
     expected = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
     for style in ("planned", "readable"):
         kernel = pg.compile(graph, style=style)
-        np.testing.assert_allclose(kernel(x)[0], expected, rtol=1e-14)
-        np.testing.assert_allclose(pickle.loads(pickle.dumps(kernel))(x)[0], expected, rtol=1e-14)
+        np.testing.assert_allclose(kernel(x), expected, rtol=1e-14)
+        np.testing.assert_allclose(pickle.loads(pickle.dumps(kernel))(x), expected, rtol=1e-14)
     path = tmp_path / "saved.py"
     kernel.save(path)
     assert "import numpy as np" in path.read_text()

@@ -5,15 +5,19 @@ import io
 import json
 import os
 import pickle
+import stat
 import subprocess
 import sys
+import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import primgraph as pg
 from primgraph import initializers
+from primgraph.ir.source import Source
 
 RNG = np.random.default_rng(3)
 
@@ -124,6 +128,48 @@ def test_a_place_where_nothing_can_be_written_is_named(tmp_path):
     assert caught.value.filename == str(tmp_path / "missing" / "a.pgz")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002, 0o000])
+def test_a_file_has_the_mode_that_open_gives(tmp_path, umask):
+    code = (
+        "import os, sys; import primgraph as pg; os.umask(int(sys.argv[2]))\n"
+        "with pg.Program() as p: pg.create_parameter((2,), name='w')\n"
+        "pg.save(p, sys.argv[1])\n"
+        "open(sys.argv[1] + '.other', 'w').close()\n"
+    )
+    path = tmp_path / "p"
+    subprocess.run([sys.executable, "-c", code, str(path), str(umask)], check=True)
+    modes = [stat.S_IMODE(p.stat().st_mode) for p in (path, tmp_path / "p.other")]
+    assert modes == [0o666 & ~umask] * 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_a_file_that_is_replaced_keeps_its_mode_and_its_links(tmp_path):
+    path, link = tmp_path / "p", tmp_path / "link"
+    pg.save(trained(), path)
+    link.symlink_to(path)
+    for mode in (0o600, 0o640, 0o444, 0o664):
+        path.chmod(mode)
+        pg.save(trained(), link)
+        assert stat.S_IMODE(path.stat().st_mode) == mode
+        assert link.is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "p"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices are those of POSIX")
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE) as reader:
+        pg.save(trained(), pipe)
+        sent = reader.communicate(timeout=60)[0]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    (tmp_path / "p").write_bytes(sent)
+    assert pg.load(tmp_path / "p").name == "model"
+    with pytest.raises(IsADirectoryError):
+        pg.save(trained(), tmp_path)
+
+
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "p"
     pg.save(trained(), path)
@@ -135,6 +181,101 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["p"]
     with pytest.raises(pg.ArgumentError):
         pg.save("program", path)
+
+
+def test_the_lines_of_code_are_kept_in_the_file(tmp_path):
+    program = trained()
+    pg.save(program, tmp_path / "p")
+    sources = []
+    for one in (program, pg.load(tmp_path / "p")):
+        sources.append(pg.Executor().kernel(one, ["loss"]).source)
+    assert sources[0] == sources[1]
+    assert "logits = pg.linear(scaled, w, b)" in sources[1]
+
+
+# Does all that shows where equations come from, in a process of its own, and tells what it looked
+# for: no file is opened, and no line of a file asked for, because a place names it.
+LOOK = """
+import linecache, pickle, sys
+
+opened, asked = [], []
+path, named = sys.argv[1:]
+import primgraph as pg
+
+pg.compile(pg.parse("graph f(%x: f64[]) {\\n%0: f64[] = tanh(%x)\\nreturn %0\\n}")).source
+before = linecache.updatecache
+linecache.updatecache = lambda file, *rest: asked.append(file) or before(file, *rest)
+sys.addaudithook(lambda event, given: opened.append(given[0]) if event == "open" else None)
+if path.endswith(".pgz"):
+    program = pg.load(path)
+    graph = program.graph()
+else:
+    with open(path, "rb") as file:
+        graph = program = pickle.load(file)
+kernel = pg.compile(graph)
+texts = [kernel.source, kernel.planned_source, str(graph), str(pg.steps(graph).to_html())]
+forms = ("svg", "html", "dot", "mermaid")
+texts += [getattr(x, f"to_{form}")() for x in (graph, kernel) for form in forms]
+texts += [str(pg.cost(kernel)), str(pg.diff(graph, pg.transforms.lower(graph))), repr(program)]
+graph.show()
+kernel.save(path + ".py")
+texts.append(open(path + ".py").read())
+for wrong in ([], [[1.0] * 7] * len(graph.inputs)):
+    try:
+        kernel(*wrong)
+    except pg.PrimgraphError as error:
+        texts.append(str(error))
+again = pickle.loads(pickle.dumps(kernel))
+assert again.source == kernel.source
+print("".join(texts))
+assert named not in opened and named not in asked, "it was opened"
+"""
+
+
+@pytest.mark.parametrize("named", ["secret", "/proc/self/environ", "/dev/zero", "/etc/hostname"])
+@pytest.mark.parametrize("kind", ["file", "pickle"])
+def test_no_file_is_read_because_a_place_names_it(tmp_path, named, kind):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("first\nhunter2\n", encoding="utf-8")
+    named = str(secret) if named == "secret" else named
+    path = tmp_path / ("p.pgz" if kind == "file" else "p.pickle")
+    if kind == "file":
+        pg.save(trained(), tmp_path / "p")
+
+        def change(members):
+            described = json.loads(members["program.json"])
+            for i, row in enumerate(described["body"]):
+                row[4] = [named, 1 + i % 3, "", "", row[4][4]]
+            members["program.json"] = json.dumps(described).encode()
+
+        path.write_bytes(rewritten((tmp_path / "p").read_bytes(), change))
+    else:
+        with pg.Builder(source=Source(named, 2)) as builder:
+            x = builder.input(pg.spec(3))
+            graph = builder.graph([pg.Variable(builder, x).value * 2.0])
+        path.write_bytes(pickle.dumps(graph))
+    run = subprocess.run(
+        [sys.executable, "-c", LOOK, str(path), named],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env={**os.environ, "CANARY": "hunter2", "PYTHONPATH": str(Path(pg.__file__).parents[1])},
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "hunter2" not in run.stdout
+    assert "tanh" in run.stdout or "2.0" in run.stdout
+
+
+def test_what_a_file_says_that_a_line_was_is_printable_and_short(tmp_path):
+    pg.save(trained(), tmp_path / "p")
+    text = "\x1b[2Jy = \u202e\n" + "x" * 10_000
+    changed = edit(["lines"], [text] * 50)
+    (tmp_path / "q").write_bytes(rewritten((tmp_path / "p").read_bytes(), changed))
+    sources = {e.source for e in pg.load(tmp_path / "q").graph().body if e.source}
+    assert sources
+    assert all(s.text.isprintable() and len(s.text) < 1000 for s in sources)
 
 
 def rewritten(source: bytes, change, resign=True) -> bytes:
@@ -206,6 +347,14 @@ DAMAGE = {
     "pickle": pickled,
     "extra member": lambda m: m.update({"kernel.py": b"1/0"}),
     "path that leaves": lambda m: m.update({"../evil.npy": b""}),
+    "update of another type": edit(["updates", 0, 1], 0),
+    "array of another type": lambda m: m.update({"states/000000.npy": m["constants/000000.npy"]}),
+    "array that is missing": lambda m: m.pop("constants/000000.npy"),
+    "array that nothing needs": lambda m: m.update({"states/000099.npy": m["states/000000.npy"]}),
+    "more elements than there can be": edit(["inputs", 0, 1], f"f64[{2**62},4]"),
+    "text of a line that is none": edit(["lines"], [3] * 50),
+    "file of a line that is none": edit(["body", 0, 4], [3, 1, "", "", 0]),
+    "place of an earlier format": edit(["body", 0, 4], ["a.py", 1, ""]),
     "missing state": lambda m: m.pop("states/000000.npy"),
 }
 
@@ -216,6 +365,75 @@ def test_any_damage_is_a_load_error(tmp_path, kind):
     (tmp_path / "q").write_bytes(rewritten((tmp_path / "p").read_bytes(), DAMAGE[kind]))
     with pytest.raises(pg.LoadError):
         pg.load(tmp_path / "q")
+
+
+def inflated(members, size):
+    """State 0, all zeros, of another size than its type has."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(size))
+    members["states/000000.npy"] = buffer.getvalue()
+
+
+BOMBS = {
+    "state": lambda m: inflated(m, 2**23),
+    "array that nothing needs": lambda m: m.update({"constants/000009.npy": bytes(2**26)}),
+    "manifest": lambda m: m.update({"manifest.json": b" " * 2**26 + m["manifest.json"]}),
+    "program": lambda m: m.update({"program.json": b" " * 2**26 + m["program.json"]}),
+    "JSON objects": lambda m: m.update({"program.json": b'{"a":[' + b"[]," * 2**24 + b"0]}"}),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_what_is_too_large_is_refused_before_it_is_unpacked(tmp_path, kind):
+    pg.save(trained(), tmp_path / "p")
+    data = rewritten((tmp_path / "p").read_bytes(), BOMBS[kind], resign=kind != "manifest")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {n: archive.read(n) for n in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "q", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert (tmp_path / "q").stat().st_size < 2**18
+    del members, data
+    tracemalloc.start()
+    try:
+        with pytest.raises(pg.LoadError):
+            pg.load(tmp_path / "q")
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_member_that_unpacks_to_more_than_it_says_is_not_unpacked(tmp_path):
+    pg.save(trained(), tmp_path / "p")
+    with zipfile.ZipFile(tmp_path / "p") as archive:
+        members = {n: archive.read(n) for n in archive.namelist()}
+    with zipfile.ZipFile(tmp_path / "q", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            more = bytes(2**26) if name == "states/000000.npy" else b""
+            archive.writestr(name, content + more)
+        for name, content in members.items():
+            archive.getinfo(name).file_size = len(content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(pg.LoadError):
+            pg.load(tmp_path / "q")
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
+
+
+def test_programs_of_zeros_and_of_repetition_are_loaded(tmp_path):
+    with pg.Program() as program:
+        w = pg.create_parameter((2**21,), name="w", initializer=initializers.Constant(0.0))
+        x = pg.data("x", (2,))
+        for _ in range(3000):
+            x = pg.sin(x)
+        pg.sum(x) + pg.sum(w)
+    pg.save(program, tmp_path / "p")
+    assert (tmp_path / "p").stat().st_size < 2**17
+    again = pg.load(tmp_path / "p")
+    assert again.graph() == program.graph()
+    assert not again.state_dict()["w"].any()
 
 
 def test_unsigned_changes_truncation_and_other_files_are_refused(tmp_path):

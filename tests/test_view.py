@@ -130,6 +130,18 @@ def test_lines_know_the_layer_that_they_were_written_in_and_which_call_of_it():
     ]  # fmt: skip
 
 
+def test_a_saved_program_is_drawn_as_it_was(tmp_path):
+    program = training()
+    pg.save(program, tmp_path / "p.pgz")
+    loaded, drawn = (picture_of(p) for p in (pg.load(tmp_path / "p.pgz"), program))
+    assert [(g.label, g.members) for g in loaded.groupings["layer"]] == [
+        (g.label, g.members) for g in drawn.groupings["layer"]
+    ]
+    assert [(b.label, b.part, b.order) for b in loaded.boxes] == [
+        (b.label, b.part, b.order) for b in drawn.boxes
+    ]
+
+
 def test_a_layer_that_raises_is_left():
     class Broken(pg.nn.Layer):
         def forward(self, x):

@@ -20,7 +20,6 @@ from view_graphs import HOSTILE, chain, hostile, net
 
 import primgraph as pg
 from primgraph.errors import ArgumentError, RunError
-from primgraph.ir import source
 from primgraph.ir.graph import Graph, Value
 from primgraph.view import svg
 from primgraph.view.dot import quoted
@@ -483,13 +482,6 @@ def test_a_long_chain_is_drawn_without_recursion(tmp_path):
         graph.save(tmp_path / f"long.{form}")
     graph.show()
     assert len(graph.to_svg()) < 200_000
-
-
-def test_a_file_that_cannot_be_read_is_looked_for_once(monkeypatch):
-    looked: list[str] = []
-    monkeypatch.setattr(source, "lines_of", lambda file: looked.append(file) or [])
-    picture_of(chain(200))
-    assert looked == ["chain.py"]
 
 
 def test_svg_of_what_was_measured_is_warm_where_the_time_goes():

@@ -54,10 +54,10 @@ def transform(
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             if not _debug.get():
                 with uncollected:
-                    return function(*args, **kwargs)
+                    return _without_form(function(*args, **kwargs))
             before: Any = args[0]
             _check(before, requires, f"the argument of {function.__name__}")
-            result = function(*args, **kwargs)
+            result = _without_form(function(*args, **kwargs))
             for graph in result if isinstance(result, tuple) else (result,):
                 _check(graph, ensures, f"the result of {function.__name__}")
                 for observe in observers:
@@ -67,6 +67,15 @@ def transform(
         return call
 
     return declare
+
+
+def _without_form(result: R) -> R:
+    """The result with plain lists of inputs and outputs, also where it is the graph given."""
+    if isinstance(result, Graph) and result.form is not None:
+        plain: Any = result.in_form(None)
+        found: R = plain
+        return found
+    return result
 
 
 def _check(graph: Graph, conditions: Sequence[Condition], what: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, final
+
+import numpy as np
 
 from primgraph.errors import ShapeError
 from primgraph.ir.drawn import Drawn
+from primgraph.ir.form import Form, bound, leaves_of
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Op, Primitive, lookup
 from primgraph.ir.signature import checked
@@ -127,16 +130,20 @@ class Equation:
 class Graph(Drawn):
     """A closed function: `inputs`, an ordered `body` of equations, `outputs`. Never changes.
 
-    Two graphs are equal if they compute the same thing in the same way: names, hints and source
-    lines do not count, ops, parameters (bit by bit), types and wiring do.
+    `form` says in which containers a traced function takes and returns the arrays; None stands
+    for lists. Transforms leave it behind.
+
+    Two graphs are equal if they compute the same thing in the same way: names, hints, source
+    lines and form do not count, ops, parameters (bit by bit), types and wiring do.
     """
 
-    __slots__ = ("_hash", "body", "inputs", "name", "outputs")
+    __slots__ = ("_hash", "body", "form", "inputs", "name", "outputs")
 
     inputs: tuple[Value, ...]
     body: tuple[Equation, ...]
     outputs: tuple[Value, ...]
     name: str
+    form: Form | None
     _hash: int | None
 
     def __init__(
@@ -145,12 +152,14 @@ class Graph(Drawn):
         body: Iterable[Equation],
         outputs: Iterable[Value],
         name: str = "f",
+        form: Form | None = None,
     ) -> None:
         set_once = object.__setattr__
         set_once(self, "inputs", tuple(inputs))
         set_once(self, "body", tuple(body))
         set_once(self, "outputs", tuple(outputs))
         set_once(self, "name", name)
+        set_once(self, "form", form)
         set_once(self, "_hash", None)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -181,6 +190,31 @@ class Graph(Drawn):
         if not known.issuperset(kept):
             raise ShapeError("an output is not a value of the graph")
         return Graph(self.inputs, self.body, kept, self.name)
+
+    def in_form(self, form: Form | None) -> Graph:
+        """The same graph, whose arrays are taken and returned in the containers of `form`."""
+        if form is self.form:
+            return self
+        return Graph(self.inputs, self.body, self.outputs, self.name, form)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What is given by name: the parameters of a traced function, else the inputs."""
+        if self.form is not None:
+            return self.form.parameters
+        return tuple([v.hint or str(i) for i, v in enumerate(self.inputs)])
+
+    def in_order(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """What is given for each input, of what is given for the parameters in order or by name.
+
+        Raises `FeedError` for a parameter that is missing, unknown or given twice, and for
+        containers other than those of the form.
+        """
+        found = bound(self.name, self.parameters, given, named)
+        if self.form is None:
+            return found
+        pairs = zip(self.form.arguments, found, strict=True)
+        return [leaf for (name, tree), item in pairs for leaf in leaves_of(tree, item, name)]
 
     def numbering(self) -> dict[Value, int]:
         """All values in order of definition: inputs first, then outputs of the equations."""
@@ -237,7 +271,16 @@ class Graph(Drawn):
             for e in self.body
         ]
         outputs = [number[v] for v in self.outputs]
-        return _restore, (self.name, list(types), values, len(self.inputs), body, outputs)
+        count = len(self.inputs)
+        return _restore, (self.name, list(types), values, count, body, outputs, self.form)
+
+    @property
+    def constants(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The long constants that the text of the graph has only hashes of, by these hashes.
+
+        `primgraph.parse(str(graph), graph.constants)` gives an equal graph.
+        """
+        return beside[0](self)
 
     def __str__(self) -> str:
         return printer[0](self)
@@ -248,8 +291,10 @@ class Graph(Drawn):
         return f"<graph {self.name}: ({inputs}) -> ({outputs}), {len(self)} equations>"
 
 
-# How a graph prints; the module of the text puts its function here, as it needs graphs itself.
+# How a graph prints, and what stands beside that; the module of the text puts its functions here,
+# as it needs graphs itself.
 printer: list[Callable[[Graph], str]] = [repr]
+beside: list[Callable[[Graph], dict[str, np.ndarray[Any, Any]]]] = [lambda graph: {}]
 
 
 def _restore(
@@ -259,6 +304,7 @@ def _restore(
     count: int,
     body: list[tuple[str, list[int], Params, int, Source | None]],
     outputs: list[int],
+    form: Form | None = None,
 ) -> Graph:
     """Rebuild a graph from the flat form that `Graph.__reduce__` gives."""
     made = [Value(types[t], hint) for t, hint in values]
@@ -269,4 +315,4 @@ def _restore(
         operands = tuple(made[i] for i in inputs)
         equations.append(Equation(lookup(op), operands, params, results, source))
         defined += width
-    return Graph(made[:count], equations, (made[i] for i in outputs), name)
+    return Graph(made[:count], equations, (made[i] for i in outputs), name, form)

@@ -23,7 +23,7 @@ def interpret(graph: Graph, *arrays: Any) -> list[np.ndarray[Any, Any]]:
     known: dict[Value, np.ndarray[Any, Any]] = {}
     for value, array in zip(graph.inputs, arrays, strict=True):
         try:
-            known[value] = np.asarray(array, dtype=value.dtype)
+            known[value] = np.array(array, value.dtype, order="C")
         except (TypeError, ValueError) as error:
             raise FeedError(
                 f"input {value.hint!r} of {graph.name} is {value.type}: {error}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeAlias, final
 
@@ -14,6 +16,9 @@ Params: TypeAlias = tuple[tuple[str, Any], ...]
 
 _INTEGERS = frozenset({int})
 
+# Arrays up to this size are copied to be hashed, which is quicker for them.
+_COPIED = 2**14
+
 
 @final
 class Array:
@@ -22,18 +27,34 @@ class Array:
     `0.0` and `-0.0` differ, a NaN equals the same NaN, and dtype and shape count.
     """
 
-    __slots__ = ("_hash", "data")
+    __slots__ = ("_digest", "_hash", "data")
 
     def __init__(self, data: Any) -> None:
         array = np.array(data, order="C", copy=True)
         array = array.astype(as_dtype(array.dtype), copy=False)
         array.setflags(write=False)
         self.data: np.ndarray[Any, Any] = array
-        self._hash = hash((array.dtype.str, array.shape, array.tobytes()))
+        large = array.nbytes > _COPIED
+        content = zlib.crc32(_bytes_of(array)) if large else array.tobytes()
+        self._hash = hash((array.dtype.str, array.shape, content))
+        self._digest = ""
 
     @property
     def type(self) -> TensorType:
         return TensorType(self.data.shape, self.data.dtype)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 hash of type and elements, the same on every machine."""
+        if not self._digest:
+            found = hashlib.sha256(str(self.type).encode())
+            found.update(_bytes_of(self.little_endian()))
+            self._digest = found.hexdigest()
+        return self._digest
+
+    def little_endian(self) -> np.ndarray[Any, Any]:
+        """The elements in the order of bytes that text and files have."""
+        return self.data.astype(self.data.dtype.newbyteorder("<"), copy=False)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -52,6 +73,13 @@ class Array:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Array, (self.data,)
+
+
+def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
+    """The bytes of a contiguous array, which are not copied."""
+    flat = array.reshape(-1).view(np.uint8)
+    flat.setflags(write=False)
+    return flat.data
 
 
 def freeze(value: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_orig
 import numpy as np
 
 from primgraph.errors import ArgumentError, PrimgraphError, near_matches
+from primgraph.meanings import ARGUMENTS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -89,6 +90,13 @@ def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 @cache
+def _unnamed_of(function: Callable[..., Any]) -> frozenset[str]:
+    """Parameters that are given by position only: their names may be those of others."""
+    listed = inspect.signature(function).parameters.values()
+    return frozenset(p.name for p in listed if p.kind is p.POSITIONAL_ONLY)
+
+
+@cache
 def _flags_of(function: Callable[..., Any]) -> dict[str, Kind]:
     """Parameters that are true or false: anything else would pass for one of these."""
     flag = _KINDS[bool]
@@ -110,11 +118,17 @@ def misfit(
         open_ended = any(p.kind is p.VAR_KEYWORD for p in listed)
         unknown = [] if open_ended else [k for k in kwargs if k not in signature.parameters]
         fault = f"there is no argument {unknown[0]!r}" if unknown else str(error)
-        near = near_matches(unknown[0], (p.name for p in listed)) if unknown else ""
+        near = _near(unknown[0], [p.name for p in listed]) if unknown else ""
         bare = [p.replace(annotation=p.empty) for p in listed]
         takes = f"it takes {signature.replace(parameters=bare, return_annotation=signature.empty)}"
         return ArgumentError(f"{_name(function)}: {fault}", hint=f"{near} {takes}".strip())
     return None
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    """A hint with the argument that `name` may be meant for, by meaning or by spelling."""
+    meant = ARGUMENTS.get(name)
+    return f"did you mean {meant!r}?" if meant in known else near_matches(name, known)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -123,12 +137,12 @@ def _name(function: Callable[..., Any]) -> str:
     return str(name).removesuffix(".__init__").rpartition("<locals>.")[2]
 
 
-def applied(function: Callable[..., R], *arguments: Any) -> R:
-    """`function(*arguments)`, for a function of the user's: it has to take so many."""
+def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
+    """`function(*arguments, **named)`, for a function of the user's: it has to take these."""
     try:
-        return function(*arguments)
+        return function(*arguments, **named)
     except TypeError as error:
-        found = None if isinstance(error, PrimgraphError) else misfit(function, arguments, {})
+        found = None if isinstance(error, PrimgraphError) else misfit(function, arguments, named)
         if found is None:
             raise
         raise found from None
@@ -185,7 +199,8 @@ def _require(
     """Raise `ArgumentError` for the first argument that is not of its kind."""
     if not kinds:
         return
-    for name, value in [*zip(_names_of(function), args, strict=False), *kwargs.items()]:
+    named = kwargs.items() if kwargs.keys().isdisjoint(_unnamed_of(function)) else ()
+    for name, value in [*zip(_names_of(function), args, strict=False), *named]:
         kind = kinds.get(name)
         if kind is not None and not kind[0](value):
             given = f"{type(value).__name__} {value!r:.60}"

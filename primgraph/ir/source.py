@@ -20,6 +20,9 @@ _PASSED = (_PACKAGE + ".", _PACKAGE + " kernel")
 _FOLDERS = tuple(os.path.dirname(file) + os.sep for file in (os.__file__, sys.executable) if file)
 _INSTALLED = ("site-packages", "dist-packages")
 
+# Lines of code that are longer are cut.
+_LONGEST = 500
+
 # What a reader of text is told of either mode.
 _SPOKEN = {"tangent": "gradient", "cotangent": "gradient"}
 # The role of what changes the parameters.
@@ -33,13 +36,16 @@ class Source:
     `role` is "tangent" or "cotangent" in a derivative, as the last transform made it, "update" in
     what an optimizer does, and else empty; `order` is how often it was differentiated, and
     `operator` the name of the operator that was rewritten into primitives. `scope` is the path of
-    the layer that it was written within, such as `network.body.0`.
+    the layer that it was written within, such as `network.body.0`. `text` is the line itself, read
+    when it was executed: no file is ever opened because a source names it, as sources come from
+    files of others, too. It is empty where the line could not be read.
     """
 
     file: str
     line: int
     role: str = ""
     operator: str = ""
+    text: str = ""
     scope: str = ""
     order: int = 0
 
@@ -74,25 +80,10 @@ class Source:
         """The line alone."""
         return _marked(self, "", "", "", 0)
 
-    @property
-    def text(self) -> str:
-        """The line itself, or nothing where the file cannot be read."""
-        lines = lines_of(self.file)
-        return lines[self.line - 1].strip() if 0 < self.line <= len(lines) else ""
-
     def __str__(self) -> str:
         place = f"{self.file.rpartition('/')[2]}:{self.line}"
         told = _SPOKEN.get(self.role, self.role)
         return f"in the {told} of {place}" if told and told != UPDATE else place
-
-
-def lines_of(file: str) -> list[str]:
-    """The lines of a file of the user's; none where it cannot be read."""
-    try:
-        return linecache.getlines(file)
-    except ValueError:
-        # No file has such a name, with a null character or a lone surrogate in it.
-        return []
 
 
 @lru_cache(maxsize=65536)
@@ -102,9 +93,28 @@ def _marked(source: Source, role: str, operator: str, scope: str, order: int) ->
 
 
 @lru_cache(maxsize=65536)
-def _at(code: CodeType, line: int, marks: tuple[str, str]) -> Source:
+def _at(code: CodeType, file: str, line: int, marks: tuple[str, str]) -> Source:
+    """A line of `code`, which is being executed; equal code may be from several files."""
     role, scope = marks
-    return Source(code.co_filename, line, role, scope=scope)
+    lines = lines_of(code, file)
+    text = shown(lines[line - 1]) if 0 < line <= len(lines) else ""
+    return Source(file, line, role, text=text, scope=scope)
+
+
+@lru_cache(maxsize=1024)
+def lines_of(code: CodeType, file: str) -> list[str]:
+    """The lines of the file from which `code`, which is being executed, was made."""
+    try:
+        return linecache.getlines(file)
+    except ValueError:
+        # No file has such a name, with a null character or a lone surrogate in it.
+        return []
+
+
+def shown(text: str) -> str:
+    """`text` as part of one line of a message: printable, and not very long."""
+    short = text.strip()[:_LONGEST]
+    return short if short.isprintable() else "".join(c if c.isprintable() else "?" for c in short)
 
 
 # The role and the scope of the lines that are being executed.
@@ -160,4 +170,4 @@ def user_frame() -> FrameType:
 def caller() -> Source:
     """The user's line that is being executed; see `user_frame`."""
     frame = user_frame()
-    return _at(frame.f_code, frame.f_lineno, _marks.get())
+    return _at(frame.f_code, frame.f_code.co_filename, frame.f_lineno, _marks.get())

@@ -5,20 +5,25 @@ graph f(%x: f64[3]) {
   %1: f64[] = reduce_sum(%0, axes=(0,))
   return %1
 }
+
+Long constants stand beside the text, which has their hash: `graph.constants` has them by it, and
+`parse(text, graph.constants)` puts them back.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import LoadError, MissingRuleError, PrimgraphError
-from primgraph.ir.graph import Equation, Graph, Value, printer
+from primgraph.ir.graph import Equation, Graph, Value, beside, printer
 from primgraph.ir.params import Array, Params, bits, freeze_all
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import checked
@@ -31,8 +36,14 @@ _CONTEXT = 3
 # What the lines of a text are said to be lines of.
 TEXT_FILE = "graph text"
 
-# Arrays up to this many elements are printed number by number, larger ones as hexadecimal bytes.
+# Arrays up to this many elements are printed number by number, larger ones as hexadecimal bytes,
+# and those with more bytes than this as a hash.
 _SPELLED = 8
+_INLINE = 1024
+
+# How a hash of an array begins in text, and how deep tuples may stand in each other.
+_HASHED = "sha256:"
+_DEEPEST = 20
 
 
 def names(graph: Graph) -> dict[Value, str]:
@@ -125,8 +136,27 @@ def _array_text(array: Array) -> str:
     spelled = flat.size <= _SPELLED and not (array.type.is_float and np.isnan(flat).any())
     if spelled:
         return f"{array.type}{{{', '.join(repr(v) for v in flat.tolist())}}}"
-    little = flat.astype(flat.dtype.newbyteorder("<"), copy=False)
-    return f"{array.type}{{0x{little.tobytes().hex()}}}"
+    if array.data.nbytes > _INLINE:
+        return f"{array.type}{{{_HASHED}{array.digest}}}"
+    return f"{array.type}{{0x{array.little_endian().tobytes().hex()}}}"
+
+
+def constants_beside(graph: Graph) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays that the text of `graph` has only hashes of, by these hashes."""
+    given = (value for eqn in graph.body for _, value in eqn.params)
+    arrays = (a for value in given for a in _arrays_in(value))
+    return {a.digest: a.data for a in arrays if a.data.nbytes > _INLINE}
+
+
+def _arrays_in(value: Any) -> Iterator[Array]:
+    if isinstance(value, Array):
+        yield value
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _arrays_in(inner)
+
+
+beside[0] = constants_beside
 
 
 _TOKEN = re.compile(
@@ -143,37 +173,47 @@ _TOKEN = re.compile(
 
 
 class _Line:
-    """The tokens of one line, read from left to right."""
+    """The tokens of one line, read from left to right: kind, text and column of each."""
 
-    def __init__(self, text: str, number: int) -> None:
+    def __init__(self, text: str, number: int, first: int = 1) -> None:
         self.text = text
         self.number = number
+        self.first = first
         self.tokens = list(self._split())
         self.at = 0
 
-    def _split(self) -> Iterator[tuple[str, str]]:
+    def _split(self) -> Iterator[tuple[str, str, int]]:
         place, end = 0, len(self.text.rstrip())
         while place < end:
             match = _TOKEN.match(self.text, place)
             if match is None:
-                if self.text[place:].lstrip().startswith("#"):
+                rest = self.text[place:].lstrip()
+                if rest.startswith("#"):
                     return
-                raise self.error(f"cannot read {self.text[place:].strip()!r}")
+                column = len(self.text) - len(rest)
+                raise self.error(f"cannot read {_short(rest.rstrip())}", column=self.first + column)
             kind = match.lastgroup
             assert kind is not None
-            yield kind, match.group(kind)
+            yield kind, match.group(kind), self.first + match.start(kind)
             place = match.end()
 
-    def error(self, fault: str, hint: str = "") -> LoadError:
-        return LoadError(
-            f"graph text, line {self.number}: {fault}",
-            origin=(self.text.strip()[:200],),
-            hint=hint,
-        )
+    def error(self, fault: str, hint: str = "", column: int | None = None) -> LoadError:
+        """The error for `fault` at `column`, by default at the token that is read next."""
+        at = self.column if column is None else column
+        return _error(fault, self.number, at, self.text, hint)
+
+    @property
+    def column(self) -> int:
+        """Where the token stands that is read next."""
+        return self.first + len(self.text.rstrip()) if self.done else self.tokens[self.at][2]
 
     @property
     def done(self) -> bool:
         return self.at >= len(self.tokens)
+
+    @property
+    def found(self) -> str:
+        return "the end" if self.done else _short(self.tokens[self.at][1])
 
     def peek(self, text: str) -> bool:
         return not self.done and self.tokens[self.at][1] == text
@@ -185,67 +225,154 @@ class _Line:
 
     def expect(self, text: str) -> None:
         if not self.accept(text):
-            found = "the end" if self.done else repr(self.tokens[self.at][1])
-            raise self.error(f"expected {text!r}, found {found}")
+            raise self.error(f"expected {text!r}, found {self.found}")
+
+    def end(self) -> None:
+        if not self.done:
+            raise self.error(f"expected the end of the line, found {self.found}")
 
     def take(self, *kinds: str) -> tuple[str, str]:
         if self.done or self.tokens[self.at][0] not in kinds:
-            found = "the end" if self.done else repr(self.tokens[self.at][1])
-            raise self.error(f"expected a {' or '.join(kinds)}, found {found}")
+            raise self.error(f"expected a {' or '.join(kinds)}, found {self.found}")
         self.at += 1
-        return self.tokens[self.at - 1]
+        return self.tokens[self.at - 1][:2]
+
+    def listed(self, end: str, item: Callable[[], Any]) -> list[Any]:
+        """Items up to the mark `end`, with commas between them; the last one may have one, too."""
+        items = []
+        while not self.accept(end):
+            items.append(item())
+            if not self.peek(end):
+                self.expect(",")
+        return items
 
     def value(self) -> str:
         """The name of a value as it is spelled, percent sign and quotes included."""
         return self.take("value")[1]
 
+    def word(self, *kinds: str) -> str:
+        """A word as it stands, or what a string in quotes means."""
+        column = self.column
+        kind, text = self.take(*kinds)
+        return self.converted(json.loads, text, column) if kind == "string" else text
+
+    def converted(self, convert: Callable[[str], Any], text: str, column: int) -> Any:
+        try:
+            return convert(text)
+        except (ValueError, OverflowError) as error:
+            raise self.error(f"{_short(text)}: {error}", column=column) from None
+
     def type(self) -> TensorType:
+        column = self.column
         name = self.take("word")[1]
         if name not in DTYPE_OF_NAME:
-            raise self.error(f"{name!r} is not a dtype")
+            raise self.error(f"{name!r} is not a dtype", column=column)
         self.expect("[")
-        shape = []
-        while not self.accept("]"):
-            shape.append(int(self.take("number")[1]))
-            self.accept(",")
-        return _type(name, tuple(shape))
+        shape = tuple(self.listed("]", self.extent))
+        if math.prod(shape) > sys.maxsize // 8:
+            raise self.error(f"shape {list(shape)} is larger than any array", column=column)
+        return _type(name, shape)
 
-    def param(self) -> Any:
+    def extent(self) -> int:
+        column = self.column
+        text = self.take("number")[1]
+        if not text.isdigit():
+            raise self.error(f"{_short(text)} is not an extent", column=column)
+        return self.converted(int, text, column)  # type: ignore[no-any-return]
+
+    def param(self, constants: Mapping[str, Any], depth: int = 0) -> Any:
+        column = self.column
         if self.accept("("):
-            items = []
-            while not self.accept(")"):
-                items.append(self.param())
-                if not self.peek(")"):
-                    self.expect(",")
-            return tuple(items)
+            if depth == _DEEPEST:
+                raise self.error("tuples stand too deep in each other", column=column)
+            return tuple(self.listed(")", lambda: self.param(constants, depth + 1)))
         kind, text = self.take("array", "string", "number", "word")
         if kind == "array":
-            return self._array(text)
+            return self._array(text, column, constants)
         if kind == "string":
-            return json.loads(text)
+            return self.converted(json.loads, text, column)
         if kind == "number":
-            return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+            whole = re.fullmatch(r"-?\d+", text, re.ASCII)
+            return self.converted(int if whole else float, text, column)
         if text in DTYPE_OF_NAME:
             return DTYPE_OF_NAME[text]
-        words = {"True": True, "False": False, "None": None}
-        if text in words:
-            return words[text]
-        raise self.error(f"{text!r} is not a parameter")
+        if text in _WORDS:
+            return _WORDS[text]
+        raise self.error(f"{text!r} is not a parameter", column=column)
 
-    def _array(self, text: str) -> Array:
+    def _array(self, text: str, column: int, constants: Mapping[str, Any]) -> Array:
         header, _, content = text[:-1].partition("{")
-        type = _Line(header, self.number).type()
-        if content.startswith("0x"):
-            little = np.frombuffer(bytes.fromhex(content[2:]), type.dtype.newbyteorder("<"))
-            data = little.astype(type.dtype)
-        else:
-            words = {"True": True, "False": False}
-            items = [w.strip() for w in content.split(",")] if content.strip() else []
-            convert = int if type.dtype.kind in "iu" else float
-            data = np.array([words[w] if w in words else convert(w) for w in items], type.dtype)
+        type = _Line(header, self.number, column).type()
+        inside = column + len(header) + 1
+        if content.startswith(_HASHED):
+            return self._beside(type, content[len(_HASHED) :], inside, constants)
+        convert = _from_bytes if content.startswith("0x") else _from_numbers
+        data = self.converted(lambda t: convert(t, type), content, inside)
         if data.size != type.size:
-            raise self.error(f"{data.size} elements are given for {type}")
+            raise self.error(f"{data.size} elements are given for {type}", column=inside)
         return Array(data.reshape(type.shape))
+
+    def _beside(
+        self, type: TensorType, digest: str, column: int, constants: Mapping[str, Any]
+    ) -> Array:
+        """The array of this hash, which stands beside the text."""
+        if digest not in constants:
+            raise self.error(
+                f"no constant is given whose hash is {_short(digest)}",
+                "give those beside the text: pg.parse(text, constants), with graph.constants of "
+                "the graph that was printed",
+                column=column,
+            )
+        try:
+            found = Array(constants[digest])
+        except (PrimgraphError, TypeError, ValueError) as error:
+            fault = f"the constant {_short(digest)} is no array: {error}"
+            raise self.error(fault.splitlines()[0], column=column) from None
+        if found.type != type or found.digest != digest:
+            raise self.error(
+                f"the constant that is given for {_short(digest)}, {found.type}, is not the one "
+                f"that the text was printed with, {type}",
+                column=column,
+            )
+        return found
+
+
+_WORDS = {"True": True, "False": False, "None": None}
+_TRUTH = {"True": True, "False": False}
+
+
+def _error(fault: str, number: int, column: int, text: str, hint: str = "") -> LoadError:
+    return LoadError(
+        f"graph text, line {number}, column {column}: {fault}",
+        origin=tuple(filter(None, [text.strip()[:200]])),
+        hint=hint,
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def _from_bytes(content: str, type: TensorType) -> np.ndarray[Any, Any]:
+    little = np.frombuffer(bytes.fromhex(content[2:]), type.dtype.newbyteorder("<"))
+    if type.dtype.kind == "b" and little.size and little.view(np.uint8).max() > 1:
+        raise ValueError("a boolean is 00 or 01")
+    return little.astype(type.dtype)
+
+
+def _from_numbers(content: str, type: TensorType) -> np.ndarray[Any, Any]:
+    """The elements of a short array; each is what the dtype holds, as it is."""
+    words = [w.strip() for w in content.split(",")] if content.strip() else []
+    if type.dtype.kind == "b":
+        if not _TRUTH.keys() >= set(words):
+            raise ValueError("a boolean is True or False")
+        return np.array([_TRUTH[w] for w in words], type.dtype)
+    convert = int if type.dtype.kind in "iu" else float
+    numbers = [convert(w) for w in words]
+    limits = np.iinfo(type.dtype) if type.dtype.kind in "iu" else None
+    if limits is not None and not all(limits.min <= n <= limits.max for n in numbers):
+        raise ValueError(f"{type.dtype} has no such integer")
+    return np.array(numbers, type.dtype)
 
 
 @lru_cache(maxsize=4096)
@@ -255,47 +382,57 @@ def _type(dtype: str, shape: Shape) -> TensorType:
 
 
 @checked
-def parse(text: str) -> Graph:
+def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
     """The graph that `text` describes.
 
-    Raises `LoadError` with the line number where the text is malformed, where a value is used
-    before it is bound, where an op is unknown, or where a type is not what the op's rule gives.
+    Long constants stand beside the text, which has their hash: `constants` gives them, as
+    `graph.constants` of the graph that was printed has them.
+
+    Raises `LoadError` with line and column where the text is malformed, where a value is used
+    before it is bound, where an op is unknown, where a constant is missing or another one than
+    was printed, or where a type is not what the op's rule gives.
     """
     rows = [(number, row) for number, row in enumerate(text.splitlines(), 1) if row.strip()]
     rows = [(number, row) for number, row in rows if not row.lstrip().startswith("#")]
     if len(rows) < 3:
-        raise LoadError("graph text has no header, body and closing brace")
+        number, row = rows[-1] if rows else (1, "")
+        fault = "graph text has no header, body and closing brace"
+        raise _error(fault, number, len(row.rstrip()) + 1, row)
+    given = {} if constants is None else constants
     head = _Line(rows[0][1], rows[0][0])
     head.expect("graph")
-    kind, title = head.take("word", "string")
-    title = json.loads(title) if kind == "string" else title
+    title = head.word("word", "string")
     known: dict[str, Value] = {}
-    inputs = []
     head.expect("(")
-    while not head.accept(")"):
-        inputs.append(_bind(head, known))
-        head.accept(",")
+    inputs = head.listed(")", lambda: _bind(head, known))
     head.expect("{")
+    head.end()
     shared: dict[Any, Params] = {}
     body = [
-        _parse_equation(_Line(row, number), known, rows[0][0], shared) for number, row in rows[1:-2]
+        _parse_equation(_Line(row, number), known, rows[0][0], shared, given)
+        for number, row in rows[1:-2]
     ]
     last = _Line(rows[-2][1], rows[-2][0])
     last.expect("return")
     outputs = []
     while not last.done:
         outputs.append(_bound(last, known))
-        last.accept(",")
-    _Line(rows[-1][1], rows[-1][0]).expect("}")
+        if not last.done:
+            last.expect(",")
+    brace = _Line(rows[-1][1], rows[-1][0])
+    brace.expect("}")
+    brace.end()
     return Graph(inputs, body, outputs, title)
 
 
 def _bind(line: _Line, known: dict[str, Value]) -> Value:
+    column = line.column
     name = line.value()
     if name in known:
-        raise line.error(f"{name} is bound twice")
+        raise line.error(f"{name[:60]} is bound twice", column=column)
+    hint = line.converted(_hint, name, column)
     line.expect(":")
-    known[name] = Value(line.type(), _hint(name))
+    known[name] = Value(line.type(), hint)
     return known[name]
 
 
@@ -308,47 +445,57 @@ def _hint(name: str) -> str:
 
 
 def _bound(line: _Line, known: dict[str, Value]) -> Value:
+    column = line.column
     name = line.value()
     if name not in known:
-        raise line.error(f"{name} is used before it is bound")
+        raise line.error(f"{name[:60]} is used before it is bound", column=column)
     return known[name]
 
 
 def _parse_equation(
-    line: _Line, known: dict[str, Value], first: int, shared: dict[Any, Params]
+    line: _Line,
+    known: dict[str, Value],
+    first: int,
+    shared: dict[Any, Params],
+    constants: Mapping[str, Any],
 ) -> Equation:
-    outputs: list[Value] = []
+    start = line.column
     scope: dict[str, Value] = {}
-    while not line.accept("="):
-        outputs.append(_bind(line, scope))
-        line.accept(",")
+    outputs = line.listed("=", lambda: _bind(line, scope))
+    at = line.column
     try:
         op = lookup(line.take("word")[1])
     except MissingRuleError as error:
-        raise line.error(error.message, error.hint) from None
-    line.expect("(")
+        raise line.error(error.message, error.hint, at) from None
     inputs: list[Value] = []
-    params: list[tuple[str, Any]] = []
-    while not line.accept(")"):
-        if line.tokens[line.at : line.at + 1] and line.tokens[line.at][0] == "value":
+    params: dict[str, Any] = {}
+
+    def argument() -> None:
+        if not line.done and line.tokens[line.at][0] == "value":
             inputs.append(_bound(line, known))
-        else:
-            name = line.take("word")[1]
-            line.expect("=")
-            params.append((name, line.param()))
-        if not line.peek(")"):
-            line.expect(",")
-    frozen = freeze_all(params)
+            return
+        column = line.column
+        name = line.take("word")[1]
+        if name in params:
+            raise line.error(f"parameter {_short(name)} is given twice", column=column)
+        line.expect("=")
+        params[name] = line.param(constants)
+
+    line.expect("(")
+    line.listed(")", argument)
+    line.end()
+    frozen = freeze_all(params.items())
     try:
         types = op.infer(tuple(v.type for v in inputs), dict(frozen))
-    except (PrimgraphError, TypeError, ValueError) as error:
-        fault = error.message if isinstance(error, PrimgraphError) else str(error)
-        raise line.error(fault) from None
+    except Exception as error:
+        # A rule may fail in any way on parameters that nobody could have built.
+        fault = error.message if isinstance(error, PrimgraphError) else f"{op.name}: {error}"
+        raise line.error(fault.split("\n")[0], column=at) from error
     if types != tuple(v.type for v in outputs):
-        raise line.error(f"{op.name} has type {', '.join(map(str, types))}")
+        raise line.error(f"{op.name} has type {', '.join(map(str, types))}", column=start)
     for name in scope:
         if name in known:
-            raise line.error(f"{name} is bound twice")
+            raise line.error(f"{name[:60]} is bound twice", column=start)
     known.update(scope)
     source = Source(TEXT_FILE, line.number - first)
     return Equation(

@@ -33,7 +33,6 @@ from primgraph.operators.arithmetic import (
 from primgraph.operators.contraction import einsum
 from primgraph.operators.creation import (
     arange,
-    array,
     assign,
     astype,
     cast,
@@ -86,6 +85,7 @@ from primgraph.operators.indexing import (
     take_along_axis,
 )
 from primgraph.operators.joining import (
+    array,
     concat,
     concatenate,
     diagonal,

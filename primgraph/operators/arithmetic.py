@@ -95,7 +95,9 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """`x1` to the power `x2`, element by element; 0 to the power 0 is 1.
 
     A whole Python number as exponent has its own rule of differentiation, which is right at
-    negative and zero `x1`. Raises `DTypeError` for a negative constant exponent of integers.
+    negative and zero `x1`. The number 0.5 as exponent is the square root, as for `**` of NumPy's
+    arrays, with NaN at -inf and -0.0 at -0.0; in an array it is a power, with inf and 0.0.
+    Raises `DTypeError` for a negative constant exponent of integers.
     """
     dtype = ufunc_dtypes(np.power, x1, x2)[-1]
     constant_exponent = not isinstance(x2, Variable)
@@ -110,6 +112,8 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
             scalar_of(exponent, dtype)
         if dtype.kind != "f" or -_LARGEST_INTEGER_POWER <= exponent <= _LARGEST_INTEGER_POWER:
             return emit(p.integer_pow, lift(x1, dtype), n=exponent)
+    if constant_exponent and dtype.kind == "f" and np.ndim(x2) == 0 and array_of(x2) == 0.5:
+        return emit(p.sqrt, lift(x1, dtype))
     return emit(p.power, *promoted(x1, x2, dtype=dtype, name="power"))
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import BOOL, INT64
+from primgraph.ir.types import BOOL, INT64, Shape
 from primgraph.operators.call import operator
 from primgraph.operators.joining import diagonal
 from primgraph.operators.linalg import product
@@ -19,6 +19,7 @@ from primgraph.operators.promotion import broadcasted, converted, emit, lift, re
 from primgraph.operators.shaping import permuted, reshaped
 from primgraph.operators.variable import ArrayLike, Variable
 from primgraph.primitives import elementwise, reductions
+from primgraph.primitives.shapes import concat, slice_
 
 # A term is an operand with one label an axis; labels made for an ellipsis are no letters.
 Labels: TypeAlias = tuple[str, ...]
@@ -35,8 +36,10 @@ def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
     Labels that the output lacks are summed; a label repeated in one operand takes a diagonal;
     an ellipsis stands for axes that are broadcast. Without `->` the output has the labels that
     occur once, in alphabetical order. Several operands are multiplied in the cheapest order,
-    which `np.einsum_path` finds. Raises `ArgumentError` for subscripts that cannot be read
-    and `ShapeError` where they do not fit the operands.
+    which `np.einsum_path` finds. A sum over no elements is 0, whatever the other operands are.
+
+    Raises `ArgumentError` for subscripts that cannot be read and `ShapeError` where they do not fit
+    the operands.
     """
     if not isinstance(subscripts, str):
         raise ArgumentError(
@@ -48,13 +51,17 @@ def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
     if dtype == BOOL:
         values = [converted(v, INT64) for v in values]
     sizes = _sizes(subscripts, values, labels)
+    if 0 in sizes.values():
+        empty = _nothing(values, tuple(sizes[k] for k in output))
+        return not_equal(empty, 0) if dtype == BOOL else empty
     terms = [_one_axis_a_label(v, t, sizes) for v, t in zip(values, labels, strict=True)]
+    summing = not sizes.keys() <= set(output)
     for i, j in _pairs(terms, output, sizes):
         second, first = terms.pop(j), terms.pop(i)
         needed = set(output).union(*(t for _, t in terms))
         if _comes_later(first, second, output):
             first, second = second, first
-        terms.append(_multiplied(first, second, needed, sizes))
+        terms.append(_multiplied(first, second, needed, sizes, summing))
     result = _in_order(_summed(terms[0], set(output)), output, sizes)
     return not_equal(result, 0) if dtype == BOOL else result
 
@@ -150,7 +157,7 @@ def _pairs(terms: list[Term], output: Labels, sizes: dict[str, int]) -> list[tup
     The product of two terms comes last among the rest.
     """
     letter = dict(zip(sizes, string.ascii_letters, strict=False))
-    if len(terms) < 3 or len(sizes) > len(letter) or 0 in sizes.values():
+    if len(terms) < 3 or len(sizes) > len(letter):
         return [(0, 1)] * (len(terms) - 1)
     parts = ["".join(letter[k] for k in labels) for _, labels in terms]
     subscripts = f"{','.join(parts)}->{''.join(letter[k] for k in output)}"
@@ -184,10 +191,15 @@ def _summed(term: Term, needed: set[str]) -> Term:
     return emit(reductions.reduce_sum, x, axes=axes), tuple(k for k in labels if k in needed)
 
 
-def _multiplied(first: Term, second: Term, needed: set[str], sizes: dict[str, int]) -> Term:
-    """The product of two terms, summed over labels that nothing else needs."""
-    x, left = _summed(first, needed | set(second[1]))
-    y, right = _summed(second, needed | set(left))
+def _multiplied(
+    first: Term, second: Term, needed: set[str], sizes: dict[str, int], summing: bool
+) -> Term:
+    """The product of two terms, summed over labels that nothing else needs.
+
+    `summing` tells whether any label of any term is summed over.
+    """
+    early = _summed_first(first[1], second[1], needed, sizes)
+    (x, left), (y, right) = (_summed(t, set(t[1]) - early) for t in (first, second))
     both = [k for k in left if k in right]
     lead = [k for k in both if k in needed]
     inner = [k for k in both if k not in needed]
@@ -196,12 +208,63 @@ def _multiplied(first: Term, second: Term, needed: set[str], sizes: dict[str, in
     result = (*lead, *rows, *columns)
     if not inner:
         x, y = (_in_order(t, result, sizes) for t in ((x, left), (y, right)))
-        return emit(elementwise.mul, x, y), result
+        whole = emit(elementwise.mul, x, y)
+        if summing and whole.type.is_float:
+            # Sums begin with 0.0, also where a product of sums would be -0.0.
+            whole = whole + 0.0
+        return _summed((whole, result), needed)
     shape = [tuple(sizes[k] for k in group) for group in (lead, rows, inner, columns)]
     m, k, n = (math.prod(extents) for extents in shape[1:])
     flat_x = reshaped(_permuted_to(x, left, (*lead, *rows, *inner)), (*shape[0], m, k))
     flat_y = reshaped(_permuted_to(y, right, (*lead, *inner, *columns)), (*shape[0], k, n))
-    return reshaped(product(flat_x, flat_y), (*shape[0], *shape[1], *shape[3])), result
+    whole = reshaped(product(flat_x, flat_y), (*shape[0], *shape[1], *shape[3]))
+    return _summed((whole, result), needed)
+
+
+def _summed_first(left: Labels, right: Labels, needed: set[str], sizes: dict[str, int]) -> set[str]:
+    """The labels over which one of two terms is summed before it is multiplied by the other.
+
+    As far as NumPy's innermost loops are over the last labels of one term, which the other lacks,
+    its elements are summed, and the sums multiplied: so infinities and NaN of the other meet these
+    sums, and not the elements.
+    """
+    labels = [k for k in sizes if (k in left or k in right) and sizes[k] > 1]
+    loops = _loops(sorted(labels, key=lambda k: (k not in needed, k)), (left, right))
+    early: set[str] = set()
+    for own, other in ((left, right), (right, left)):
+        kept = needed.union(other)
+        for label, last in zip(loops, (k for k in reversed(own) if k in loops), strict=False):
+            if label != last or label in kept:
+                break
+            early.add(label)
+    return early
+
+
+def _loops(labels: list[str], terms: tuple[Labels, ...]) -> list[str]:
+    """The labels in the order of NumPy's loops over contiguous arrays, the innermost first.
+
+    They stay as they are, as far as no term has its axes in another order; this is how `nditer`
+    sorts them.
+    """
+    order: list[str] = []
+    for label in reversed(labels):
+        place = len(order)
+        for i in reversed(range(len(order))):
+            both = [t for t in terms if label in t and order[i] in t]
+            if both and not all(t.index(order[i]) < t.index(label) for t in both):
+                break
+            place = i if both else place
+        order.insert(place, label)
+    return order
+
+
+def _nothing(operands: list[Variable], shape: Shape) -> Variable:
+    """Sums over an axis without elements: zeros, of which every operand is a part."""
+    parts = [
+        emit(slice_, reshaped(x, (x.size,)), starts=(0,), sizes=(0,), steps=(1,)) for x in operands
+    ]
+    zero = emit(reductions.reduce_sum, emit(concat, *parts, axis=0), axes=(0,))
+    return broadcasted(zero, shape)
 
 
 def _permuted_to(x: Variable, labels: Labels, order: Labels) -> Variable:

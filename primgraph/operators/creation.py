@@ -14,7 +14,6 @@ from primgraph.operators.call import public
 from primgraph.operators.logic import equal
 from primgraph.operators.promotion import (
     SCALARS,
-    array_of,
     axis_of,
     broadcasted,
     broadcasts_to,
@@ -33,27 +32,6 @@ from primgraph.primitives.constants import filled
 def dtype_or_default(dtype: Any) -> DType:
     """The dtype that `dtype` names; the default dtype for None."""
     return get_default_dtype() if dtype is None else as_dtype(dtype)
-
-
-@public
-def array(value: ArrayLike, dtype: Any = None) -> Variable:
-    """`value` as a constant of the program; a handle stays what it is.
-
-    Python floats take the default dtype, everything else the dtype that NumPy gives it, unless
-    `dtype` says otherwise. Raises `DTypeError` for numbers that the dtype cannot hold, and
-    `ArgumentError` for what is no array.
-    """
-    if isinstance(value, Variable) or dtype is None:
-        return lift(value, None if dtype is None else as_dtype(dtype))
-    wanted = as_dtype(dtype)
-    if isinstance(value, int | list | tuple) and wanted.kind in "iu":
-        found = array_of(value)
-        limits = np.iinfo(wanted)
-        if found.dtype.kind in "iu" and found.size:
-            smallest, largest = int(found.min()), int(found.max())
-            if smallest < limits.min or largest > limits.max:
-                raise DTypeError(f"{smallest} to {largest} do not fit dtype {wanted}")
-    return lift(value, wanted)
 
 
 @public

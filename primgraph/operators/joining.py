@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import as_axis
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.types import as_axis, as_dtype
 from primgraph.operators.call import public
 from primgraph.operators.promotion import (
+    array_of,
     axes_of,
     axis_of,
     broadcasted,
     converted,
     emit,
     entries_of,
+    handles,
     lift,
     naming,
     require_integer,
@@ -105,6 +107,35 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
     shape = (*first.shape[:number], 1, *first.shape[number:])
     expanded = [reshaped(v, shape) for v in parts]
     return expanded[0] if len(parts) == 1 else emit(shapes.concat, *expanded, axis=number)
+
+
+@public
+def array(value: ArrayLike, dtype: Any = None) -> Variable:
+    """`value` as a constant of the program; a handle stays what it is, a list of them is stacked.
+
+    Python floats take the default dtype, everything else the dtype that NumPy gives it, unless
+    `dtype` says otherwise. Raises `DTypeError` for numbers that the dtype cannot hold, and
+    `ArgumentError` for what is no array.
+    """
+    value = _stacked(value)
+    if isinstance(value, Variable) or dtype is None:
+        return lift(value, None if dtype is None else as_dtype(dtype))
+    wanted = as_dtype(dtype)
+    if isinstance(value, int | list | tuple) and wanted.kind in "iu":
+        found = array_of(value)
+        limits = np.iinfo(wanted)
+        if found.dtype.kind in "iu" and found.size:
+            smallest, largest = int(found.min()), int(found.max())
+            if smallest < limits.min or largest > limits.max:
+                raise DTypeError(f"{smallest} to {largest} do not fit dtype {wanted}")
+    return lift(value, wanted)
+
+
+def _stacked(value: Any) -> Any:
+    """`value` with lists that have handles in them as arrays."""
+    if isinstance(value, list | tuple) and any(True for _ in handles(value)):
+        return stack([_stacked(v) for v in value])
+    return value
 
 
 @public

@@ -57,7 +57,10 @@ def cross_entropy(
     if target.shape != wanted:
         raise ShapeError(
             f"cross_entropy of {scores.type} along axis {number} needs labels of shape {wanted}, "
-            f"not {target.type}"
+            f"not {target.type}",
+            hint="float labels are probabilities; classes are integers: pg.astype(labels, 'int64')"
+            if dense and target.shape == drop_axes(scores.shape, (number,))
+            else "",
         )
     logs = log_softmax(scores, number)
     if dense:

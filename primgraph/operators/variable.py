@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy.typing as npt
 
@@ -13,6 +15,8 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Recorder
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
+from primgraph.meanings import method_instead, renamed, written_instead
+from primgraph.operators import advice
 
 # The public functions by name, filled where they are defined; methods of handles call them.
 functions: dict[str, Callable[..., Any]] = {}
@@ -21,6 +25,20 @@ functions: dict[str, Callable[..., Any]] = {}
 def _call(name: str, *args: Any, **kwargs: Any) -> Variable:
     result: Variable = functions[name](*args, **kwargs)
     return result
+
+
+def _is_method(name: str) -> bool:
+    """Whether there is a public function of that name whose first argument is an array."""
+    function = functions.get(name)
+    return function is not None and next(iter(inspect.signature(function).parameters)) in _ARRAYS
+
+
+def _array_functions() -> list[str]:
+    return [*filter(_is_method, functions)]
+
+
+# What parameters are called that are the array which a function is about.
+_ARRAYS = ("x", "x1", "logits")
 
 
 def checked_name(name: Any) -> str:
@@ -45,7 +63,8 @@ class Variable:
 
     Operators and methods mean what they mean on a NumPy array, broadcasting and promotion
     included; Python scalars take the dtype of the array they meet. Nothing is computed before
-    the program runs, so a handle has no elements to look at.
+    the program runs, so a handle has no elements to look at. Functions that take an array first
+    are methods too: `x.tanh()`, `x.norm(axis=0)`, and `x.pow(2)` as torch and Paddle call it.
     """
 
     __slots__ = ("recorder", "value")
@@ -57,8 +76,12 @@ class Variable:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> NoReturn:
-            raise unknown_name("a variable", name, dir(Variable))
+        def __getattr__(self, name: str) -> Any:
+            found = name if _is_method(name) else renamed(name)
+            if _is_method(found):
+                return partial(functions[found], self)
+            known = [*dir(Variable), *_array_functions()]
+            raise unknown_name("a variable", name, known, method_instead(name))
 
     @property
     def type(self) -> TensorType:
@@ -130,46 +153,83 @@ class Variable:
     def __iter__(self) -> Iterator[Variable]:
         return (self[i] for i in range(len(self)))
 
+    def __contains__(self, item: Any) -> bool:
+        raise ArgumentError(
+            "what a variable contains is not known while the program is built",
+            hint="pg.any(x == item) is whether an element equals it",
+        )
+
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ArgumentError(
             "a variable does not change: nothing can be assigned to its elements",
-            hint="y = pg.set_slice(x, index, value) is a new variable that has them",
+            hint=advice.on_setting(masked=getattr(index, "dtype", None) in (bool, "bool")),
         )
 
     def __bool__(self) -> bool:
         raise ArgumentError(
             "the truth of a variable is not known while the program is built",
-            hint="choose between arrays with pg.where(condition, x, y)",
+            hint=advice.on_truth(),
         )
 
     def __float__(self) -> float:
         raise ArgumentError(
             "a variable has no number before the program runs",
-            hint="run the program and convert what it returns",
+            hint=advice.on_number(_array_functions()),
         )
 
     __int__ = __float__
     __index__ = __float__
     __complex__ = __float__
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        raise ArgumentError(
+            f"a variable has no number before the program runs that {spec!r:.60} could format",
+            hint="run the program and format what it returns",
+        )
+
+    def __reduce__(self) -> str:
+        raise BuildError(
+            "a variable cannot be pickled: it belongs to a program",
+            hint="pg.save(program, path) writes the program with its parameters; arrays that a "
+            "run returns, graphs and kernels can be pickled",
+        )
+
+    def __copy__(self) -> Variable:
+        return Variable(self.recorder, self.value)
+
+    def __deepcopy__(self, memo: Any) -> Variable:
+        """Another handle on the same value, which never changes."""
+        return Variable(self.recorder, self.value)
+
+    # Let `pd.Series * variable` build the program, as `array * variable` does.
+    __pandas_priority__ = 10_000
+
     def __array__(self, *args: Any, **kwargs: Any) -> npt.NDArray[Any]:
         raise ArgumentError(
             "a variable has no elements before the program runs, so NumPy cannot read it",
-            hint="use the function of the same name in primgraph, or run the program",
+            hint=advice.on_reading(functions, _array_functions()),
         )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Let `array - variable` and `np.sin(variable)` build the program."""
         name = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or kwargs or name not in functions:
-            raise ArgumentError(f"np.{ufunc.__name__} cannot be built into a program this way")
+            reason = _unfit_ufunc(ufunc.__name__, name, method, kwargs)
+            raise ArgumentError(
+                f"np.{ufunc.__name__} cannot be built into a program this way", hint=reason
+            )
         return functions[name](*inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let `np.sum(variable)` and the like build the program."""
         # Functions of numpy.linalg and others mean something else by the same names.
-        if func.__module__ != "numpy" or func.__name__ not in functions:
-            raise ArgumentError(f"{func.__module__}.{func.__name__} has no counterpart here")
+        called = f"{func.__module__}.{func.__name__}"
+        if called not in _SAME and (func.__module__ != "numpy" or func.__name__ not in functions):
+            raise ArgumentError(
+                f"{called} has no counterpart here", hint=written_instead(func.__name__)
+            )
         return functions[func.__name__](*args, **kwargs)
 
     def __add__(self, other: ArrayLike) -> Variable:
@@ -228,6 +288,21 @@ class Variable:
 
     def __xor__(self, other: ArrayLike) -> Variable:
         return _call("bitwise_xor", self, other)
+
+    def __divmod__(self, other: ArrayLike) -> tuple[Variable, Variable]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: ArrayLike) -> tuple[Variable, Variable]:
+        return _call("floor_divide", other, self), _call("remainder", other, self)
+
+    def __round__(self, decimals: int = 0) -> Variable:
+        return _call("round", self, decimals)
+
+    def __floor__(self) -> Variable:
+        return _call("floor", self)
+
+    def __ceil__(self) -> Variable:
+        return _call("ceil", self)
 
     __rand__ = __and__
     __ror__ = __or__
@@ -365,7 +440,30 @@ _NAME_OF_UFUNC = {
     "absolute": "abs",
     "true_divide": "divide",
     "rint": "round",
+    "expit": "sigmoid",
 }
+
+# Functions outside of `numpy` itself that mean what ours of the same name do.
+_SAME = ("numpy.linalg.norm",)
+
+# What else than calls of it a ufunc has, of those that are functions of their own here.
+_REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+
+
+def _unfit_ufunc(ufunc: str, name: str, method: str, options: dict[str, Any]) -> str:
+    """What to write in place of a call of a ufunc that does not build a program."""
+    if method == "reduce" and name in _REDUCED:
+        return f"write pg.{_REDUCED[name]}(x, axis=0)"
+    if method == "accumulate" and name == "add":
+        return "write pg.cumsum(x, axis=0)"
+    if method == "outer" and name in functions:
+        return f"write pg.{name}(x[:, None], y)"
+    if name not in functions:
+        return written_instead(ufunc)
+    if "out" in options:
+        return f"a NumPy array takes no variable in place: a = pg.{name}(a, x) is a new variable"
+    return f"write pg.{name} without {', '.join(options)}" if options else ""
+
 
 ArrayLike: TypeAlias = Variable | npt.ArrayLike
 Axes: TypeAlias = int | Sequence[int] | None

@@ -145,8 +145,18 @@ def _power_jvp_exponent(z: Value, x: Value, y: Value, d: Value) -> Value:
     return result
 
 
+def _power(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
+    """`x**y` as NumPy has it for two arrays of elements.
+
+    For a single exponent of 0.5 NumPy takes square roots, which differ at -inf and -0.0.
+    """
+    if x.ndim or x.dtype.kind != "f":
+        return np.power(x, y)
+    return np.power(x.reshape(1), y.reshape(1)).reshape(())
+
+
 power = elementwise(
-    "power", np.power, operands=2, singular=True, kinds=NUMBERS,
+    "power", _power, operands=2, singular=True, kinds=NUMBERS,
     jvp=(_power_jvp_base, _power_jvp_exponent),
 )  # fmt: skip
 sqrt = elementwise(

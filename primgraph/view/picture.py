@@ -14,7 +14,7 @@ from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
-from primgraph.ir.source import UPDATE, Source
+from primgraph.ir.source import UPDATE
 from primgraph.ir.text import names, value_text
 from primgraph.program import Program
 from primgraph.view.grouping import Group, groupings_of
@@ -205,7 +205,6 @@ class _Drawing:
         self.place: dict[Value, int] = {}
         self.inlined: dict[Value, str] = {}
         self.equations: list[Equation | None] = []
-        self.lines: dict[tuple[str, int], str] = {}
         self.updating = _updating(graph, told.updates)
         # The last equation of each line, derivatives by themselves.
         self.last = {e.source.place: e for e in graph.body if e.source is not None}
@@ -248,7 +247,7 @@ class _Drawing:
         if eqn.source.is_derived:
             return "gradient" if eqn.source.role == "cotangent" else "tangent"
         is_last = self.last[eqn.source.place] is eqn
-        return target_name(self._line_of(eqn.source)) if is_last else ""
+        return target_name(eqn.source.text) if is_last else ""
 
     def _box(
         self,
@@ -311,8 +310,7 @@ class _Drawing:
         details += [("params", ", ".join(params))] if params else []
         if eqn.source is not None and is_told(eqn.source):
             details.append(("source", str(eqn.source)))
-            text = self._line_of(eqn.source)
-            details += [("line", text)] if text else []
+            details += [("line", eqn.source.text)] if eqn.source.text else []
             details += [("operator", eqn.source.operator)] if eqn.source.operator else []
             details += [("layer", eqn.source.scope)] if eqn.source.scope else []
         if self.ranges is not None:
@@ -320,13 +318,6 @@ class _Drawing:
         if self.times is not None:
             details.append(("time", f"{self.times[i] * 1e6:.3g} µs"))
         return tuple((name, shortened(text, _MOST_DETAIL)) for name, text in details)
-
-    def _line_of(self, source: Source) -> str:
-        """The text of the user's line; a file that cannot be read is looked for only once."""
-        key = source.file, source.line
-        if key not in self.lines:
-            self.lines[key] = source.text
-        return self.lines[key]
 
 
 def _updating(graph: Graph, updates: Mapping[Value, Value]) -> set[Equation]:

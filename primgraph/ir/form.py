@@ -1,0 +1,274 @@
+"""The containers around the arrays that a traced function takes and returns.
+
+A graph has its inputs and outputs in a row. Its form says which dicts, lists, tuples, named
+tuples and dataclasses they stood in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from types import NoneType
+from typing import Any, TypeAlias, final
+
+from primgraph.errors import ArgumentError, FeedError, near_matches
+
+Key: TypeAlias = "str | int"
+
+# A container that is deeper than that is most likely inside itself.
+_DEEPEST = 100
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One array."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A container: `kind` is its class, `keys` say where its `parts` are in it.
+
+    Keys are the positions of a list or tuple, the keys of a dict in the order of insertion, the
+    fields of a named tuple or dataclass; there are none in None. All mappings count as dicts.
+    """
+
+    kind: type[Any]
+    keys: tuple[Key, ...]
+    parts: tuple[Tree, ...]
+
+
+Tree: TypeAlias = Leaf | Branch
+LEAF = Leaf()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a function takes and returns the arrays that are inputs and outputs of its graph.
+
+    `arguments` has a tree for each parameter, by its name; `results` is what is returned.
+    """
+
+    arguments: tuple[tuple[str, Tree], ...]
+    results: Tree
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.arguments)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each argument is an array."""
+        return all(tree is LEAF or tree == LEAF for _, tree in self.arguments)
+
+
+def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any]] | None:
+    """The class, keys and parts of a container; None for anything else.
+
+    Raises `ArgumentError` for keys that are neither strings nor integers, and for a dataclass
+    whose fields do not say all that it is made of.
+    """
+    if value is None:
+        return NoneType, (), []
+    if isinstance(value, Mapping):
+        keys = tuple(value)
+        strange = [k for k in keys if type(k) not in (str, int)]
+        if strange:
+            raise ArgumentError(f"keys of a dict are strings or integers, not {strange[0]!r:.60}")
+        return dict, keys, list(value.values())
+    if isinstance(value, tuple):
+        fields = getattr(value, "_fields", None)
+        if isinstance(fields, tuple):
+            return type(value), fields, list(value)
+        return tuple, tuple(range(len(value))), list(value)
+    if isinstance(value, list):
+        return list, tuple(range(len(value))), list(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        listed = dataclasses.fields(value)
+        if not all(field.init for field in listed):
+            raise ArgumentError(
+                f"{type(value).__name__} has fields that its constructor does not take"
+            )
+        names = tuple(field.name for field in listed)
+        return type(value), names, [getattr(value, name) for name in names]
+    return None
+
+
+def taken_apart(
+    value: Any, is_leaf: Callable[[Any], bool], depth: int = 0
+) -> tuple[Tree, list[Any]]:
+    """The tree of `value`, and its leaves in order.
+
+    Whatever `is_leaf` knows is one, and all that is no container.
+    """
+    if depth > _DEEPEST:
+        raise ArgumentError(f"containers are nested deeper than {_DEEPEST}, or in themselves")
+    found = None if is_leaf(value) else opened(value)
+    if found is None:
+        return LEAF, [value]
+    kind, keys, items = found
+    parts, leaves = [], []
+    for item in items:
+        tree, below = taken_apart(item, is_leaf, depth + 1)
+        parts.append(tree)
+        leaves += below
+    return Branch(kind, keys, tuple(parts)), leaves
+
+
+def put_together(tree: Tree, leaves: Iterator[Any]) -> Any:
+    """The value of which `tree` tells, of as many `leaves` as it needs."""
+    if isinstance(tree, Leaf):
+        return next(leaves)
+    items = [put_together(part, leaves) for part in tree.parts]
+    if tree.kind is list:
+        return items
+    if tree.kind is tuple:
+        return tuple(items)
+    if tree.kind is dict:
+        return dict(zip(tree.keys, items, strict=True))
+    if tree.kind is NoneType:
+        return None
+    if issubclass(tree.kind, tuple):
+        return tree.kind(*items)
+    return tree.kind(**{str(k): v for k, v in zip(tree.keys, items, strict=True)})
+
+
+def packer(tree: Tree) -> Callable[[list[Any]], Any] | None:
+    """What makes the value of `tree` of a list of its leaves; None where that is the list."""
+    if isinstance(tree, Leaf):
+        return itemgetter(0)
+    if all(part == LEAF for part in tree.parts):
+        kind, keys = tree.kind, tree.keys
+        if kind is list:
+            return None
+        if kind is tuple:
+            return tuple
+        if kind is dict:
+            return lambda leaves: dict(zip(keys, leaves, strict=True))
+    return lambda leaves: put_together(tree, iter(leaves))
+
+
+def count(tree: Tree) -> int:
+    """How many leaves a tree has."""
+    return 1 if isinstance(tree, Leaf) else sum(map(count, tree.parts))
+
+
+def names(tree: Tree, root: str = "") -> list[str]:
+    """A name for each leaf: the keys that lead to it, joined by dots, behind `root`."""
+    if isinstance(tree, Leaf):
+        return [root]
+    lead = f"{root}." if root else ""
+    pairs = zip(tree.keys, tree.parts, strict=True)
+    return [name for key, part in pairs for name in names(part, f"{lead}{key}")]
+
+
+def result_names(form: Form | None, count: int) -> list[str]:
+    """A name for each of `count` results: empty where only a position tells it from others."""
+    if form is None:
+        return [""] * count
+    return [
+        name if not all(part.isdigit() for part in name.split(".")) else ""
+        for name in names(form.results)
+    ]
+
+
+def leaves_of(tree: Tree, value: Any, name: str, *, absent: bool = False) -> list[Any]:
+    """The leaves of `value`, which has the containers of `tree`; None is one if `absent`.
+
+    Keys of a dict may come in any order. With `absent`, None may stand for any part, and is the
+    leaf for each of its leaves. Raises `FeedError`, with the place under `name`, where the
+    containers differ.
+    """
+    if isinstance(tree, Leaf):
+        return [value]
+    if absent and value is None:
+        return [None] * count(tree)
+    if tree.kind is NoneType and value is None:
+        return []
+    items = _items(tree, value, name)
+    return [
+        leaf
+        for key, part, item in zip(tree.keys, tree.parts, items, strict=True)
+        for leaf in leaves_of(part, item, f"{name}.{key}" if name else str(key), absent=absent)
+    ]
+
+
+def _items(tree: Branch, value: Any, name: str) -> Sequence[Any]:
+    """The parts of a container, in the order of the keys of `tree`."""
+    kind, keys = tree.kind, tree.keys
+    if kind is dict and isinstance(value, Mapping):
+        _require_keys(name, keys, value)
+        return [value[key] for key in keys]
+    if kind in (list, tuple) and isinstance(value, list | tuple):
+        if len(value) != len(keys):
+            raise FeedError(f"{name!r} has {len(keys)} entries, {len(value)} given")
+        return value
+    if kind is not NoneType and isinstance(value, kind):
+        return [getattr(value, str(key)) for key in keys]
+    raise FeedError(
+        f"{name!r} is {_described(tree)}: {type(value).__name__} {value!r:.60} is given"
+    )
+
+
+def _require_keys(name: str, keys: Sequence[Key], value: Mapping[Any, Any]) -> None:
+    unknown = [k for k in value if k not in keys]
+    missing = [k for k in keys if k not in value]
+    if unknown:
+        near = near_matches(unknown[0], map(str, missing or keys))
+        raise FeedError(
+            f"{name!r} has no {unknown[0]!r:.60}",
+            hint=f"{near} it has {', '.join(map(repr, keys))}".strip(),
+        )
+    if missing:
+        raise FeedError(f"{name!r}: missing {', '.join(map(repr, missing))}")
+
+
+def _described(tree: Branch) -> str:
+    if tree.kind is NoneType:
+        return "None"
+    if tree.kind is dict:
+        return f"a dict with {', '.join(map(repr, tree.keys)) or 'nothing in it'}"
+    if tree.kind in (list, tuple):
+        return f"a {tree.kind.__name__} of {len(tree.keys)}"
+    return f"a {tree.kind.__name__}"
+
+
+def bound(
+    title: str, parameters: Sequence[str], given: Sequence[Any], named: Mapping[str, Any]
+) -> list[Any]:
+    """What is given for each parameter, by position or by name.
+
+    Raises `FeedError` with the name of one that is missing, unknown or given twice; `title` is
+    what takes them.
+    """
+    total = len(parameters)
+    if not named:
+        if len(given) != total:
+            lacking = ", ".join(map(repr, parameters[len(given) :]))
+            raise FeedError(
+                f"{title} takes {total} arrays, {len(given)} given",
+                hint=f"missing: {lacking}" if lacking else f"it takes {_listed(parameters)}",
+            )
+        return list(given)
+    for name in named:
+        if name not in parameters:
+            raise FeedError(
+                f"{title} has no input {name!r}",
+                hint=f"{near_matches(name, parameters)} it takes {_listed(parameters)}".strip(),
+            )
+        if name in parameters[: len(given)]:
+            raise FeedError(f"{title}: input {name!r} is given twice, by position and by name")
+    missing = [name for name in parameters[len(given) :] if name not in named]
+    if missing:
+        raise FeedError(f"{title}: missing {', '.join(map(repr, missing))}")
+    if len(given) + len(named) != total:
+        raise FeedError(f"{title} takes {total} arrays, {len(given) + len(named)} given")
+    return [*given, *(named[name] for name in parameters[len(given) :])]
+
+
+def _listed(parameters: Iterable[str]) -> str:
+    return ", ".join(map(repr, parameters)) or "nothing"

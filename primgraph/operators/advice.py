@@ -1,0 +1,174 @@
+"""What to write instead, where Python asks a variable for numbers: advice in the user's words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection
+from functools import reduce
+from types import ModuleType
+
+from primgraph.ir.source import user_frame
+from primgraph.ir.written import expressions, text_of
+from primgraph.meanings import REMARKS, renamed, written_instead
+
+_CHOOSE = "choose between arrays with pg.where(condition, x, y)"
+_CONVERT = "run the program and convert what it returns"
+_READ = "use the function of the same name in primgraph, or run the program"
+_CONVERSIONS = ("float", "int", "complex", "bool", "str")
+
+
+def on_truth() -> str:
+    """Advice where the truth of a variable is asked for."""
+    for node in expressions():
+        rewritten = _decided(node)
+        if rewritten is not None:
+            return f"write {rewritten}; {_CHOOSE}"
+        if isinstance(node, ast.IfExp):
+            parts = ", ".join(text_of(n) for n in (node.test, node.body, node.orelse))
+            return f"write pg.where({parts})"
+        if isinstance(node, ast.While):
+            return "how often a loop runs is fixed when the program is built; " + _CHOOSE
+        if isinstance(node, ast.Assert):
+            return "check what a run returns, not the variable; " + _CHOOSE
+        if isinstance(node, ast.Call | ast.stmt):
+            return _called(node) or _CHOOSE
+    return _CHOOSE
+
+
+def _decided(node: ast.AST) -> str | None:
+    """The expression without asking for the truth of its parts; None for one of another kind."""
+    match node:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            return _joined("&", "pg.logical_and", parts)
+        case ast.BoolOp(op=ast.Or(), values=parts):
+            return _joined("|", "pg.logical_or", parts)
+        case ast.UnaryOp(op=ast.Not(), operand=part):
+            return f"pg.logical_not({text_of(part)})"
+        case ast.Compare(left=item, ops=[ast.In()], comparators=[listed]):
+            return f"any({text_of(item)} is item for item in {text_of(listed)})"
+        case ast.Compare(left=item, ops=[ast.NotIn()], comparators=[listed]):
+            return f"all({text_of(item)} is not item for item in {text_of(listed)})"
+        case ast.Compare(left=first, ops=ops, comparators=rest) if len(ops) > 1:
+            pairs = zip([first, *rest], ops, rest, strict=False)
+            return _joined("&", "", [ast.Compare(a, [op], [b]) for a, op, b in pairs])
+    return None
+
+
+def _joined(sign: str, function: str, parts: list[ast.expr]) -> str:
+    """Conditions joined by an operator; arrays of whatever kind by a function of two."""
+    texts = [text_of(part) for part in parts]
+    if all(isinstance(part, ast.Compare | ast.BoolOp) for part in parts):
+        return f" {sign} ".join(f"({text})" for text in texts)
+    return reduce(lambda left, right: f"{function}({left}, {right})", texts)
+
+
+def _called(node: ast.AST) -> str:
+    """Advice for a builtin function that compares what it is given."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return ""
+    name, given = node.func.id, [text_of(a) for a in node.args]
+    if name == "sorted":
+        return REMARKS["sort"]
+    if name not in ("max", "min", "any", "all"):
+        return ""
+    if len(given) == 1 and not isinstance(node.args[0], ast.List | ast.Tuple | ast.GeneratorExp):
+        return f"write pg.{name}({given[0]})"
+    if name in ("any", "all"):
+        return f"write pg.{name}(condition)"
+    listed = f"[{', '.join(given)}]" if len(given) > 1 else given[0]
+    return f"write pg.{name}(pg.stack({listed}), axis=0)"
+
+
+def on_number(arrays: Collection[str]) -> str:
+    """Advice where a variable is to become a number; `arrays` are functions here of an array."""
+    nodes = expressions()
+    for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
+        match node, outer:
+            case ast.Call(), _:
+                name = _names(node)[-1]
+                advice = "" if name in _CONVERSIONS else _function(node, arrays, arrays)
+                return advice or _CONVERT
+            case ast.Subscript(), ast.Assign(targets=[target], value=value) if target is node:
+                return f"write {_set(node, text_of(value))}"
+            case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod()), _:
+                return "run the program and format what it returns"
+            case ast.stmt(), _:
+                break
+    return _CONVERT
+
+
+def _set(target: ast.Subscript, value: str) -> str:
+    """The assignment to elements of an array as one of a new array that has them."""
+    array, index = text_of(target.value), text_of(target.slice)
+    if ":" in index:
+        index = f"np.s_{ast.unparse(target).removeprefix(ast.unparse(target.value))}"
+    return f"{array} = pg.set_slice({array}, {index}, {value})"
+
+
+def on_setting(*, masked: bool) -> str:
+    """Advice where elements of a variable are assigned to, by a mask or by other indices."""
+    for node in expressions():
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            target, value = node.targets[0], text_of(node.value)
+            array, index = text_of(target.value), text_of(target.slice)
+            return f"write {_masked(array, index, value) if masked else _set(target, value)}"
+        if isinstance(node, ast.stmt):
+            break
+    kind = _masked("x", "mask", "value") if masked else "y = pg.set_slice(x, index, value)"
+    return f"{kind} is a new variable that has them"
+
+
+def _masked(array: str, mask: str, value: str) -> str:
+    return f"{array} = pg.where({mask}, {value}, {array})"
+
+
+def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
+    """Advice where NumPy or others read a variable as an array.
+
+    `known` are functions here, `arrays` those of them that take an array first.
+    """
+    for node in expressions():
+        if isinstance(node, ast.Call):
+            advice = _function(node, known, arrays)
+            return advice or f"give {'.'.join(_names(node))} what a run of the program returns"
+        if isinstance(node, ast.Subscript):
+            return f"write pg.array({text_of(node.value)})[{text_of(node.slice)}]"
+        if isinstance(node, ast.stmt):
+            break
+    return _READ
+
+
+def _function(node: ast.Call, known: Collection[str], arrays: Collection[str]) -> str:
+    """Advice to call the function here of that name, or of that meaning; nothing for others."""
+    names = _names(node)
+    special = written_instead(".".join(names[-2:]))
+    if special:
+        return special
+    name = names[-1] if names[-1] in known else renamed(names[-1])
+    if name not in known:
+        return written_instead(names[-1])
+    given = [ast.unparse(a) for a in (*node.args, *node.keywords)]
+    if name in arrays and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
+        given[0] = f"pg.array({given[0]})"
+    if isinstance(node.func, ast.Attribute) and not _is_module(node.func.value):
+        given.insert(0, ast.unparse(node.func.value))
+    return f"write pg.{name}({', '.join(given)})"
+
+
+def _names(node: ast.Call) -> list[str]:
+    """The dotted name of what is called, as far as it is one."""
+    names: list[str] = []
+    inner: ast.AST = node.func
+    while isinstance(inner, ast.Attribute):
+        names.insert(0, inner.attr)
+        inner = inner.value
+    return [inner.id, *names] if isinstance(inner, ast.Name) else names or ["it"]
+
+
+def _is_module(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    frame = user_frame()
+    return isinstance({**frame.f_globals, **frame.f_locals}.get(node.id), ModuleType)

@@ -1,0 +1,347 @@
+"""What traced functions take and return, their kernels take and return too."""
+
+import copy
+import pickle
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.compiler import optimized
+from primgraph.errors import ArgumentError, FeedError
+
+STYLES = ("planned", "readable")
+X = np.array([1.0, 2.0, 3.0])
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+@dataclass(frozen=True)
+class Layer:
+    weight: Any
+    bias: Any
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Whether two values have the same containers, of exactly the same classes, and arrays."""
+    if isinstance(expected, np.ndarray):
+        return type(found) is np.ndarray and np.array_equal(found, expected)
+    if type(found) is not type(expected):
+        return False
+    if isinstance(expected, dict):
+        return list(found) == list(expected) and all(same(found[k], expected[k]) for k in found)
+    if isinstance(expected, Layer):
+        return same(found.weight, expected.weight) and same(found.bias, expected.bias)
+    if expected is None:
+        return True
+    return len(found) == len(expected) and all(map(same, found, expected))
+
+
+def results_of(x: Any) -> dict[str, Any]:
+    """A function for each form of results; `x` is an array or a variable, of three elements."""
+    y = x * 2.0
+    return {
+        "variable": y,
+        "tuple": (x + 1.0, y),
+        "tuple of one": (y,),
+        "list": [x + 1.0, y],
+        "list of one": [y],
+        "dict": {"second": y, "first": x + 1.0},
+        "dict of numbers": {2: y, 1: x + 1.0},
+        "dict of one": {"only": y},
+        "named tuple": Pair(x + 1.0, y),
+        "dataclass": Layer(weight=y, bias=x - 1.0),
+        "nested": {"grads": [Layer(y, None), (x,)], "loss": y, "none": None, "empty": ({}, [], ())},
+        "the same twice": {"a": y, "b": (y, y)},
+        "an argument": [x, {"x": x}],
+    }
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("math", ["exact", "finite", "fast"])
+@pytest.mark.parametrize("kind", list(results_of(X)))
+def test_a_kernel_returns_what_the_function_returned(kind, math, style):
+    graph = pg.trace(lambda x: results_of(x)[kind], pg.spec(3))
+    kernel = pg.compile(graph, math=math, style=style)
+    expected = results_of(X)[kind]
+    assert same(kernel(X), expected)
+    assert same(kernel([1, 2, 3]), expected)
+    assert same(kernel(X, borrow=True), expected)
+    assert same(pickle.loads(pickle.dumps(kernel))(X), expected)
+    assert same(pg.compile(pickle.loads(pickle.dumps(graph)), style=style)(X), expected)
+    assert same(copy.deepcopy(kernel)(X), expected)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("kind", list(results_of(X)))
+def test_a_function_takes_what_a_function_returns(kind, style):
+    """Every form of results is one of arguments, and comes back the same."""
+    example = results_of(X)[kind]
+    kernel = pg.compile(pg.trace(lambda tree, y: (tree, y + 1.0), example, pg.spec(3)), style=style)
+    assert same(kernel(example, X), (example, X + 1.0))
+    assert same(kernel(y=X, tree=example), (example, X + 1.0))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_numbers_have_forms_too(style):
+    """Programs of single numbers run on other code than those of arrays."""
+    kernel = pg.compile(pg.trace(lambda x: {"y": x * 2.0}, pg.spec(())), style=style)
+    assert same(kernel(3.0), {"y": np.array(6.0)})
+    assert same(kernel(np.array(3.0)), {"y": np.array(6.0)})
+    kernel = pg.compile(pg.trace(lambda p: p["x"] * p["y"], {"x": 1.0, "y": 1.0}), style=style)
+    assert same(kernel({"y": 3.0, "x": np.array(2.0)}), np.array(6.0))
+    kernel = pg.compile(pg.trace(lambda x: (x, x + 1.0), pg.spec(())), style=style)
+    assert same(kernel(np.array(1.0)), (np.array(1.0), np.array(2.0)))
+
+
+def test_graphs_made_otherwise_keep_lists():
+    graph = pg.trace(lambda x: {"y": x * 2.0}, pg.spec(3))
+    assert type(pg.compile(pg.parse(str(graph)))(X)) is list
+    assert type(pg.interpret(graph, X)) is list
+    assert type(pg.compile(graph).flat(X)) is list
+    assert pg.compile(graph).flat.flat(X)[0].tolist() == [2.0, 4.0, 6.0]
+    with pg.Program() as program:
+        y = pg.data("x", (3,)) * 2.0
+    assert type(pg.compile(program.graph([y]))(X)) is list
+    assert type(pg.Executor().kernel(program, [y])(X)) is list
+
+
+TRANSFORMS = {
+    "lower": pg.transforms.lower,
+    "simplify": pg.transforms.simplify,
+    "fold_constants": pg.transforms.fold_constants,
+    "dead_code": pg.transforms.dead_code,
+    "clean_up": pg.transforms.clean_up,
+    "raise_": pg.transforms.raise_,
+    "join_products": pg.transforms.join_products,
+    "matrix_chain": pg.transforms.matrix_chain,
+    "linearize": pg.transforms.linearize,
+    "batch": lambda graph: pg.transforms.batch(graph, 2),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_give_lists_also_where_nothing_changes(name):
+    traced = pg.trace(lambda x: {"y": x * 2.0}, pg.spec(3))
+    with pg.transforms.debug(False):
+        assert TRANSFORMS[name](traced).form is None
+    with pg.transforms.debug():
+        assert TRANSFORMS[name](traced).form is None
+    assert traced.form is not None
+    assert optimized(traced).form is traced.form
+
+
+def test_equal_graphs_of_other_forms_return_their_own():
+    """Code is shared by equal graphs, and forms do not count there."""
+    functions = [
+        lambda x: x * 2.0,
+        lambda x: [x * 2.0],
+        lambda x: (x * 2.0,),
+        lambda x: {"a": x * 2.0},
+        lambda x: {"b": x * 2.0},
+    ]
+    for spec, at in ((pg.spec(3), X), (pg.spec(()), np.array(2.0))):
+        for style in STYLES:
+            graphs = [pg.trace(f, spec) for f in functions]
+            assert len(set(graphs)) == 1
+            kernels = [pg.compile(g, style=style) for g in graphs]
+            for kernel, function in zip(kernels, functions, strict=True):
+                assert same(
+                    kernel(at), function(np.asarray(at)) if at.shape else function_at(at, function)
+                )
+
+
+def function_at(at: Any, function: Any) -> Any:
+    """What `function` gives at a number, with arrays in it as a kernel returns them."""
+    found = function(at)
+    if isinstance(found, dict):
+        return {k: np.asarray(v) for k, v in found.items()}
+    if isinstance(found, list | tuple):
+        return type(found)(np.asarray(v) for v in found)
+    return np.asarray(found)
+
+
+# Arguments by name.
+
+
+def energy(x, stiffness):
+    return pg.sum(stiffness * x**2)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_arrays_are_given_by_name(style):
+    kernel = pg.compile(pg.trace(energy, pg.spec(3), pg.spec(())), style=style)
+    expected = kernel(X, 2.0)
+    assert kernel(x=X, stiffness=2.0) == kernel(stiffness=2.0, x=X) == expected
+    assert kernel(X, stiffness=2.0) == expected
+    assert kernel(stiffness=2.0, x=X, borrow=True) == expected
+    with pg.Program() as program:
+        x, k = pg.data("x", (3,)), pg.data("k", ())
+        y = energy(x, k)
+    by_hand = pg.compile(program.graph([y]), style=style)
+    assert by_hand(k=2.0, x=X) == [expected]
+
+
+WRONG_CALLS = [
+    (((X,), {}), "takes 2 arrays, 1 given", "missing: 'stiffness'"),
+    (((X, 1.0, 2.0), {}), "takes 2 arrays, 3 given", "it takes 'x', 'stiffness'"),
+    (((X,), {"stifness": 1.0}), "no input 'stifness'", "did you mean 'stiffness'?"),
+    (((X,), {"x": X}), "'x' is given twice", ""),
+    (((), {"x": X}), "missing 'stiffness'", ""),
+    (((X, 1.0), {"k": 1.0}), "no input 'k'", "it takes 'x', 'stiffness'"),
+    (((X, 1.0, 1.0), {"x": 1.0}), "'x' is given twice", ""),
+    (((), {"x": X, "stiffness": [1.0, 2.0]}), "input 'stiffness' is f64[]", ""),
+]
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(("call", "message", "hint"), WRONG_CALLS, ids=lambda v: str(v)[:40])
+def test_wrong_names_are_told(call, message, hint, style):
+    kernel = pg.compile(pg.trace(energy, pg.spec(3), pg.spec(())), style=style)
+    with pytest.raises(FeedError) as caught:
+        kernel(*call[0], **call[1])
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_parameters_may_be_keywords_only_and_have_any_name():
+    def scaled(self, *, out, function):
+        return self * out + function
+
+    graph = pg.trace(scaled, pg.spec(3), out=pg.spec(()), function=pg.spec(()))
+    kernel = pg.compile(graph)
+    # `out` is an argument of every kernel, so this one goes by position.
+    assert kernel(X, 2.0, function=1.0).tolist() == [3.0, 5.0, 7.0]
+    assert kernel(X, 2.0, 1.0).tolist() == [3.0, 5.0, 7.0]
+    with pytest.raises(ArgumentError, match="no argument 'scale'"):
+        pg.trace(energy, pg.spec(3), pg.spec(()), scale=pg.spec(()))
+
+
+NESTED = {"w": [np.ones(3), np.ones(2)], "b": Pair(np.ones(()), None)}
+
+
+WRONG_CONTAINERS = [
+    ({"w": NESTED["w"]}, "'params': missing 'b'"),
+    ({**NESTED, "c": X}, "'params' has no 'c'"),
+    ({**NESTED, "w": [X]}, "'params.w' has 2 entries, 1 given"),
+    ({**NESTED, "w": {"a": X}}, "'params.w' is a list of 2: dict"),
+    ({**NESTED, "w": X}, "'params.w' is a list of 2: ndarray"),
+    ({**NESTED, "b": (1.0, None)}, "'params.b' is a Pair: tuple"),
+    ({**NESTED, "b": Pair(1.0, 2.0)}, "'params.b.right' is None: float"),
+    ({**NESTED, "w": [X, X]}, "input 'params.w.1' is f64[2]: f64[3] is given"),
+    (X, "'params' is a dict with 'w', 'b': ndarray"),
+    (None, "'params' is a dict with 'w', 'b': NoneType"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG_CONTAINERS, ids=lambda v: str(v)[:40])
+def test_containers_that_differ_are_told_with_their_place(given, message):
+    kernel = pg.compile(pg.trace(lambda params: params["w"][0] * params["b"].left, NESTED))
+    with pytest.raises(FeedError) as caught:
+        kernel(given)
+    assert message in caught.value.message
+    assert kernel({"b": NESTED["b"], "w": tuple(NESTED["w"])}).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_arguments_have_names_that_say_where_they_are():
+    graph = pg.trace(lambda params, x: params["b"].left * x, NESTED, pg.spec(()))
+    assert [v.hint for v in graph.inputs] == ["params.w.0", "params.w.1", "params.b.left", "x"]
+
+
+def test_what_is_no_array_and_no_container_is_refused():
+    for strange in ({1.0}, "text", iter([1.0]), object(), {"a": {1.0}}, [b"text"]):
+        with pytest.raises(ArgumentError, match="f returned"):
+            pg.trace(lambda x, r=strange: r, pg.spec(3))
+        with pytest.raises(ArgumentError):
+            pg.trace(lambda x: x, strange)
+    for nothing in (None, (), {}, [], {"a": None}):
+        with pytest.raises(ArgumentError, match="f returned"):
+            pg.trace(lambda x, r=nothing: r, pg.spec(3))
+    within: list[Any] = []
+    within.append(within)
+    with pytest.raises(ArgumentError, match="nested deeper"):
+        pg.trace(lambda x: within, pg.spec(3))
+    with pytest.raises(ArgumentError, match="strings or integers"):
+        pg.trace(lambda x: {(1, 2): x}, pg.spec(3))
+
+
+def test_a_gradient_that_is_none_stays_none():
+    kernel = pg.compile(pg.trace(lambda x, y: pg.grad(pg.sum(x * x), [x, y]), X, X))
+    assert same(kernel(X, X), [2.0 * X, None])
+
+
+def test_lists_of_numbers_are_one_array():
+    graph = pg.trace(lambda x, y: x + y, [1.0, 2.0], [[1.0, 2.0], (3.0, 4.0)])
+    assert [v.shape for v in graph.inputs] == [(2,), (2, 2)]
+    graph = pg.trace(lambda xs: xs[0] + xs[1], [np.ones(2), 1.0])
+    assert [v.shape for v in graph.inputs] == [(2,), ()]
+
+
+# Arrays to write to.
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_results_are_written_into_what_is_given(style):
+    kernel = pg.compile(
+        pg.trace(lambda x: {"a": x + 1.0, "b": (x * 2.0, None)}, pg.spec(3)), style=style
+    )
+    a, b = np.empty(3), np.empty(3)
+    for out in ({"a": a, "b": (b, None)}, {"b": (b, None), "a": a}, [a, b], (a, b)):
+        a[...] = b[...] = 0.0
+        found = kernel(X, out=out)
+        assert found["a"] is a
+        assert found["b"][0] is b
+        assert same(found, {"a": X + 1.0, "b": (X * 2.0, None)})
+    for out in ({"a": a, "b": None}, {"a": a, "b": (None, None)}, [a, None]):
+        found = kernel(X, out=out)
+        assert found["a"] is a
+        assert found["b"][0].tolist() == [2.0, 4.0, 6.0]
+    with pytest.raises(ArgumentError, match="'out': missing 'b'"):
+        kernel(X, out={"a": a})
+    with pytest.raises(ArgumentError, match="'out' is a dict"):
+        kernel(X, out=a)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_single_result_is_written_into_an_array_or_a_list_of_it(shape, style):
+    kernel = pg.compile(pg.trace(lambda x: x * 2.0, pg.spec(shape)), style=style)
+    target = np.zeros(shape)
+    assert kernel(np.ones(shape), out=target) is target
+    assert np.all(target == 2.0)
+    assert kernel(np.zeros(shape), out=[target]) is target
+    assert np.all(target == 0.0)
+    assert same(kernel(np.ones(shape), out=[None]), np.full(shape, 2.0))
+
+
+def test_donated_arrays_are_counted_as_they_stand_in_the_graph():
+    graph = pg.trace(lambda s, g: {"w": s["w"] - g}, {"b": pg.spec(3), "w": pg.spec(3)}, pg.spec(3))
+    w = np.ones(3)
+    found = pg.compile(graph, donated={0: 1})({"b": X, "w": w}, X)
+    assert found["w"] is w
+    assert w.tolist() == [0.0, -1.0, -2.0]
+
+
+# Tools that take a function, a graph or a kernel.
+
+
+def test_tools_take_the_containers_of_a_function():
+    def loss(params, x):
+        return {"loss": pg.sum(params["w"] * x), "scaled": params["b"] * x}
+
+    params = {"w": X, "b": np.array(2.0)}
+    graph = pg.trace(loss, params, X)
+    kernel = pg.compile(graph)
+    assert [a.tolist() for a in pg.check_finite(kernel, params, X)] == [14.0, [2.0, 4.0, 6.0]]
+    assert [a.tolist() for a in pg.check_finite(loss, params, X)] == [14.0, [2.0, 4.0, 6.0]]
+    pg.check_grads(loss, [params, X])
+    pg.check_grads(graph, [params, X])
+    for target in (graph, kernel):
+        assert pg.profile(target, [params, X], repeats=1).seconds > 0.0
+        assert pg.profile(target, {"x": X, "params": params}, repeats=1).seconds > 0.0
+    assert pg.growth(loss, params, X, orders=1).equations[0] > 0

@@ -1,0 +1,379 @@
+"""Where the samples of a batch lie in each value, and the first equation at which they may meet.
+
+Samples are counted by axis 0 of what a graph is differentiated by. They stay apart if each
+equation on the way to the outputs keeps them so: if no sample of its result has a derivative by
+another sample of its operands. What has no derivative, such as comparisons, `floor` and
+`stop_gradient`, may look at all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.types import Shape
+from primgraph.primitives.constants import constant, iota
+from primgraph.primitives.elementwise import cast, stop_gradient
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.reductions import (
+    cumsum,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    pad,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    slice_assign,
+    split,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where samples lie in a value: along `axis`, between `before` and `after` other elements.
+
+    The extent of the axis is the product of `before`, the number of places for samples, and
+    `after`: more than those where a reshape has joined axes. Place `i` has sample `i + shift`;
+    where there is no such sample it has nothing that depends on any.
+    """
+
+    axis: int
+    before: int = 1
+    after: int = 1
+    shift: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each element along the axis is of another sample."""
+        return self.before == self.after == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Mixing:
+    """An equation at which samples may meet, and what it does to them."""
+
+    equation: Equation
+    why: str
+
+
+# One for each operand, None for what has no derivative by any sample.
+Places: TypeAlias = Sequence[Place | None]
+# One for each result, or what is done to samples that does not keep them apart.
+Found: TypeAlias = list[Place] | str
+_Rule: TypeAlias = Callable[[Equation, Places, "_Counts"], Found]
+
+_UNKNOWN = "is not known to keep samples apart"
+_DIFFERENT = "joins different samples of its operands"
+_PARTS = "takes a part of the samples where these share an axis with others"
+
+
+def mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
+    """The first equation of `graph` that may let samples of `wrt` meet on the way to outputs.
+
+    None if samples stay apart, and axis 0 of all outputs counts them. One sample is never mixed.
+    The answer takes one pass over the graph, and is on the safe side: what has no rule may mix.
+    """
+    if not wrt or wrt[0].shape[0] < 2:
+        return None
+    relevant = _relevant(graph)
+    places: dict[Value, Place] = {v: Place(0) for v in wrt if v in relevant}
+    made: dict[Value, Equation] = {}
+    counts = _Counts(graph)
+    for eqn in graph.body:
+        outputs = [v for v in eqn.outputs if v in relevant]
+        if not outputs or _is_constant(eqn) or places.keys().isdisjoint(eqn.inputs):
+            continue
+        found = _places_after(eqn, [places.get(v) for v in eqn.inputs], counts)
+        if isinstance(found, str):
+            return Mixing(eqn, found)
+        for value, place in zip(eqn.outputs, found, strict=True):
+            if value not in relevant:
+                continue
+            if places.setdefault(value, place) != place:
+                return Mixing(eqn, "moves samples")
+            made[value] = eqn
+    for value in graph.outputs:
+        if value in places and places[value] != Place(0):
+            return Mixing(made[value], "moves samples to other places of the result")
+    return None
+
+
+def _relevant(graph: Graph) -> set[Value]:
+    """The values with elements that outputs depend on in a way that has a derivative."""
+    relevant = {v for v in graph.outputs if v.type.size}
+    for eqn in reversed(graph.body):
+        if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
+            relevant.update(v for v in eqn.inputs if v.type.is_float and v.type.size)
+    return relevant
+
+
+def _is_constant(eqn: Equation) -> bool:
+    return isinstance(eqn.op, Primitive) and eqn.op.constant
+
+
+def _places_after(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    rule = _RULES.get(eqn.op)
+    if rule is not None:
+        return rule(eqn, places, counts)
+    if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
+        return _same(places)
+    return _UNKNOWN
+
+
+class _Counts:
+    """Tells index arrays that count along one of their axes."""
+
+    __slots__ = ("_known", "_made")
+
+    def __init__(self, graph: Graph) -> None:
+        self._made = {v: e for e in graph.body for v in e.outputs}
+        self._known: dict[Value, tuple[int, int] | None] = {}
+
+    def along(self, value: Value) -> tuple[int, int] | None:
+        """The axis and the start, if elements are the start plus their place along the axis."""
+        if value not in self._known:
+            self._known[value] = self._found(value)
+        return self._known[value]
+
+    def _found(self, value: Value) -> tuple[int, int] | None:
+        moves: list[Equation] = []
+        eqn = self._made.get(value)
+        while eqn is not None and eqn.op in (cast, stop_gradient, broadcast):
+            moves.append(eqn)
+            eqn = self._made.get(eqn.inputs[0])
+        if eqn is None:
+            return None
+        found = None
+        if eqn.op is iota:
+            found = eqn.kwargs["axis"], 0
+        elif eqn.op is constant:
+            found = _counted(eqn.kwargs["value"].data)
+        for move in reversed(moves):
+            if found is not None and move.op is broadcast:
+                found = _kept_axes(move)[found[0]], found[1]
+        return found
+
+
+def _counted(array: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> tuple[int, int] | None:
+    for axis, extent in enumerate(array.shape):
+        start = int(array.flat[0]) if array.size else 0
+        column = [1] * array.ndim
+        column[axis] = extent
+        if extent > 1 and bool(np.all(array == np.arange(start, start + extent).reshape(column))):
+            return (axis, start) if start >= 0 else None
+    return None
+
+
+# Rules. `_only` is the place in the operand that has one, of those that have one such operand.
+
+
+def _only(places: Places) -> tuple[int, Place]:
+    return next((i, p) for i, p in enumerate(places) if p is not None)
+
+
+def _same(places: Places) -> Found:
+    """The place that all operands with samples have them in."""
+    different = {p for p in places if p is not None}
+    return [different.pop()] if len(different) == 1 else _DIFFERENT
+
+
+def _kept_axes(eqn: Equation) -> list[int]:
+    new = eqn.kwargs["new_axes"]
+    return [i for i in range(eqn.output.type.ndim) if i not in new]
+
+
+def _broadcast(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    _, place = _only(places)
+    return [replace(place, axis=_kept_axes(eqn)[place.axis])]
+
+
+def _permute(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    _, place = _only(places)
+    return [replace(place, axis=eqn.kwargs["axes"].index(place.axis))]
+
+
+def _reshape(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """The axis that holds them between as many elements before and behind."""
+    _, place = _only(places)
+    old, new = eqn.inputs[0].shape, eqn.output.shape
+    lead, trail = _around(old, place)
+    for axis, extent in enumerate(new):
+        first, last = math.prod(new[:axis]), math.prod(new[axis + 1 :])
+        if lead % first == 0 and trail % last == 0:
+            before, after = lead // first, trail // last
+            if before * after * _count(old, place) == extent:
+                return [Place(axis, before, after, place.shift)]
+    return "spreads samples over several axes"
+
+
+def _around(shape: Shape, place: Place) -> tuple[int, int]:
+    """How many elements lie before the samples and behind them, in row-major order."""
+    lead, trail = math.prod(shape[: place.axis]), math.prod(shape[place.axis + 1 :])
+    return lead * place.before, place.after * trail
+
+
+def _count(shape: Shape, place: Place) -> int:
+    """How many places for samples there are."""
+    return shape[place.axis] // (place.before * place.after)
+
+
+def _reduce(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    (_, place), gone = _only(places), eqn.kwargs["axes"]
+    if place.axis in gone:
+        return "reduces the axis of the samples"
+    return [replace(place, axis=place.axis - sum(a < place.axis for a in gone))]
+
+
+def _cumsum(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    _, place = _only(places)
+    if place.axis == eqn.kwargs["axis"]:
+        return "runs along the axis of the samples"
+    return [place]
+
+
+def _reverse(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    _, place = _only(places)
+    return "turns the samples round" if place.axis in eqn.kwargs["axes"] else [place]
+
+
+def _matmul(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """Rows of the left and columns of the right factor stay apart, and what lies before both."""
+    last = eqn.output.type.ndim - 1
+    left, right = places
+    if (left and left.axis == last) or (right and right.axis == last - 1):
+        return "sums over the axis of the samples"
+    found = _same(places)
+    if isinstance(found, str) or None in places or found[0].axis < last - 1:
+        return found
+    return _DIFFERENT
+
+
+def _concat(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    axis, start = eqn.kwargs["axis"], 0
+    moved: list[Place | None] = []
+    for value, place in zip(eqn.inputs, places, strict=True):
+        if place is not None and place.axis == axis:
+            if not place.is_plain:
+                return _PARTS
+            place = replace(place, shift=place.shift - start)
+        moved.append(place)
+        start += value.shape[axis]
+    found = _same(moved)
+    return "puts samples in other places" if isinstance(found, str) else found
+
+
+def _split(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    (_, place), axis, sizes = _only(places), eqn.kwargs["axis"], eqn.kwargs["sizes"]
+    if place.axis != axis:
+        return [place] * len(sizes)
+    if not place.is_plain:
+        return _PARTS
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return [replace(place, shift=place.shift + start) for start in starts]
+
+
+def _pad(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    _, place = _only(places)
+    low, high = eqn.kwargs["low"][place.axis], eqn.kwargs["high"][place.axis]
+    if not place.is_plain and (low or high):
+        return _PARTS
+    return [replace(place, shift=place.shift - low)]
+
+
+def _slice(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    _, place = _only(places)
+    start, size, step = (eqn.kwargs[name][place.axis] for name in ("starts", "sizes", "steps"))
+    if step == 1 and size == eqn.inputs[0].shape[place.axis]:
+        return [place]
+    if not place.is_plain:
+        return _PARTS
+    if step != 1:
+        return "takes samples by another step than 1"
+    return [replace(place, shift=place.shift + start)]
+
+
+def _slice_assign(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """What is assigned has its samples at other places of the result."""
+    whole, part = places
+    if part is not None:
+        axis = part.axis
+        start, step = eqn.kwargs["starts"][axis], eqn.kwargs["steps"][axis]
+        if step != 1:
+            return "assigns samples by another step than 1"
+        if not part.is_plain and eqn.inputs[0].shape[axis] != eqn.inputs[1].shape[axis]:
+            return _PARTS
+        part = replace(part, shift=part.shift - start)
+    return _same((whole, part))
+
+
+def _gather(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """Indices that count the samples take each sample from itself."""
+    _, place = _only(places)
+    first, indices = eqn.kwargs["axis"], eqn.inputs[1:]
+    if place.axis < first:
+        return [place]
+    if place.axis >= first + len(indices):
+        shift = eqn.inputs[1].type.ndim - len(indices)
+        return [replace(place, axis=place.axis + shift)]
+    counted = counts.along(indices[place.axis - first])
+    if counted is None or not place.is_plain:
+        return "takes samples by computed positions"
+    axis, start = counted
+    return [Place(first + axis, shift=place.shift + start)]
+
+
+def _scatter_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """The axes of the indices in the second operand stand for the indexed ones of the first."""
+    whole, part, *_ = places
+    first, indices = eqn.kwargs["axis"], eqn.inputs[2:]
+    rank, indexed = indices[0].type.ndim, range(first, first + len(indices))
+    if part is not None and part.axis >= first + rank:
+        part = replace(part, axis=part.axis - rank + len(indices))
+    elif part is not None and part.axis >= first:
+        # Of several indices one may count the samples.
+        goal = [
+            (a, counted[1])
+            for a, i in zip(indexed, indices, strict=True)
+            if (counted := counts.along(i)) is not None and counted[0] == part.axis - first
+        ]
+        if not goal or not part.is_plain:
+            return "adds samples up at computed positions"
+        part = Place(goal[0][0], shift=part.shift - goal[0][1])
+    if part is None and whole is not None and whole.axis in indexed:
+        return [whole]
+    return _same((whole, part))
+
+
+_RULES: dict[Op, _Rule] = {
+    broadcast: _broadcast,
+    concat: _concat,
+    cumsum: _cumsum,
+    gather: _gather,
+    matmul: _matmul,
+    pad: _pad,
+    permute: _permute,
+    reduce_max: _reduce,
+    reduce_min: _reduce,
+    reduce_prod: _reduce,
+    reduce_sum: _reduce,
+    reshape: _reshape,
+    reverse: _reverse,
+    scatter_add: _scatter_add,
+    slice_: _slice,
+    slice_assign: _slice_assign,
+    split: _split,
+}
