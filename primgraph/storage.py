@@ -191,11 +191,12 @@ class _Writer:
         """The place, with the number of the line's text: nobody who reads this has the file."""
         if source is None:
             return None
-        text, scope = (
-            self.lines.setdefault(t, len(self.lines)) for t in (source.text, source.scope)
-        )
-        marks = [source.role, source.operator, scope, source.order]
-        return [Path(source.file).name, source.line, *marks, text]
+        text = self.lines.setdefault(source.text, len(self.lines))
+        marks: list[int] = []
+        if source.scope or source.order:
+            marks = [self.lines.setdefault(source.scope, len(self.lines)), source.order]
+        name = Path(source.file).name
+        return [name, source.line, source.role, source.operator, text, *marks]
 
     def _encode(self, value: Any) -> Any:
         """A parameter as JSON: whole numbers, booleans, strings and None stand for themselves."""
@@ -365,11 +366,13 @@ class _Reader:
         self.values.extend(outputs)
 
     def _place(
-        self, file: Any, line: Any, role: Any, operator: Any, scope: Any, order: Any, text: Any
+        self, file: Any, line: Any, role: Any, operator: Any, text: Any, *marks: Any
     ) -> Source:
         """A source line, whose text is what the file says it was."""
         name, mode, part = (shown(_text(word)) for word in (file, role, operator))
-        told, layer = (self.lines[_integer(n)] for n in (text, scope))
+        scope, order = marks or (None, 0)
+        layer = "" if scope is None else self.lines[_integer(scope)]
+        told = self.lines[_integer(text)]
         return Source(name, _integer(line), mode, part, told, layer, _integer(order))
 
     def _update(self, program: Program, state: Value, new: Value) -> None:
