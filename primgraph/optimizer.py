@@ -61,7 +61,7 @@ class Optimizer(ABC):
     ) -> None:
         self.learning_rate = _rate(learning_rate)
         self.schedule = schedule
-        self.weight_decay = float(weight_decay)
+        self.weight_decay = _from_zero("weight_decay", float(weight_decay))
         self.grad_clip = grad_clip
         self._applied: list[tuple[Program, str]] = []
 
@@ -168,9 +168,14 @@ def _rate(value: Any) -> float:
             f"a learning rate is a number, not {value!r:.80}",
             hint="give a schedule as `schedule=`",
         )
-    if value != value:
-        raise ArgumentError("a learning rate is a number, not NaN")
-    return float(value)
+    return _from_zero("a learning rate", float(value))
+
+
+def _from_zero(role: str, value: float) -> float:
+    """`value`, if it is finite and not negative: steps go downhill, and weights shrink."""
+    if not 0.0 <= value < np.inf:
+        raise ArgumentError(f"{role} is a finite number from 0 on, not {value!r:.60}")
+    return value
 
 
 def _below_one(name: str, value: float) -> float:
@@ -275,7 +280,7 @@ class Adam(Optimizer):
     ) -> None:
         super().__init__(learning_rate, **options)
         self.beta1, self.beta2 = _below_one("beta1", beta1), _below_one("beta2", beta2)
-        self.epsilon = epsilon
+        self.epsilon = _from_zero("epsilon", epsilon)
 
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
@@ -329,7 +334,8 @@ class RMSProp(Optimizer):
         **options: Any,
     ) -> None:
         super().__init__(learning_rate, **options)
-        self.rho, self.epsilon, self.momentum = rho, epsilon, momentum
+        self.rho, self.momentum = _below_one("rho", rho), _below_one("momentum", momentum)
+        self.epsilon = _from_zero("epsilon", epsilon)
 
     def change(
         self, parameter: Variable, gradient: Variable, rate: Variable, count: Variable
@@ -351,6 +357,8 @@ class RMSProp(Optimizer):
 @checked
 def clip_by_value(low: float, high: float) -> Clip:
     """Limit each element of each gradient to [low, high]."""
+    if not low <= high:
+        raise ArgumentError(f"clip_by_value takes low <= high, not {low!r:.60} and {high!r:.60}")
     return lambda gradients: [clip(g, low, high) for g in gradients]
 
 
@@ -391,6 +399,7 @@ def _positive(role: str, value: float) -> None:
 @checked
 def exponential_decay(gamma: float) -> Schedule:
     """`gamma**step`."""
+    _from_zero("gamma", gamma)
     return lambda step: gamma**step
 
 
@@ -398,6 +407,7 @@ def exponential_decay(gamma: float) -> Schedule:
 def step_decay(every: int, gamma: float = 0.1) -> Schedule:
     """`gamma**floor(step / every)`."""
     _positive("the length of a schedule", every)
+    _from_zero("gamma", gamma)
     return lambda step: gamma ** (step // float(every))
 
 
@@ -405,6 +415,8 @@ def step_decay(every: int, gamma: float = 0.1) -> Schedule:
 def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedule:
     """From 1 down to `end` within `steps`, as `(1 - step / steps)**power`."""
     _positive("the length of a schedule", steps)
+    _positive("the power of a schedule", power)
+    _from_zero("end", end)
     return lambda step: end + (1.0 - end) * (1.0 - minimum(step / steps, 1.0)) ** power
 
 
@@ -412,6 +424,7 @@ def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedu
 def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
     """From 1 down to `end` within `steps`, along half a cosine (Loshchilov and Hutter, 2017)."""
     _positive("the length of a schedule", steps)
+    _from_zero("end", end)
 
     def factor(step: Variable) -> Variable:
         part = minimum(step / steps, 1.0)

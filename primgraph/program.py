@@ -32,7 +32,7 @@ from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
-from primgraph.scope import Scope
+from primgraph.scope import Scope, copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,7 @@ class Program(Drawn):
     def initialize(self, scope: Scope | None = None) -> None:
         """Give every state of `scope`, by default the program's own, its first value again."""
         chosen = self.scope if scope is None else scope
-        for state in self.states.values():
-            chosen.set(state.name, self.first_value(state))
+        chosen.put({s.name: self.first_value(s) for s in self.states.values()})
 
     def start(self, scope: Scope | None = None) -> None:
         """Give the states that were created under this startup program their first values again.
@@ -212,8 +211,7 @@ class Program(Drawn):
         """
         for program, states in list(self.starts.items()):
             chosen = program.scope if scope is None else scope
-            for state in states:
-                chosen.set(state.name, program.first_value(state))
+            chosen.put({s.name: program.first_value(s) for s in states})
 
     def first_value(self, state: State) -> np.ndarray[Any, Any]:
         """What `state` holds before any run: a function of seed, name, shape and dtype.
@@ -233,7 +231,7 @@ class Program(Drawn):
                 origin=self._declaration(state),
                 hint=error.hint,
             ) from None
-        return array.astype(dtype)
+        return array.astype(dtype, order="C")
 
     def _declaration(self, state: State) -> list[str]:
         """The line for an error that tells where `state` was made."""
@@ -242,10 +240,15 @@ class Program(Drawn):
         return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the values of all states, by name; first values where nothing ran yet."""
+        """Copies of the values of all states, by name; first values where nothing ran yet.
+
+        They are those of one moment, also while other threads train.
+        """
         chosen = self.scope if scope is None else scope
+        reading = chosen.read()
+        held = reading.version.arrays
         return {
-            s.name: chosen.get(s.name) if s.name in chosen else self.first_value(s)
+            s.name: held[s.name].copy() if s.name in held else self.first_value(s)
             for s in self.states.values()
         }
 
@@ -263,11 +266,7 @@ class Program(Drawn):
                 f"the program has no states named {', '.join(map(repr, unknown))}",
                 hint=near_matches(unknown[0], known),
             )
-        staged = Scope()
-        for name, value in values.items():
-            staged.set(name, value, known[name])
-        for name in staged:
-            chosen.hold(name, staged.get(name))
+        chosen.put({name: copied(name, value, known[name]) for name, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
         """A program of its own with the same variables, in the same scope.
@@ -310,8 +309,7 @@ class Program(Drawn):
         """A clone with a scope of its own."""
         other = self.clone()
         other.scope = Scope()
-        for name in self.scope:
-            other.scope.set(name, self.scope.get(name))
+        other.scope.put(self.scope.snapshot())
         return other
 
     def __reduce__(self) -> str:

@@ -37,10 +37,11 @@ def spec(shape: Any, dtype: Any = None) -> TensorType:
 def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
     """The graph of `function`, called once with a variable for each of `specs`.
 
-    Each of `specs` is what `spec` gives, or an example array, of which only shape and dtype
-    count. It may be a dict, list, tuple, named tuple or dataclass of such, or None, and then the
-    function is called with the like. A list or tuple of numbers only is an example array. Those
-    that are `named` are for parameters of these names.
+    Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
+    default dtype, or an example array, of which only shape and dtype count. It may be a dict,
+    list, tuple, named tuple or dataclass of such, or None, and then the function is called with
+    the like. Other lists and tuples of numbers only are example arrays. Those that are `named`
+    are for parameters of these names.
 
     The function returns a variable, or such a container of variables. Inputs have the names of
     the function's parameters, with the keys that lead to them. The form of the graph keeps the
@@ -94,6 +95,8 @@ def is_container(example: Any) -> bool:
 
 
 def _type_of(example: Any) -> TensorType:
+    if isinstance(example, tuple) and all(type(n) is int for n in example):
+        return spec(example)
     if isinstance(example, TensorType):
         return spec(example.shape, example.dtype)
     array = array_of(example)

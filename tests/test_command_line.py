@@ -123,6 +123,57 @@ def test_emitted_files_name_lines_of_the_user_only(command, model):
     assert all("model.py:" in line for line in comments)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "emit model.py:energy 3 2 -o made.py",
+        "emit model.py:energy 3 2 -o made",
+        *(f"view model.py:net -o made.{form}" for form in ("html", "svg", "dot", "mmd", "json")),
+        *(f"view model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "dot", "mmd")),
+        *(f"profile model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "json")),
+    ],
+)
+def test_only_what_primgraph_wrote_is_overwritten(command, model, line):
+    path = model / line.split()[-1]
+    path.touch()
+    assert command(line)[0] == 0
+    made = path.read_bytes()
+    again = command(line)[0]
+    assert again == (0 if path.suffix else 1)
+    for mine in (MODEL, '"""My own."""\n' + made.decode(), "x" * 10_000):
+        path.write_text(mine, encoding="utf-8", newline="")
+        status, _, told = command(line)
+        assert status == 1
+        assert "is there already, and was not written by primgraph" in told
+        assert "--force" in told
+        assert path.read_text(encoding="utf-8") == mine
+    assert command(f"{line} --force")[0] == 0
+    assert path.read_bytes()[:20] == made[:20]
+
+
+def test_the_page_that_is_written_by_default_does_not_overwrite_another(command, model):
+    (model / "energy.html").write_text("mine", encoding="utf-8")
+    assert command("view model.py:energy 3 2")[0] == 1
+    assert (model / "energy.html").read_text(encoding="utf-8") == "mine"
+
+
+def test_long_constants_of_a_text_come_from_an_npz_file(command, model):
+    weights = np.linspace(0.0, 1.0, 500)
+    graph = pg.trace(lambda x: pg.sum(x * weights), pg.spec(500))
+    (model / "graph.txt").write_text(str(graph))
+    np.savez(model / "weights.npz", **graph.constants)
+    status, text, _ = command("show graph.txt --constants weights.npz")
+    assert (status, text.strip()) == (0, str(graph))
+    status, _, told = command("show graph.txt")
+    assert status == 1
+    assert told.startswith("error: graph text, line 2, column ")
+
+
+def test_emit_does_not_overwrite_what_it_reads(command, model):
+    assert command("emit model.py:energy 3 2 -o model.py")[0] == 1
+    assert (model / "model.py").read_text() == MODEL
+
+
 def test_emit_writes_value_gradient_and_hessian(command, model):
     status, text, _ = command("emit model.py:energy 3 2 --wrt x -o made.py")
     assert (status, text) == (0, "made.py: energy, energy_gradient, energy_hessian\n")

@@ -224,6 +224,9 @@ def test_what_may_be_fetched():
     value, again = executor.run(feed=x, fetch_list=["b", [loss]])
     assert value.shape == (2,)
     assert again < second
+    for wrong in ({"loss": loss}, {loss}):
+        with pytest.raises(TypeError, match="fetch_list is a list"):
+            executor.run(feed=x, fetch_list=wrong)
     for wrong in (("b",), (), 3, None):
         with pytest.raises(TypeError):
             executor.run(feed=x, fetch_list=[wrong])

@@ -61,6 +61,7 @@ TAIL = "\n  return %0\n}"
         (f"{HEAD}constant(value=f64[2]{{0xzz}}){TAIL}", "line 2, column 38"),
         (f"{HEAD}constant(value=f64[2]{{1.0}}){TAIL}", "line 2, column 38"),
         (f"{HEAD}constant(value=i8[2]{{300, 0}}){TAIL}", "line 2, column 37"),
+        (f"{HEAD}constant(value=f16[2]{{1e9, 0.0}}){TAIL}", "line 2, column 38"),
         (f"{HEAD}constant(value=bool[2]{{1, 0}}){TAIL}", "line 2, column 39"),
         (f"{HEAD}constant(value=bool[2]{{0x0203}}){TAIL}", "line 2, column 39"),
         (f"{HEAD}constant(value=f64[{2**63}]{{0x00}}){TAIL}", "line 2, column 31"),

@@ -196,8 +196,12 @@ def test_powers_of_integers(dtype: Any) -> None:
 )
 @pytest.mark.parametrize("dtype", [*FLOATS, np.int64, np.int8])
 def test_clip(low: Any, high: Any, dtype: Any) -> None:
-    check(lambda v: ops.clip(v, low, high), lambda v: np.clip(v, low, high), sample((2, 3), dtype))
-    check(lambda v: v.clip(low, max=high), lambda v: v.clip(low, high), sample((3,), dtype))
+    def reference(v: Any) -> Any:
+        # NumPy takes two missing bounds from version 2.1 on.
+        return v if low is None and high is None else np.clip(v, low, high)
+
+    check(lambda v: ops.clip(v, low, high), reference, sample((2, 3), dtype))
+    check(lambda v: v.clip(low, max=high), reference, sample((3,), dtype))
 
 
 def test_clip_keeps_nan_in_the_array_and_in_the_bounds() -> None:

@@ -1,5 +1,6 @@
 """Optimizers against plain NumPy, and what minimize adds to a program."""
 
+import inspect
 import math
 
 import numpy as np
@@ -448,3 +449,47 @@ def test_three_networks_of_different_shapes_train_in_one_program():
     assert len(names) == 6
     # Each optimizer changes its own network only, and keeps two moments for each parameter.
     assert sum(n.startswith("adam_2.") for n in program.state_dict()) == 2 + 4
+
+
+ZERO, BELOW_ONE = "finite number from 0 on", "from 0 on and below 1"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        *[
+            (lambda v, kind=kind, name=name: kind(**{"learning_rate": 0.1, name: v}), words)
+            for kind in (
+                optimizer.SGD, optimizer.Momentum, optimizer.Adam, optimizer.AdamW,
+                optimizer.RMSProp,
+            )
+            for name, words in (
+                ("learning_rate", ZERO), ("weight_decay", ZERO), ("epsilon", ZERO),
+                ("momentum", BELOW_ONE), ("beta1", BELOW_ONE), ("beta2", BELOW_ONE),
+                ("rho", BELOW_ONE),
+            )
+            if name in {*inspect.signature(kind).parameters, "weight_decay"}
+        ],
+        (optimizer.clip_by_norm, "positive"),
+        (optimizer.clip_by_global_norm, "positive"),
+        (lambda v: optimizer.clip_by_value(1.0, v), "low <= high"),
+        (optimizer.exponential_decay, ZERO),
+        (lambda v: optimizer.step_decay(3, v), ZERO),
+        (lambda v: optimizer.polynomial_decay(3, v), ZERO),
+        (lambda v: optimizer.polynomial_decay(3, 0.0, v), "positive"),
+        (lambda v: optimizer.cosine_decay(3, v), ZERO),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("value", [-1.0, math.nan])
+def test_numbers_that_no_optimizer_can_work_with_are_refused(make, words, value):
+    with pytest.raises(pg.ArgumentError, match=words):
+        make(value)
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_a_learning_rate_is_not_changed_to_one_that_is_refused(value):
+    *_, loss = quadratic()
+    chosen = optimizer.SGD(0.0)
+    chosen.minimize(loss)
+    with pytest.raises(pg.ArgumentError, match=ZERO):
+        chosen.set_learning_rate(value)

@@ -372,7 +372,11 @@ def _from_numbers(content: str, type: TensorType) -> np.ndarray[Any, Any]:
     limits = np.iinfo(type.dtype) if type.dtype.kind in "iu" else None
     if limits is not None and not all(limits.min <= n <= limits.max for n in numbers):
         raise ValueError(f"{type.dtype} has no such integer")
-    return np.array(numbers, type.dtype)
+    with np.errstate(over="ignore"):
+        data = np.array(numbers, type.dtype)
+    if limits is None and not np.array_equal(np.isinf(data), np.isinf(np.array(numbers, float))):
+        raise ValueError(f"{type.dtype} has no number as large as that")
+    return data
 
 
 @lru_cache(maxsize=4096)
