@@ -241,6 +241,11 @@ def test_results_are_called_what_they_are():
     assert labels == ["loss", "gradient by w", "gradient by x", "new w"]
     picture = picture_of(program.graph([program.variable("activation")]))
     assert picture.boxes[-1].label == "activation"
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        pg.grad(pg.grad(pg.tanh(x), x), x)
+    labels = [b.label for b in picture_of(program).boxes if b.part == "output"]
+    assert labels == ["gradient by x, order 2"]
 
 
 def test_a_training_step_is_grouped_by_part_and_layer():

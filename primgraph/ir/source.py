@@ -68,7 +68,7 @@ class Source:
     @property
     def is_derived(self) -> bool:
         """Whether it is that of a derivative."""
-        return self.role in _SPOKEN
+        return self.role not in ("", UPDATE)
 
     @property
     def place(self) -> Source:
@@ -82,8 +82,9 @@ class Source:
 
     def __str__(self) -> str:
         place = f"{self.file.rpartition('/')[2]}:{self.line}"
-        told = _SPOKEN.get(self.role, self.role)
-        return f"in the {told} of {place}" if told and told != UPDATE else place
+        return (
+            f"in the {_SPOKEN.get(self.role, self.role)} of {place}" if self.is_derived else place
+        )
 
 
 @lru_cache(maxsize=65536)

@@ -212,6 +212,8 @@ class _Paths:
         self.parts = parts
         self.lanes = lanes
         self.states = states
+        # Boxes whose layer is told from the name of a parameter, and not from a call.
+        self.named: set[int] = set()
         self.makers: list[list[int]] = [[] for _ in parts]
         self.users: list[list[int]] = [[] for _ in parts]
         for tail, head in pairs:
@@ -241,8 +243,10 @@ class _Paths:
             return own
         named = [self.states[u] for u in self.makers[box] if "." in self.states.get(u, "")]
         if named:
+            self.named.add(box)
             return _path(named[-1])
-        same = [u for u in near if self.paths[u] and self._line(u) == self._line(box)]
+        same = [u for u in near if u in self.named and self._line(u) == self._line(box)]
+        self.named.update([box] if same else [])
         forward = [u for u in same if self.lanes[u] == _FORWARD]
         return self.paths[max(forward or same)] if same else ()
 

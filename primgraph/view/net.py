@@ -80,7 +80,7 @@ def levels_of(
         if below[v] and (tight[v] or len(below[v]) >= len(above[v])):
             level[v] = min(level[w] - span for w, span in below[v])
     for v in flow:
-        level[v] = max((level[u] + span for u, span in above[v]), default=level[v])
+        level[v] = max([level[v], *(level[u] + span for u, span in above[v])])
     used = {n: i for i, n in enumerate(sorted(set(level)))}
     return [used[n] for n in level]
 

@@ -242,6 +242,9 @@ class _Drawing:
     def _result(self, value: Value, eqn: Equation | None) -> str:
         """What an output is: by its name, by what it is the next value or the gradient of."""
         told = self.told.result(value)
+        order = eqn.source.order if eqn is not None and eqn.source is not None else 0
+        if value in self.told.gradients and order > 1 and value not in self.told.hints:
+            return f"{told}, order {order}"
         if told or eqn is None or eqn.source is None or not is_told(eqn.source):
             return told
         if eqn.source.is_derived:

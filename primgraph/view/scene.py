@@ -22,6 +22,8 @@ from primgraph.view.plain import plain, shortened, width_of
 LABEL_SIZE, NOTE_SIZE = 13.0, 11.0
 HEIGHT = 42.0
 NARROWEST, PADDING = 56.0, 28.0
+# Room for the sign of an order beside the label, which stays in the middle.
+ORDER = 26.0
 # The button of a group, how far the sheets below it look out, the line of a frame that has its
 # title, and a port and a dot.
 BUTTON, STACK, TITLE = 20.0, 6.0, 26.0
@@ -112,14 +114,14 @@ def scene_of(picture: Picture, root: Node, unfolded: Collection[Node]) -> Scene:
     return _Scene(picture, root, unfolded).made()
 
 
-def face_of(label: str, note: str, heat: float | None, is_group: bool) -> Face:
+def face_of(node: Node) -> Face:
     """What a box shows: its note or its share of the time, and both fit."""
-    told = shortened(plain(label), _MOST_LABEL)
-    below = shortened(plain(note if heat is None else percent(heat)), _MOST_NOTE)
-    small = shortened(plain(note), _MOST_NOTE)
+    told = shortened(plain(node.title), _MOST_LABEL)
+    below = shortened(plain(node.note if node.heat is None else percent(node.heat)), _MOST_NOTE)
+    small = shortened(plain(node.note), _MOST_NOTE)
     notes = max(width_of(text, NOTE_SIZE, fixed=True) for text in (below, small))
-    text = max(width_of(told, LABEL_SIZE), notes)
-    if is_group:
+    text = max(width_of(told, LABEL_SIZE) + ORDER * (node.order > 1), notes)
+    if node.children:
         return Face(told, below, (float(int(text + PADDING + BUTTON + STACK)), HEIGHT + STACK))
     return Face(told, below, (max(NARROWEST, float(int(text + PADDING))), HEIGHT))
 
@@ -154,12 +156,10 @@ class _Scene:
     def made(self) -> Scene:
         for arrow in self.picture.arrows:
             self._arrow(arrow.tail, arrow.head, arrow.label)
-        faces = {self.root: face_of(self.root.title, self.root.note, None, True)}
+        faces = {self.root: face_of(self.root)}
         insides: dict[Node, Inside] = {}
         for group in reversed(self.groups):
-            for child in group.children:
-                is_group = bool(child.children)
-                faces[child] = face_of(child.title, child.note, child.heat, is_group)
+            faces.update((child, face_of(child)) for child in group.children)
             sizes = [
                 insides[c].size if c in self.unfolded else faces[c].size for c in group.children
             ]
