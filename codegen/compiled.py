@@ -13,6 +13,7 @@ import numpy as np
 from primgraph.codegen import blas
 from primgraph.codegen.call import Options
 from primgraph.codegen.clocks import Clocks, with_clocks
+from primgraph.codegen.containers import is_nested
 from primgraph.codegen.limits import Limits
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
@@ -23,6 +24,7 @@ from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import arranged
 from primgraph.codegen.scalars import scalar_function
 from primgraph.codegen.schedule import Schedule, schedule
+from primgraph.ir.form import Form, leaves_of, put_together
 from primgraph.ir.graph import Graph
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -91,7 +93,7 @@ def compiled_readable(
 ) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
-    module = readable(steps)
+    module = readable(steps, form=graph.form)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)
@@ -180,17 +182,29 @@ def _quiet_context() -> Context:
     return context
 
 
+def _called(function: Callable[..., Any], form: Form, arrays: Sequence[Array]) -> list[Any]:
+    """What a function that takes and returns containers gives, as a list."""
+    leaves = iter(arrays)
+    given = [put_together(tree, leaves) for _, tree in form.arguments]
+    return leaves_of(form.results, function(*given), "result")
+
+
 def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[..., Any]:
     """Call a readable function, and make of its results arrays that nothing else refers to."""
-    function = code.run
+    function, form = code.run, code.graph.form
+    nested = is_nested(form)
     types = [plan.types[v] for v in plan.outputs]
     constants = {id(v) for v in code.loaded.namespace.values()}
 
     def run(workspace: None, arrays: list[Array]) -> Any:
-        found: Any = function(*arrays)
+        if form is not None and nested:
+            found: Any = _called(function, form, arrays)
+        else:
+            found = function(*arrays)
+            found = found if len(types) != 1 else (found,)
         taken = constants.union(map(id, arrays))
         made = []
-        for result, type in zip(found if len(types) != 1 else (found,), types, strict=True):
+        for result, type in zip(found, types, strict=True):
             array = np.asarray(result, type.dtype, order="C")
             shared = id(array) in taken or array.base is not None or not array.flags.writeable
             taken.add(id(array))

@@ -291,14 +291,15 @@ def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) ->
     name = f"{graph.name}_{suffix}" if suffix else graph.name
     form = graph.form
     if form is not None and suffix:
-        form = replace(form, results=taken_apart(values, lambda item: False)[0])
-    return Graph(builder.inputs, builder.slice(values), values, name, form)
+        tree, _ = taken_apart(values[0] if len(values) == 1 else tuple(values), lambda item: False)
+        form = replace(form, results=tree)
+    return builder.part(builder.inputs, values, name, form)
 
 
 def _check(options: argparse.Namespace) -> None:
     target = _found(options)
     arrays = target.arrays(options.seed, options.feed)
-    graph = target.graph
+    graph = target.graph.in_form(None)
     check_grads(graph, [arrays[v.hint] for v in graph.inputs], order=options.order)
     names = ", ".join(v.hint for v in graph.inputs if v.type.is_float)
     print(

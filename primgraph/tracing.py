@@ -56,7 +56,8 @@ def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
     for title, example in zip(titles, [*specs, *named.values()], strict=True):
         tree, leaves = _apart(example)
         types = [_type_of(leaf) for leaf in leaves]
-        inputs = [builder.input(t, n) for t, n in zip(types, names(tree, title), strict=True)]
+        hints = names(tree, title)
+        inputs = [builder.input(t, _free(builder, n)) for t, n in zip(types, hints, strict=True)]
         arguments.append((title, tree))
         given.append(put_together(tree, iter([Variable(builder, v) for v in inputs])))
     with builder:
@@ -65,7 +66,14 @@ def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
         tree, found = _results(builder.name, result)
         values = [v.value for v in found]
     form = Form(tuple(arguments), tree)
-    return Graph(builder.inputs, builder.slice(values), values, builder.name, form)
+    return builder.part(builder.inputs, values, form=form)
+
+
+def _free(builder: Builder, name: str) -> str:
+    """`name`, longer where an input has it: keys with dots may read as those of containers."""
+    while name in builder.names:
+        name += "_"
+    return name
 
 
 def _apart(example: Any) -> tuple[Tree, list[Any]]:

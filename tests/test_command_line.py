@@ -28,7 +28,12 @@ def pair(x):
 def fails(x):
     return {}[x]
 
+def terms(params, x):
+    force = params["k"] * x
+    return {"energy": pg.sum(force * x), "parts": [force]}
+
 graph = pg.trace(energy, pg.spec(3), pg.spec(2))
+nested = pg.trace(terms, {"k": pg.spec(())}, pg.spec(3))
 with pg.Program("net") as net:
     x = pg.data("x", (4, 2))
     labels = pg.data("labels", (4,), "int64")
@@ -187,6 +192,18 @@ def test_emit_writes_value_gradient_and_hessian(command, model):
     assert command("emit model.py:energy 3 2 --wrt x")[1] == (model / "made.py").read_text()
 
 
+def test_emitted_functions_take_and_return_containers(command, model):
+    assert command("emit model.py:nested --what value,gradient -o made.py")[0] == 0
+    made, x = runpy.run_path("made.py"), np.array([1.0, 2.0, 3.0])
+    found = made["terms"]({"k": 2.0}, x)
+    np.testing.assert_allclose(found["energy"], 28.0)
+    np.testing.assert_allclose(found["parts"], [2.0 * x])
+    by_k, by_x = made["terms_gradient"]({"k": 2.0}, x=x)
+    np.testing.assert_allclose(by_k, 14.0 + 6.0)
+    np.testing.assert_allclose(by_x, 4.0 * x + 2.0)
+    assert command("check model.py:nested")[0] == command("profile model.py:nested")[0] == 0
+
+
 def test_check_compares_derivatives(command, model):
     status, text, _ = command("check model.py:energy 5 4")
     assert status == 0
@@ -210,7 +227,7 @@ def test_check_tells_what_is_wrong(command, model):
 def test_show_prints_a_tree(command):
     status, text, _ = command("show model.py:net --tree --stage lowered")
     assert status == 0
-    assert "model.py:18  loss = pg.cross_entropy(layers(x), labels)" in text
+    assert "model.py:23  loss = pg.cross_entropy(layers(x), labels)" in text
     assert "├─ cross_entropy" in text or "└─ cross_entropy" in text
 
 
