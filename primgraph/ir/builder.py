@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -27,7 +27,9 @@ class Builder:
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
-    constants.
+    constants, `kept` the inputs that stand for something that runs change: what an operator gives
+    is another value, also where it leaves their elements as they are. `gradients` has what results
+    of reverse mode are the gradients by.
     """
 
     def __init__(
@@ -44,6 +46,8 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
+        self.gradients: dict[Value, Value] = {}
+        self.kept: Container[Value] = ()
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
         self._slices = Slices(self.body, self._defined_by)
