@@ -8,10 +8,10 @@ from typing import TypeAlias, final
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.types import BOOL
+from primgraph.ir.types import BOOL, INT64
 from primgraph.primitives.constants import full, zeros_like
-from primgraph.primitives.elementwise import add, div, mul, neg, sub
-from primgraph.primitives.indexing import gather
+from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
+from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import logical_and, logical_or, not_equal, select
 from primgraph.primitives.reductions import reduce_max, reduce_sum
@@ -137,15 +137,23 @@ def _select(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _F
 def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
     """What moves elements moves conditions."""
     assert isinstance(eqn.op, Primitive)
-    operands = [
-        support if v.type.is_float else moved[v]
-        for v, support in zip(eqn.inputs, supports, strict=True)
-    ]
-    if None in operands:
+    pairs = zip(eqn.inputs, supports, strict=True)
+    operands = [s if v.type.is_float else moved[v] for v, s in pairs]
+    known = [v for v in operands if v is not None]
+    if len(known) < len(operands):
         return None
-    result: Value | tuple[Value, ...] = eqn.op(
-        *(v for v in operands if v is not None), **eqn.kwargs
-    )
+    result: Value | tuple[Value, ...] = eqn.op(*known, **eqn.kwargs)
+    return result
+
+
+def _scatter_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    whole, part, *_ = supports
+    if whole is None or part is None:
+        return None
+    indices = [moved[v] for v in eqn.inputs[2:]]
+    counts = cast(whole, dtype=INT64), cast(part, dtype=INT64)
+    total = scatter_add(*counts, *indices, **eqn.kwargs)
+    result: Value = not_equal(total, zeros_like(total))
     return result
 
 
@@ -180,6 +188,7 @@ _RULES: dict[Op, _Rule] = {
     neg: _numerator,
     select: _select,
     reduce_sum: _reduced,
+    scatter_add: _scatter_add,
     **dict.fromkeys(
         (broadcast, concat, gather, pad, permute, reshape, reverse, slice_, slice_assign, split),
         _moved,
