@@ -72,6 +72,12 @@ class recording:
 
     __slots__ = ("frame", "left", "mixed", "outer", "recorder", "within")
 
+    frame: FrameType | None
+    left: bool
+    mixed: bool
+    outer: recording | None
+    within: recording | None
+
     def __init__(self, recorder: Recorder, frame: FrameType | None = None) -> None:
         self.recorder = recorder
         self.frame = frame
