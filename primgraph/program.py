@@ -28,6 +28,7 @@ from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.signature import applied, checked, checked_methods
+from primgraph.ir.source import Source, caller
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
 from primgraph.operators.call import Operator
@@ -68,7 +69,9 @@ class Program(Drawn):
         self.builder = Builder(checked_name(name))
         self.scope = Scope()
         self.states: dict[Value, State] = {}
+        self.builder.kept = self.states
         self.updates: dict[Value, Value] = {}
+        self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}
         self.starts: WeakKeyDictionary[Program, list[State]] = WeakKeyDictionary()
         self.keys_taken = 0
@@ -128,7 +131,7 @@ class Program(Drawn):
         """
         if outputs is not None:
             values = [self.own(v).value for v in outputs]
-            return Graph(self.builder.inputs, self.builder.slice(values), values, self.name)
+            return self.builder.part(self.builder.inputs, values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
         ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
         return self.builder.graph(ends, self.name)
@@ -179,6 +182,7 @@ class Program(Drawn):
         if self.own(new).type != state.type:
             raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
         self.updates[state.value] = new.value
+        self.updated_at[state.value] = caller()
 
     def next_value(self, state: Variable) -> Variable:
         """What `state` holds after a run: its update so far, or itself if it has none."""
@@ -298,6 +302,7 @@ class Program(Drawn):
             moved[value].hint = moved[value].hint or name
         if not for_test:
             other.updates = {moved[s]: moved[n] for s, n in self.updates.items()}
+            other.updated_at = {moved[s]: place for s, place in self.updated_at.items()}
         other.builder.stopped.update(moved[v] for v in self.builder.stopped)
         other.keys_taken = self.keys_taken
         return other

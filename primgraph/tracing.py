@@ -66,7 +66,7 @@ def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
         tree, found = _results(builder.name, result)
         values = [v.value for v in found]
     form = Form(tuple(arguments), tree)
-    return Graph(builder.inputs, builder.slice(values), values, builder.name, form)
+    return builder.part(builder.inputs, values, form=form)
 
 
 def _free(builder: Builder, name: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.executor import Executor
-from primgraph.ir.signature import applied, checked
+from primgraph.ir.signature import applied, checked, checked_late
 from primgraph.operators.variable import Variable
 from primgraph.program import Program
 
@@ -21,7 +21,7 @@ Feed: TypeAlias = Mapping[str, Any]
 Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
 
 
-@checked
+@checked_late
 def fit(
     program: Program,
     loss: Variable | str,

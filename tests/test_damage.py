@@ -67,7 +67,7 @@ TAIL = "\n  return %0\n}"
         (f"{HEAD}constant(value=f64[{2**63}]{{0x00}}){TAIL}", "line 2, column 31"),
         (f"{HEAD}sin(%x, {'9' * 5000}){TAIL}", "line 2, column 24"),
         (f"{HEAD}sin(%x, axis={'9' * 5000}){TAIL}", "line 2, column 29"),
-        (f"{HEAD}sin(%x, axis={'(' * 5000}){TAIL}", "line 2, column 49"),
+        (f"{HEAD}sin(%x, axis={'(' * 5000}){TAIL}", "line 2, column 50"),
         (f'{HEAD}sin(%x, axis="\\q"){TAIL}', "line 2, column 29"),
         (f"{HEAD}sin(%x, axis=1, axis=(1, 2)){TAIL}", "line 2, column 32"),
         (f"{HEAD}sin(%x) %x{TAIL}", "line 2, column 24"),

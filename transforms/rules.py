@@ -144,6 +144,7 @@ class Seen:
         self.rename = builder.rename
         self.hold = builder.hold
         self.stopped = builder.stopped
+        self.kept = builder.kept
         self.type = TensorType((), BOOL)
         self.readers = readers
         self.declined = False

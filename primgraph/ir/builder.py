@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
+from primgraph.ir.form import Form
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
+from primgraph.ir.slices import Slices
 from primgraph.ir.source import Source, caller
 from primgraph.ir.types import TensorType
 
@@ -25,7 +27,8 @@ class Builder:
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
-    constants.
+    constants, `kept` the inputs that stand for something that runs change: what an operator gives
+    is another value, also where it leaves their elements as they are.
     """
 
     def __init__(
@@ -42,10 +45,10 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
+        self.kept: Container[Value] = ()
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
-        # The places of equations in the body, as far as they have been asked for.
-        self._places: dict[Equation, int] = {}
+        self._slices = Slices(self.body, self._defined_by)
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
         # By the identity of parameters, these and the equal ones that equations here have.
@@ -114,8 +117,7 @@ class Builder:
             del self.body[count:]
             for table, length in zip(tables, lengths, strict=True):
                 _shorten(table, length)
-            for eqn in recorded:
-                self._places.pop(eqn, None)
+            self._slices.forget(recorded)
             self._defined_by.update(dict.fromkeys(self.inputs[declared:]))
             removed = _shorten(self.names, named)
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
@@ -152,19 +154,32 @@ class Builder:
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
-        found: set[Equation] = set()
-        defined_by = self._defined_by
-        waiting = list(outputs)
-        while waiting:
-            value = waiting.pop()
-            eqn = None if value in cut else defined_by.get(value)
-            if eqn is not None and eqn not in found:
-                found.add(eqn)
-                waiting.extend(eqn.inputs)
-        places = self._places
-        for place in range(len(places), len(self.body)):
-            places[self.body[place]] = place
-        return sorted(found, key=places.__getitem__)
+        return self._slices.before(outputs, cut)
+
+    def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
+        """What computes `outputs`, in order, and what these are there: the slice before them
+        without formal equations, which compute nothing."""
+        return self._slices.computing(outputs)
+
+    def part(
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        name: str | None = None,
+        form: Form | None = None,
+    ) -> Graph:
+        """What computes `outputs`, from `inputs`, as a graph."""
+        body, ends = self.computing(outputs)
+        return Graph(inputs, body, ends, name or self.name, form)
+
+    def between(
+        self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()
+    ) -> list[Equation]:
+        """The equations on ways from `inputs` to `outputs` that pass no value in `cut`, in order.
+
+        With them come the constants, conditions and indices that they use. See `Slices.between`.
+        """
+        return self._slices.between(inputs, outputs, cut)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
