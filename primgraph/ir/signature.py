@@ -231,7 +231,13 @@ def _require(
         kind = kinds.get(name)
         if kind is not None and not kind[0](value):
             given = f"{type(value).__name__} {value!r:.60}"
-            raise ArgumentError(f"{_name(function)}: {name} is {kind[1]}, not {given}")
+            listed = isinstance(value, Mapping) and kind[0]([])
+            raise ArgumentError(
+                f"{_name(function)}: {name} is {kind[1]}, not {given}",
+                hint="items of a mapping are its keys: put it in a list, or give its values"
+                if listed
+                else "",
+            )
 
 
 def _explained(
