@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
@@ -13,6 +14,9 @@ from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.source import Source, caller
 from primgraph.ir.types import TensorType
+
+# The name of a value that nobody has named: its op, the place of its equation, its output.
+_AUTOMATIC = re.compile(r"(\w+)_(\d{1,12})\.tmp_(\d{1,12})")
 
 
 @final
@@ -52,6 +56,12 @@ class Builder:
         self._shared: dict[int, tuple[Params, Params]] = {}
         self._inferred: dict[Hashable, Types] = {}
         self._entered: list[recording] = []
+        # Values that equal expressions have given again, those that equations take among the
+        # first `_read` ones, and where else equations go whose place a flagged value has.
+        self._repeated: set[Value] = set()
+        self._taken: set[Value] = set()
+        self._read = 0
+        self._apart: dict[Hashable, tuple[Value, ...]] = {}
         # The equation that computes a value; None for an input.
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
@@ -89,13 +99,37 @@ class Builder:
 
     def rename(self, value: Value, name: str) -> None:
         """Give `value` a name, which no other value of this builder has."""
-        taken = self.names.get(name)
+        taken = self.named(name)
         if taken is not None and taken is not value:
             raise BuildError(f"the name {name!r} is taken by another value")
         if value.hint and self.names.get(value.hint) is value:
             raise BuildError(f"{value.hint!r} cannot be renamed to {name!r}: a value has one name")
         value.hint = name
         self.names[name] = value
+
+    def name_of(self, value: Value) -> str:
+        """The name of `value`: the one that it was given, or else one of its op and place."""
+        eqn = self._defined_by.get(value)
+        if value.hint or eqn is None:
+            return value.hint
+        return f"{eqn.op.name}_{self._number_places()[eqn]}.tmp_{eqn.outputs.index(value)}"
+
+    def named(self, name: str) -> Value | None:
+        """The value of that name, given or not, if there is one."""
+        found = self.names.get(name)
+        automatic = None if found is not None else _AUTOMATIC.fullmatch(name)
+        if automatic is None or int(automatic[2]) >= len(self.body):
+            return found
+        eqn, output = self.body[int(automatic[2])], int(automatic[3])
+        fits = eqn.op.name == automatic[1] and output < len(eqn.outputs)
+        return eqn.outputs[output] if fits else None
+
+    def _number_places(self) -> dict[Equation, int]:
+        """The places of all equations in the body."""
+        places = self._places
+        for place in range(len(places), len(self.body)):
+            places[self.body[place]] = place
+        return places
 
     @contextmanager
     def scratch(self) -> Iterator[list[Equation]]:
@@ -116,6 +150,9 @@ class Builder:
                 _shorten(table, length)
             for eqn in recorded:
                 self._places.pop(eqn, None)
+            self._read = min(self._read, count)
+            gone = {v for e in recorded for v in e.outputs}
+            self._apart = {k: v for k, v in self._apart.items() if gone.isdisjoint(v)}
             self._defined_by.update(dict.fromkeys(self.inputs[declared:]))
             removed = _shorten(self.names, named)
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
@@ -126,12 +163,15 @@ class Builder:
         self._defined_by[value] = None
         return value
 
-    def hold(self, value: Value, stop: bool) -> Value:
-        """`value` as derivatives are to see it from now on: as a constant, or not any more.
+    def hold(self, value: Value, stop: bool, used: bool = True) -> Value:
+        """`value` as derivatives are to see it: as a constant, or not any more.
 
         Inputs are flagged themselves. For a computed value it is another one, behind
         `stop_gradient`, that has its name from then on: equal expressions are one value, and
-        those of them that nobody holds constant must not be.
+        those of them that nobody holds constant must not be. What was computed from it before
+        counts too: a value that only one expression has given is flagged itself, and later ones
+        that are equal are recorded apart. Raises `BuildError` where several have given it, and
+        `used` tells that this one was computed with, as what came of which is not known.
         """
         if (value in self.stopped) is stop:
             return value
@@ -140,15 +180,64 @@ class Builder:
             (self.stopped.add if stop else self.stopped.discard)(value)
             return value
         if stop:
+            if self._is_taken(value):
+                if value not in self._repeated:
+                    self.stopped.add(value)
+                elif used:
+                    raise BuildError(
+                        f"what was computed from this {value.type} cannot be told from what was "
+                        "computed from an equal expression",
+                        origin=self.origin(caller(), [value]),
+                        hint="set stop_gradient before it is used, or use x.detach()",
+                    )
             (other,) = self.emit(lookup("stop_gradient"), [value], {})
             self.stopped.add(other)
         else:
-            (other,) = eqn.inputs
             self.stopped.discard(value)
+            if eqn.op.name != "stop_gradient":
+                return value
+            (other,) = eqn.inputs
+            self.stopped.discard(other)
         if value.hint and not other.hint:
             other.hint, value.hint = value.hint, ""
             self.names[other.hint] = other
         return other
+
+    def _is_taken(self, value: Value) -> bool:
+        """Whether anything is computed from `value`."""
+        for eqn in self.body[self._read :]:
+            self._taken.update(eqn.inputs)
+        self._read = len(self.body)
+        return value in self._taken
+
+    def _is_held(self, outputs: tuple[Value, ...]) -> bool:
+        """Whether these values of one equation are flagged, and not by being what they are."""
+        if self.stopped.isdisjoint(outputs):
+            return False
+        eqn = self._defined_by[outputs[0]]
+        return eqn is not None and eqn.op.name != "stop_gradient" and bool(eqn.inputs)
+
+    def copy_apart(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """`copy`, with values of its own: for what is to be flagged."""
+        params = self._own(eqn.params) if eqn.params else ()
+        while inputs and _interning_key(eqn.op, inputs, params) in self._known:
+            inputs = self._beside(eqn.op, inputs, params)
+        return self.copy(eqn, inputs)
+
+    def _beside(self, op: Op, inputs: tuple[Value, ...], params: Params) -> tuple[Value, ...]:
+        """Operands for an equation that is to be beside one with equal operands, not the same.
+
+        The first one is behind an operation that changes nothing.
+        """
+        first = _interning_key(op, inputs, params)
+        operands = self._apart.get(first, inputs)
+        key = _interning_key(op, operands, params)
+        while key == first or self._is_held(self._known.get(key, ())):
+            (same,) = self.emit(lookup("reshape"), operands[:1], {"shape": operands[0].shape})
+            operands = tuple(same if v is operands[0] else v for v in operands)
+            key = _interning_key(op, operands, params)
+        self._apart[first] = operands
+        return operands
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
@@ -161,10 +250,7 @@ class Builder:
             if eqn is not None and eqn not in found:
                 found.add(eqn)
                 waiting.extend(eqn.inputs)
-        places = self._places
-        for place in range(len(places), len(self.body)):
-            places[self.body[place]] = place
-        return sorted(found, key=places.__getitem__)
+        return sorted(found, key=self._number_places().__getitem__)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
@@ -190,6 +276,9 @@ class Builder:
         key = _interning_key(op, operands, frozen)
         found = self._known.get(key)
         if found is not None:
+            if self.stopped and self._is_held(found):
+                return self.emit(op, self._beside(op, operands, frozen), params)
+            self._repeated.update(found)
             return found
         source = self.source or caller()
         try:
@@ -219,6 +308,8 @@ class Builder:
         key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
+            if self.stopped and self._is_held(found):
+                return self.copy(eqn, self._beside(eqn.op, inputs, params), source)
             return found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
@@ -235,7 +326,7 @@ class Builder:
         key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
         found = self._known.get(key)
         if found is not None:
-            return found
+            return self.copy(eqn, inputs) if self.stopped else found
         for value in eqn.outputs:
             if value.hint or value in self._defined_by:
                 return self.copy(eqn, inputs)
