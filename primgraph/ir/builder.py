@@ -16,7 +16,7 @@ from primgraph.ir.source import Source, caller
 from primgraph.ir.types import TensorType
 
 # The name of a value that nobody has named: its op, the place of its equation, its output.
-_AUTOMATIC = re.compile(r"(\w+)_(\d{1,12})\.tmp_(\d{1,12})")
+_AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
 
 
 @final
@@ -220,22 +220,22 @@ class Builder:
     def copy_apart(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         """`copy`, with values of its own: for what is to be flagged."""
         params = self._own(eqn.params) if eqn.params else ()
-        while inputs and _interning_key(eqn.op, inputs, params) in self._known:
-            inputs = self._beside(eqn.op, inputs, params)
-        return self.copy(eqn, inputs)
+        return self.copy(eqn, self._aside(eqn.op, inputs, params, new=True))
 
-    def _beside(self, op: Op, inputs: tuple[Value, ...], params: Params) -> tuple[Value, ...]:
-        """Operands for an equation that is to be beside one with equal operands, not the same.
+    def _aside(
+        self, op: Op, inputs: tuple[Value, ...], params: Params, *, new: bool
+    ) -> tuple[Value, ...]:
+        """Operands equal to `inputs`, with which `op` gives no flagged values, or only new ones.
 
-        The first one is behind an operation that changes nothing.
+        The first stands behind operations that change nothing, as many as it takes.
         """
         first = _interning_key(op, inputs, params)
         operands = self._apart.get(first, inputs)
-        key = _interning_key(op, operands, params)
-        while key == first or self._is_held(self._known.get(key, ())):
+        found = self._known.get(_interning_key(op, operands, params))
+        while operands and found is not None and (new or self._is_held(found)):
             (same,) = self.emit(lookup("reshape"), operands[:1], {"shape": operands[0].shape})
-            operands = tuple(same if v is operands[0] else v for v in operands)
-            key = _interning_key(op, operands, params)
+            operands = tuple([same if v is operands[0] else v for v in operands])
+            found = self._known.get(_interning_key(op, operands, params))
         self._apart[first] = operands
         return operands
 
@@ -277,7 +277,8 @@ class Builder:
         found = self._known.get(key)
         if found is not None:
             if self.stopped and self._is_held(found):
-                return self.emit(op, self._beside(op, operands, frozen), params)
+                # One of its own, as it may be flagged in its turn.
+                return self.emit(op, self._aside(op, operands, frozen, new=True), params)
             self._repeated.update(found)
             return found
         source = self.source or caller()
@@ -309,7 +310,7 @@ class Builder:
         found = self._known.get(key)
         if found is not None:
             if self.stopped and self._is_held(found):
-                return self.copy(eqn, self._beside(eqn.op, inputs, params), source)
+                return self.copy(eqn, self._aside(eqn.op, inputs, params, new=False), source)
             return found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))

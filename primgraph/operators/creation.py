@@ -24,7 +24,7 @@ from primgraph.operators.promotion import (
     type_of,
     wrap,
 )
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, functions
 from primgraph.primitives import constants, elementwise
 from primgraph.primitives.constants import filled
 
@@ -204,7 +204,7 @@ def astype(x: ArrayLike, dtype: Any) -> Variable:
     return converted(lift(x), as_dtype(dtype))
 
 
-cast = astype
+cast = functions["cast"] = astype
 
 
 @public

@@ -22,7 +22,7 @@ from primgraph.operators.promotion import (
     naming,
     require_integer,
 )
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import ArrayLike, Axes, Variable, functions
 from primgraph.primitives import shapes
 
 
@@ -106,7 +106,7 @@ def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
     return permuted(value, order)
 
 
-permute = transpose
+permute = functions["permute"] = transpose
 
 
 @public
@@ -182,7 +182,7 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
     return reshaped(value, tuple(1 if i in places else next(extents) for i in range(ndim)))
 
 
-unsqueeze = expand_dims
+unsqueeze = functions["unsqueeze"] = expand_dims
 
 
 @public

@@ -31,12 +31,13 @@ __all__ = [
 class Layer(pg.Layer):
     """`pg.nn.Layer` with the arguments of Paddle's.
 
-    `dtype` is that of parameters that are created without one. The name of a scope has no effect.
+    `dtype` is that of parameters that are created without one; for float32, as for None, the
+    default one is. The name of a scope has no effect.
     """
 
-    def __init__(self, name_scope: str | None = None, dtype: Any = None) -> None:
+    def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
         super().__init__()
-        self.dtype = dtype
+        self.dtype = None if dtype == "float32" else dtype
 
     def create_parameter(  # type: ignore[override]
         self,
