@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -233,11 +234,26 @@ class Builder:
         operands = self._apart.get(first, inputs)
         found = self._known.get(_interning_key(op, operands, params))
         while operands and found is not None and (new or self._is_held(found)):
-            (same,) = self.emit(lookup("reshape"), operands[:1], {"shape": operands[0].shape})
+            same = self._again(operands[0])
             operands = tuple([same if v is operands[0] else v for v in operands])
             found = self._known.get(_interning_key(op, operands, params))
         self._apart[first] = operands
         return operands
+
+    def _again(self, value: Value) -> Value:
+        """The same as another value, behind reshapes that are not flagged."""
+        reshape, shape = lookup("reshape"), value.shape
+        for count in itertools.count():
+            moved = value
+            for between in ((*[1] * count, *shape), shape)[count == 0 :]:
+                frozen = self._frozen({"shape": between})
+                known = self._known.get(_interning_key(reshape, (moved,), frozen))
+                if known is not None and self._is_held(known):
+                    break
+                (moved,) = self.emit(reshape, [moved], {"shape": between})
+            else:
+                return moved
+        raise AssertionError
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
