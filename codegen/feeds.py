@@ -20,8 +20,9 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
 
     An array that is so already is returned itself; others are converted once, if no value can
     change: arrays by NumPy's "safe" casting, Python's numbers and lists by "same_kind". Raises
-    `FeedError`, with what is declared and what is given, for everything else; a wrong shape is
-    never broadcast.
+    `FeedError`, with what is declared and what is given, for everything else: for integers that
+    a float dtype does not hold, and for what pandas says is missing too. A wrong shape is never
+    broadcast.
     """
     if (
         array.__class__ is np.ndarray
@@ -40,6 +41,8 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         raise _error(name, type, found, f"a {casting} cast does not exist")
     with np.errstate(all="ignore"):
         ready = np.require(found.astype(type.dtype, copy=False), None, ["C", "A"])
+        if found.dtype.kind in "iu" and type.is_float and not _is_exact(found, ready):
+            raise _error(name, type, found, "some of its integers would be rounded")
     return ready if has_own_strides(ready) else ready.copy()
 
 
@@ -97,6 +100,11 @@ def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
             f"input {name!r} is {type}: a masked array with masked entries is given",
             hint="fill the masked entries first",
         )
+    if _has_missing(array):
+        raise FeedError(
+            f"input {name!r} is {type}: {array.__class__.__name__} with missing values is given",
+            hint="fill them first, with fillna",
+        )
     try:
         found = np.asarray(np.ma.getdata(array) if np.ma.isMaskedArray(array) else array)
     except (TypeError, ValueError, OverflowError) as error:
@@ -120,6 +128,24 @@ def _holds(found: np.ndarray[Any, Any], type: TensorType) -> bool:
         return False
     limits = np.iinfo(type.dtype)
     return limits.min <= int(found.min()) and int(found.max()) <= limits.max
+
+
+def _has_missing(array: Any) -> bool:
+    """Whether a column of pandas, of a dtype that tells missing values from NaN, has any."""
+    masked = hasattr(getattr(array, "dtype", None), "na_value") and hasattr(array, "isna")
+    return masked and bool(np.any(array.isna()))
+
+
+def _is_exact(found: np.ndarray[Any, Any], ready: np.ndarray[Any, Any]) -> bool:
+    """Whether integers are the same as floats; asked only where not all of them can be."""
+    held = 2 ** (np.finfo(ready.dtype).nmant + 1)
+    if found.size == 0 or np.iinfo(found.dtype).max <= held:
+        return True
+    if -held <= int(found.min()) and int(found.max()) <= held:
+        return True
+    # Back from a float beyond the largest integer, anything may come.
+    inside = ready < np.ldexp(1.0, np.iinfo(found.dtype).bits - (found.dtype.kind == "i"))
+    return bool(np.all(np.isfinite(ready) & inside & (ready.astype(found.dtype) == found)))
 
 
 def _error(name: str, type: TensorType, found: np.ndarray[Any, Any], why: str) -> FeedError:

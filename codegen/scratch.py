@@ -1,8 +1,10 @@
 """What NumPy allocates for itself while a planned kernel runs, beside the arena.
 
-The rules say what NumPy 2 does, found with tracemalloc: which functions copy an operand that does
-not lie in memory as they want it, convert indices, or compute in a wider dtype and convert the
-result. Everything else writes to where it is told and needs no memory that counts.
+The rules say what NumPy 2.3 and later do, found with tracemalloc: which functions copy an operand
+that does not lie in memory as they want it, convert indices, or compute in a wider dtype and
+convert the result. Everything else writes to where it is told and needs no memory that counts.
+Before version 2.3, operands of ufuncs that are not in one piece may take one or two buffers of
+8,192 elements more.
 """
 
 from __future__ import annotations

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from primgraph.codegen.containers import told
 from primgraph.codegen.load import render
 from primgraph.codegen.module import Module
 from primgraph.codegen.readable import Shared, entry_name, readable
 from primgraph.codegen.schedule import schedule
 from primgraph.errors import CompileError
+from primgraph.ir.form import names as names_of
+from primgraph.ir.form import result_names
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
 
@@ -30,15 +33,19 @@ def standalone_source(graphs: Sequence[Graph]) -> str:
             hint="a graph has the name of the program, or of the function that was traced",
         )
     for graph in graphs:
-        module = readable(schedule(graph), shared)
+        defined = len(shared.classes.lines)
+        module = readable(schedule(graph), shared, graph.form)
+        module.opening += shared.classes.lines[defined:]
         if module.users:
             raise CompileError(
                 f"primitive {module.users[0]} is called through its own Python function, "
                 "which a file that needs NumPy only cannot do"
             )
         _add(file, module, graph)
-        shared.names.update(shared.constants.values())
+        shared.names.update(shared.constants.values(), shared.classes.names.values())
         shared.parts = len(file.functions)
+    if shared.classes.imports:
+        file.opening[:0] = [*sorted(shared.classes.imports), ""]
     return render(file)
 
 
@@ -46,7 +53,7 @@ def _add(file: Module, module: Module, graph: Graph) -> None:
     """Put the functions of `module`, which computes `graph`, into `file`."""
     entry = module.functions[-1]
     entry.decorators = ['@np.errstate(all="ignore")']
-    entry.docstring = _docstring(graph, entry.parameters)
+    entry.docstring = _docstring(graph, entry.parameters, module.results)
     # The first line imports NumPy, which the file does once; the others are constants.
     constants = module.opening[1:]
     file.opening += ["", *constants] if constants and len(file.opening) == 1 else constants
@@ -54,12 +61,21 @@ def _add(file: Module, module: Module, graph: Graph) -> None:
     file.functions += module.functions
 
 
-def _docstring(graph: Graph, parameters: str) -> list[str]:
-    """What the function of a saved file takes and returns."""
+def _docstring(graph: Graph, parameters: str, assigned: Sequence[str]) -> list[str]:
+    """What the function of a saved file takes and returns.
+
+    Results have the keys that lead to them, or else the names that the user has `assigned`.
+    """
     names = [n for n in parameters.split(", ") if n and not n.startswith("*")]
+    if graph.form is not None and not graph.form.is_plain:
+        pairs = zip(names, graph.form.arguments, strict=True)
+        names = [n for root, (_, tree) in pairs for n in names_of(tree, root)]
     names += [f"argument {i}" for i in range(len(names), len(graph.inputs))]
-    inputs = [f"{n}: {_listed(v.type)}" for n, v in zip(names, graph.inputs, strict=True)]
-    outputs = [f"result {i}: {_listed(v.type)}" for i, v in enumerate(graph.outputs)]
+    named = enumerate(zip(names, graph.inputs, strict=True))
+    inputs = [f"{told(n, f'argument {i}')}: {_listed(v.type)}" for i, (n, v) in named]
+    results = zip(result_names(graph.form, len(graph.outputs)), assigned, strict=True)
+    titles = [told(n or a, f"result {i}") for i, (n, a) in enumerate(results)]
+    outputs = [f"{n}: {_listed(v.type)}" for n, v in zip(titles, graph.outputs, strict=True)]
     made = "1 array" if len(outputs) == 1 else f"{len(outputs)} arrays"
     title = f"Compute {made} from {len(inputs)}, as NumPy does."
     return [f'"""{title}', "", *inputs, *outputs, '"""']

@@ -59,11 +59,16 @@ def build():
     return program, loss
 
 
+def batches(samples, rng=None):
+    """Feeds of whole batches: the samples that are left over wait for the next epoch's order."""
+    return pg.minibatches(samples, BATCH, rng, drop_last=True)
+
+
 def accuracy(program, test):
     """The share of the test images whose digit has the largest score."""
     executor = pg.Executor()
     hits = []
-    for batch in pg.minibatches(test, BATCH):
+    for batch in batches(test):
         (scores,) = executor.run(program, {"pixels": batch["pixels"]}, ["scores"])
         hits.append(scores.argmax(axis=1) == batch["labels"])
     return np.mean(hits)
@@ -106,9 +111,7 @@ def main():
     program, loss = build()
     rng = np.random.default_rng(0)
     start = time.perf_counter()
-    history = pg.fit(
-        program, loss, lambda epoch: pg.minibatches(train, BATCH, rng), EPOCHS, callback=report
-    )
+    history = pg.fit(program, loss, lambda epoch: batches(train, rng), EPOCHS, callback=report)
     took = time.perf_counter() - start
     steps = EPOCHS * (len(train["labels"]) // BATCH)
     print(f"loss {history[0]:.3f} after one epoch, {history[-1]:.4f} after {EPOCHS}")
@@ -123,7 +126,7 @@ def main():
     print(f"the same from a file of {size} bytes: {100 * again:.2f} %")
     assert again == found
 
-    run, kernel = time_of_a_step(program, loss, next(pg.minibatches(train, BATCH)))
+    run, kernel = time_of_a_step(program, loss, next(batches(train)))
     print(
         f"a step takes {1e6 * run:.0f} us, of which {max(0.0, 100 * (1 - kernel / run)):.0f} % "
         "outside the kernel"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from primgraph.ir.builder import Builder
@@ -13,6 +13,7 @@ from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.linearize import depending, linearize
 from primgraph.transforms.lower import lower
+from primgraph.transforms.ranges import Range, ranges_near
 from primgraph.transforms.transpose import transpose
 
 
@@ -23,6 +24,7 @@ class Path:
     Whatever else is needed is an input of `graph` too: `free` has the value of the builder that
     each input stands for. `wrt` are the inputs asked for that matter to some output, each once;
     `moved` are their places in `graph`. `reached` tells the outputs that depend on any of them.
+    `definition` gives the equation that a value of the builder comes from.
     """
 
     graph: Graph
@@ -30,6 +32,7 @@ class Path:
     wrt: list[Value]
     moved: list[Value]
     reached: list[bool]
+    definition: Callable[[Value], Equation | None]
 
     @staticmethod
     def between(
@@ -70,6 +73,7 @@ class Path:
             wrt,
             list(lowered.outputs[len(ends) :]),
             [v in active for v in ends],
+            {v: e for e in equations for v in e.outputs}.get,
         )
 
     def jvp(self) -> Graph:
@@ -81,8 +85,15 @@ class Path:
         return transpose(self._linear("cotangent"), self.seeds())
 
     def _linear(self, role: str) -> Graph:
-        jvp = linearize(self.graph, self.moved, role=role)
+        jvp = linearize(self.graph, self.moved, role=role, given=self.ranges)
         return jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :])
+
+    def ranges(self) -> dict[Value, Range]:
+        """What is known of the inputs of `graph` from the equations that they come from."""
+        others = [(v, f) for v, f in zip(self.graph.inputs, self.free, strict=True)
+                  if v.type.is_float and f not in self.wrt]  # fmt: skip
+        known = ranges_near([f for _, f in others], self.definition)
+        return {v: known[f] for v, f in others}
 
     def seeds(self) -> range:
         """The positions, among the inputs of `jvp`, of the tangents."""

@@ -30,11 +30,12 @@ from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.signature import applied, checked, checked_methods
+from primgraph.ir.source import Source, caller
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
-from primgraph.scope import Scope
+from primgraph.scope import Scope, copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Program(Drawn):
         self.scope = Scope()
         self.states: dict[Value, State] = {}
         self.updates: dict[Value, Value] = {}
+        self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}
         self.starts: WeakKeyDictionary[Program, list[State]] = WeakKeyDictionary()
         self.keys_taken = 0
@@ -219,6 +221,7 @@ class Program(Drawn):
         if self.own(new).type != state.type:
             raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
         self.updates[state.value] = new.value
+        self.updated_at[state.value] = caller()
 
     def next_value(self, state: Variable) -> Variable:
         """What `state` holds after a run: its update so far, or itself if it has none."""
@@ -242,8 +245,7 @@ class Program(Drawn):
     def initialize(self, scope: Scope | None = None) -> None:
         """Give every state of `scope`, by default the program's own, its first value again."""
         chosen = self.scope if scope is None else scope
-        for state in self.states.values():
-            chosen.set(state.name, self.first_value(state))
+        chosen.put({s.name: self.first_value(s) for s in self.states.values()})
 
     def start(self, scope: Scope | None = None) -> None:
         """Give the states that were created under this startup program their first values again.
@@ -252,8 +254,7 @@ class Program(Drawn):
         """
         for program, states in list(self.starts.items()):
             chosen = program.scope if scope is None else scope
-            for state in states:
-                chosen.set(state.name, program.first_value(state))
+            chosen.put({s.name: program.first_value(s) for s in states})
 
     def first_value(self, state: State) -> np.ndarray[Any, Any]:
         """What `state` holds before any run: a function of seed, name, shape and dtype.
@@ -273,7 +274,7 @@ class Program(Drawn):
                 origin=self._declaration(state),
                 hint=error.hint,
             ) from None
-        return array.astype(dtype)
+        return array.astype(dtype, order="C")
 
     def _declaration(self, state: State) -> list[str]:
         """The line for an error that tells where `state` was made."""
@@ -282,10 +283,15 @@ class Program(Drawn):
         return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the values of all states, by name; first values where nothing ran yet."""
+        """Copies of the values of all states, by name; first values where nothing ran yet.
+
+        They are those of one moment, also while other threads train.
+        """
         chosen = self.scope if scope is None else scope
+        reading = chosen.read()
+        held = reading.version.arrays
         return {
-            s.name: chosen.get(s.name) if s.name in chosen else self.first_value(s)
+            s.name: held[s.name].copy() if s.name in held else self.first_value(s)
             for s in self.states.values()
         }
 
@@ -303,11 +309,7 @@ class Program(Drawn):
                 f"the program has no states named {', '.join(map(repr, unknown))}",
                 hint=near_matches(unknown[0], known),
             )
-        staged = Scope()
-        for name, value in values.items():
-            staged.set(name, value, known[name])
-        for name in staged:
-            chosen.hold(name, staged.get(name))
+        chosen.put({name: copied(name, value, known[name]) for name, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
         """A program of its own with the same variables, in the same scope.
@@ -339,6 +341,7 @@ class Program(Drawn):
             moved[value].hint = moved[value].hint or name
         if not for_test:
             other.updates = {moved[s]: moved[n] for s, n in self.updates.items()}
+            other.updated_at = {moved[s]: place for s, place in self.updated_at.items()}
         other.builder.stopped.update(moved[v] for v in self.builder.stopped)
         other.keys_taken = self.keys_taken
         return other
@@ -350,8 +353,7 @@ class Program(Drawn):
         """A clone with a scope of its own."""
         other = self.clone()
         other.scope = Scope()
-        for name in self.scope:
-            other.scope.set(name, self.scope.get(name))
+        other.scope.put(self.scope.snapshot())
         return other
 
     def __reduce__(self) -> str:

@@ -39,10 +39,11 @@ def spec(shape: Any, dtype: Any = None) -> TensorType:
 def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
     """The graph of `function`, called once with a variable for each of `specs`.
 
-    Each of `specs` is what `spec` gives, or an example array, of which only shape and dtype
-    count. It may be a dict, list, tuple, named tuple or dataclass of such, or None, and then the
-    function is called with the like. A list or tuple of numbers only is an example array. Those
-    that are `named` are for parameters of these names.
+    Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
+    default dtype, or an example array, of which only shape and dtype count. It may be a dict,
+    list, tuple, named tuple or dataclass of such, or None, and then the function is called with
+    the like. Other lists and tuples of numbers only are example arrays. Those that are `named`
+    are for parameters of these names.
 
     The function returns a variable, or such a container of variables. Inputs have the names of
     the function's parameters, with the keys that lead to them. The form of the graph keeps the
@@ -57,7 +58,8 @@ def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
     for title, example in zip(titles, [*specs, *named.values()], strict=True):
         tree, leaves = _apart(example)
         types = [_type_of(leaf) for leaf in leaves]
-        inputs = [builder.input(t, n) for t, n in zip(types, names(tree, title), strict=True)]
+        hints = names(tree, title)
+        inputs = [builder.input(t, _free(builder, n)) for t, n in zip(types, hints, strict=True)]
         arguments.append((title, tree))
         given.append(put_together(tree, iter([Variable(builder, v) for v in inputs])))
     with builder:
@@ -92,6 +94,13 @@ def _with_flags(graph: Graph, traced: Builder) -> Graph:
     return Graph(graph.inputs, builder.body, outputs, graph.name, graph.form)
 
 
+def _free(builder: Builder, name: str) -> str:
+    """`name`, longer where an input has it: keys with dots may read as those of containers."""
+    while name in builder.names:
+        name += "_"
+    return name
+
+
 def _apart(example: Any) -> tuple[Tree, list[Any]]:
     """The containers of an argument of `trace`, and what stands for the arrays in them."""
     return (LEAF, [example]) if _is_example(example, 1) else taken_apart(example, _is_example)
@@ -119,6 +128,8 @@ def is_container(example: Any) -> bool:
 
 
 def _type_of(example: Any) -> TensorType:
+    if isinstance(example, tuple) and all(type(n) is int for n in example):
+        return spec(example)
     if isinstance(example, TensorType):
         return spec(example.shape, example.dtype)
     array = array_of(example)

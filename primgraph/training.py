@@ -78,13 +78,15 @@ def minibatches(
     arrays: Mapping[str, Any],
     size: int,
     rng: np.random.Generator | None = None,
-    drop_last: bool = True,
+    drop_last: bool | None = None,
 ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
     """Feeds of `size` samples each, in the order of the arrays or in one drawn from `rng`.
 
-    Samples lie along the first axis of all `arrays`. Programs have fixed shapes, so what is
-    left over at the end is dropped, unless `drop_last` is False. Raises `ArgumentError` for
-    arrays of different lengths and for a size that is not positive.
+    Samples lie along the first axis of all `arrays`. Programs have fixed shapes, in which a last
+    batch of fewer samples does not fit. So where there would be one, `drop_last` has to say what
+    is to become of it: True leaves its samples out, False gives it as it is. Raises
+    `ArgumentError` where that is not said, for arrays of different lengths and for a size that is
+    not positive.
     """
     samples = {name: np.asarray(array) for name, array in arrays.items()}
     lengths = {array.shape[:1] for array in samples.values()}
@@ -93,6 +95,11 @@ def minibatches(
     if size < 1:
         raise ArgumentError(f"a batch has at least one sample, not {size}")
     ((count,),) = lengths
+    if drop_last is None and count % size:
+        raise ArgumentError(
+            f"{count} samples make {count // size} batches of {size}, and {count % size} are left",
+            hint="drop_last=True leaves them out, drop_last=False gives them as a smaller batch",
+        )
     order = np.arange(count) if rng is None else rng.permutation(count)
     end = count - count % size if drop_last else count
     return ({n: a[order[i : i + size]] for n, a in samples.items()} for i in range(0, end, size))

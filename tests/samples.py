@@ -430,6 +430,13 @@ ROWS: dict[str, Row] = {
         reference=lambda x, *, dtype: np.array(x, dtype),
         analytic=lambda x, *, dtype: x,
     ),
+    # Bits of integers.
+    "bitwise_and": elementwise(2, dtypes=INTS),
+    "bitwise_or": elementwise(2, dtypes=INTS),
+    "bitwise_xor": elementwise(2, dtypes=INTS),
+    "bitwise_not": elementwise(dtypes=INTS),
+    "left_shift": elementwise(2, NATURAL, INTS),
+    "right_shift": elementwise(2, NATURAL, INTS),
     # Comparisons, logic, choice.
     "equal": comparison(),
     "not_equal": comparison(),

@@ -153,6 +153,7 @@ def _one_thread():
 def measured(kernel, feeds):
     """The most bytes allocated by the first call of a kernel, and by a later one."""
     kernel._code.pool.clear()
+    kernel._code.kept = None
     gc.collect()
     tracemalloc.start()
     try:
@@ -168,14 +169,21 @@ def measured(kernel, feeds):
         tracemalloc.stop()
 
 
+# Before version 2.3, NumPy buffers up to two operands more, for so many bytes each.
+BUFFERS = 0 if np.lib.NumpyVersion(np.__version__) >= "2.3.0" else 2 * 8 * 8192
+
+
 def is_right(kernel, feeds):
     """Whether the predicted peak is within 1 % of what is measured, if that is a megabyte."""
     first, later = measured(kernel, feeds)
     if first < 1e6:
         return None
     cost = pg.cost(kernel)
-    assert abs(cost.peak_bytes - first) <= 0.01 * first, (cost.peak_bytes, first)
-    assert abs(cost.call_bytes - later) <= 0.01 * max(later, 1e6), (cost.call_bytes, later)
+    assert abs(cost.peak_bytes - first) <= 0.01 * first + BUFFERS, (cost.peak_bytes, first)
+    assert abs(cost.call_bytes - later) <= 0.01 * max(later, 1e6) + BUFFERS, (
+        cost.call_bytes,
+        later,
+    )
     return True
 
 
@@ -196,7 +204,7 @@ APART = {"erf", "erfc", "random_uniform", "random_bernoulli"}
 def test_predicted_memory_is_what_random_programs_take(start):
     checked = 0
     for seed in range(start, start + 25):
-        kernel, feeds = enlarged(seed, 8000)
+        kernel, feeds = enlarged(seed, 15_000)
         if APART.isdisjoint(e.op.name for e in kernel.graph.body):
             try:
                 checked += bool(is_right(kernel, feeds))

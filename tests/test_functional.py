@@ -14,6 +14,13 @@ def run(program, fetches, **feed):
     return pg.Executor().run(program, feed, fetches)
 
 
+def test_a_tuple_of_integers_is_a_shape_for_trace():
+    graph = pg.trace(lambda x, y, z: x + y + z, (3,), (2, 3), ())
+    kinds = [(v.shape, str(v.dtype)) for v in graph.inputs]
+    assert kinds == [((3,), "float64"), ((2, 3), "float64"), ((), "float64")]
+    assert str(pg.trace(lambda x: x, np.array([3])).inputs[0].type) == "i64[1]"
+
+
 # Values and forms.
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from primgraph.codegen import compile_graph
 from primgraph.codegen.feeds import as_feed
-from primgraph.errors import CompileError, FeedError, RunError
+from primgraph.errors import ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Op, Primitive, registered
@@ -46,6 +46,63 @@ def misaligned() -> np.ndarray:
     view = raw[1:].view(np.float64).reshape(2, 3)
     view[...] = GOOD
     return view
+
+
+EXACT = [2**53, -(2**53), 2**60, 2**53 + 2, -(2**63)]
+ROUNDED = [2**53 + 1, -(2**53) - 1, 2**60 + 1, 2**63 - 1]
+
+
+@pytest.mark.parametrize("spelled", [np.array, list])
+def test_integers_are_not_rounded_in_silence(spelled):
+    type = TensorType((2,), DTYPE_OF_NAME["f64"])
+    for n in EXACT:
+        assert as_feed(spelled([n, 1]), type, "x")[0] == n
+    for n in ROUNDED:
+        with pytest.raises(FeedError, match="integers would be rounded"):
+            as_feed(spelled([n, 1]), type, "x")
+    with pytest.raises(FeedError, match="integers would be rounded"):
+        as_feed(np.array([2**64 - 1, 1], np.uint64), type, "x")
+    assert as_feed(np.array([2**63, 1], np.uint64), type, "x")[0] == 2.0**63
+
+
+def test_integers_of_a_list_are_not_rounded_to_small_floats():
+    for name, held in (("f32", 2**24), ("f16", 2**11)):
+        type = TensorType((1,), DTYPE_OF_NAME[name])
+        assert as_feed([held], type, "x")[0] == held
+        for n in (held + 1, -held - 1, 10**6 + 1 if name == "f16" else 2**62 + 1):
+            with pytest.raises(FeedError, match="integers would be rounded"):
+                as_feed([n], type, "x")
+
+
+class Column:
+    """What a column of pandas is for NumPy: missing values become NaN."""
+
+    def __init__(self, values):
+        self.values = values
+        self.dtype = type("Float64Dtype", (), {"na_value": None})()
+
+    def isna(self):
+        return np.array([v is None for v in self.values])
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([np.nan if v is None else v for v in self.values])
+
+
+def test_missing_values_are_no_numbers():
+    type = TensorType((2,), DTYPE_OF_NAME["f64"])
+    assert as_feed(Column([1.0, 2.0]), type, "x").tolist() == [1, 2]
+    with pytest.raises(FeedError, match=r"missing values(.|\n)*fillna"):
+        as_feed(Column([1.0, None]), type, "x")
+
+
+def test_missing_values_of_pandas_are_no_numbers():
+    pandas = pytest.importorskip("pandas")
+    type = TensorType((2,), DTYPE_OF_NAME["f64"])
+    for dtype in ("Float64", "Int64"):
+        with pytest.raises(FeedError, match="missing values"):
+            as_feed(pandas.Series([1, None], dtype=dtype), type, "x")
+        assert as_feed(pandas.Series([1, 2], dtype=dtype), type, "x").tolist() == [1, 2]
+    assert np.isnan(as_feed(pandas.Series([1, np.nan]), type, "x")[1])
 
 
 @pytest.mark.parametrize("shape", ["1", "1,1", "1,5", "3,1", "1,1,3"])
@@ -452,3 +509,19 @@ def test_a_donated_array_must_be_one_that_can_be_overwritten():
     small = "graph f(%x: f64[3]) {\n%0: f64[] = reduce_sum(%x, axes=(0,))\nreturn %0\n}"
     with pytest.raises(CompileError, match="does not fit input 0"):
         compile_graph(parse(small), donated={0: 0})
+
+
+def test_a_file_of_source_that_primgraph_did_not_write_is_not_overwritten(tmp_path):
+    kernel = compile_graph(parse("graph f(%x: f64[2]) {\n%0: f64[2] = sin(%x)\nreturn %0\n}"))
+    path = tmp_path / "model.py"
+    kernel.save(path)
+    written = path.read_text()
+    for mine in ("import primgraph as pg\n", f'"""My own."""\n{written}'):
+        path.write_text(mine)
+        with pytest.raises(ArgumentError, match="was not written by primgraph"):
+            kernel.save(path)
+        assert path.read_text() == mine
+    kernel.save(path, force=True)
+    path.write_text(f"{written}# changed\n")
+    kernel.save(path)
+    assert path.read_text() == written

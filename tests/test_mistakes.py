@@ -305,7 +305,7 @@ DERIVATIVES = [
 
 TRAINING = [
     ("pg.optimizer.SGD('fast')", "ArgumentError", "a learning rate is a number, not 'fast'"),
-    ("pg.optimizer.SGD(float('nan'))", "ArgumentError", "a learning rate is a number, not NaN"),
+    ("pg.optimizer.SGD(float('nan'))", "ArgumentError", "is a finite number from 0 on, not nan"),
     ("pg.optimizer.SGD(pg.optimizer.warmup(3))", "ArgumentError", "rate", "`schedule=`"),
     ("pg.optimizer.SGD(0.1, schedule=0.5)", "ArgumentError", "schedule is a function or None"),
     ("pg.optimizer.SGD(0.1, grad_clip=1.0)", "ArgumentError", "grad_clip is a function or None"),

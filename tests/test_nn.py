@@ -575,7 +575,7 @@ def test_fit_runs_all_feeds_of_all_epochs():
     history = pg.fit(
         program,
         loss,
-        lambda epoch: pg.minibatches(arrays, 8, rng),
+        lambda epoch: pg.minibatches(arrays, 8, rng, drop_last=True),
         20,
         callback=lambda epoch, value: seen.append((epoch, value)),
     )
@@ -588,7 +588,7 @@ def test_fit_runs_all_feeds_of_all_epochs():
 
 def test_fit_gives_the_mean_loss_and_stops_when_told():
     program, loss, arrays = regression()
-    batches = list(pg.minibatches(arrays, 8))
+    batches = list(pg.minibatches(arrays, 8, drop_last=True))
     scope = pg.Scope()
     one_by_one = [RUN(program, batch, [loss])[0] for _ in range(2) for batch in batches]
     history = pg.fit(
@@ -612,7 +612,7 @@ def test_fit_refuses_arguments_of_other_kinds(loss, epochs):
 
 def test_fit_refuses_what_cannot_train():
     program, loss, arrays = regression()
-    batch = next(pg.minibatches(arrays, 8))
+    batch = next(pg.minibatches(arrays, 8, drop_last=True))
     with pytest.raises(pg.ArgumentError, match="fit: program is a Program, not Variable"):
         pg.fit(loss, program, [batch], 1)
     with pytest.raises(pg.BuildError, match="updates nothing"):
@@ -630,8 +630,11 @@ def test_fit_refuses_what_cannot_train():
 
 def test_minibatches():
     arrays = {"a": np.arange(7), "b": np.arange(14).reshape(7, 2)}
-    batches = list(pg.minibatches(arrays, 3))
+    batches = list(pg.minibatches(arrays, 3, drop_last=True))
     assert [b["a"].tolist() for b in batches] == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(pg.ArgumentError, match=r"7 samples make 2 batches of 3(.|\n)*drop_last"):
+        pg.minibatches(arrays, 3)
+    assert len(list(pg.minibatches(arrays, 7))) == 1
     rng = np.random.default_rng(0)
     batches = list(pg.minibatches(arrays, 3, rng, drop_last=False))
     assert [len(b["a"]) for b in batches] == [3, 3, 1]
@@ -646,7 +649,7 @@ def test_minibatches():
 
 def test_progress_shows_on_a_terminal_only(capsys):
     program, loss, arrays = regression()
-    batches = list(pg.minibatches(arrays, 8))
+    batches = list(pg.minibatches(arrays, 8, drop_last=True))
     pg.fit(program, loss, batches, 2)
     assert capsys.readouterr().out == ""
     if importlib.util.find_spec("rich") is None:

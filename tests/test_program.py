@@ -375,3 +375,70 @@ def test_a_failure_at_run_time_names_the_users_line():
     assert "the line that fails" in str(caught.value)
     assert "gather" in str(caught.value)
     np.testing.assert_array_equal(run(program, {"x": ONES, "i": [0, 1]}, [y])[0], [1, 1])
+
+
+def test_a_dict_of_fetches_gives_a_dict_of_results():
+    with pg.Program() as program:
+        a = pg.data("a", (2,))
+        double, more = a * 2.0, a + 1.0
+    executor, feed = pg.Executor(), {"a": np.ones(2)}
+    found = executor.run(program, feed, {"a": double, "all": [more, "a"], "in": {"it": more}})
+    assert list(found) == ["a", "all", "in"]
+    assert found["a"].tolist() == [2.0, 2.0]
+    assert [x.tolist() for x in found["all"]] == [[2.0, 2.0], [1.0, 1.0]]
+    assert found["in"]["it"].tolist() == [2.0, 2.0]
+    target = np.empty(2)
+    for out in ({"a": target, "all": None}, {"a": target, "all": [None, None]}):
+        found = executor.run(program, feed, {"a": double, "all": [more, "a"]}, out=out)
+        assert found["a"] is target
+    lent = executor.run(program, feed, {"a": double}, borrow=True)["a"]
+    assert executor.run(program, feed, {"a": double}, borrow=True)["a"] is lent
+    assert executor.run(program, feed, {}) == {}
+    assert executor.run(program, feed, {"a": double}, debug="nan")["a"].tolist() == [2.0, 2.0]
+    with pytest.raises(pg.ArgumentError, match="missing 'all'"):
+        executor.run(program, feed, {"a": double, "all": [more]}, out={"a": target})
+
+
+def test_a_dict_of_fetches_beside_updates_gives_the_fetches_only():
+    with pg.Program() as program:
+        w = pg.create_parameter((2,), name="w", initializer=pg.initializers.Constant(1.0))
+        loss = pg.sum(w * w)
+        pg.optimizer.SGD(0.25).minimize(loss)
+    found = pg.Executor().run(program, {}, {"loss": loss, "w": w})
+    assert found["loss"] == 2.0
+    assert found["w"].tolist() == [0.5, 0.5]
+
+
+def test_other_containers_of_fetches_are_read_in_order_or_refused():
+    with pg.Program() as program:
+        a = pg.data("a", (2,))
+        double, more = a * 2.0, a + 1.0
+    executor, feed = pg.Executor(), {"a": np.ones(2)}
+    wanted = [[2.0, 2.0], [2.0, 2.0], [1.0, 1.0]]
+    listed = [double, more, "a"]
+    for fetches in (
+        listed,
+        tuple(listed),
+        [listed],
+        iter(listed),
+        dict(enumerate(listed)).values(),
+    ):
+        assert [x.tolist() for x in executor.run(program, feed, fetches)] == wanted
+    strange = (
+        {double, more},
+        frozenset({double}),
+        [{"a": double}],
+        [double, {more}],
+        {"x": {more}},
+        {"x": None},
+        {"x": iter([more])},
+        [[double, [more]]],
+        "a",
+        double,
+    )
+    for fetches in strange:
+        with pytest.raises(pg.ArgumentError, match="fetch"):
+            executor.run(program, feed, fetches)
+    for method in (executor.kernel, executor.repeated_kernel):
+        with pytest.raises(pg.ArgumentError, match="fetch_list is a list"):
+            method(program, {"a": double})

@@ -1,341 +1,319 @@
-"""Which values matter only where some `select` selects them.
+"""Which values matter only where something chooses them.
 
-A `select` chooses elements of its operands. What feeds one of them alone matters only where the
-condition picks that side: elsewhere its value, infinite or NaN as it may be, is thrown away.
-Derivatives must not let it back in, as 0 * inf would.
+A `select` chooses elements of its operands, a maximum the larger ones, a slice those at its
+places. What feeds one of them alone matters only where it is chosen: elsewhere its value, infinite
+or NaN as it may be, is thrown away. Derivatives must not let it back in, as 0 * inf would.
 
-Elementwise primitives pass a guard on as it is. What moves elements, such as a slice or a
-broadcast, passes on the condition moved back: an element matters where it comes to a place that
-matters.
+Elementwise primitives pass a guard on as it is. What moves or sums elements passes on the
+condition moved back: an element matters where it comes to a place that matters. A guard is
+followed only as far as slopes behind it may be infinite or NaN: behind a `select` wherever a slope
+depends on an operand, as inputs may be NaN where they are not selected; elsewhere only where
+finite inputs may give such slopes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, TypeAlias, final
 
-from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import freeze_all
-from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.types import BOOL, INT64
-from primgraph.primitives.constants import full
-from primgraph.primitives.elementwise import cast
-from primgraph.primitives.indexing import gather, scatter_add
-from primgraph.primitives.logic import logical_not, logical_or, not_equal, select
-from primgraph.primitives.reductions import reduce_max, reduce_sum
-from primgraph.primitives.shapes import (
-    broadcast,
-    concat,
-    pad,
-    permute,
-    reshape,
-    reverse,
-    slice_,
-    slice_assign,
-    split,
-)
+import numpy as np
 
-# How many nested guards of one value are followed; it bounds the work on chains of `select`.
-_NESTING = 4
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.primitives.constants import constant_op
+from primgraph.primitives.elementwise import maximum, minimum
+from primgraph.primitives.indexing import gather
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.logic import greater, less, select
+from primgraph.primitives.reductions import reduce_max, reduce_min
+from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
+from primgraph.transforms.conditions import BACK, LARGEST, Conditions
+from primgraph.transforms.risks import ALWAYS, AT_NAN, NEVER, Risks
+
+# How many nested guards of one value are followed one by one; it bounds the work on chains of
+# `select`.
+_NESTING = 6
+
+# How many uses of a value, each with a guard of its own, are followed further as one.
+_ALTERNATIVES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
     """A value matters only where `condition` is `side`.
 
-    `risky` if a factor on the way to the `select` may be infinite or NaN elsewhere.
+    `strict` if inputs may be infinite or NaN elsewhere. `risky` if a factor on the way to what
+    chooses may be.
     """
 
     condition: Value
     side: bool
+    strict: bool = False
     risky: bool = False
+
+    @property
+    def least(self) -> int:
+        """The risk from which on slopes count."""
+        return AT_NAN if self.strict else ALWAYS
 
 
 Guards: TypeAlias = tuple[Guard, ...]
+ByOperand: TypeAlias = dict[Equation, list[Guards]]
 
 
 @dataclass(frozen=True, slots=True)
-class Guarding:
-    """Guards of a graph: for each equation that passes some on, per operand, those that begin.
+class _Use:
+    """One use of a value: its guards, or the equation that reads a part of it, at fixed places,
+    for its result of that number."""
 
-    `made` has the equations of conditions that the graph does not have itself, by their results.
+    guards: Guards = ()
+    part: tuple[Equation, int] | None = None
+
+
+# What throws elements of its operands away.
+_EXTREMA: dict[Op, Op] = {maximum: less, minimum: greater, reduce_max: less, reduce_min: greater}
+_PARTS: frozenset[Op] = frozenset({slice_, slice_assign, split})
+CHOOSING: frozenset[Op] = frozenset({select, gather, *_EXTREMA, *_PARTS})
+
+
+def are_met(graph: Graph, risks: Risks) -> bool:
+    """Whether some equation throws elements away whose slopes are of a risk that counts."""
+    return any(
+        risks.before.get(v, NEVER) >= (AT_NAN if eqn.op is select else ALWAYS)
+        for eqn in graph.body
+        if eqn.op in CHOOSING
+        for v in eqn.inputs
+    )
+
+
+def guards_of(
+    graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
+) -> tuple[ByOperand, ByOperand]:
+    """For each equation, per operand, the guards that begin to hold there, and those of factors.
+
+    The first are the risky guards of the operand's use that do not hold for the operand itself,
+    the second those of a factor of which only some elements matter. Only uses by active values
+    count: others carry no derivative. Nothing is left to guards before `sources`, whose tangents
+    come from outside.
     """
-
-    begin: dict[Equation, list[Guards]] = field(default_factory=dict)
-    made: dict[Value, Equation] = field(default_factory=dict)
-
-
-# These may bring one element to several places.
-_REPEATING = frozenset({broadcast, gather})
+    walk = _Walk(graph, frozenset(sources), conditions, risks)
+    for eqn in reversed(graph.body):
+        walk.visit(eqn)
+    return walk.beginning(), walk.factors
 
 
 @final
-class _Moves:
-    """Moves conditions from the results of equations that move elements to their operands."""
+class _Walk:
+    """Follows guards from results to operands; equations are to be visited from last to first."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.made: dict[Value, Equation] = {}
-        moved = [e for e in graph.body if e.op in _REPEATING and e.outputs[0].dtype == BOOL]
-        self.moved = {e.outputs[0]: e for e in moved}
-        single = (e for e in graph.body if len(e.outputs) == 1)
-        self.known = {(e.op, e.inputs, e.params): e.outputs[0] for e in single}
+    def __init__(
+        self, graph: Graph, sources: frozenset[Value], conditions: Conditions, risks: Risks
+    ) -> None:
+        self.sources = sources
+        self.conditions = conditions
+        self.risks = risks
+        self.uses: dict[Value, list[_Use]] = {v: [_Use()] for v in graph.outputs}
+        self.passed: dict[Value, Guards] = {}
+        self.along: list[tuple[Equation, list[Guards]]] = []
+        self.factors: ByOperand = {}
 
-    def before(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
-        """`guard` of result `place` of `eqn` as a guard of its operand at `position`.
+    def beginning(self) -> ByOperand:
+        """The guards that begin at uses."""
+        begin = {}
+        for eqn, along in self.along:
+            pairs = zip(eqn.inputs, along, strict=True)
+            found = [_beginning(guards, self.passed.get(v, ())) for v, guards in pairs]
+            if any(found):
+                begin[eqn] = found
+        return begin
 
-        Of an operand that is repeated any place counts, so that the places have to be guarded
-        as well: nothing that is risky there is left to this guard.
+    def visit(self, eqn: Equation) -> None:
+        """Take up the guards of the results of `eqn`, and give those of its operands."""
+        used = [i for i, v in enumerate(eqn.outputs) if v in self.uses]
+        if not used or eqn.outputs[0] not in self.risks.active:
+            return
+        results = [self._joined(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
+        if len(used) == 1:
+            self._pass(eqn, eqn.outputs[used[0]], results[0])
+        along: list[Guards] = []
+        for i, value in enumerate(eqn.inputs):
+            found = [_Use()]
+            if value in self.risks.active:
+                ways = zip(used, results, strict=True)
+                found = [self._use(eqn, i, place, guards) for place, guards in ways]
+                self.uses.setdefault(value, []).extend(found)
+            along.append(found[0].guards if len(found) == 1 else self._joined(value, found))
+        if any(along):
+            self.along.append((eqn, along))
+        if eqn.op is matmul and results[0]:
+            self._guard_factors(eqn, results[0])
+
+    def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
+        """Note which guards of `value` are left to what it is computed from."""
+        assert isinstance(eqn.op, Primitive)
+        if value in self.sources or not (eqn.op.elementwise or eqn.op in BACK):
+            return
+        self.passed[value] = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
+
+    def _use(self, eqn: Equation, position: int, place: int, guards: Guards) -> _Use:
+        """The use of one operand for the result at `place`, which has `guards`."""
+        assert isinstance(eqn.op, Primitive)
+        if eqn.op in BACK:
+            guards = tuple(self._moved(eqn, position, place, g) for g in guards)
+        elif not eqn.op.elementwise:
+            return _Use()
+        value = eqn.inputs[position]
+        if not (guards and eqn.op is gather):
+            guards = (*guards, *self._chosen(eqn, position))
+        if eqn.op is not matmul:
+            risk = self.risks.along(eqn, position)
+            guards = tuple(replace(g, risky=g.risky or risk >= g.least) for g in guards)
+        before = self.risks.before[value]
+        guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
+        part = eqn.op in _PARTS and (eqn.op is not slice_assign or position == 0)
+        return _Use(guards, (eqn, place) if part and not guards and before == ALWAYS else None)
+
+    def _moved(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
+        """`guard` of a result as a guard of an operand.
+
+        Where elements are repeated the places have to be guarded as well: nothing that is risky
+        there is left to this guard.
         """
-        alike = self._repeats_alike(eqn, guard)
-        if alike is not None:
-            return replace(guard, condition=alike)
-        back = _BACK[eqn.op](self, eqn, position, place, self.matters(guard))
-        return Guard(back, True, guard.risky and eqn.op not in _REPEATING)
+        back = self.conditions.before(eqn, position, place, guard.condition)
+        if back is not None and self.conditions.repeats_alike(eqn, guard.condition) is not None:
+            return replace(guard, condition=back)
+        matters = self._matters(guard)
+        back = self.conditions.before(eqn, position, place, matters)
+        risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
+        return Guard(back, True, guard.strict and eqn.op is not matmul, risky)
 
-    def _repeats_alike(self, eqn: Equation, guard: Guard) -> Value | None:
-        """The condition from which that of `guard` was made as `eqn` makes its result."""
-        found = self.moved.get(guard.condition)
-        if found is None or (found.op, found.params) != (eqn.op, eqn.params):
-            return None
-        same = found.inputs[1:] == eqn.inputs[1:]
-        return found.inputs[0] if same and found.inputs[0].shape == eqn.inputs[0].shape else None
+    def _chosen(self, eqn: Equation, position: int) -> Guards:
+        """The guard of what `eqn` itself chooses."""
+        record, operands = self.conditions.record, eqn.inputs
+        if eqn.op is select:
+            plain, negated = self.conditions.plain(operands[0])
+            return (Guard(plain, (position == 1) != negated, strict=True),)
+        if eqn.op is gather:
+            everywhere = self.conditions.everywhere(eqn.outputs[0])
+            return (Guard(self.conditions.before(eqn, 0, 0, everywhere), True),)
+        if eqn.op in (maximum, minimum):
+            worse = record(_EXTREMA[eqn.op], operands[position], operands[1 - position])
+            return (Guard(worse, False),)
+        if eqn.op in (reduce_max, reduce_min):
+            (x,), (z,) = operands, eqn.outputs
+            best = record(broadcast, z, shape=x.shape, new_axes=eqn.kwargs["axes"])
+            return (Guard(record(_EXTREMA[eqn.op], x, best), False),)
+        return ()
 
-    def keeps(self, eqn: Equation, guard: Guard) -> bool:
-        """Whether what holds before `eqn` is no less than what holds behind it."""
-        return eqn.op not in _REPEATING or self._repeats_alike(eqn, guard) is not None
+    def _nested(self, guards: Guards) -> Guards:
+        """`guards`, the two outermost as one if there are many."""
+        if len(guards) <= _NESTING:
+            return guards
+        one, other = guards[:2]
+        condition = self.conditions.both(self._matters(one), self._matters(other))
+        strict, risky = one.strict or other.strict, one.risky or other.risky
+        return (Guard(condition, True, strict, risky), *guards[2:])
 
-    def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
-        """The result of an equation beside the graph, or of the one that the graph has."""
-        frozen = freeze_all(params.items())
-        key = (op, inputs, frozen)
-        if key not in self.known:
-            (type,) = op.infer(tuple(v.type for v in inputs), params)
-            value = self.known[key] = Value(type)
-            self.made[value] = Equation(op, inputs, frozen, (value,), None)
-        return self.known[key]
-
-    def matters(self, guard: Guard) -> Value:
+    def _matters(self, guard: Guard) -> Value:
         """Where what `guard` guards matters."""
-        return guard.condition if guard.side else self.record(logical_not, guard.condition)
+        return guard.condition if guard.side else self.conditions.negated(guard.condition)
 
-    def nowhere(self, like: Value) -> Value:
-        """False everywhere, in the shape of `like`."""
-        return self.record(full, value=False, shape=like.shape, dtype=BOOL)
+    def _guard_factors(self, eqn: Equation, guards: Guards) -> None:
+        """Guard the factors of a product that may be infinite or NaN where they do not matter.
 
-
-def _any(moves: _Moves, matters: Value, axes: tuple[int, ...]) -> Value:
-    """Where some element along `axes` matters."""
-    if not matters.type.size:
-        shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
-        return moves.record(full, value=False, shape=shape, dtype=BOOL)
-    return moves.record(reduce_max, matters, axes=axes)
-
-
-def _before_broadcast(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    return _any(moves, matters, eqn.kwargs["new_axes"])
-
-
-def _before_reduce_sum(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    shape, axes = eqn.inputs[0].shape, eqn.kwargs["axes"]
-    return moves.record(broadcast, matters, shape=shape, new_axes=axes)
-
-
-def _before_reshape(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    return moves.record(reshape, matters, shape=eqn.inputs[0].shape)
-
-
-def _before_permute(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    axes = eqn.kwargs["axes"]
-    return moves.record(permute, matters, axes=tuple(axes.index(i) for i in range(len(axes))))
-
-
-def _before_reverse(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    return moves.record(reverse, matters, **eqn.kwargs)
-
-
-def _before_pad(moves: _Moves, eqn: Equation, position: int, place: int, matters: Value) -> Value:
-    low, sizes = eqn.kwargs["low"], eqn.inputs[0].shape
-    return moves.record(slice_, matters, starts=low, sizes=sizes, steps=(1,) * len(low))
-
-
-def _before_slice(moves: _Moves, eqn: Equation, position: int, place: int, matters: Value) -> Value:
-    starts, steps = eqn.kwargs["starts"], eqn.kwargs["steps"]
-    nowhere = moves.nowhere(eqn.inputs[0])
-    return moves.record(slice_assign, nowhere, matters, starts=starts, steps=steps)
-
-
-def _before_slice_assign(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    part = eqn.inputs[1]
-    if position == 0:
-        return moves.record(slice_assign, matters, moves.nowhere(part), **eqn.kwargs)
-    return moves.record(slice_, matters, sizes=part.shape, **eqn.kwargs)
-
-
-def _before_concat(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    axis, x = eqn.kwargs["axis"], eqn.inputs[position]
-    start = sum(v.shape[axis] for v in eqn.inputs[:position])
-    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
-    return moves.record(slice_, matters, starts=starts, sizes=x.shape, steps=(1,) * len(starts))
-
-
-def _before_split(moves: _Moves, eqn: Equation, position: int, place: int, matters: Value) -> Value:
-    axis, x = eqn.kwargs["axis"], eqn.inputs[0]
-    start = [*accumulate(eqn.kwargs["sizes"], initial=0)][place]
-    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
-    steps = (1,) * len(starts)
-    return moves.record(slice_assign, moves.nowhere(x), matters, starts=starts, steps=steps)
-
-
-def _before_gather(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    """An element that is read several times matters if it does in any of these places."""
-    x, indices = eqn.inputs[0], eqn.inputs[1:]
-    none = moves.record(full, value=0, shape=x.shape, dtype=INT64)
-    count = moves.record(cast, matters, dtype=INT64)
-    total = moves.record(scatter_add, none, count, *indices, **eqn.kwargs)
-    return moves.record(not_equal, total, none)
-
-
-def _before_scatter_add(
-    moves: _Moves, eqn: Equation, position: int, place: int, matters: Value
-) -> Value:
-    return (
-        matters if position == 0 else moves.record(gather, matters, *eqn.inputs[2:], **eqn.kwargs)
-    )
-
-
-# Where an operand matters, from where a result does.
-_BACK: dict[Op, Callable[[_Moves, Equation, int, int, Value], Value]] = {
-    broadcast: _before_broadcast,
-    concat: _before_concat,
-    gather: _before_gather,
-    pad: _before_pad,
-    permute: _before_permute,
-    reduce_sum: _before_reduce_sum,
-    reshape: _before_reshape,
-    reverse: _before_reverse,
-    scatter_add: _before_scatter_add,
-    slice_: _before_slice,
-    slice_assign: _before_slice_assign,
-    split: _before_split,
-}
-
-
-def guards_of(graph: Graph, active: set[Value]) -> Guarding:
-    """For each equation that passes guards on, per operand, those that begin to hold there.
-
-    Those are the risky guards of the operand's use that do not hold for the operand itself. Only
-    uses by `active` values count: others carry no derivative.
-    """
-    if not any(eqn.op is select for eqn in graph.body):
-        return Guarding()
-    constants = {e.outputs[0] for e in graph.body if e.op.name == "full"}
-    negated = {e.outputs[0]: e.inputs[0] for e in graph.body if e.op is logical_not}
-    held: dict[Value, Guards] = dict.fromkeys(graph.outputs, ())
-    moves = _Moves(graph)
-    passed: dict[Value, Guards] = {}
-    uses: list[tuple[Equation, list[Guards]]] = []
-    for eqn in reversed(graph.body):
-        used = [(i, held[v]) for i, v in enumerate(eqn.outputs) if v in held]
-        if not used or eqn.outputs[0] not in active:
-            continue
-        place, result = used[0]
-        moving = eqn.op in _BACK and len(used) == 1
-        if moving:
-            along = [_moved(moves, eqn, i, place, result, active) for i in range(len(eqn.inputs))]
-        else:
-            along = [_use(eqn, i, result, constants, negated) for i in range(len(eqn.inputs))]
-        for value, guards in zip(eqn.inputs, along, strict=True):
-            if value in active:
-                held[value] = _both(moves, held[value], guards) if value in held else guards
-        if moving or (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
-            uses.append((eqn, along))
-            kept = not moving or eqn.op not in _REPEATING
-            passed[eqn.outputs[place]] = tuple(g for g in result if kept or moves.keeps(eqn, g))
-    begin = {
-        eqn: [
-            _beginning(guards, passed.get(v, ()))
-            for v, guards in zip(eqn.inputs, along, strict=True)
+        The sum over their elements does not tell these from the others any more.
+        """
+        found = [
+            ()
+            if self.risks.ranges[v].finite
+            else tuple(self._moved(eqn, i, 0, replace(g, risky=True)) for g in guards)
+            for i, v in enumerate(eqn.inputs)
         ]
-        for eqn, along in uses
-        if any(along)
-    }
-    return Guarding(begin, moves.made)
+        if any(found):
+            self.factors[eqn] = found
 
-
-def _moved(
-    moves: _Moves, eqn: Equation, position: int, place: int, guards: Guards, active: set[Value]
-) -> Guards:
-    """The guards of one operand's use by an equation that moves elements."""
-    if eqn.inputs[position] not in active:
-        return ()
-    return tuple(moves.before(eqn, position, place, g) for g in guards)
-
-
-def _use(
-    eqn: Equation,
-    position: int,
-    result: Guards,
-    constants: set[Value],
-    negated: dict[Value, Value],
-) -> Guards:
-    """The guards of one operand's use, from those of the result."""
-    if not (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
-        return ()
-    if eqn.op is select:
-        if position == 0:
+    def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
+        """The guards that hold on all uses; if there are none, that one of them holds."""
+        if not all(u.guards or u.part for u in uses):
             return ()
-        condition, side = eqn.inputs[0], position == 1
-        while condition in negated:
-            condition, side = negated[condition], not side
-        return (*result, Guard(condition, side))[-_NESTING:]
-    if _harmless(eqn, position, constants):
-        return result
-    return tuple(g if g.risky else replace(g, risky=True) for g in result)
+        parts = [u.part for u in uses if u.part is not None]
+        guards = [u.guards for u in uses if u.guards]
+        if not guards:
+            return self._of_parts(value, parts)
+        if not parts:
+            common = _common(guards)
+            if common:
+                return common
+        elif not (read := self._of_parts(value, parts)):
+            return ()
+        else:
+            guards.append(read)
+        return self._either(guards)
+
+    def _either(self, uses: Sequence[Guards]) -> Guards:
+        """One guard in the place of those of several uses: that one of these matters.
+
+        Each use keeps its own guards too, where they are risky.
+        """
+        last = {(g[-1].condition, g[-1].side) for g in uses}
+        if len({condition for condition, _ in last}) < len(last) or len(uses) > _ALTERNATIVES:
+            return ()
+        both, either = self.conditions.both, self.conditions.either
+        each = [reduce(both, map(self._matters, guards)) for guards in uses]
+        found = reduce(either, dict.fromkeys(each))
+        strict = all(any(g.strict for g in guards) for guards in uses)
+        return () if self.conditions.always(found) else (Guard(found, True, strict),)
+
+    def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
+        """The guard of what some part has; none if the parts have everything."""
+        if len(parts) == 1:
+            ((eqn, place),) = parts
+            everywhere = self.conditions.everywhere(eqn.outputs[place])
+            condition = self.conditions.before(eqn, 0, place, everywhere)
+        elif value.type.size > LARGEST:
+            return ()
+        else:
+            read = np.zeros(value.shape, bool)
+            for eqn, place in parts:
+                _mark(read, eqn, place)
+            op, params = constant_op(read)
+            condition = self.conditions.record(op, **params)
+        return () if self.conditions.always(condition) else (Guard(condition, True),)
 
 
-def _harmless(eqn: Equation, position: int, constants: set[Value]) -> bool:
-    """Whether the slope along this operand is finite whatever the other operands are."""
-    assert isinstance(eqn.op, Primitive)
-    others = [v for i, v in enumerate(eqn.inputs) if i != position]
-    if eqn.op.linear == "each" or (eqn.op.name == "div" and position == 0):
-        return all(v in constants for v in others)
-    return not eqn.op.singular
+def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
+    """Make True what `eqn` reads of its operand for its result `place`."""
+    params = eqn.kwargs
+    where: tuple[slice, ...]
+    if eqn.op is slice_:
+        where = strided(**params)
+    elif eqn.op is split:
+        axis, sizes = params["axis"], params["sizes"]
+        start = sum(sizes[:place])
+        where = (slice(None),) * axis + (slice(start, start + sizes[place]),)
+    else:
+        where = strided(params["starts"], eqn.inputs[1].shape, params["steps"])
+    if eqn.op is slice_assign:
+        kept = read[where].copy()
+        read[...] = True
+        read[where] = kept
+    else:
+        read[where] = True
 
 
-def _both(moves: _Moves, left: Guards, right: Guards) -> Guards:
-    """The guards that hold on both uses; if there are none, that one of two conditions holds."""
-    risky = {(g.condition, g.side): g.risky for g in right}
-    common = tuple(
-        replace(g, risky=g.risky or risky[g.condition, g.side])
-        for g in left
-        if (g.condition, g.side) in risky
+def _common(uses: Sequence[Guards]) -> Guards:
+    """The guards of the first use that all others have."""
+    shared = {(g.condition, g.side): g.risky for g in uses[0]}
+    for guards in uses[1:]:
+        found = {(g.condition, g.side): g.risky for g in guards}
+        shared = {key: risky or found[key] for key, risky in shared.items() if key in found}
+    return tuple(
+        replace(g, risky=shared[g.condition, g.side])
+        for g in uses[0]
+        if (g.condition, g.side) in shared
     )
-    if common or not left or not right:
-        return common
-    one, other = left[-1], right[-1]
-    if one.condition is other.condition:
-        return ()
-    either = moves.record(logical_or, moves.matters(one), moves.matters(other))
-    # Each use keeps its own guard too, where that is risky.
-    return (Guard(either, True),)
 
 
 def _beginning(use: Guards, held: Guards) -> Guards:

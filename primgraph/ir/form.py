@@ -197,6 +197,21 @@ def leaves_of(tree: Tree, value: Any, name: str, *, absent: bool = False) -> lis
     ]
 
 
+def leaves_for(tree: Tree, out: Any) -> list[Any]:
+    """The arrays in `out`, to write results of the form `tree` to: with its containers, or a list.
+
+    None, also for a whole container, stands for arrays that are not given. Raises `ArgumentError`
+    where neither fits.
+    """
+    listed = isinstance(out, list | tuple) and len(out) == count(tree)
+    if listed and not any(item is not None and opened(item) for item in out):
+        return list(out)
+    try:
+        return leaves_of(tree, out, "out", absent=True)
+    except FeedError as error:
+        raise ArgumentError(error.message, hint=error.hint) from None
+
+
 def _items(tree: Branch, value: Any, name: str) -> Sequence[Any]:
     """The parts of a container, in the order of the keys of `tree`."""
     kind, keys = tree.kind, tree.keys

@@ -85,8 +85,9 @@ def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 @cache
 def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of its parameters, in order."""
-    return tuple(inspect.signature(function).parameters)
+    """The names of the parameters that are given by position, in order; not those in `*others`."""
+    listed = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in listed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
 
 @cache

@@ -20,6 +20,7 @@ from primgraph.operators.promotion import (
     handles,
     lift,
     naming,
+    none_of_no_axes,
     require_integer,
 )
 from primgraph.operators.variable import ArrayLike, Axes, Variable, functions
@@ -156,7 +157,7 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
     value = lift(x)
     if axis is None:
         return reshaped(value, tuple(n for n in value.shape if n != 1))
-    axes = axes_of("squeeze", value, axis)
+    axes = axes_of("squeeze", value, none_of_no_axes(value, axis))
     for a in axes:
         if value.shape[a] != 1:
             raise ShapeError(

@@ -312,6 +312,18 @@ class Variable:
     def __ceil__(self) -> Variable:
         return _call("ceil", self)
 
+    def __lshift__(self, other: ArrayLike) -> Variable:
+        return _call("left_shift", self, other)
+
+    def __rlshift__(self, other: ArrayLike) -> Variable:
+        return _call("left_shift", other, self)
+
+    def __rshift__(self, other: ArrayLike) -> Variable:
+        return _call("right_shift", self, other)
+
+    def __rrshift__(self, other: ArrayLike) -> Variable:
+        return _call("right_shift", other, self)
+
     __rand__ = __and__
     __ror__ = __or__
     __rxor__ = __xor__
@@ -370,26 +382,16 @@ class Variable:
         return _call("prod", self, axis, keepdims or keepdim)
 
     def var(
-        self,
-        axis: Axes = None,
-        keepdims: bool = False,
-        *,
-        ddof: float = 0,
-        keepdim: bool = False,
+        self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
     ) -> Variable:
         """Variance over `axis`; see `pg.var`."""
-        return _call("var", self, axis, keepdims or keepdim, ddof=ddof)
+        return _call("var", self, axis, keepdims or keepdim, **options)
 
     def std(
-        self,
-        axis: Axes = None,
-        keepdims: bool = False,
-        *,
-        ddof: float = 0,
-        keepdim: bool = False,
+        self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
     ) -> Variable:
         """Standard deviation over `axis`; see `pg.std`."""
-        return _call("std", self, axis, keepdims or keepdim, ddof=ddof)
+        return _call("std", self, axis, keepdims or keepdim, **options)
 
     def any(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Variable:
         """Whether an element over `axis` differs from zero; see `pg.any`."""
@@ -428,9 +430,9 @@ class Variable:
         order = axes[0] if len(axes) == 1 else axes or None
         return _call("transpose", self, order)
 
-    def astype(self, dtype: Any) -> Variable:
+    def astype(self, dtype: Any, *, copy: bool = True) -> Variable:
         """The same numbers in another dtype; see `pg.astype`."""
-        return _call("astype", self, dtype)
+        return _call("astype", self, dtype, copy=copy)
 
     def squeeze(self, axis: Axes = None) -> Variable:
         """Without axes of extent one; see `pg.squeeze`."""

@@ -317,7 +317,8 @@ floor = elementwise("floor", np.floor, flops=1, constant=True)
 ceil = elementwise("ceil", np.ceil, flops=1, constant=True)
 round_ = elementwise("round", np.rint, flops=1, constant=True)
 floor_divide: Primitive = elementwise(
-    "floor_divide", np.floor_divide, flops=QUOTIENT, operands=2, kinds=NUMBERS, constant=True
+    "floor_divide", np.floor_divide, flops=QUOTIENT, operands=2, kinds=NUMBERS, constant=True,
+    singular=True,
 )  # fmt: skip
 stop_gradient = elementwise("stop_gradient", np.array, kinds=ANY, constant=True, flops=0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -177,12 +177,14 @@ class Executor:
         """Nothing has to be released."""
 
 
-def _fetches(fetch_list: Any) -> Any:
+def _fetches(fetch_list: Any) -> list[Any] | None:
     """The fetches in the forms that `pg.Executor.run` takes."""
     if fetch_list is None:
         return None
     if isinstance(fetch_list, Variable | str):
         return [fetch_list]
+    if isinstance(fetch_list, Mapping | Set):
+        raise ArgumentError(f"fetch_list is a list of variables or names, not {fetch_list!r:.60}")
     found: list[Any] = []
     for item in fetch_list:
         if not isinstance(item, tuple):

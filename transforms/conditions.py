@@ -1,0 +1,397 @@
+"""Conditions on the elements of values: where these matter, and where their tangents may differ
+from zero.
+
+A condition is a boolean value of the shape of what it is about. What moves elements moves their
+conditions as well, back from results to operands and on from operands to results. Equations that
+compute conditions are recorded beside the graph; which of them are used is decided later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import freeze_all
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import BOOL, INT64, drop_axes
+from primgraph.primitives.constants import full
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.logic import logical_and, logical_not, logical_or, not_equal
+from primgraph.primitives.reductions import (
+    cumsum,
+    reduce_max,
+    reduce_min,
+    reduce_prod,
+    reduce_sum,
+)
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    pad,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    slice_assign,
+    split,
+)
+
+# Constant conditions of more elements are not evaluated.
+LARGEST = 2**20
+
+# These may bring one element to several places.
+REPEATING: frozenset[Op] = frozenset({broadcast, cumsum, gather, matmul})
+
+
+@final
+class Conditions:
+    """Records conditions on values of `graph`, and moves them through its equations.
+
+    `made` has the equations that the graph does not have itself, by their results.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.made: dict[Value, Equation] = {}
+        self.definitions = {v: e for e in graph.body for v in e.outputs}
+        self.known = {
+            (e.op, e.inputs, e.params): e.outputs[0] for e in graph.body if len(e.outputs) == 1
+        }
+        self._arrays: dict[Value, np.ndarray[Any, Any] | None] = dict.fromkeys(graph.inputs)
+        self._starts: dict[Equation, list[int]] = {}
+
+    def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
+        """The result of an equation beside the graph, or of the one that the graph has."""
+        same = self._less_repeated(op, inputs, params)
+        if same is not None:
+            return same
+        frozen = freeze_all(params.items())
+        key = (op, inputs, frozen)
+        if key not in self.known:
+            (type,) = op.infer(tuple(v.type for v in inputs), params)
+            value = self.known[key] = Value(type)
+            self.made[value] = Equation(op, inputs, frozen, (value,), None)
+        return self.known[key]
+
+    def _less_repeated(
+        self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
+    ) -> Value | None:
+        """A part of a condition that is repeated, where it is the condition repeated less."""
+        eqn = self.definition(inputs[0]) if op in (slice_, reshape) else None
+        if eqn is None or eqn.op is not broadcast:
+            return None
+        (x,), new_axes = eqn.inputs, eqn.kwargs["new_axes"]
+        if op is reshape:
+            return x if params["shape"] == x.shape else None
+        sizes = params["sizes"]
+        if drop_axes(sizes, new_axes) != x.shape or set(params["steps"]) - {1}:
+            return None
+        return self.record(broadcast, x, shape=sizes, new_axes=new_axes)
+
+    def plain(self, condition: Value) -> tuple[Value, bool]:
+        """What `condition` is, or is the negation of, and whether it is that."""
+        negated = False
+        while (eqn := self.definition(condition)) is not None and eqn.op is logical_not:
+            condition, negated = eqn.inputs[0], not negated
+        return condition, negated
+
+    def negated(self, condition: Value) -> Value:
+        plain, negated = self.plain(condition)
+        return plain if negated else self.record(logical_not, plain)
+
+    def either(self, x: Value, y: Value) -> Value:
+        return x if x is y else self.record(logical_or, x, y)
+
+    def both(self, x: Value, y: Value) -> Value:
+        return x if x is y else self.record(logical_and, x, y)
+
+    def nowhere(self, like: Value) -> Value:
+        """False everywhere, in the shape of `like`."""
+        return self.record(full, value=False, shape=like.shape, dtype=BOOL)
+
+    def everywhere(self, like: Value) -> Value:
+        """True everywhere, in the shape of `like`."""
+        return self.record(full, value=True, shape=like.shape, dtype=BOOL)
+
+    def definition(self, value: Value) -> Equation | None:
+        return self.made.get(value) or self.definitions.get(value)
+
+    def starts(self, eqn: Equation) -> list[int]:
+        """Where the operands of a `concat` begin along its axis."""
+        if eqn not in self._starts:
+            axis = eqn.kwargs["axis"]
+            self._starts[eqn] = [*accumulate((v.shape[axis] for v in eqn.inputs), initial=0)]
+        return self._starts[eqn]
+
+    def always(self, condition: Value) -> bool:
+        """Whether `condition` is known to hold everywhere."""
+        array = self.array(condition)
+        return array is not None and bool(array.all())
+
+    def array(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """The elements of `value` if it depends on no input and is not too large."""
+        waiting = [value]
+        while waiting:
+            last = waiting[-1]
+            eqn = self.definition(last)
+            operands = eqn.inputs if eqn is not None else ()
+            varies = eqn is None or any(self._arrays.get(v, _UNKNOWN) is None for v in operands)
+            missing = next((v for v in operands if v not in self._arrays), None)
+            if last in self._arrays:
+                waiting.pop()
+            elif missing is not None and not varies:
+                waiting.append(missing)
+            else:
+                waiting.pop()
+                self._arrays[last] = None if eqn is None or varies else self._evaluated(eqn)
+        return self._arrays[value]
+
+    def _evaluated(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
+        if eqn.op.multiple or eqn.outputs[0].type.size > LARGEST:
+            return None
+        with np.errstate(all="ignore"):
+            (result,) = eqn.op.evaluate([self._arrays[v] for v in eqn.inputs], eqn.kwargs)
+        return np.asarray(result)
+
+    # Moves.
+
+    def before(self, eqn: Equation, position: int, place: int, matters: Value) -> Value:
+        """Where the operand at `position` matters, from where result `place` does.
+
+        Of an operand that is repeated any place counts.
+        """
+        alike = self.repeats_alike(eqn, matters)
+        return alike or BACK[eqn.op](self, eqn, position, place, matters)
+
+    def repeats_alike(self, eqn: Equation, condition: Value) -> Value | None:
+        """The condition from which `condition` was made as `eqn` makes its result."""
+        found = self.definition(condition) if eqn.op in (broadcast, gather) else None
+        if found is None or (found.op, found.params) != (eqn.op, eqn.params):
+            return None
+        same = found.inputs[1:] == eqn.inputs[1:]
+        return found.inputs[0] if same and found.inputs[0].shape == eqn.inputs[0].shape else None
+
+    def keeps(self, eqn: Equation, condition: Value) -> bool:
+        """Whether what holds before `eqn` is no less than what holds behind it."""
+        return eqn.op not in REPEATING or self.repeats_alike(eqn, condition) is not None
+
+    def behind(self, eqn: Equation, place: int, operands: Sequence[Value | None]) -> Value | None:
+        """Where result `place` depends on `operands`, from where each of those is to count.
+
+        None stands for an operand that counts nowhere, and for a result that is not followed.
+        """
+        rule = FORTH.get(eqn.op)
+        return None if rule is None else rule(self, eqn, place, operands)
+
+
+_UNKNOWN = np.zeros(0)
+
+
+def _any(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> Value:
+    """Where some element along `axes` matters."""
+    if not matters.type.size:
+        shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
+        return conditions.record(full, value=False, shape=shape, dtype=BOOL)
+    return conditions.record(reduce_max, matters, axes=axes)
+
+
+def _before_broadcast(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    return _any(conditions, matters, eqn.kwargs["new_axes"])
+
+
+def _before_reduction(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    shape, axes = eqn.inputs[0].shape, eqn.kwargs["axes"]
+    return conditions.record(broadcast, matters, shape=shape, new_axes=axes)
+
+
+def _before_reshape(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    return conditions.record(reshape, matters, shape=eqn.inputs[0].shape)
+
+
+def _before_permute(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    axes = eqn.kwargs["axes"]
+    return conditions.record(permute, matters, axes=tuple(axes.index(i) for i in range(len(axes))))
+
+
+def _before_reverse(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    return conditions.record(reverse, matters, **eqn.kwargs)
+
+
+def _before_pad(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    low, sizes = eqn.kwargs["low"], eqn.inputs[0].shape
+    return conditions.record(slice_, matters, starts=low, sizes=sizes, steps=(1,) * len(low))
+
+
+def _before_slice(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    starts, steps = eqn.kwargs["starts"], eqn.kwargs["steps"]
+    nowhere = conditions.nowhere(eqn.inputs[0])
+    return conditions.record(slice_assign, nowhere, matters, starts=starts, steps=steps)
+
+
+def _before_slice_assign(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    part = eqn.inputs[1]
+    if position == 0:
+        return conditions.record(slice_assign, matters, conditions.nowhere(part), **eqn.kwargs)
+    return conditions.record(slice_, matters, sizes=part.shape, **eqn.kwargs)
+
+
+def _before_concat(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    axis, x = eqn.kwargs["axis"], eqn.inputs[position]
+    start = conditions.starts(eqn)[position]
+    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
+    return conditions.record(
+        slice_, matters, starts=starts, sizes=x.shape, steps=(1,) * len(starts)
+    )
+
+
+def _before_split(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    axis, x = eqn.kwargs["axis"], eqn.inputs[0]
+    start = [*accumulate(eqn.kwargs["sizes"], initial=0)][place]
+    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
+    steps = (1,) * len(starts)
+    return conditions.record(
+        slice_assign, conditions.nowhere(x), matters, starts=starts, steps=steps
+    )
+
+
+def _before_gather(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    """An element that is read several times matters if it does in any of these places."""
+    x, indices = eqn.inputs[0], eqn.inputs[1:]
+    none = conditions.record(full, value=0, shape=x.shape, dtype=INT64)
+    count = conditions.record(cast, matters, dtype=INT64)
+    total = conditions.record(scatter_add, none, count, *indices, **eqn.kwargs)
+    return conditions.record(not_equal, total, none)
+
+
+def _before_scatter_add(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    return (
+        matters
+        if position == 0
+        else conditions.record(gather, matters, *eqn.inputs[2:], **eqn.kwargs)
+    )
+
+
+def _before_scan(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    """An element of a running sum is in all sums behind it."""
+    count = conditions.record(cast, matters, dtype=INT64)
+    axis, reverse = eqn.kwargs["axis"], eqn.kwargs["reverse"]
+    total = conditions.record(cumsum, count, axis=axis, reverse=not reverse)
+    none = conditions.record(full, value=0, shape=matters.shape, dtype=INT64)
+    return conditions.record(not_equal, total, none)
+
+
+def _before_matmul(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    """Of the left factor whole rows, of the right one whole columns."""
+    rank = len(matters.shape)
+    lost, new = (rank - 1, rank - 1) if position == 0 else (rank - 2, rank - 2)
+    found = _any(conditions, matters, (lost,))
+    return conditions.record(broadcast, found, shape=eqn.inputs[position].shape, new_axes=(new,))
+
+
+_Back: TypeAlias = Callable[[Conditions, Equation, int, int, Value], Value]
+
+# Where an operand matters, from where a result does.
+BACK: dict[Op, _Back] = {
+    broadcast: _before_broadcast,
+    concat: _before_concat,
+    cumsum: _before_scan,
+    gather: _before_gather,
+    matmul: _before_matmul,
+    pad: _before_pad,
+    permute: _before_permute,
+    reduce_max: _before_reduction,
+    reduce_min: _before_reduction,
+    reduce_prod: _before_reduction,
+    reduce_sum: _before_reduction,
+    reshape: _before_reshape,
+    reverse: _before_reverse,
+    scatter_add: _before_scatter_add,
+    slice_: _before_slice,
+    slice_assign: _before_slice_assign,
+    split: _before_split,
+}
+
+
+_Forth: TypeAlias = Callable[[Conditions, Equation, int, Sequence[Value | None]], Value | None]
+
+
+def _alike(
+    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
+) -> Value | None:
+    """Conditions are moved as what they are about; nothing counts that is put in between."""
+    count = 1 if eqn.op is gather else len(operands)
+    moved = [
+        conditions.nowhere(v) if m is None else m
+        for v, m in zip(eqn.inputs[:count], operands, strict=False)
+    ]
+    return conditions.record(eqn.op, *moved, *eqn.inputs[count:], **eqn.kwargs)
+
+
+def _part_of_split(
+    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
+) -> Value | None:
+    (known,) = operands
+    assert known is not None
+    axis, part = eqn.kwargs["axis"], eqn.outputs[place]
+    start = [*accumulate(eqn.kwargs["sizes"], initial=0)][place]
+    starts = tuple(start if i == axis else 0 for i in range(len(part.shape)))
+    return conditions.record(
+        slice_, known, starts=starts, sizes=part.shape, steps=(1,) * len(starts)
+    )
+
+
+def _any_of_sum(
+    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
+) -> Value | None:
+    (known,) = operands
+    assert known is not None
+    return _any(conditions, known, eqn.kwargs["axes"])
+
+
+# Where a result depends on operands, from where each of those counts.
+FORTH: dict[Op, _Forth] = {
+    broadcast: _alike,
+    concat: _alike,
+    gather: _alike,
+    pad: _alike,
+    permute: _alike,
+    reduce_sum: _any_of_sum,
+    reshape: _alike,
+    reverse: _alike,
+    slice_: _alike,
+    slice_assign: _alike,
+    split: _part_of_split,
+}
