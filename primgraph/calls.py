@@ -126,7 +126,9 @@ class Call:
 
     def record(self, path: Path, derivative: Graph, seeds: Sequence[Value | None]) -> list[Value]:
         """Record `derivative`, taken along `path`, on the inputs and `seeds`."""
-        return record(self.builder, derivative, [*path.free, *seeds], replaced=self.moved)
+        ends = [self.moved.get(v, v) for v in path.ends]
+        given = [*path.free, *seeds]
+        return record(self.builder, path, derivative, given, ends=ends, replaced=self.moved)
 
 
 def _recorded(

@@ -293,7 +293,7 @@ def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) ->
     if form is not None and suffix:
         tree, _ = taken_apart(values[0] if len(values) == 1 else tuple(values), lambda item: False)
         form = replace(form, results=tree)
-    return Graph(builder.inputs, builder.slice(values), values, name, form)
+    return builder.part(builder.inputs, values, name, form)
 
 
 def _check(options: argparse.Namespace) -> None:

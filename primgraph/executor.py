@@ -434,8 +434,7 @@ def _planned(
 ) -> _Plan:
     builder = program.builder
     fetched = [updates.get(v, v) for v in values]
-    outputs = [*fetched, *updates.values()]
-    body = builder.slice(outputs)
+    body, outputs = builder.computing([*fetched, *updates.values()])
     used = {v for e in body for v in e.inputs}.union(outputs)
     inputs = [v for v in builder.inputs if v in used]
     fed = [v for v in inputs if v not in program.states]

@@ -131,7 +131,9 @@ class _Search:
         if differentiable and self.start in self.constants:
             return set()
         for eqn in self.graph.body:
-            if reached.isdisjoint(eqn.inputs):
+            # Along its other operand it is constant.
+            one = differentiable and eqn.op.formal
+            if reached.isdisjoint(eqn.inputs[:1] if one else eqn.inputs):
                 continue
             for value in eqn.outputs:
                 if not differentiable or (not _ends(eqn, value) and value not in self.constants):
@@ -261,6 +263,8 @@ def _ends(eqn: Equation, value: Value) -> str:
         return "gives booleans, which have no derivative"
     if not value.type.is_float:
         return f"gives integers, {value.type}, which have no derivative"
+    if eqn.op.formal:
+        return "is a derivative that does not change any more"
     if isinstance(eqn.op, Primitive) and eqn.op.constant:
         return "is constant between jumps, so that its derivative is zero"
     return ""

@@ -170,7 +170,7 @@ class Program(Drawn):
         """
         if outputs is not None:
             values = [self.own(v).value for v in outputs]
-            return Graph(self.builder.inputs, self.builder.slice(values), values, self.name)
+            return self.builder.part(self.builder.inputs, values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
         ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
         return self.builder.graph(ends, self.name)

@@ -247,4 +247,4 @@ class _Record:
 
     def _graph(self, inputs: Sequence[Value], outputs: Sequence[Variable]) -> Graph:
         values = [v.value for v in outputs]
-        return Graph(inputs, self.builder.slice(values), values, self.builder.name)
+        return self.builder.part(inputs, values)

@@ -68,7 +68,7 @@ def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
         tree, found = _results(builder.name, result)
         values = [v.value for v in found]
     form = Form(tuple(arguments), tree)
-    graph = Graph(builder.inputs, builder.slice(values), values, builder.name, form)
+    graph = builder.part(builder.inputs, values, form=form)
     return _with_flags(graph, builder) if builder.stopped else graph
 
 

@@ -456,8 +456,6 @@ def test_none_zero_and_error_are_told_apart():
         for dead in (pg.sum(w), pg.sum(pg.stop_gradient(x)), pg.sum(pg.astype(x > 0, float))):
             with pytest.raises(pg.NotDifferentiable, match="does not depend on the inputs"):
                 pg.grad(dead, x)
-        with pytest.raises(pg.NotDifferentiable, match="does not depend"):
-            pg.grad([y, pg.sum(w)], x)
         with pytest.raises(pg.NotDifferentiable, match=r"input 'n' is i64\[3\]"):
             pg.grad(y, n)
         with pytest.raises(pg.NotDifferentiable, match="output"):

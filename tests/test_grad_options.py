@@ -160,13 +160,120 @@ def test_zeros_and_errors_for_unused_inputs_exclude_each_other():
             pg.grad(pg.sum(x), x, allow_unused=False, materialize_grads=True)
 
 
-def test_third_derivative_of_a_square_is_none_or_zero():
+# Zero everywhere, though a path exists.
+
+
+def nested(y, x, order, derivative):
+    for _ in range(order):
+        y = derivative(y, x)
+    return y
+
+
+FORMS = {
+    "grad": pg.grad,
+    "strict grad": lambda y, x: pg.grad([y], [x], allow_unused=False)[0],
+    "forward_grad": pg.forward_grad,
+    "mixed": lambda y, x: pg.grad(pg.forward_grad(y * 1.0, x), x),
+    "jacobian": lambda y, x: pg.sum(pg.jacobian(y, x)),
+    "Jacobian": lambda y, x: pg.Jacobian(y, x)[0, 0],
+    "hessian": lambda y, x: pg.sum(pg.hessian(y, x)),
+    "laplacian": pg.laplacian,
+    "hessian_diagonal": lambda y, x: pg.sum(pg.hessian_diagonal(y, x)),
+}
+POLYNOMIALS = {
+    "constant slope": lambda x: 3.0 * x + 1.0,
+    "square": lambda x: x**2,
+    "product": lambda x: x * x * x,
+    "relu": lambda x: pg.relu(x),
+    "of an array": lambda x: pg.sum((x * np.array([1.0, 2.0])) ** 2),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_derivatives_past_the_degree_of_a_polynomial_are_zeros(form, name):
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        found = nested(POLYNOMIALS[name](x), x, 5, FORMS[form])
+    assert found.shape == ()
+    kernel = pg.Executor().kernel(program, [found])
+    assert all(e.op.name == "full" for e in kernel.graph.body), "zeros cost nothing"
+    assert run(program, [found]) == [0.0], "and need no feed"
+
+
+def test_a_function_of_a_constant_derivative_remembers_what_it_was_derived_by():
+    """Through operators, traced functions, products of functions, and files."""
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.data("w", (3,))
+        second = pg.grad(pg.grad(x**2, x), x)
+        joined = pg.concatenate([second * 3.0 + w, second], axis=0)
+        by_x, by_w = pg.grad(pg.sum(joined**2), [x, w], allow_unused=False)
+        mixed = pg.grad(pg.grad(x**2 + w**2, x), w)
+        own = pg.grad(pg.grad(x * w, x), x)
+        with pytest.raises(pg.NotDifferentiable, match="does not depend on the inputs"):
+            pg.grad(pg.full((3,), 2.0), x)
+        assert pg.grad(pg.sum(joined) + pg.sum(w), [x, pg.full((3,), 7.0)])[1] is None
+        _, slope = pg.jvp(lambda a: pg.jvp(lambda b: 3.0 * b, a)[1], x, strict=True)
+        again = pg.vjp(lambda a: pg.hvp(lambda b: pg.sum(b * b), a, None)[1], x, strict=True)[1]
+        twice = pg.Jacobian(lambda a: pg.Jacobian(lambda b: b * w, a)[0], x)[:]
+        batched = pg.grad(pg.laplacian(pg.sum(x[:, None] ** 2, axis=1), x, True), x)
+    zeros = [by_x, mixed, own, slope, again, batched]
+    for value in run(program, zeros, x=np.ones(3), w=np.ones(3)):
+        np.testing.assert_array_equal(value, np.zeros(3))
+    found = run(program, [by_w, twice], x=np.ones(3), w=np.ones(3))
+    np.testing.assert_array_equal(found[0], 2 * (6 + np.ones(3)))
+    np.testing.assert_array_equal(found[1], np.zeros((3, 3)))
+    third = pg.trace(lambda a: nested(a**2, a, 3, pg.grad), pg.spec(3))
+    np.testing.assert_array_equal(pg.interpret(third, np.ones(3))[0], np.zeros(3))
+    assert "as_function_of" not in str(third), "what only derivatives see is not in a traced graph"
+
+
+def test_a_derivative_that_does_not_change_survives_a_file(tmp_path):
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        second = pg.grad(pg.grad(x**2, x), x)
+        second.name = "second"
+    pg.save(program, tmp_path / "program.pgz")
+    loaded = pg.load(tmp_path / "program.pgz")
+    with loaded:
+        third = pg.grad(loaded.variable("second"), loaded.variable("x"))
+    np.testing.assert_array_equal(run(loaded, [third]), np.zeros((1, 3)))
+
+
+def test_results_that_show_what_they_depend_on_are_recorded_as_they_are():
+    with pg.Program() as program:
+        x, w = pg.data("x", (4, 3)), pg.data("w", (3, 2))
+        loss = pg.mean(pg.tanh(x @ w) ** 2)
+        pg.grad(loss, [x, w])
+    assert "as_function_of" not in {e.op.name for e in program.operators()}
+
+
+def test_outputs_that_no_input_reaches_among_others_are_no_error():
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.data("w", (3,))
+        (found,) = pg.grad([x * 2, w * 2], [x])
+        first, second = pg.grad([w * 2, x * x, pg.sum(w)], [x, pg.ones(2)])
+        assert second is None
+        with pytest.raises(pg.NotDifferentiable, match="none of 1 others does"):
+            pg.grad([w * 2, pg.sum(w)], [x])
+    found = run(program, [found, first], x=np.ones(3), w=np.ones(3))
+    np.testing.assert_array_equal(found, np.full((2, 3), 2.0))
+
+
+def test_why_a_derivative_is_zero_everywhere_is_told():
+    with pg.Program():
+        x = pg.data("x", ())
+        second = pg.grad(pg.grad(x * x, x), x)
+        found = pg.explain(second, x)
+    assert found.kind == "cut"
+    assert "is a derivative that does not change any more" in str(found)
+
+
+def test_derivatives_of_constants_with_and_without_a_path():
     with pg.Program() as program:
         x = pg.data("x", ())
         second = pg.grad(pg.grad(x * x, x), x)
         assert pg.grad([second, x], [x, second], allow_unused=True)[0] is not None
-        with pytest.raises(pg.NotDifferentiable):
-            pg.grad(second, x)
         zero = pg.grad(second, x, materialize_grads=True)
     np.testing.assert_array_equal(run(program, [second, zero], x=3.0), [2, 0])
 
@@ -177,9 +284,9 @@ def test_derivatives_of_a_product_with_a_constant():
         y = x * a
         first = pg.grad(y, x)
         second = pg.grad(first, [x, a])
-        assert second[0] is None
-        third = pg.grad(second[1], x, materialize_grads=True)
-    np.testing.assert_array_equal(run(program, [first, second[1], third], x=0.5, a=1.0), [1, 1, 0])
+        third = pg.grad(second[1], x, allow_unused=False)
+    found = run(program, [first, *second, third], x=0.5, a=1.0)
+    np.testing.assert_array_equal(found, [1, 0, 1, 0])
 
 
 def test_a_path_with_a_zero_factor_gives_zeros_and_not_none():

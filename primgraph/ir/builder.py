@@ -10,9 +10,11 @@ from typing import Any, final
 
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
+from primgraph.ir.form import Form
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
+from primgraph.ir.slices import Slices
 from primgraph.ir.source import Source, caller
 from primgraph.ir.types import TensorType
 
@@ -49,19 +51,16 @@ class Builder:
         self.stopped: set[Value] = set()
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
-        # The places of equations in the body, as far as they have been asked for.
-        self._places: dict[Equation, int] = {}
+        self._slices = Slices(self.body, self._defined_by)
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
         # By the identity of parameters, these and the equal ones that equations here have.
         self._shared: dict[int, tuple[Params, Params]] = {}
         self._inferred: dict[Hashable, Types] = {}
         self._entered: list[recording] = []
-        # Values that equal expressions have given again, those that equations take among the
-        # first `_read` ones, and where else equations go whose place a flagged value has.
+        # Values that equal expressions have given again, and, by an equation with flagged results,
+        # the operands with which others like it were recorded last.
         self._repeated: set[Value] = set()
-        self._taken: set[Value] = set()
-        self._read = 0
         self._apart: dict[Hashable, tuple[Value, ...]] = {}
         # The equation that computes a value; None for an input.
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
@@ -113,7 +112,7 @@ class Builder:
         eqn = self._defined_by.get(value)
         if value.hint or eqn is None:
             return value.hint
-        return f"{eqn.op.name}_{self._number_places()[eqn]}.tmp_{eqn.outputs.index(value)}"
+        return f"{eqn.op.name}_{self._slices.place(eqn)}.tmp_{eqn.outputs.index(value)}"
 
     def named(self, name: str) -> Value | None:
         """The value of that name, given or not, if there is one."""
@@ -124,13 +123,6 @@ class Builder:
         eqn, output = self.body[int(automatic[2])], int(automatic[3])
         fits = eqn.op.name == automatic[1] and output < len(eqn.outputs)
         return eqn.outputs[output] if fits else None
-
-    def _number_places(self) -> dict[Equation, int]:
-        """The places of all equations in the body."""
-        places = self._places
-        for place in range(len(places), len(self.body)):
-            places[self.body[place]] = place
-        return places
 
     @contextmanager
     def scratch(self) -> Iterator[list[Equation]]:
@@ -149,9 +141,7 @@ class Builder:
             del self.body[count:]
             for table, length in zip(tables, lengths, strict=True):
                 _shorten(table, length)
-            for eqn in recorded:
-                self._places.pop(eqn, None)
-            self._read = min(self._read, count)
+            self._slices.forget(recorded)
             gone = {v for e in recorded for v in e.outputs}
             self._apart = {k: v for k, v in self._apart.items() if gone.isdisjoint(v)}
             self._defined_by.update(dict.fromkeys(self.inputs[declared:]))
@@ -181,7 +171,7 @@ class Builder:
             (self.stopped.add if stop else self.stopped.discard)(value)
             return value
         if stop:
-            if self._is_taken(value):
+            if self._slices.is_used(value):
                 if value not in self._repeated:
                     self.stopped.add(value)
                 elif used:
@@ -203,13 +193,6 @@ class Builder:
             other.hint, value.hint = value.hint, ""
             self.names[other.hint] = other
         return other
-
-    def _is_taken(self, value: Value) -> bool:
-        """Whether anything is computed from `value`."""
-        for eqn in self.body[self._read :]:
-            self._taken.update(eqn.inputs)
-        self._read = len(self.body)
-        return value in self._taken
 
     def _is_held(self, outputs: tuple[Value, ...]) -> bool:
         """Whether these values of one equation are flagged, and not by being what they are."""
@@ -257,16 +240,32 @@ class Builder:
 
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
-        found: set[Equation] = set()
-        defined_by = self._defined_by
-        waiting = list(outputs)
-        while waiting:
-            value = waiting.pop()
-            eqn = None if value in cut else defined_by.get(value)
-            if eqn is not None and eqn not in found:
-                found.add(eqn)
-                waiting.extend(eqn.inputs)
-        return sorted(found, key=self._number_places().__getitem__)
+        return self._slices.before(outputs, cut)
+
+    def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
+        """What computes `outputs`, in order, and what these are there: the slice before them
+        without formal equations, which compute nothing."""
+        return self._slices.computing(outputs)
+
+    def part(
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        name: str | None = None,
+        form: Form | None = None,
+    ) -> Graph:
+        """What computes `outputs`, from `inputs`, as a graph."""
+        body, ends = self.computing(outputs)
+        return Graph(inputs, body, ends, name or self.name, form)
+
+    def between(
+        self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()
+    ) -> list[Equation]:
+        """The equations on ways from `inputs` to `outputs` that pass no value in `cut`, in order.
+
+        With them come the constants, conditions and indices that they use. See `Slices.between`.
+        """
+        return self._slices.between(inputs, outputs, cut)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:

@@ -100,12 +100,20 @@ class Op(ABC):
     """Anything that an equation can apply: a name, a type rule and a meaning.
 
     `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
-    change places without changing a bit of the result.
+    change places without changing a bit of the result. `formal` ones give their first operand as
+    it is: what the others are matters to derivatives only.
     """
 
-    __slots__ = ("commutative", "multiple", "name")
+    __slots__ = ("commutative", "formal", "multiple", "name")
 
-    def __init__(self, name: str, *, multiple: bool = False, commutative: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        multiple: bool = False,
+        commutative: bool = False,
+        formal: bool = False,
+    ) -> None:
         if not isinstance(name, str) or not name:
             raise ArgumentError(f"an op is named by a string, not {name!r:.60}")
         if name in _registry:
@@ -113,6 +121,7 @@ class Op(ABC):
         self.name = name
         self.multiple = multiple
         self.commutative = commutative
+        self.formal = formal
         _registry[name] = self
 
     @abstractmethod
@@ -171,12 +180,13 @@ class Primitive(Op):
         elementwise: bool = False,
         singular: bool = False,
         constant: bool = False,
+        formal: bool = False,
         flops: int | Rule | None = None,
     ) -> None:
         for part, rule in (("type rule", type_rule), ("impl", impl)):
             if not callable(rule):
                 raise ArgumentError(f"the {part} of {name} is a function, not {rule!r:.60}")
-        super().__init__(name, multiple=multiple, commutative=commutative)
+        super().__init__(name, multiple=multiple, commutative=commutative, formal=formal)
         self.type_rule = type_rule
         self.impl = impl
         self.linear = linear

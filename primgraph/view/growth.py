@@ -124,7 +124,7 @@ def growth(
             if order:
                 outputs = _derived(outputs, Variable(builder, inputs[0]), mode)
             ends = [v.value for v in outputs]
-            counts.append(len(optimized(Graph(inputs, builder.slice(ends), ends))))
+            counts.append(len(optimized(builder.part(inputs, ends))))
     return Growth(graph.name, mode, tuple(counts))
 
 
