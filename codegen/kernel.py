@@ -411,13 +411,23 @@ class Kernel(Drawn):
         found: Compiled = self._other[style]
         return found
 
-    def save(self, path: str | os.PathLike[str], *others: Kernel, force: bool = False) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *others: Kernel,
+        force: bool = False,
+        scipy: bool = False,
+    ) -> None:
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
         for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape. To a
         path that ends in .svg, .html, .dot, .mmd, .json, .png or .pdf a picture of this kernel is
         written instead, as for graphs and programs.
+
+        With `scipy` the file may import SciPy, for functions that NumPy does not have: `erf` and
+        `erfc` are then SciPy's, instead of some eighty lines in the file. Single float64 numbers
+        take those of Python's `math` in any case.
 
         A file of Python that primgraph did not write is not overwritten, unless `force` is true: it
         may be your own.
@@ -437,7 +447,7 @@ class Kernel(Drawn):
                 raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
             super().save(path)
             return
-        source = standalone_source([self.graph, *(kernel.graph for kernel in others)])
+        source = standalone_source([self.graph, *(kernel.graph for kernel in others)], scipy=scipy)
         if not force:
             require_own(path, "save to another file, or say force=True")
         Path(path).write_text(source, encoding="ascii")

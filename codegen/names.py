@@ -18,7 +18,17 @@ _LONGEST = 40
 _WIDTH = 96
 
 RESERVED = frozenset(
-    {"np", *keyword.kwlist, *keyword.softkwlist, *dir(builtins), *REQUIRES, "carried", "arguments"}
+    {
+        "np",
+        "math",
+        "special",
+        *keyword.kwlist,
+        *keyword.softkwlist,
+        *dir(builtins),
+        *REQUIRES,
+        "carried",
+        "arguments",
+    }
 )
 
 

@@ -22,10 +22,10 @@ from primgraph.codegen.literals import (
     array_lines,
     dtype_text,
     full_text,
-    is_spelled,
     is_weak_default,
     scalar_text,
     shape_text,
+    short_text,
 )
 from primgraph.codegen.module import MANY, Function, Module, Parts
 from primgraph.codegen.names import Names, assigned_name, comment, is_safe
@@ -35,7 +35,7 @@ from primgraph.codegen.spelling import SHORT_CUTS, SPELLINGS, iota_shape, litera
 from primgraph.codegen.structure import expanded_shape
 from primgraph.ir.form import Form, Tree
 from primgraph.ir.source import Source
-from primgraph.ir.types import Shape, TensorType, broadcast_shapes
+from primgraph.ir.types import FLOAT32, FLOAT64, Shape, TensorType, broadcast_shapes
 
 _DEEPEST = 3
 _LONGEST = 84
@@ -69,12 +69,15 @@ class Shared:
     """What the functions of a file that stands alone share: global names, and constants by value.
 
     `parts` counts the functions that are parts of others; `classes` are those of results.
+    `imports` are lines beside that of NumPy; SciPy may be among them only if `scipy`.
     """
 
     names: set[str]
+    scipy: bool = False
     classes: Classes = field(default_factory=Classes)
     constants: dict[Any, str] = field(default_factory=dict)
     parts: int = 0
+    imports: dict[str, None] = field(default_factory=dict)
 
 
 def entry_name(graph: str) -> str:
@@ -292,8 +295,6 @@ class _Reader:
             args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
             self._type_literals(step, spelling, args)
             text = self._expression(step, spelling, args)
-        if step.op.name in support.REQUIRES:
-            self._include(step.op.name)
         shape = step.results[0].shape
         if step.op.name == "iota":
             shape = iota_shape(step)
@@ -320,7 +321,28 @@ class _Reader:
             self._include(spelling.helper)
             last = self._explicit(args[-1], step.operands[-1])
             return spelling.repeated([*(a.text for a in args[:-1]), last.text], step)
+        name, library = step.op.name, self._library(step)
+        if library:
+            return Text(library.format(f"{name}({args[0].text.code})"))
+        if name in support.REQUIRES:
+            self._include(name)
         return spelling.read([a.text for a in args], step)
+
+    def _library(self, step: Step) -> str:
+        """How a file that stands alone calls an error function of another library, if it may.
+
+        Python has one for single numbers, whose float would divide in another way than NumPy's.
+        """
+        type = step.results[0]
+        if not self.standalone or step.op.name not in ("erf", "erfc"):
+            return ""
+        if self.file.scipy and type.dtype in (FLOAT32, FLOAT64):
+            self.file.imports["from scipy import special"] = None
+            return "special.{}"
+        if type.dtype == FLOAT64 and not type.shape:
+            self.file.imports["import math"] = None
+            return "np.float64(math.{})"
+        return ""
 
     def _may_repeat(self, step: Step, piece: Piece) -> bool:
         """Whether several elements of the last operand may be one number in memory."""
@@ -443,7 +465,7 @@ class _Reader:
         self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
 
     def _define(self, name: str, array: np.ndarray[Any, Any]) -> None:
-        if self.standalone or is_spelled(array):
+        if self.standalone or short_text(array) is not None:
             self.opening += array_lines(name, array)
         else:
             self.table[name] = array

@@ -71,6 +71,7 @@ class Program(Drawn):
         self.builder = Builder(checked_name(name))
         self.scope = Scope()
         self.states: dict[Value, State] = {}
+        self.builder.kept = self.states
         self.updates: dict[Value, Value] = {}
         self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}

@@ -235,6 +235,7 @@ def recorded() -> Record:
     )
     recorder = Recorder(measured)
     named = sorted({t for f in files() for t in tests_of(f)})
+    sys.path.insert(0, str(ROOT))
     with measured.collect():
         status = pytest.main(["-q", "-p", "no:cacheprovider", *named], plugins=[recorder])
     if status != 0:

@@ -482,6 +482,21 @@ def total(x: Value, *axes: int) -> Value:
     return reductions.reduce_sum(x, axes=axes)
 
 
+def identity(size: int, dtype: np.dtype) -> Value:
+    return known(np.eye(size, dtype=dtype))
+
+
+def known(array: np.ndarray) -> Value:
+    op, params = constant_op(array)
+    return op(**params)
+
+
+def counters(size: int) -> tuple[Value, Value]:
+    """Numbers of rows and of columns."""
+    rows, columns = (iota(shape=(size, size), axis=a, dtype=np.dtype(np.int64)) for a in (0, 1))
+    return rows, columns
+
+
 SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
     "of one integer": ("exact", INTS, lambda x, y: total(repeated(x, (1, 3, 4), 0), 0), {}),
     "of one": ("finite", FLOATS, lambda x, y: total(repeated(x, (1, 3, 4), 0), 0), {}),
@@ -523,6 +538,24 @@ SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
         lambda x, y: matmul(x, repeated(c(0, total(x, 0)), (4, 3), 1)),
         {},
     ),
+    "integers with an identity": (
+        "exact",
+        INTS,
+        lambda x, y: matmul(x, identity(4, x.dtype)),
+        {},
+    ),
+    "an identity with floats": (
+        "finite",
+        FLOATS,
+        lambda x, y: matmul(identity(3, x.dtype), x),
+        {},
+    ),
+    "floats with an identity that is computed": (
+        "finite",
+        FLOATS,
+        lambda x, y: matmul(x, e.cast(logic.equal(*counters(4)), dtype=x.dtype)),
+        {},
+    ),
     "transposed product of several axes": (
         "fast",
         (F64, F32),
@@ -560,6 +593,21 @@ def test_rules_for_sums_hold_at_their_level_and_not_below(name):
             np.testing.assert_allclose(after, before, tolerance, tolerance)
         else:
             assert np.all(same_bits(before, after))
+
+
+@pytest.mark.parametrize("made", [np.eye(4, k=1), np.eye(4) * 2.0, np.tril(np.ones((4, 4)))])
+def test_products_with_other_patterns_than_the_identity_stay(made):
+    graph = built(lambda x, y: matmul(x, known(made)), F64, X34)
+    assert ops(simplify(graph, "finite"))["matmul"] == 1
+
+
+def test_counters_that_wrap_are_no_identity():
+    """Rows and columns beyond 127 are the same numbers again in eight bits."""
+    with Builder() as builder:
+        x = builder.input(TensorType((1, 300), F64), "x")
+        sides = [iota(shape=(300, 300), axis=a, dtype=np.dtype(np.int8)) for a in (0, 1)]
+        graph = builder.graph([matmul(x, e.cast(logic.equal(*sides), dtype=F64))])
+    assert ops(simplify(graph, "finite"))["matmul"] == 1
 
 
 def test_a_product_that_is_turned_within_its_rows_stays_as_it_is():

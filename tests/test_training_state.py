@@ -332,6 +332,30 @@ def test_a_child_that_is_forked_while_another_thread_trains_can_train():
     assert codes == [0] * 20
 
 
+@pytest.mark.parametrize("how", ["update", "clone"])
+def test_results_can_be_looked_at_without_training(how):
+    program, loss, feed = network()
+    loss.name = "loss"
+    executor = pg.Executor()
+    executor.run(program, feed, [loss])
+    before = frozen(program.state_dict())
+    weight = program.parameters()[0].name
+    shown = program if how == "update" else program.clone(for_test=True)
+    options = {"update": False} if how == "update" else {}
+    first = executor.run(shown, feed, ["loss", weight], **options)
+    again = executor.run(shown, feed, {"loss": "loss"}, **options)
+    assert first[0] == again["loss"]
+    assert np.array_equal(first[1], program.state_dict()[weight])
+    assert frozen(program.state_dict()) == before
+    if how == "update":
+        assert len(executor.kernel(program, [loss], update=False).graph.outputs) == 1
+        assert len(executor.repeated_kernel(program, [loss], update=False).graph.outputs) == 1
+        with pytest.raises(pg.ArgumentError, match="update is True or False"):
+            executor.run(program, feed, [loss], update="no")
+    executor.run(program, feed, [loss])
+    assert frozen(program.state_dict()) != before
+
+
 # What is computed but once.
 
 SIZE = 20

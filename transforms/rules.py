@@ -145,6 +145,7 @@ class Seen:
         self.hold = builder.hold
         self.name_of = builder.name_of
         self.stopped = builder.stopped
+        self.kept = builder.kept
         self.type = TensorType((), BOOL)
         self.readers = readers
         self.declined = False

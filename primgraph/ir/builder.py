@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -32,7 +32,8 @@ class Builder:
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
-    constants.
+    constants, `kept` the inputs that stand for something that runs change: what an operator gives
+    is another value, also where it leaves their elements as they are.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
+        self.kept: Container[Value] = ()
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
         self._slices = Slices(self.body, self._defined_by)

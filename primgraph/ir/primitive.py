@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
@@ -34,6 +34,7 @@ class Recorder(Protocol):
     source: Source | None
     expands: Callable[[Op], bool]
     stopped: set[Value]
+    kept: Container[Value]
 
     def emit(
         self, op: Op, inputs: Sequence[Value], params: dict[str, Any]

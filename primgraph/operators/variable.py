@@ -335,7 +335,7 @@ class Variable:
         return _call("negative", self)
 
     def __pos__(self) -> Variable:
-        return self
+        return _call("assign", self)
 
     def __abs__(self) -> Variable:
         return _call("abs", self)
