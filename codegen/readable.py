@@ -504,14 +504,14 @@ class _Reader:
         if source is None or source == self.said or not _is_told(source):
             return
         self.said = source
-        line = "" if source.role else source.text
+        line = "" if source.is_derived else source.text
         self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
 
     def _hint(self, value: int, i: int) -> str:
         """The hint of a value, or the name to which the user's line assigns it."""
         hint, step = self.schedule.hints[value], self.schedule.steps[i]
         source = step.source
-        if hint or source is None or source.role or self.ends[source] != i:
+        if hint or source is None or source.is_derived or self.ends[source] != i:
             return hint if is_safe(hint) else ""
         name = assigned_name(source.text, step.op.name)
         return name if is_safe(name) else ""

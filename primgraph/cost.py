@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 from primgraph.codegen import Kernel
@@ -217,7 +217,7 @@ def line_of(eqn: Equation) -> Source | None:
     source = eqn.source
     if source is None or source.file == NOWHERE.file:
         return None
-    return replace(source, role="", operator="") if source.role or source.operator else source
+    return source.written
 
 
 def works(graph: Graph) -> tuple[Work, ...]:

@@ -170,6 +170,9 @@ def grad(
         raise error.located(request.origin()) from None
     if materialize_grads:
         results = request.with_zeros(results, request.inputs, count)
+    for x, found in zip(request.inputs, results, strict=True):
+        if found is not None:
+            request.builder.gradients.setdefault(found, x)
     return request.answer(results, inputs)
 
 

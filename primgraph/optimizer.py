@@ -22,7 +22,7 @@ from primgraph.initializers import Constant
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied, checked, checked_methods
-from primgraph.ir.source import caller
+from primgraph.ir.source import UPDATE, caller, marked
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import clip, cos, maximum, minimum, norm, sqrt, stack, where
 from primgraph.operators.variable import Variable
@@ -147,6 +147,11 @@ class Optimizer(ABC):
                     del program.updates[state]
         self._applied = [s for s in self._applied if s not in former]
         self._applied.append(_Step(program, prefix, {}))
+        with marked(prefix, UPDATE):
+            return self._steps(program, pairs)
+
+    def _steps(self, program: Program, pairs: Pairs) -> list[Variable]:
+        """Record what changes the parameters, and the optimizer's own states."""
         step = self._state("step", TensorType((), FLOAT64), 0.0)
         rate = self._state("learning_rate", TensorType((), FLOAT64), self.learning_rate)
         if self.schedule is not None:
@@ -158,10 +163,11 @@ class Optimizer(ABC):
             gradients = applied(self.grad_clip, gradients)
         changed = []
         for (parameter, _), gradient in zip(pairs, gradients, strict=True):
-            if self.weight_decay and self.decays_gradient:
-                gradient = gradient + self.weight_decay * parameter
-            change = self.change(parameter, gradient, rate, count)
-            self.keep(parameter, parameter - change)
+            with marked(_layer_of(parameter.name), UPDATE):
+                if self.weight_decay and self.decays_gradient:
+                    gradient = gradient + self.weight_decay * parameter
+                change = self.change(parameter, gradient, rate, count)
+                self.keep(parameter, parameter - change)
             changed.append(program.next_value(parameter))
         return changed
 
@@ -191,6 +197,11 @@ class Optimizer(ABC):
 
         `rate` and `count`, the number of this step from 1, are 0-d float64 variables.
         """
+
+
+def _layer_of(name: str) -> str:
+    """The path of the layer that a parameter belongs to, or its name where it has no layer."""
+    return name.rpartition(".")[0] or name
 
 
 def _rate(value: Any) -> float:

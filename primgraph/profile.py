@@ -207,7 +207,7 @@ class Profile:
         """
         return page([as_built(self.graph, self.times, self.ranges)])
 
-    def to_svg(self, *, limit: int = 300) -> str:
+    def to_svg(self, *, limit: int = 60) -> str:
         """The picture of the graph with the share of the time in each box, as SVG.
 
         It is folded where it has more boxes than `limit`.

@@ -33,7 +33,8 @@ class Builder:
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
     constants, `kept` the inputs that stand for something that runs change: what an operator gives
-    is another value, also where it leaves their elements as they are.
+    is another value, also where it leaves their elements as they are. `gradients` has what results
+    of reverse mode are the gradients by.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
+        self.gradients: dict[Value, Value] = {}
         self.kept: Container[Value] = ()
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -19,6 +20,7 @@ from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
 from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
+from primgraph.nn.scopes import calling, outermost
 from primgraph.operators.promotion import array_of, handles
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, current_program, parameter_kind, program_of
@@ -109,7 +111,19 @@ class Layer:
                         f"in {program.name!r}",
                         hint="make a layer for each program, or use program.clone(for_test=True)",
                     )
-        return self.forward(*args, **kwargs)
+        with self._scope():
+            return self.forward(*args, **kwargs)
+
+    def _scope(self) -> AbstractContextManager[None]:
+        """Where lines are marked as those of this layer, whose path begins as its parameters do."""
+        call, own = outermost(), type(self).__name__.lower()
+        if call is not None:
+            return calling(f"{call.path}.{call.names.get(id(self), own)}")
+        first = next(self._named_states(), None)
+        if first is not None and first[1].variable is not None:
+            name, path = first[0], first[1].variable.name
+            own = path.removesuffix(f".{name}") if path.endswith(f".{name}") else own
+        return calling(own, {id(layer): path for path, layer in self._tree()})
 
     # Registration.
 
