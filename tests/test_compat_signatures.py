@@ -319,7 +319,7 @@ def test_anything_can_be_fetched_by_its_name() -> None:
 def test_programs_have_what_paddles_code_asks_for() -> None:
     main = paddle.static.default_main_program()
     x = paddle.static.data("x", (2, 3))
-    w = paddle.create_parameter((3, 1), "float32", "w")
+    w = paddle.create_parameter((3, 2), "float32", "w")
     y = paddle.tanh(paddle.matmul(x, w))
     block = main.global_block()
     assert main.num_blocks == len(main.blocks) == 1
