@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -373,6 +374,29 @@ class Program(Drawn):
 # How far apart the keys of one run and of the next are: no program draws from so many.
 _KEYS_OF_A_RUN = 2**20
 
+
+class HiddenProgramWarning(UserWarning):
+    """Something is built into the program that is there from the start, where none is entered."""
+
+
+_told: list[bool] = []
+
+
+def _tell_of_hidden_program() -> None:
+    """Say once in a process that there is a program which nobody has made."""
+    if not _told:
+        _told.append(True)
+        place = caller()
+        warnings.warn_explicit(
+            "no program is entered: pg.data builds into pg.default_main_program(), which goes on "
+            "growing, and in a notebook knows the names of all former runs of a cell; write "
+            "`with pg.Program() as program:` around it",
+            HiddenProgramWarning,
+            place.file,
+            place.line,
+        )
+
+
 _programs: WeakValueDictionary[int, Program] = WeakValueDictionary()
 _main: list[Program] = [Program("main")]
 record_by_default_into(lambda: _main[0].builder)
@@ -380,8 +404,11 @@ _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup")
 
 
 def default_main_program() -> Program:
-    """The program that is built into where no other is entered."""
-    return _main[0]
+    """The program that is being built: the innermost one that is entered.
+
+    Where none is, it is one that is there from the start.
+    """
+    return _programs.get(id(active_recorder())) or _main[0]
 
 
 def default_startup_program() -> Program:
@@ -440,6 +467,13 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     Raises `BuildError` for a name that is taken, looks like one that is, or cannot be seen;
     `ShapeError` for a negative extent; `DTypeError` for an unsupported dtype.
     """
+    if active_recorder() is _main[0].builder:
+        _tell_of_hidden_program()
+    return declared(name, shape, dtype)
+
+
+def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
+    """`data`, which says nothing where no program has been entered."""
     builder = active_recorder()
     if not isinstance(builder, Builder):
         raise BuildError("inputs are declared in a program, not in an operator's decomposition")

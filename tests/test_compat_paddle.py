@@ -162,6 +162,7 @@ def test_a_loss_with_second_derivatives_and_one_step_of_each_optimizer():
         assert_allclose(weight, start["network.weight"] - 0.01 * change, atol=1e-6)
 
 
+@pytest.mark.long
 def test_three_networks_with_an_optimizer_each_train_in_one_program():
     shapes = [(3, 2), (4, 2), (5, 2)]
     rng = np.random.default_rng(0)

@@ -559,6 +559,7 @@ def test_derivatives_of_a_flagged_program_leave_nothing_behind_that_fails():
     np.testing.assert_allclose(run(program, [g], x=at)[0], np.sin(at), rtol=1e-12)
 
 
+@pytest.mark.long
 def test_deep_chains_need_no_recursion():
     with pg.Program() as program:
         x = pg.data("x", (2,))

@@ -162,6 +162,7 @@ def indices():
 
 
 @pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.long
 def test_indexing_is_that_of_an_array(batched):
     weights = rng.standard_normal((7, 5))
     shape = (3, 7) if batched else (7,)
@@ -192,6 +193,7 @@ def test_indexing_is_that_of_an_array(batched):
     assert len(values) > 100
 
 
+@pytest.mark.long
 def test_only_one_index_at_a_time_is_evaluated():
     """Each index alone, from a fresh Jacobian: nothing comes from what was there before."""
     weights, at = rng.standard_normal((7, 5)), rng.standard_normal(7)
@@ -300,6 +302,7 @@ def several(a, b):
     return pg.tanh(a @ b), pg.sum(a, axis=0) * 2.0, pg.exp(pg.sum(b))
 
 
+@pytest.mark.long
 def test_several_inputs_and_outputs_are_concatenated():
     a, b = rng.standard_normal((2, 3)), rng.standard_normal((3, 2))
     with pg.Program() as program:
@@ -416,6 +419,7 @@ def test_empty_inputs_and_outputs():
     np.testing.assert_array_equal(values[2], 2 * np.eye(3))
 
 
+@pytest.mark.long
 def test_results_can_be_differentiated_again():
     at, m = rng.standard_normal(3), rng.standard_normal((3, 3))
     with pg.Program() as program:
@@ -454,6 +458,7 @@ def at_(array):
 
 @pytest.mark.parametrize("sample_y", [(), (1,), (2,), (2, 3), (2, 1, 2)])
 @pytest.mark.parametrize("sample_x", [(2,), (2, 2), (1, 2, 1)])
+@pytest.mark.long
 def test_batched_axes_are_in_order_for_every_rank(sample_x, sample_y):
     size_x, size_y = int(np.prod(sample_x)), int(np.prod(sample_y))
     at, weights = rng.standard_normal((4, *sample_x)), rng.standard_normal((size_x, size_y))
@@ -640,6 +645,7 @@ APART = {
 
 
 @pytest.mark.parametrize("name", APART)
+@pytest.mark.long
 def test_samples_that_stay_apart_raise_no_alarm(name):
     """And the derivatives are those of each sample."""
     at, factor = rng.uniform(0.2, 1.0, (4, 3)), rng.standard_normal((3, 4))

@@ -11,9 +11,16 @@ from primgraph.ir.graph import Graph, Value
 
 _PROGRAMS = 300
 _CHUNK = 10
+_QUICK = 40
 
 
-@pytest.mark.parametrize("start", range(0, _PROGRAMS, _CHUNK))
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(i, marks=[pytest.mark.long] * (i >= _QUICK))
+        for i in range(0, _PROGRAMS, _CHUNK)
+    ],
+)
 def test_promises_hold_for_random_programs(start: int) -> None:
     for seed in range(start, start + _CHUNK):
         program = random_program(seed)

@@ -15,7 +15,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.slices import Slices
-from primgraph.ir.source import Source, caller
+from primgraph.ir.source import Source, caller, user_frame
 from primgraph.ir.types import TensorType
 
 # The name of a value that nobody has named: its op, the place of its equation, its output.
@@ -70,7 +70,7 @@ class Builder:
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
     def __enter__(self) -> Builder:
-        scope = recording(self)
+        scope = recording(self, user_frame())
         scope.__enter__()
         self._entered.append(scope)
         return self

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import as_axis, as_shape, resolve_reshape
+from primgraph.ir.types import as_axis, as_shape, listed, resolve_reshape
 from primgraph.operators.call import public
 from primgraph.operators.creation import iota
 from primgraph.operators.logic import greater_equal, where
@@ -99,7 +99,7 @@ def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
         return permuted(value, tuple(reversed(range(value.ndim))))
     with naming(f"transpose of {value.type}"):
         try:
-            order = tuple(as_axis(a, value.ndim) for a in axes)
+            order = tuple(as_axis(a, value.ndim) for a in listed(axes))
         except TypeError:
             raise ArgumentError(f"axes is a sequence of integers, not {axes!r:.60}") from None
         if sorted(order) != list(range(value.ndim)):

@@ -23,7 +23,7 @@ from primgraph.executor import Executor as _Executor
 from primgraph.ir.signature import checked_methods
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, current_program, default_startup_program, program_of
-from primgraph.program import data as _data
+from primgraph.program import declared as _data
 from primgraph.program import program_guard as _program_guard
 from primgraph.scope import Scope
 
