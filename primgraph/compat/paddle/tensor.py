@@ -144,7 +144,7 @@ def matmul(
 
 
 def _turned(x: ArrayLike, turn: bool) -> Variable:
-    value = pg.assign(x)
+    value = lift(x)
     return pg.swapaxes(value, -1, -2) if turn and value.ndim > 1 else value
 
 
@@ -198,7 +198,7 @@ def ones_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
 @paddles
 def reshape(x: ArrayLike, shape: Sequence[int], name: Name = None) -> Variable:
     """The elements in another shape: an extent 0 stands for that of `x`, one -1 for the rest."""
-    value = pg.assign(x)
+    value = lift(x)
     kept = [value.shape[i] if n == 0 and i < value.ndim else n for i, n in enumerate(shape)]
     return pg.reshape(value, kept)
 
@@ -265,7 +265,7 @@ def split(
     """
     if not isinstance(num_or_sections, Sequence):
         return pg.split(x, num_or_sections, axis)
-    value, sizes = pg.assign(x), list(num_or_sections)
+    value, sizes = lift(x), list(num_or_sections)
     extent = value.shape[as_axis(axis, value.ndim)]
     if -1 in sizes:
         sizes[sizes.index(-1)] += extent - builtins.sum(sizes)
