@@ -357,7 +357,7 @@ def test_results_can_be_looked_at_without_training(how):
 
 
 def test_nothing_may_be_fetched_in_every_way():
-    program, loss = sgd()
+    program, _ = sgd()
     executor = pg.Executor()
     for options in ({}, {"out": []}, {"borrow": True}, {"out": [], "borrow": True}):
         for update in (True, False):
