@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
@@ -80,7 +80,7 @@ class Optimizer(ABC):
         self,
         loss: Variable,
         parameters: Iterable[Variable] | None = None,
-        no_grad_set: Iterable[Variable] | None = None,
+        no_grad_set: Collection[Variable] | None = None,
     ) -> tuple[list[Variable], Pairs]:
         """Let every run of the program of `loss` take one step that lowers it.
 

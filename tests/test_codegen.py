@@ -654,6 +654,7 @@ def chain(length: int, live: bool) -> Graph:
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("live", [False, True])
+@pytest.mark.long
 def test_long_graphs_compile_in_linear_time(style, live):
     small, graph = chain(4_000, live), chain(40_000, live)
 
@@ -673,6 +674,7 @@ def test_long_graphs_compile_in_linear_time(style, live):
     assert max(map(len, kernel.source.splitlines())) < 120
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_equations_compile():
     graph = chain(100_000, live=False)
     assert len(schedule(graph).steps) == 100_000
@@ -680,6 +682,7 @@ def test_a_hundred_thousand_equations_compile():
     np.testing.assert_allclose(kernel(np.ones(2)), interpret(graph, np.ones(2)))
 
 
+@pytest.mark.long
 def test_many_inputs_and_outputs():
     builder = Builder("f")
     inputs = [builder.input(tensor("f64[]"), f"x{i}") for i in range(210)]
@@ -688,6 +691,7 @@ def test_many_inputs_and_outputs():
     check(graph, feeds_of(graph.input_types))
 
 
+@pytest.mark.long
 def test_a_long_graph_is_saved_in_parts(tmp_path):
     graph = chain(2_500, live=True)
     (made,) = saved(graph, tmp_path / "k.py", [np.ones(2)])
@@ -709,6 +713,7 @@ def test_the_error_functions_are_accurate(function):
     assert np.signbit(erf(special))[-1]
 
 
+@pytest.mark.long
 def test_a_file_holds_several_functions_which_share_constants(tmp_path):
     table = np.geomspace(1.0, 9.0, 100)
 

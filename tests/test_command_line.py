@@ -138,6 +138,7 @@ def test_emitted_files_name_lines_of_the_user_only(command, model):
         *(f"profile model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "json")),
     ],
 )
+@pytest.mark.long
 def test_only_what_primgraph_wrote_is_overwritten(command, model, line):
     path = model / line.split()[-1]
     path.touch()

@@ -28,6 +28,8 @@ from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.transforms import clean_up, linearize, lower, rules
 from primgraph.transforms.simplify import rules as table
 
+pytestmark = pytest.mark.long
+
 SMALL, LARGE = 1_000, 10_000
 
 

@@ -129,6 +129,7 @@ def test_operators_are_lowered_and_other_things_refused():
         pg.cost(3)
 
 
+@pytest.mark.long
 def test_a_long_chain_is_costed_without_recursion():
     x = pg.Builder()
     value = x.input(TensorType((), np.dtype(np.float64)), "x")
@@ -201,6 +202,7 @@ APART = {"erf", "erfc", "random_uniform", "random_bernoulli"}
 
 
 @pytest.mark.parametrize("start", range(0, 150, 25))
+@pytest.mark.long
 def test_predicted_memory_is_what_random_programs_take(start):
     checked = 0
     for seed in range(start, start + 25):
@@ -214,6 +216,7 @@ def test_predicted_memory_is_what_random_programs_take(start):
 
 
 @pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks are not here")
+@pytest.mark.long
 def test_predicted_memory_is_what_the_workloads_take(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     cases, workloads = (importlib.import_module(n) for n in ("cases", "workloads"))

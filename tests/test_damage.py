@@ -11,6 +11,8 @@ import primgraph as pg
 from primgraph.command_line import main
 from primgraph.ir.params import Array
 
+pytestmark = pytest.mark.long
+
 _TEXTS, _FILES, _CHUNK = 3000, 600, 300
 
 

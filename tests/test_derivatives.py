@@ -410,6 +410,7 @@ def test_a_program_that_was_run_can_be_differentiated_again():
         np.testing.assert_array_equal(value, after)
 
 
+@pytest.mark.long
 def test_an_elementwise_program_is_differentiated_by_forward_mode():
     for mode in (pg.grad, pg.forward_grad):
         with pg.Program() as program:
@@ -421,6 +422,7 @@ def test_an_elementwise_program_is_differentiated_by_forward_mode():
         assert len(kernel.graph) <= 200
 
 
+@pytest.mark.long
 def test_growth_of_a_mixed_elementwise_program():
     for mode in (pg.grad, pg.forward_grad):
         with pg.Program() as program:

@@ -660,6 +660,7 @@ def test_progress_shows_on_a_terminal_only(capsys):
     assert "rich.progress" in sys.modules
 
 
+@pytest.mark.long
 def test_batch_norm_and_dropout_train_together():
     net = nn.Sequential(
         nn.Linear(2, 16), nn.BatchNorm(16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 1)

@@ -502,6 +502,7 @@ def test_losses_may_contain_derivatives_of_any_order(order):
     np.testing.assert_allclose(gradient, (above - below) / 2e-6, rtol=1e-7)
 
 
+@pytest.mark.long
 def test_three_networks_of_different_shapes_train_in_one_program():
     rng = np.random.default_rng(0)
     shapes = [(3, 2), (4, 2), (5, 2)]

@@ -26,6 +26,8 @@ import pytest
 
 import primgraph as pg
 
+pytestmark = pytest.mark.long
+
 PACKAGE = Path(pg.__file__).parent
 ROOT = Path(__file__).parent.parent
 

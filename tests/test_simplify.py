@@ -687,6 +687,7 @@ def test_a_reader_that_goes_away_lets_a_rule_apply():
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.long
 def test_long_chains_are_simplified_in_linear_time_and_without_recursion(level):
     with Builder() as builder:
         x = value = builder.input(TensorType((4,), F64))

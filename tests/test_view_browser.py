@@ -20,6 +20,8 @@ from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
 from primgraph.view.steps import as_built
 
+pytestmark = pytest.mark.long
+
 api = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install 'primgraph[browser]'"
 )

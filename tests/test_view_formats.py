@@ -453,6 +453,7 @@ def test_an_empty_graph_can_be_drawn(tmp_path):
         graph.save(tmp_path / f"empty.{form}")
 
 
+@pytest.mark.long
 def test_the_same_graph_gives_the_same_bytes_in_every_process(tmp_path):
     code = (
         "import sys, hashlib\n"
@@ -476,6 +477,7 @@ def test_the_same_graph_gives_the_same_bytes_in_every_process(tmp_path):
     assert len(printed) == 1
 
 
+@pytest.mark.long
 def test_a_long_chain_is_drawn_without_recursion(tmp_path):
     graph = chain(30_000)
     for form in ("svg", "dot", "mmd", "json", "html"):

@@ -17,6 +17,8 @@ from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
 from primgraph.view.plain import plain
 
+pytestmark = pytest.mark.long
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&lt;\u2028\u2029\"'`${x}"
 
 

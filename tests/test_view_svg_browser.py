@@ -9,6 +9,8 @@ from view_graphs import hostile, net
 
 import primgraph as pg
 
+pytestmark = pytest.mark.long
+
 api = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install 'primgraph[browser]'"
 )
