@@ -617,7 +617,7 @@ def test_fit_refuses_what_cannot_train():
         pg.fit(loss, program, [batch], 1)
     with pytest.raises(pg.BuildError, match="updates nothing"):
         pg.fit(program.clone(for_test=True), "loss", [batch], 1)
-    with pytest.raises(pg.ArgumentError, match="several feeds, not one"):
+    with pytest.raises(pg.ArgumentError, match="feeds is a list or a function, not dict"):
         pg.fit(program, loss, batch, 1)
     with pytest.raises(pg.ShapeError, match=r"one element, not f64\[8,2\]"):
         pg.fit(program, "x", [batch], 1)
