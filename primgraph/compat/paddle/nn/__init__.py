@@ -12,13 +12,25 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.nn import functional, initializer
 from primgraph.errors import ArgumentError
-from primgraph.nn import GELU, Sequential, Sigmoid, Softplus, Tanh
+from primgraph.nn import (
+    GELU,
+    LayerDict,
+    LayerList,
+    ParameterList,
+    Sequential,
+    Sigmoid,
+    Softplus,
+    Tanh,
+)
 from primgraph.operators.variable import Variable
 
 __all__ = [
     "GELU",
     "Layer",
+    "LayerDict",
+    "LayerList",
     "Linear",
+    "ParameterList",
     "Sequential",
     "Sigmoid",
     "Softplus",
