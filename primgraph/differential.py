@@ -31,6 +31,7 @@ from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.rebuild import NOWHERE
+from primgraph.transforms.strong_zeros import strong_zeros
 
 
 @checked_late
@@ -101,7 +102,8 @@ def divergence(
                 return sum_(slope, axis=axes)
             count = _extent(x.shape, lead)
             axes_of_free = [None] * len(path.free)
-            rows = clean_up(batch(clean_up(path.jvp()), count, [*axes_of_free, 0]))
+            along = strong_zeros(clean_up(path.jvp()), len(path.free))
+            rows = clean_up(batch(along, count, [*axes_of_free, 0]))
             graph = _trace(rows, count, lead)
             return _record(request, path, graph, [*path.free, _directions(x, lead, count)])
     except PrimgraphError as error:
@@ -208,6 +210,8 @@ def _by_directions(
     """The second derivatives along all axes, or their sum, in one vectorised pass."""
     count = _extent(x.shape, lead)
     second = clean_up(_second(path))
+    if not total:
+        second = strong_zeros(second, len(path.free))
     directions = _directions(x, lead, count)
     last = len(path.free)
     if total:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,9 +14,11 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
+from primgraph.block import Block
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import (
     ArgumentError,
+    BoundsError,
     BuildError,
     DTypeError,
     FeedError,
@@ -108,8 +111,12 @@ class Program(Drawn):
 
     def variable(self, name: str) -> Variable | None:
         """The input, parameter or named variable of that name, if there is one."""
-        value = self.builder.names.get(name)
-        return None if value is None else Variable(self.builder, value)
+        value = self.builder.named(name)
+        if value is None:
+            return None
+        variable = Variable(self.builder, value)
+        variable.used = True
+        return variable
 
     def variables(self) -> list[Variable]:
         """Handles on all values, in the order of their definition."""
@@ -123,6 +130,40 @@ class Program(Drawn):
     def parameters(self) -> list[Variable]:
         """The trainable parameters, in the order of their creation."""
         return [Variable(self.builder, v) for v, s in self.states.items() if s.trainable]
+
+    # The same by the names that Paddle's programs have for it, and one block for all.
+
+    def all_parameters(self) -> list[Variable]:
+        """`parameters`, as Paddle calls it."""
+        return self.parameters()
+
+    def list_vars(self) -> Iterator[Variable]:
+        """`variables`, one after the other, as Paddle calls it."""
+        return iter(self.variables())
+
+    @property
+    def num_blocks(self) -> int:
+        """1: loops and branches are unrolled or chosen by `pg.where`."""
+        return 1
+
+    def global_block(self) -> Block:
+        """The one block of the program, with `ops`, `vars` and `var(name)`."""
+        return Block(self)
+
+    def current_block(self) -> Block:
+        """The one block of the program."""
+        return Block(self)
+
+    def block(self, index: int) -> Block:
+        """The block of that index, which is 0. Raises `BoundsError` for another one."""
+        if index != 0:
+            raise BoundsError(f"a program has one block, and none at {index}")
+        return Block(self)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The one block, in a list."""
+        return [Block(self)]
 
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
         """What the program computes, as a graph, with all its inputs and parameters.
@@ -333,6 +374,29 @@ class Program(Drawn):
 # How far apart the keys of one run and of the next are: no program draws from so many.
 _KEYS_OF_A_RUN = 2**20
 
+
+class HiddenProgramWarning(UserWarning):
+    """Something is built into the program that is there from the start, where none is entered."""
+
+
+_told: list[bool] = []
+
+
+def _tell_of_hidden_program() -> None:
+    """Say once in a process that there is a program which nobody has made."""
+    if not _told:
+        _told.append(True)
+        place = caller()
+        warnings.warn_explicit(
+            "no program is entered: pg.data builds into pg.default_main_program(), which goes on "
+            "growing, and in a notebook knows the names of all former runs of a cell; write "
+            "`with pg.Program() as program:` around it",
+            HiddenProgramWarning,
+            place.file,
+            place.line,
+        )
+
+
 _programs: WeakValueDictionary[int, Program] = WeakValueDictionary()
 _main: list[Program] = [Program("main")]
 record_by_default_into(lambda: _main[0].builder)
@@ -340,8 +404,11 @@ _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup")
 
 
 def default_main_program() -> Program:
-    """The program that is built into where no other is entered."""
-    return _main[0]
+    """The program that is being built: the innermost one that is entered.
+
+    Where none is, it is one that is there from the start.
+    """
+    return _programs.get(id(active_recorder())) or _main[0]
 
 
 def default_startup_program() -> Program:
@@ -400,6 +467,13 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     Raises `BuildError` for a name that is taken, looks like one that is, or cannot be seen;
     `ShapeError` for a negative extent; `DTypeError` for an unsupported dtype.
     """
+    if active_recorder() is _main[0].builder:
+        _tell_of_hidden_program()
+    return declared(name, shape, dtype)
+
+
+def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
+    """`data`, which says nothing where no program has been entered."""
     builder = active_recorder()
     if not isinstance(builder, Builder):
         raise BuildError("inputs are declared in a program, not in an operator's decomposition")

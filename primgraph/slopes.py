@@ -27,6 +27,7 @@ from primgraph.primitives.shapes import concat, split
 from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.rebuild import NOWHERE
+from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.transpose import transpose
 
 
@@ -164,7 +165,8 @@ class Slopes:
         used = tuple(sorted(set(owners.tolist())))
         if used not in self._reverse:
             flat = self._flat(used)
-            self._reverse[used] = transpose(flat, [len(self.free)])
+            last = len(self.free)
+            self._reverse[used] = strong_zeros(transpose(flat, [last]), last)
         extents = [self.outputs.extents()[i] for i in used]
         starts = dict(zip(used, accumulate(extents[:-1], initial=0), strict=True))
         local = [starts[o] + n - offsets[o] for o, n in zip(owners.tolist(), numbers, strict=True)]
@@ -186,7 +188,8 @@ class Slopes:
     def forward(self) -> Graph:
         """From free values and one long tangent of the inputs to that of the outputs."""
         if self._forward is None:
-            self._forward = self._flat(tuple(range(len(self.outputs.shapes))))
+            flat = self._flat(tuple(range(len(self.outputs.shapes))))
+            self._forward = strong_zeros(flat, len(self.free))
         return self._forward
 
     def _add_zeros(
