@@ -12,13 +12,16 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.nn import functional, initializer
 from primgraph.errors import ArgumentError
-from primgraph.nn import Sequential
+from primgraph.nn import LayerDict, LayerList, ParameterList, Sequential
 from primgraph.operators.variable import Variable
 
 __all__ = [
     "GELU",
     "Layer",
+    "LayerDict",
+    "LayerList",
     "Linear",
+    "ParameterList",
     "Sequential",
     "Sigmoid",
     "Softplus",
