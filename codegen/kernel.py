@@ -295,6 +295,8 @@ class Kernel(Drawn):
             for target, result in zip(given, [results] if self._alone else results, strict=True):
                 target[...] = result
             return given
+        if not types:
+            return given
         if "into" not in self._other:
             self._other["into"] = self._compiled("planned", range(len(types)))
         self._call(self._other["into"], arrays, given)

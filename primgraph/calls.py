@@ -139,7 +139,9 @@ def _recorded(
     Names and updates of states go there too.
     """
     for eqn in equations:
-        results = builder.copy(eqn, tuple(moved.get(v, v) for v in eqn.inputs))
+        held = not builder.stopped.isdisjoint(eqn.outputs) and eqn.op.name != "stop_gradient"
+        copied = builder.copy_apart if held else builder.copy
+        results = copied(eqn, tuple(moved.get(v, v) for v in eqn.inputs))
         moved.update(zip(eqn.outputs, results, strict=True))
     for eqn in equations:
         for value in eqn.outputs:

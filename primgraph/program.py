@@ -14,9 +14,11 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
+from primgraph.block import Block
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import (
     ArgumentError,
+    BoundsError,
     BuildError,
     DTypeError,
     FeedError,
@@ -109,8 +111,12 @@ class Program(Drawn):
 
     def variable(self, name: str) -> Variable | None:
         """The input, parameter or named variable of that name, if there is one."""
-        value = self.builder.names.get(name)
-        return None if value is None else Variable(self.builder, value)
+        value = self.builder.named(name)
+        if value is None:
+            return None
+        variable = Variable(self.builder, value)
+        variable.used = True
+        return variable
 
     def variables(self) -> list[Variable]:
         """Handles on all values, in the order of their definition."""
@@ -124,6 +130,40 @@ class Program(Drawn):
     def parameters(self) -> list[Variable]:
         """The trainable parameters, in the order of their creation."""
         return [Variable(self.builder, v) for v, s in self.states.items() if s.trainable]
+
+    # The same by the names that Paddle's programs have for it, and one block for all.
+
+    def all_parameters(self) -> list[Variable]:
+        """`parameters`, as Paddle calls it."""
+        return self.parameters()
+
+    def list_vars(self) -> Iterator[Variable]:
+        """`variables`, one after the other, as Paddle calls it."""
+        return iter(self.variables())
+
+    @property
+    def num_blocks(self) -> int:
+        """1: loops and branches are unrolled or chosen by `pg.where`."""
+        return 1
+
+    def global_block(self) -> Block:
+        """The one block of the program, with `ops`, `vars` and `var(name)`."""
+        return Block(self)
+
+    def current_block(self) -> Block:
+        """The one block of the program."""
+        return Block(self)
+
+    def block(self, index: int) -> Block:
+        """The block of that index, which is 0. Raises `BoundsError` for another one."""
+        if index != 0:
+            raise BoundsError(f"a program has one block, and none at {index}")
+        return Block(self)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The one block, in a list."""
+        return [Block(self)]
 
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
         """What the program computes, as a graph, with all its inputs and parameters.

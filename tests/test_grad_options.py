@@ -1,6 +1,7 @@
 """The options of grad and forward_grad: what is refused, made zero, held constant or batched."""
 
 import itertools
+import time
 from pathlib import Path
 
 import numpy as np
@@ -600,3 +601,123 @@ def test_a_flag_holds_this_variable_and_not_another_one_that_is_equal():
         free = pg.grad(h, x)
     found = pg.Executor().run(program, {"x": [2.0]}, [g, both, free])
     np.testing.assert_array_equal(np.ravel(found), [12, 16, 4])
+
+
+# Flags that are set after use.
+
+
+def test_a_flag_that_is_set_after_use_counts_when_derivatives_are_taken():
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        a = x * x
+        y = a * x
+        free = pg.grad(y, x)
+        a.stop_gradient = True
+        held = [pg.grad(y, x), pg.forward_grad(y, x), pg.jacobian(y, x), pg.grad(a * x, x)]
+        held += [pg.grad(pg.grad(y, x, materialize_grads=True) * x, x)]
+        b = x * x
+        equal = pg.grad(b * x, x), pg.grad(pg.grad(b * x, x), x)
+        assert a.stop_gradient
+        assert not b.stop_gradient
+        assert pg.grad(y, [x, a])[1] is None
+        a.stop_gradient = False
+        again = pg.grad(y, x), pg.grad(a * x, x)
+    found = run(program, [y, free, *held, *equal, *again], x=3.0)
+    np.testing.assert_array_equal(found, [27, 27, 9, 9, 9, 9, 9, 27, 18, 27, 27])
+
+
+def test_equal_expressions_that_nobody_flagged_are_not_silenced():
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        slopes, wanted = [], []
+        for k in range(1, 4):
+            h = pg.exp(x)
+            y = pg.sum(h * x * k)
+            h.stop_gradient = True
+            other = pg.exp(x)
+            assert other.value is not h.value
+            slopes += [pg.grad(y, x), pg.grad(pg.sum(other * x * k), x)]
+            wanted += [lambda a, k=k: k * np.exp(a), lambda a, k=k: k * np.exp(a) * (1 + a)]
+    at = np.array([0.5, 1.0])
+    for array, known in zip(run(program, slopes, x=at), wanted, strict=True):
+        np.testing.assert_allclose(array, known(at), rtol=1e-12)
+
+
+def test_a_flag_that_would_silence_another_ones_is_refused():
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        a, b = x * x, x * x
+        used = b * x
+        a.stop_gradient = True
+        slopes = pg.grad(used, x), pg.grad(a * x, x)
+        c, d = pg.sin(x), pg.sin(x)
+        c * x, d * x
+        with pytest.raises(pg.BuildError, match="cannot be told from what was computed"):
+            c.stop_gradient = True
+        assert not c.stop_gradient
+    np.testing.assert_array_equal(run(program, slopes, x=3.0), [27, 9])
+
+
+def test_a_variable_is_flagged_by_its_name_after_use(tmp_path):
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        h = x * x
+        h.name = "h"
+        y = h * x
+        y.name = "y"
+        program.variable("h").stop_gradient = True
+        assert program.variable("h").stop_gradient
+    pg.save(program, tmp_path / "p.pgz")
+    for other in (program, program.clone(), pg.load(tmp_path / "p.pgz")):
+        with other:
+            slope = pg.grad(other.variable("y"), other.variable("x"))
+        np.testing.assert_array_equal(run(other, [slope], x=3.0), [9])
+
+
+def test_transforms_see_the_flags_of_a_traced_function():
+    def function(a, b):
+        h = pg.sin(a)
+        y = h * a * b
+        h.stop_gradient = True
+        b.stop_gradient = True
+        return y, h
+
+    graph = pg.trace(function, 1.0, 1.0)
+    jvp = pg.transforms.linearize(graph)
+    found = pg.interpret(jvp, 2.0, 3.0, 1.0, 1.0)
+    np.testing.assert_allclose(np.ravel(found), [6 * np.sin(2), np.sin(2), 3 * np.sin(2), 0])
+
+
+def test_a_function_that_flags_after_use_holds_only_what_is_its_own():
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        outside = pg.exp(x)
+
+        def inside(a):
+            h = pg.exp(a)
+            y = pg.sum(h * a)
+            h.stop_gradient = True
+            return y
+
+        value, slope = pg.vjp(inside, x)
+        free = pg.grad(pg.sum(outside * x), x)
+        of_value = pg.grad(value, x)
+    at = np.array([0.5, 1.0])
+    found = run(program, [slope, free, of_value], x=at)
+    for array, known in zip(found, (1, 1 + at, 1), strict=True):
+        np.testing.assert_allclose(array, np.exp(at) * known, rtol=1e-12)
+
+
+def test_many_flags_take_linear_time():
+    def flagged(count):
+        begin = time.perf_counter()
+        with pg.Program():
+            x = pg.data("x", ())
+            for _ in range(count):
+                h = pg.exp(x)
+                h * x
+                h.stop_gradient = True
+        return time.perf_counter() - begin
+
+    flagged(100)
+    assert min(flagged(4000) for _ in range(3)) < 25 * min(flagged(500) for _ in range(3))

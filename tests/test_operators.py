@@ -100,6 +100,10 @@ def test_functions_that_numpy_lacks(function: Any, reference: Any, shape: Any, d
 )
 def test_unary_functions_are_numpys(name: str, shape: Any, dtype: Any) -> None:
     x = sample(shape, dtype)
+    if name in ("floor", "ceil") and x.dtype.kind != "f":
+        # NumPy leaves integers as they are from version 2.1 on.
+        check(getattr(ops, name), lambda v: v, x)
+        return
     try:
         getattr(np, name)(x)
     except TypeError:

@@ -452,6 +452,12 @@ MOVES: dict[str, tuple[Function, dict[str, int]]] = {
         lambda x, y: reductions.reduce_min(repeated(x, (2, 1, 4), 1), axes=(1,)),
         {},
     ),
+    "slices that follow one another with other steps": (
+        lambda x, y: shapes.concat(
+            sliced(x, (0, 2, 1), (0, 2, 1)), sliced(x, (0, 2, 1), (2, 2, -1)), axis=1
+        ),
+        {"slice": 2, "concat": 1},
+    ),
     "product of one": (
         lambda x, y: reductions.reduce_prod(sliced(x, (0, 1, 1), (0, 4, 1)), axes=(0,)),
         {"slice": 1, "reshape": 1},
@@ -564,6 +570,12 @@ SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
         ),
         {"matmul": 1, "permute": 1, "reshape": 1},
     ),
+    "transposed product, the second factor transposed": (
+        "fast",
+        (F64, F32),
+        lambda x, y: swap_last(matmul(x, swap_last(y))),
+        {"matmul": 1, "permute": 1},
+    ),
     "transposed product": (
         "fast",
         (F64, F32),
@@ -593,6 +605,11 @@ def test_rules_for_sums_hold_at_their_level_and_not_below(name):
             np.testing.assert_allclose(after, before, tolerance, tolerance)
         else:
             assert np.all(same_bits(before, after))
+
+
+def test_a_transposed_product_of_plain_factors_stays_as_it_is():
+    graph = built(lambda x, y: swap_last(matmul(x, shapes.reshape(y, shape=(4, 3)))), F64, X34)
+    assert ops(simplify(graph, "fast")) == {"matmul": 1, "permute": 1, "reshape": 1}
 
 
 @pytest.mark.parametrize("made", [np.eye(4, k=1), np.eye(4) * 2.0, np.tril(np.ones((4, 4)))])

@@ -356,6 +356,15 @@ def test_results_can_be_looked_at_without_training(how):
     assert frozen(program.state_dict()) != before
 
 
+def test_nothing_may_be_fetched_in_every_way():
+    program, _ = sgd()
+    executor = pg.Executor()
+    for options in ({}, {"out": []}, {"borrow": True}, {"out": [], "borrow": True}):
+        for update in (True, False):
+            assert executor.run(program, {}, [], update=update, **options) == []
+    assert program.state_dict()["w"] == -4
+
+
 # What is computed but once.
 
 SIZE = 20

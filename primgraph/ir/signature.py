@@ -154,7 +154,9 @@ def misfit(
 def _near(name: str, known: Sequence[str]) -> str:
     """A hint with the argument that `name` may be meant for, by meaning or by spelling."""
     meant = ARGUMENTS.get(name)
-    return f"did you mean {meant!r}?" if meant in known else near_matches(name, known)
+    if meant in known:
+        return f"did you mean {meant!r}?"
+    return near_matches(name, [k for k in known if ARGUMENTS.get(k) not in known])
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -98,6 +98,16 @@ class Slices:
             found = self._leading(ahead, outputs, cut)
         return self._ordered(found | self._conditions(found, cut))
 
+    def place(self, eqn: Equation) -> int:
+        """Where `eqn` stands in the body."""
+        self._note()
+        return self._places[eqn]
+
+    def is_used(self, value: Value) -> bool:
+        """Whether an equation takes `value`."""
+        self._note()
+        return bool(self._users.get(value))
+
     def forget(self, equations: Sequence[Equation]) -> None:
         """Note that `equations`, the newest ones, are gone."""
         for eqn in reversed(equations):

@@ -48,6 +48,8 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         operands = list(handles((*args, *kwargs.values())))
+        for operand in operands:
+            operand.used = True
         try:
             recorder = common_recorder(operands)
             with recording(recorder):

@@ -27,7 +27,7 @@ from primgraph.operators.promotion import (
     type_of,
     wrap,
 )
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, functions
 from primgraph.primitives import constants, elementwise, reductions
 from primgraph.primitives.constants import filled
 from primgraph.primitives.shapes import reshape, slice_assign
@@ -243,7 +243,7 @@ def astype(x: ArrayLike, dtype: Any, *, copy: bool | None = True) -> Variable:
     return converted(lift(x), as_dtype(dtype))
 
 
-cast = astype
+cast = functions["cast"] = astype
 
 
 @public

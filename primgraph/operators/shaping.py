@@ -23,7 +23,7 @@ from primgraph.operators.promotion import (
     none_of_no_axes,
     require_integer,
 )
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import ArrayLike, Axes, Variable, functions
 from primgraph.primitives import shapes
 
 
@@ -107,7 +107,7 @@ def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
     return permuted(value, order)
 
 
-permute = transpose
+permute = functions["permute"] = transpose
 
 
 @public
@@ -183,7 +183,7 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
     return reshaped(value, tuple(1 if i in places else next(extents) for i in range(ndim)))
 
 
-unsqueeze = expand_dims
+unsqueeze = functions["unsqueeze"] = expand_dims
 
 
 @public
