@@ -601,7 +601,9 @@ def test_there_are_many_mistakes_and_all_are_different() -> None:
 
 
 def test_names_that_are_not_there_are_not_there() -> None:
-    for owner in (pg, pg.nn, pg.optimizer, pg.data("handle_of_mistakes", (2,))):
+    with pg.Program():
+        handle = pg.data("x", (2,))
+    for owner in (pg, pg.nn, pg.optimizer, handle):
         assert not hasattr(owner, "tahn")
         assert not hasattr(owner, "__tahn__")
         assert getattr(owner, "tahn", None) is None

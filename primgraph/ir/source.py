@@ -73,7 +73,8 @@ class Source:
     @property
     def place(self) -> Source:
         """The line and whether it is that of a derivative, all else left out."""
-        return _marked(self, _SPOKEN.get(self.role, ""), "", "", 0)
+        role = _SPOKEN.get(self.role, self.role) if self.is_derived else ""
+        return _marked(self, role, "", "", 0)
 
     @property
     def written(self) -> Source:
