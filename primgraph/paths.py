@@ -10,10 +10,11 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import BOOL
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
+from primgraph.transforms.bounds import ranges_near
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.linearize import depending, linearize
 from primgraph.transforms.lower import lower
-from primgraph.transforms.ranges import Range, ranges_near
+from primgraph.transforms.ranges import Range
 from primgraph.transforms.transpose import transpose
 
 
