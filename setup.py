@@ -1,11 +1,21 @@
-"""Builds in a fresh folder, as setuptools packages all that an earlier build left in its own."""
+"""Builds in a fresh folder, and with a description that stands alone.
+
+Setuptools packages all that an earlier build left in its own folder. A package index shows the
+description without the files beside it: there README.md has no pictures, and the names of files in
+the place of links to them.
+"""
 
 import atexit
+import re
 import shutil
 import tempfile
+from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build import build
+
+PICTURE = re.compile(r"!\[[^]]*\]\((?!https?:)[^)]*\)\n*")
+LINK = re.compile(r"\[[^]]*\]\((?![a-z]+:|#)([^)#]*)[^)]*\)")
 
 
 class FreshBuild(build):
@@ -17,4 +27,13 @@ class FreshBuild(build):
         atexit.register(shutil.rmtree, self.build_base, ignore_errors=True)
 
 
-setup(cmdclass={"build": FreshBuild})
+def description() -> str:
+    text = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+    return LINK.sub(r"`\1`", PICTURE.sub("", text))
+
+
+setup(
+    cmdclass={"build": FreshBuild},
+    long_description=description(),
+    long_description_content_type="text/markdown",
+)

@@ -89,6 +89,30 @@ def network(count: int) -> Variables:
     return made, loss, [x, *weights]
 
 
+def recurrence(count: int) -> Variables:
+    """An LSTM on a batch of 2, of steps of 40 equations each."""
+    steps = max(1, count // 40)
+    with pg.Program("recurrence") as made:
+        x = pg.data("x", (steps, 2, 3))
+        w, u, b = pg.data("w", (3, 16)), pg.data("u", (4, 16)), pg.data("b", (16,))
+        state = cell = pg.zeros((2, 4))
+        for i in range(steps):
+            entering, kept, leaving, new = pg.split(x[i] @ w + state @ u + b, 4, axis=1)
+            cell = pg.sigmoid(kept) * cell + pg.sigmoid(entering) * pg.tanh(new)
+            state = pg.sigmoid(leaving) * pg.tanh(cell)
+        loss = pg.mean(state * state)
+    return made, loss, [w, u, b]
+
+
+def descent(count: int) -> pg.Variable:
+    """Steps along gradients, each of which is taken in the loop and of ten equations."""
+    with pg.Program("descent"):
+        x, w = pg.data("x", (5,)), pg.data("w", (5,))
+        for _ in range(max(1, count // 10)):
+            x = x + 0.1 * pg.grad(pg.sum(pg.sin(x * w)), x)
+    return x
+
+
 def with_gradient(built: Variables) -> tuple[pg.Program, list[pg.Variable]]:
     """What is fetched from a program: its sum and the gradients of it."""
     made, loss, inputs = built
@@ -171,6 +195,11 @@ def _gradient(case: Case) -> Callable[[], object]:
     return lambda: with_gradient(built)
 
 
+def _gradient_of_recurrence(case: Case) -> Callable[[], object]:
+    built = recurrence(case.count)
+    return lambda: with_gradient(built)
+
+
 def _first_run(case: Case) -> Callable[[], object]:
     made = kernel(case.fetched)
     return lambda: made(*case.feeds)
@@ -222,6 +251,8 @@ PREPARED: dict[str, Callable[[Case], Callable[[], object]]] = {
     "program, first run": _first_run,
     "program, all of these": _first_value,
     "network, all of these": _first_value_of_network,
+    "recurrence, gradient": _gradient_of_recurrence,
+    "gradients in a loop": lambda case: lambda: descent(case.count),
 }
 
 

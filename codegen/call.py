@@ -21,14 +21,16 @@ LONGEST_PRODUCT = 4096
 class Options:
     """How the code is used: `donated` pairs outputs with inputs in whose arrays they are left.
 
-    `alone` has the only result returned itself, not in a list. `into` has the results written into
-    arrays that the caller gives. `poisoned` fills memory
-    with ones, which are NaNs, when nothing is to be read from it: a fault then shows.
+    `alone` has the only result returned itself, not in a list. `given` are the outputs that are
+    written into arrays of the caller's. The last `kept` inputs are arrays of the kernel's own.
+    `poisoned` fills memory with ones, which are NaNs, when nothing is to be read from it: a fault
+    then shows.
     """
 
     donated: tuple[tuple[int, int], ...] = ()
-    into: bool = False
+    given: tuple[int, ...] = ()
     alone: bool = False
+    kept: int = 0
     poisoned: bool = False
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
+from dataclasses import replace
 from typing import Any, TypeAlias, final
 from weakref import WeakValueDictionary
 
@@ -12,15 +13,18 @@ import numpy as np
 from primgraph.codegen import blas
 from primgraph.codegen.call import Options
 from primgraph.codegen.clocks import Clocks, with_clocks
+from primgraph.codegen.containers import is_nested
 from primgraph.codegen.limits import Limits
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
+from primgraph.codegen.once import parted
 from primgraph.codegen.plan import Plan
 from primgraph.codegen.planned import plan_of, planned
 from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import arranged
 from primgraph.codegen.scalars import scalar_function
 from primgraph.codegen.schedule import Schedule, schedule
+from primgraph.ir.form import Form, leaves_of, put_together
 from primgraph.ir.graph import Graph
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -36,6 +40,9 @@ class Compiled:
     of the code belong to steps, one for each of `equations`, which are from the body of `graph`.
     `scalar(*arrays)`, where there is one, gives the same faster, or raises any exception.
     `fit(*arrays)` knows arrays that can be taken as they are.
+
+    Where a part is computed but once, `once` is the code that does it, and `kept` its results
+    when there are some; `run` and `scalar` take them after the other arrays.
     """
 
     __slots__ = (
@@ -43,11 +50,14 @@ class Compiled:
         "equations",
         "fit",
         "graph",
+        "kept",
         "loaded",
+        "once",
         "pool",
         "run",
         "scalar",
         "start",
+        "users",
     )
 
     def __init__(self, graph: Graph, steps: Schedule, module: Module) -> None:
@@ -59,6 +69,9 @@ class Compiled:
         self.fit: Callable[..., bool] = _unknown
         self.scalar: Callable[..., Any] | None = None
         self.pool: list[tuple[Context, Any]] = []
+        self.users = bool(module.users)
+        self.once: Compiled | None = None
+        self.kept: list[Array] | None = None
 
     def new_workspace(self) -> tuple[Context, Any]:
         """A workspace that nobody uses, and the context to run in, to be put into `pool` later."""
@@ -80,7 +93,7 @@ def compiled_readable(
 ) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
-    module = readable(steps)
+    module = readable(steps, form=graph.form)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)
@@ -89,21 +102,45 @@ def compiled_readable(
 
 
 def compiled_planned(
-    graph: Graph, options: Options, limits: Limits, clocks: list[Clocks] | None = None
+    graph: Graph,
+    once: Sequence[int],
+    options: Options,
+    limits: Limits,
+    clocks: list[Clocks] | None = None,
 ) -> Compiled:
     """Planned code for `graph`: made once for graphs that are equal, while some kernel has it.
 
-    Equal graphs may come from other lines of the user's, and have other names; there is nothing
-    of that in planned code. What calls functions of the user's is not shared, nor what has clocks
-    in it, which are put into the list.
+    `once` are the places of the equations that are computed at the first call only. Equal graphs
+    may come from other lines of the user's, and have other names; there is nothing of that in
+    planned code. What calls functions of the user's is not shared, nor what has clocks in it,
+    which are put into the list.
     """
-    key = (graph, options, limits)
+    key = (graph, tuple(once), options, limits)
     found = _shared.get(key) if clocks is None else None
     if found is not None:
         return found
-    steps, regions = arranged(schedule(graph), limits)
+    if not once:
+        made = _compiled_part(graph, graph, options, limits, clocks)
+    else:
+        first, late = parted(graph, once)
+        options = replace(options, kept=len(first.outputs))
+        made = _compiled_part(graph, late, options, limits, clocks)
+        made.once = _compiled_part(graph, first, Options(), limits)
+    alone = made.users or clocks is not None or (made.once is not None and made.once.users)
+    return made if alone else _shared.setdefault(key, made)
+
+
+def _compiled_part(
+    graph: Graph,
+    part: Graph,
+    options: Options,
+    limits: Limits,
+    clocks: list[Clocks] | None = None,
+) -> Compiled:
+    """Planned code for a part of `graph`, to which its lines belong."""
+    steps, regions = arranged(schedule(part), limits)
     module = planned(steps, regions, options)
-    computes = not options.donated and not options.into
+    computes = not options.donated and not options.given
     scalar = scalar_function(steps, options.alone) if computes else None
     if scalar is not None:
         module.opening = ["import math", *module.opening, *scalar[0]]
@@ -117,8 +154,7 @@ def compiled_planned(
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
-    alone = module.users or clocks is not None
-    return made if alone else _shared.setdefault(key, made)
+    return made
 
 
 def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
@@ -146,17 +182,29 @@ def _quiet_context() -> Context:
     return context
 
 
+def _called(function: Callable[..., Any], form: Form, arrays: Sequence[Array]) -> list[Any]:
+    """What a function that takes and returns containers gives, as a list."""
+    leaves = iter(arrays)
+    given = [put_together(tree, leaves) for _, tree in form.arguments]
+    return leaves_of(form.results, function(*given), "result")
+
+
 def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[..., Any]:
     """Call a readable function, and make of its results arrays that nothing else refers to."""
-    function = code.run
+    function, form = code.run, code.graph.form
+    nested = is_nested(form)
     types = [plan.types[v] for v in plan.outputs]
     constants = {id(v) for v in code.loaded.namespace.values()}
 
     def run(workspace: None, arrays: list[Array]) -> Any:
-        found: Any = function(*arrays)
+        if form is not None and nested:
+            found: Any = _called(function, form, arrays)
+        else:
+            found = function(*arrays)
+            found = found if len(types) != 1 else (found,)
         taken = constants.union(map(id, arrays))
         made = []
-        for result, type in zip(found if len(types) != 1 else (found,), types, strict=True):
+        for result, type in zip(found, types, strict=True):
             array = np.asarray(result, type.dtype, order="C")
             shared = id(array) in taken or array.base is not None or not array.flags.writeable
             taken.add(id(array))

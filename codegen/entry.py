@@ -58,7 +58,7 @@ def _result(planner: Planner, k: int, value: int, held: dict[int, Place]) -> str
     name = f"r{k}"
     if place.name == name and place.plain:
         return planner.use(name)
-    if place.shape == type.shape and not planner.options.into:
+    if place.shape == type.shape and name not in planner.given:
         planner.line(f"{name} = {planner.use(place.name)}.copy()", last)
         planner.parts.bind(name)
         planner.ledger.hold(type.nbytes)
@@ -68,12 +68,10 @@ def _result(planner: Planner, k: int, value: int, held: dict[int, Place]) -> str
     return name
 
 
-def entries(
-    planner: Planner, arguments: list[str], given: list[str], results: list[str]
-) -> list[Function]:
+def entries(planner: Planner, arguments: list[str], results: list[str]) -> list[Function]:
     """The function `run`, and those that it calls if the steps are too many for one."""
-    parts, workspace = planner.parts, planner.workspace
-    parameters = "w, arrays, results" if planner.options.into else "w, arrays"
+    parts, workspace, given = planner.parts, planner.workspace, list(planner.given)
+    parameters = "w, arrays, results" if given else "w, arrays"
     if len(parts.parts) == 1 and max(len(arguments), len(results)) <= MANY:
         function = parts.current
         function.name, function.parameters = "run", parameters

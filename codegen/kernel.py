@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
@@ -15,12 +16,14 @@ from primgraph.codegen.clocks import Clocks
 from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable, plan_for
 from primgraph.codegen.feeds import as_feed, checked_out
 from primgraph.codegen.limits import Limits, default_limits
+from primgraph.codegen.once import parted
 from primgraph.codegen.plan import Plan
 from primgraph.codegen.standalone import standalone_source
 from primgraph.errors import WRITTEN, ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.drawn import PICTURES, Drawn
 from primgraph.ir.form import LEAF, leaves_for, packer
 from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.overwriting import require_own
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
@@ -36,6 +39,8 @@ def compile_graph(
     style: str = "planned",
     donated: Mapping[int, int] | None = None,
     limits: Limits | None = None,
+    once: Sequence[int] = (),
+    handed: Sequence[int] = (),
 ) -> Kernel:
     """A kernel that computes `graph`, which consists of primitives.
 
@@ -43,9 +48,12 @@ def compile_graph(
     `donated` maps positions of outputs to those of inputs of the same type: the array given for
     the input is overwritten with the output, and is what the kernel returns for it. `limits`
     say which steps run in blocks, and of what size; by default those that pay on this machine.
+    `once` are the places in the body of equations that depend on no input: the planned code
+    computes them at its first call, and keeps the results. `handed` are outputs that `fill`
+    writes into arrays which are handed to it.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
-    return Kernel(graph, style, donated, limits)
+    return Kernel(graph, style, donated, limits, once, handed)
 
 
 @final
@@ -73,12 +81,16 @@ class Kernel(Drawn):
         "_scalar",
         "donated",
         "graph",
+        "handed",
+        "once",
         "style",
     )
 
     graph: Graph
     style: str
     donated: dict[int, int]
+    once: tuple[int, ...]
+    handed: tuple[int, ...]
     _inputs: tuple[tuple[TensorType, str], ...]
     _limits: Limits | None
     _code: Compiled
@@ -95,6 +107,8 @@ class Kernel(Drawn):
         style: str = "planned",
         donated: Mapping[int, int] | None = None,
         limits: Limits | None = None,
+        once: Sequence[int] = (),
+        handed: Sequence[int] = (),
     ) -> None:
         _check_style(style)
         gifts = _checked_gifts(graph, donated or {})
@@ -106,6 +120,8 @@ class Kernel(Drawn):
         set_once(self, "graph", graph)
         set_once(self, "style", style)
         set_once(self, "donated", gifts)
+        set_once(self, "once", tuple(once))
+        set_once(self, "handed", tuple(handed))
         set_once(self, "_inputs", tuple(zip(graph.input_types, names, strict=True)))
         set_once(self, "_limits", limits)
         # Code may return one array itself, which takes no time; all else is made of a list.
@@ -113,7 +129,7 @@ class Kernel(Drawn):
         set_once(self, "_nested", nested)
         set_once(self, "_pack", None if form is None or alone else packer(form.results))
         set_once(self, "_code", self._compiled(style))
-        set_once(self, "_scalar", None if nested else self._scalar_code())
+        set_once(self, "_scalar", None if nested or self._code.once else self._scalar_code())
         set_once(self, "_borrowed", threading.local())
         set_once(self, "_other", {})
 
@@ -141,18 +157,37 @@ class Kernel(Drawn):
                 pass
         if named or self._nested or len(feeds) != len(self._inputs):
             feeds = tuple(self.graph.in_order(feeds, named))
-        inputs, code = self._inputs, self._code
-        if code.fit(*feeds):
+        if self._code.fit(*feeds):
             arrays: Sequence[Array] = feeds
         else:
-            arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, inputs, strict=True)]
+            arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, self._inputs, strict=True)]
         if self.donated:
             self._check_given(feeds, arrays)
         if out is not None or borrow:
             given = self._call_into(arrays, self._given(out), borrow)
             return given[0] if self._alone else self._packed(given)
-        results, pack = self._call(code, arrays), self._pack
+        if self.handed:
+            return self._packed(self._call_handed(arrays, self._made(self.handed)))
+        results, pack = self._call(self._code, arrays), self._pack
         return results if pack is None else pack(results)
+
+    def fill(
+        self,
+        arrays: Sequence[Array],
+        handed: Sequence[Array],
+        *,
+        out: Sequence[Array | None] | None = None,
+        borrow: bool = False,
+    ) -> list[Array]:
+        """All outputs for `arrays`, those of `self.handed` written into the arrays `handed`.
+
+        All are of exactly the declared types, in row-major order, which is not checked, and what
+        is handed is nobody else's; while the kernel runs, and if it fails, it holds anything.
+        `out` and `borrow` are as in a call, with None in `out` for outputs that are handed.
+        """
+        if out is not None or borrow:
+            return self._call_into(arrays, self._given(out), borrow, handed)
+        return self._call_handed(arrays, handed)
 
     def _packed(self, results: list[Array]) -> Any:
         return results if self._pack is None else self._pack(results)
@@ -164,7 +199,37 @@ class Kernel(Drawn):
             return scalar
         return lambda *feeds: pack(scalar(*feeds))
 
+    def _made(self, places: Sequence[int]) -> list[Array]:
+        """New arrays for the outputs at `places`."""
+        outputs = self.graph.outputs
+        types = [outputs[k].type for k in places]
+        return [np.empty(t.shape, t.dtype) for t in types]
+
+    def _call_handed(self, arrays: Sequence[Array], handed: Sequence[Array]) -> list[Array]:
+        if self.style == "readable":
+            results: list[Array] = self._call(self._code, arrays)
+            for k, target in zip(self.handed, handed, strict=True):
+                target[...] = results[k]
+                results[k] = target
+            return results
+        given = (arrays, handed) if self.handed else (arrays,)
+        results = self._call(self._code, *given)
+        return results
+
+    def _kept(self, once: Compiled) -> list[Array]:
+        """The results of what is computed but once."""
+        results: list[Array] = self._call(once, ())
+        for array in results:
+            array.setflags(write=False)
+        # A workspace for it is not needed again.
+        once.pool.clear()
+        return results
+
     def _call(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
+        if code.once is not None:
+            if code.kept is None:
+                code.kept = self._kept(code.once)
+            arrays = ([*arrays[0], *code.kept], *arrays[1:])
         if code.scalar is not None:
             try:
                 return code.scalar(*arrays[0])
@@ -202,11 +267,19 @@ class Kernel(Drawn):
             raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
         return list(out)
 
-    def _call_into(self, arrays: Sequence[Array], given: list[Any], borrow: bool) -> list[Array]:
+    def _call_into(
+        self,
+        arrays: Sequence[Array],
+        given: list[Any],
+        borrow: bool,
+        handed: Sequence[Array] = (),
+    ) -> list[Array]:
         """The results in arrays that are given or kept for that; made new where there is none."""
         types = self.graph.output_types
         checked_out(given, types, arrays, self.donated)
         kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
+        for k, array in zip(self.handed if handed else (), handed, strict=True):
+            given[k] = array
         # What an earlier call has lent may come back, to be read or written in this one.
         others = [*arrays, *(a for a in given if a is not None)]
         for k, type in enumerate(types):
@@ -222,29 +295,36 @@ class Kernel(Drawn):
             for target, result in zip(given, [results] if self._alone else results, strict=True):
                 target[...] = result
             return given
+        if not types:
+            return given
         if "into" not in self._other:
-            self._other["into"] = self._compiled("planned", into=True)
+            self._other["into"] = self._compiled("planned", range(len(types)))
         self._call(self._other["into"], arrays, given)
         return given
 
     def _compiled(
-        self, style: str, into: bool = False, clocks: list[Clocks] | None = None
+        self,
+        style: str,
+        given: Sequence[int] | None = None,
+        clocks: list[Clocks] | None = None,
     ) -> Compiled:
         if style == "readable":
             return compiled_readable(self.graph, self._options(), clocks)
         limits = self._limits or default_limits()
-        return compiled_planned(self.graph, self._options(into), limits, clocks)
+        return compiled_planned(self.graph, self.once, self._options(given), limits, clocks)
 
-    def _options(self, into: bool = False) -> Options:
-        alone = self._alone and not into
-        return Options(tuple(sorted(self.donated.items())), into, alone)
+    def _options(self, given: Sequence[int] | None = None) -> Options:
+        alone = self._alone and given is None
+        places = self.handed if given is None else given
+        return Options(tuple(sorted(self.donated.items())), tuple(places), alone)
 
     def running_style(self, feeds: Sequence[Any]) -> str:
         """The code that a call with these feeds runs: "planned", "readable" or "scalar"."""
-        if self._scalar is None:
+        code = self._code
+        if code.scalar is None:
             return self.style
         try:
-            self._scalar(*feeds)
+            code.scalar(*feeds, *(code.kept or ()))
         except Exception:
             return self.style
         return "scalar"
@@ -256,9 +336,9 @@ class Kernel(Drawn):
         """
         clocks: list[Clocks] = []
         code = self._compiled(self.style, clocks=clocks)
-        other = Kernel(self.graph, self.style, self.donated, self._limits)
+        other = Kernel(self.graph, self.style, self.donated, self._limits, self.once, self.handed)
         object.__setattr__(other, "_code", code)
-        object.__setattr__(other, "_scalar", code.scalar)
+        object.__setattr__(other, "_scalar", None if code.once else code.scalar)
         return other, clocks[0], code.positions()
 
     @property
@@ -266,12 +346,38 @@ class Kernel(Drawn):
         """The same kernel, but one that takes its arrays in order, and returns a list of them."""
         if self.graph.form is None:
             return self
-        return Kernel(self.graph.in_form(None), self.style, self.donated, self._limits)
+        return Kernel(
+            self.graph.in_form(None),
+            self.style,
+            self.donated,
+            self._limits,
+            self.once,
+            self.handed,
+        )
 
     @property
     def plan(self) -> Plan:
-        """What the planned style does with memory, and in blocks; it prints as text."""
-        return plan_for(self.graph, self._options(), self._limits or default_limits())
+        """What the planned style does with memory, and in blocks; it prints as text.
+
+        What is computed but once is not in it; see `plan_of_once`.
+        """
+        graph, options = self.graph, self._options()
+        if self.once:
+            first, graph = parted(graph, self.once)
+            options = replace(options, kept=len(first.outputs))
+        return plan_for(graph, options, self._limits or default_limits())
+
+    @property
+    def plan_of_once(self) -> tuple[Plan, int] | None:
+        """What is done with memory by what is computed but once, and the bytes of its results.
+
+        None where there is nothing of that kind.
+        """
+        if not self.once:
+            return None
+        first, _ = parted(self.graph, self.once)
+        plan = plan_for(first, Options(), self._limits or default_limits())
+        return plan, sum(t.nbytes for t in first.output_types)
 
     @property
     def source(self) -> str:
@@ -307,7 +413,13 @@ class Kernel(Drawn):
         found: Compiled = self._other[style]
         return found
 
-    def save(self, path: str | os.PathLike[str], *others: Kernel) -> None:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *others: Kernel,
+        force: bool = False,
+        scipy: bool = False,
+    ) -> None:
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
@@ -315,8 +427,16 @@ class Kernel(Drawn):
         path that ends in .svg, .html, .dot, .mmd, .json, .png or .pdf a picture of this kernel is
         written instead, as for graphs and programs.
 
+        With `scipy` the file may import SciPy, for functions that NumPy does not have: `erf` and
+        `erfc` are then SciPy's, instead of some eighty lines in the file. Single float64 numbers
+        take those of Python's `math` in any case.
+
+        A file of Python that primgraph did not write is not overwritten, unless `force` is true: it
+        may be your own.
+
         Raises `CompileError` if a graph has a primitive without a NumPy spelling, and for two
-        graphs of one name; `ArgumentError` for what is no kernel, and for `others` in a picture.
+        graphs of one name; `ArgumentError` for what is no kernel, for `others` in a picture, and
+        for a file that is there already and was not written by primgraph.
         """
         strange = [other for other in others if not isinstance(other, Kernel)]
         if strange:
@@ -329,8 +449,10 @@ class Kernel(Drawn):
                 raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
             super().save(path)
             return
-        graphs = [self.graph, *(kernel.graph for kernel in others)]
-        Path(path).write_text(standalone_source(graphs), encoding="ascii")
+        source = standalone_source([self.graph, *(kernel.graph for kernel in others)], scipy=scipy)
+        if not force:
+            require_own(path, "save to another file, or say force=True")
+        Path(path).write_text(source, encoding="ascii")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Kernel never changes: cannot set {name!r}; compile a new one")
@@ -344,7 +466,8 @@ class Kernel(Drawn):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel, (self.graph, self.style, self.donated, self._limits)
+        parts = (self.graph, self.style, self.donated, self._limits, self.once, self.handed)
+        return Kernel, parts
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.input_types))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -71,9 +72,13 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
 
 
 def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
-    """Statements that bind `name` to an array of any size, its bytes as hexadecimal digits."""
-    if is_spelled(array):
-        return [f"{name} = {array_text(array)}"]
+    """Statements that bind `name` to an array of any size.
+
+    It is spelled as the pattern it is or number by number, else its bytes are hexadecimal digits.
+    """
+    text = short_text(array)
+    if text is not None:
+        return [f"{name} = {text}"]
     little = array.dtype.newbyteorder("<")
     digits = array.astype(little, copy=False).tobytes().hex()
     rows = [f'        "{row}"' for row in textwrap.wrap(digits, _LINE - 10)]
@@ -85,3 +90,87 @@ def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
         f'    "{little.str}",',
         f").astype({dtype_text(array.dtype)}).reshape({shape_text(array.shape)})",
     ]
+
+
+def short_text(array: np.ndarray[Any, Any]) -> str | None:
+    """An array as the call that makes it, if it is small or has a pattern that NumPy names."""
+    pattern = pattern_text(array)
+    if not is_spelled(array):
+        return pattern
+    numbers = array_text(array)
+    return pattern if pattern is not None and len(pattern) < len(numbers) else numbers
+
+
+# Patterns: a call is proposed by a look at a few elements, and taken if it gives the same bits.
+
+
+def pattern_text(array: np.ndarray[Any, Any]) -> str | None:
+    """`np.eye`, `np.tril`, `np.arange` and the like for an array that is just that, or None."""
+    for text, made in _proposed(array):
+        same = made.shape == array.shape and made.dtype == array.dtype
+        if same and made.tobytes() == array.tobytes():
+            return text
+    return None
+
+
+def _proposed(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Calls that may make `array`, and what they make."""
+    if array.size == 0 or not array.shape:
+        return
+    dtype = array.dtype
+    first, last = array.reshape(-1)[[0, -1]].tolist()
+    if bits(first) == bits(last):
+        # A literal says one NaN only.
+        number = np.nan if first != first else first
+        yield full_text(number, array.shape, dtype), np.full(array.shape, number, dtype)
+    if array.ndim == 2 and {first, last} <= {0, 1}:
+        yield from _proposed_matrices(array)
+    flat = array.reshape(-1)
+    if dtype.kind in "iuf" and flat.size > 2:
+        reshaped = "" if array.ndim == 1 else f".reshape({shape_text(array.shape)})"
+        for text, made in _proposed_ranges(flat):
+            yield text + reshaped, made.reshape(array.shape)
+
+
+def _proposed_matrices(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Matrices of zeros and ones that a diagonal divides, which their borders tell."""
+    (n, m), dtype = array.shape, array.dtype
+    row, column = array[0] != 0, array[:, 0] != 0
+    down = -int(np.argmax(column))
+    k = int(np.argmax(row)) if row.any() else down
+    size = f"{n}" if n == m and not k else f"{n}, {m}, {k}" if k else f"{n}, {m}"
+    yield f"np.eye({size}{_dtype_argument(dtype, 'float64')})", np.eye(n, m, k, dtype)
+    ones = np.ones((n, m), dtype)
+    text = full_text(ones[0, 0].item(), (n, m), dtype)
+    k = int(row.sum()) - 1 if row.any() else down
+    yield f"np.tril({text}{f', {k}' if k else ''})", np.tril(ones, k)
+    k = 1 - int(column.sum()) if row[0] else int(np.argmax(row))
+    yield f"np.triu({text}{f', {k}' if k else ''})", np.triu(ones, k)
+
+
+def _proposed_ranges(flat: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Numbers at equal distances."""
+    dtype, count = flat.dtype, flat.size
+    start, second, last = flat[[0, 1, -1]].tolist()
+    step, stop = second - start, start + count * (second - start)
+    if not np.isfinite([start, last, stop]).all() or step == 0:
+        return
+    if start == int(start) and step == int(step) and (dtype.kind == "f" or _holds(dtype, stop)):
+        numbers = [start, stop, step] if step != 1 else [start, stop] if start else [stop]
+        natural = "float64" if dtype.kind == "f" else "int64"
+        text = ", ".join(map(repr, numbers)) + _dtype_argument(dtype, natural)
+        yield f"np.arange({text})", np.arange(start, stop, step, dtype=dtype)
+    if dtype.kind == "f":
+        ends = f"{scalar_text(start, dtype)}, {scalar_text(last, dtype)}, {count}"
+        text = f"np.linspace({ends}{_dtype_argument(dtype, 'float64')})"
+        yield text, np.linspace(start, last, count, dtype=dtype)
+
+
+def _holds(dtype: DType, number: int) -> bool:
+    limits = np.iinfo(dtype)
+    return int(limits.min) <= number <= int(limits.max)
+
+
+def _dtype_argument(dtype: DType, natural: str) -> str:
+    """The argument that asks for `dtype`, where a call does not give it by itself."""
+    return "" if dtype == np.dtype(natural) else f", dtype={dtype_text(dtype)}"

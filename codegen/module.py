@@ -43,7 +43,8 @@ class Module:
     """A file of generated code, and the objects beside it that it refers to by name.
 
     `users` are the names of primitives that are called through their own `impl`, which a file
-    that stands alone cannot do.
+    that stands alone cannot do. `results` are the names that the user has given to results,
+    empty where there is none.
     """
 
     opening: list[str]
@@ -52,6 +53,7 @@ class Module:
     entry: str
     table: dict[str, Any]
     users: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
     docstring: list[str] = field(default_factory=list)
 
 

@@ -18,7 +18,17 @@ _LONGEST = 40
 _WIDTH = 96
 
 RESERVED = frozenset(
-    {"np", *keyword.kwlist, *keyword.softkwlist, *dir(builtins), *REQUIRES, "carried", "arguments"}
+    {
+        "np",
+        "math",
+        "special",
+        *keyword.kwlist,
+        *keyword.softkwlist,
+        *dir(builtins),
+        *REQUIRES,
+        "carried",
+        "arguments",
+    }
 )
 
 
@@ -60,16 +70,36 @@ def assigned_name(line: str, op: str) -> str:
     That is `y` in `y = f(x)`, if `op` is what the right-hand side does last and does only once:
     then no other equation of that line can be meant.
     """
-    try:
-        (statement,) = ast.parse(line).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+    statement = _assignment(line)
+    if statement is None:
         return ""
     target = statement.targets[0]
     kinds = [_operation(node) for node in ast.walk(statement.value)]
     once = _operation(statement.value) == op and kinds.count(op) == 1
     return target.id if once and isinstance(target, ast.Name) else ""
+
+
+def target_name(line: str) -> str:
+    """The name that a line of Python gives to the last thing that it computes; empty if none.
+
+    A function that is written in the line computes something else than the line does.
+    """
+    statement = _assignment(line)
+    if statement is None or any(isinstance(n, ast.Lambda) for n in ast.walk(statement.value)):
+        return ""
+    target = statement.targets[0]
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _assignment(line: str) -> ast.Assign | None:
+    """A line of Python that assigns once."""
+    try:
+        (statement,) = ast.parse(line).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        return statement
+    return None
 
 
 def _operation(node: ast.AST) -> str:

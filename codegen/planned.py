@@ -33,8 +33,8 @@ def planned(schedule: Schedule, regions: tuple[Region, ...], options: Options) -
     """The schedule as a module with two entries, `workspace()` and `run(w, arrays)`.
 
     A workspace holds buffers, and views of buffers and of constants. One that is in use by a
-    run must not be used by another. `run` returns a list of arrays that nothing else refers to;
-    with `into` it is `run(w, arrays, results)`, and returns what it is given.
+    run must not be used by another. `run` returns a list of arrays that nothing else refers to.
+    Where some are given it is `run(w, arrays, results)`, and returns these at their places.
     """
     return Planner(schedule, regions, options).module()
 
@@ -90,6 +90,8 @@ class Planner:
         self.settled = failing[-1] + 1 if failing else 0
         kept = [(k, v) for k, v in enumerate(schedule.outputs) if k not in donated]
         self.results = {v: f"r{k}" for k, v in reversed(kept)}
+        # The names of results that the caller gives arrays for.
+        self.given = {f"r{k}": None for k in options.given}
         self.looping = Looping(self, regions)
         self.record: list[PlanStep] = []
         self.ledger = Ledger()
@@ -101,8 +103,7 @@ class Planner:
         for i, name in enumerate(arguments):
             self.places[i] = Place(name, schedule.types[i].shape)
             self.parts.argument(name)
-        given = [f"r{k}" for k, _ in enumerate(schedule.outputs)] if self.options.into else []
-        for name in given:
+        for name in self.given:
             self.parts.argument(name)
         for steps in self.looping.chunks():
             self.parts.begin()
@@ -110,15 +111,16 @@ class Planner:
             for i in steps:
                 self._step(i, schedule.steps[i])
         results = results_of(self)
-        functions = entries(self, arguments, given, results)
+        functions = entries(self, arguments, results)
         setup = self.workspace.setup(self.options.poisoned)
-        fit = check_of(schedule.types[: schedule.inputs])
+        fed = schedule.types[: schedule.inputs - self.options.kept]
+        fit = check_of(fed)
         if self.looping.functions:
             self.constants.append("spares = []")
             self.table["share"] = share
         if fit is not None:
             functions.append(fit)
-            dtypes = dict.fromkeys(dtype_text(t.dtype) for t in schedule.types[: schedule.inputs])
+            dtypes = dict.fromkeys(dtype_text(t.dtype) for t in fed)
             self.constants += [f"dtype_of_{d[3:]} = np.dtype({d})" for d in dtypes]
         return Module(
             [*self.functions, *self.constants],
@@ -326,7 +328,7 @@ class Planner:
             out = self.use(array)
         elif value in self.results:
             out = self.results[value]
-            if not self.options.into and spelling.ufunc and self._shapes_itself(places, step):
+            if out not in self.given and spelling.ufunc and self._shapes_itself(places, step):
                 self.places[value] = Place(out, type.shape)
                 self.line(f"{out} = {self.np(spelling.ufunc)}({', '.join(args)})", i)
                 self.parts.bind(out)
@@ -427,13 +429,13 @@ class Planner:
         self.ledger.need(2 * sum(t.nbytes for t in step.results))
         for k, (value, type) in enumerate(zip(step.outputs, step.results, strict=True)):
             found = f"t[{k}]" if step.op.multiple else text
-            if value in self.results and not self.options.into:
-                out = self.results[value]
+            out = self.results.get(value, "")
+            if out and out not in self.given:
                 self.parts.bind(out)
                 self.ledger.hold(type.nbytes)
                 self.line(f"{out} = {found}", i)
             else:
-                out = self.results.get(value) or self.buffer(value, type, i)
+                out = out or self.buffer(value, type, i)
                 self.line(f"{self.use(out)}[...] = {found}", i)
             self.places[value] = Place(out, type.shape)
             self.note(i, step, self.storages.get(value))
@@ -480,7 +482,7 @@ class Planner:
 
     def fresh(self, out: str, type: TensorType, i: int) -> None:
         """Make result `out`, unless the caller gives it."""
-        if self.options.into:
+        if out in self.given:
             self.use(out)
             return
         dtype = self.np(dtype_text(type.dtype)[3:])

@@ -9,15 +9,23 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.codegen import support
+from primgraph.codegen.containers import (
+    Classes,
+    accesses,
+    is_nested,
+    lengths,
+    returned,
+    told,
+)
 from primgraph.codegen.fallback import caller_of
 from primgraph.codegen.literals import (
     array_lines,
     dtype_text,
     full_text,
-    is_spelled,
     is_weak_default,
     scalar_text,
     shape_text,
+    short_text,
 )
 from primgraph.codegen.module import MANY, Function, Module, Parts
 from primgraph.codegen.names import Names, assigned_name, comment, is_safe
@@ -25,8 +33,9 @@ from primgraph.codegen.notation import ATOM, Spelling, Text
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.codegen.spelling import SHORT_CUTS, SPELLINGS, iota_shape, literal
 from primgraph.codegen.structure import expanded_shape
+from primgraph.ir.form import Form, Tree
 from primgraph.ir.source import Source
-from primgraph.ir.types import Shape, TensorType, broadcast_shapes
+from primgraph.ir.types import FLOAT32, FLOAT64, Shape, TensorType, broadcast_shapes
 
 _DEEPEST = 3
 _LONGEST = 84
@@ -59,12 +68,16 @@ class Piece:
 class Shared:
     """What the functions of a file that stands alone share: global names, and constants by value.
 
-    `parts` counts the functions that are parts of others.
+    `parts` counts the functions that are parts of others; `classes` are those of results.
+    `imports` are lines beside that of NumPy; SciPy may be among them only if `scipy`.
     """
 
     names: set[str]
+    scipy: bool = False
+    classes: Classes = field(default_factory=Classes)
     constants: dict[Any, str] = field(default_factory=dict)
     parts: int = 0
+    imports: dict[str, None] = field(default_factory=dict)
 
 
 def entry_name(graph: str) -> str:
@@ -72,19 +85,21 @@ def entry_name(graph: str) -> str:
     return graph if is_safe(graph) else "kernel"
 
 
-def readable(schedule: Schedule, file: Shared | None = None) -> Module:
+def readable(schedule: Schedule, file: Shared | None = None, form: Form | None = None) -> Module:
     """The schedule as a module whose entry takes arrays and returns one array, or a tuple.
 
+    With a `form` it takes and returns the containers of that.
     In a `file` that stands alone, constants are in the text whatever their size, and the entry
     converts its arguments, checks their shapes, and returns arrays of the declared types.
     """
-    return _Reader(schedule, file).module()
+    return _Reader(schedule, file, form).module()
 
 
 @final
 class _Reader:
-    def __init__(self, schedule: Schedule, file: Shared | None) -> None:
+    def __init__(self, schedule: Schedule, file: Shared | None, form: Form | None) -> None:
         self.schedule = schedule
+        self.form = form if form is not None and is_nested(form) else None
         self.standalone = file is not None
         self.file = Shared(set()) if file is None else file
         self.entry = entry_name(schedule.name)
@@ -100,12 +115,15 @@ class _Reader:
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
         self.ends = {s.source: i for i, s in enumerate(schedule.steps)}
+        # Names that the user has given to results.
+        self.said_names: dict[int, str] = {}
         # Expressions without a statement, which the end of a function has to write.
         self.waiting: dict[int, None] = {}
 
     def module(self) -> Module:
         schedule = self.schedule
-        arguments = [self.names.hinted(schedule.hints[i], "x") for i in range(schedule.inputs)]
+        roots = self._roots()
+        arguments = self._arguments(roots)
         for i, name in enumerate(arguments):
             self.pieces[i] = Piece(Text(name), schedule.types[i].shape, (name,))
             self.parts.argument(name)
@@ -117,40 +135,99 @@ class _Reader:
             for i in steps:
                 self._step(i, schedule.steps[i])
         if len(self.parts.parts) == 1 and max(len(arguments), len(schedule.outputs)) <= MANY:
-            functions = [self._single(arguments)]
+            functions = [self._single(arguments, roots)]
         else:
-            functions = self._several(arguments)
+            functions = self._several(arguments, roots)
+        if not self.standalone:
+            for name, kind in self.file.classes.table.items():
+                self.table[name] = kind
+                self.opening.append(f"# {name} is a class, in the table beside this code.")
+        results = [self.said_names.get(v, "") for v in schedule.outputs]
         helpers = [_untyped(inspect.getsource(getattr(support, name))) for name in self.helpers]
-        return Module(self.opening, helpers, functions, self.entry, self.table, self.users)
+        return Module(self.opening, helpers, functions, self.entry, self.table, self.users, results)
 
-    def _single(self, arguments: list[str]) -> Function:
+    def _roots(self) -> list[tuple[str, Tree]]:
+        """The parameters of the entry, each with its containers."""
+        if self.form is None:
+            return []
+        return [(self.names.hinted(name, "x"), tree) for name, tree in self.form.arguments]
+
+    def _arguments(self, roots: list[tuple[str, Tree]]) -> list[str]:
+        """A name for each array; those that are arguments by themselves have that of theirs."""
+        hints = self.schedule.hints
+        if self.form is None:
+            return [self.names.hinted(hints[i], "x") for i in range(self.schedule.inputs)]
+        found: list[str] = []
+        for root, tree in roots:
+            for access in accesses(tree, root):
+                hint = hints[len(found)]
+                found.append(root if access == root else self.names.hinted(hint, "x"))
+        return found
+
+    def _begun(self, names: list[str], roots: list[tuple[str, Tree]]) -> list[str]:
+        """Statements that bind the arrays of `names` to what is given, in a file checked."""
+        if self.form is None:
+            return self._checks(names, names) if self.standalone else []
+        texts = [text for root, tree in roots for text in accesses(tree, root)]
+        if not self.standalone:
+            pairs = enumerate(zip(names, texts, strict=True))
+            used = [self.schedule.uses[i] or i in self.outputs for i in range(len(names))]
+            return [f"{name} = {text}" for i, (name, text) in pairs if name != text and used[i]]
+        lines = []
+        for root, tree in roots:
+            for text, count, name in lengths(tree, root, root):
+                lines.append(f"if len({text}) != {count}:")
+                message = f"{told(name, root)} must have length {count}"
+                lines.append(f'    raise ValueError("{message}")')
+        return [*lines, *self._checks(names, texts)]
+
+    def _single(self, arguments: list[str], roots: list[tuple[str, Tree]]) -> Function:
         function = self.parts.current
-        function.name, function.parameters = self.entry, ", ".join(arguments)
+        names = arguments if self.form is None else [root for root, _ in roots]
+        function.name, function.parameters = self.entry, ", ".join(names)
         only = len(self.schedule.outputs) == 1
         results = [self._result(v, inline=only) for v in self.schedule.outputs]
         text, last = ", ".join(results) or "()", len(self.schedule.steps) - 1
-        if only or len(text) <= _LONGEST:
+        if self.form is not None:
+            for line in self._returned(results):
+                function.line(line, last)
+        elif only or len(text) <= _LONGEST:
             function.line(f"return {text}", last)
         else:
             for line in ("return (", *(f"    {r}," for r in results), ")"):
                 function.line(line, last)
-        if self.standalone:
-            function.first(self._checks(arguments))
+        function.first(self._begun(arguments, roots))
         return function
 
-    def _several(self, arguments: list[str]) -> list[Function]:
+    def _returned(self, results: list[str]) -> list[str]:
+        """The statement that returns results in their containers."""
+        assert self.form is not None
+        names, tree = self.names, self.form.results
+        first, *more = returned(tree, results, self.file.classes, names, _LONGEST - 7)
+        return [f"return {first}", *more]
+
+    def _several(self, arguments: list[str], roots: list[tuple[str, Tree]]) -> list[Function]:
         """Parts, and an entry that calls one after the other."""
         results = [self._result(v, inline=False) for v in self.schedule.outputs]
         first = self.parts.finish(arguments, results)
-        entry = Function(self.entry, "*arguments")
-        entry.line(f"carried = [*arguments, *[None] * {first + len(results) - len(arguments)}]")
-        if self.standalone:
-            for line in self._checks([f"carried[{i}]" for i in range(len(arguments))]):
-                entry.line(line)
+        count, names = first + len(results), [f"carried[{i}]" for i in range(len(arguments))]
+        if self.form is None:
+            entry = Function(self.entry, "*arguments")
+            entry.line(f"carried = [*arguments, *[None] * {count - len(arguments)}]")
+        else:
+            entry = Function(self.entry, ", ".join(root for root, _ in roots))
+            entry.line(f"carried = [None] * {count}")
+        for line in self._begun(names, roots):
+            entry.line(line)
         for part in self.parts.parts:
             entry.line(f"{part.name}(carried)")
-        only = len(results) == 1
-        entry.line(f"return carried[{first}]" if only else f"return tuple(carried[{first}:])")
+        if self.form is not None:
+            for line in self._returned([f"carried[{first + k}]" for k in range(len(results))]):
+                entry.line(line)
+        elif len(results) == 1:
+            entry.line(f"return carried[{first}]")
+        else:
+            entry.line(f"return tuple(carried[{first}:])")
         return [*self.parts.parts, entry]
 
     def _result(self, value: int, *, inline: bool) -> str:
@@ -175,11 +252,12 @@ class _Reader:
             return piece.text.code
         return f"np.asarray({piece.text.code}, {dtype_text(type.dtype)})"
 
-    def _checks(self, arguments: list[str]) -> list[str]:
+    def _checks(self, names: list[str], given: list[str]) -> list[str]:
+        """Statements that make of what is `given` arrays of these names and of the right shapes."""
         lines = []
-        for i, name in enumerate(arguments):
+        for i, (name, text) in enumerate(zip(names, given, strict=True)):
             type = self.schedule.types[i]
-            lines.append(f"{name} = np.asarray({name}, {dtype_text(type.dtype)})")
+            lines.append(f"{name} = np.asarray({text}, {dtype_text(type.dtype)})")
             lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
             what = name if name.isidentifier() else f"argument {i}"
             message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
@@ -217,8 +295,6 @@ class _Reader:
             args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
             self._type_literals(step, spelling, args)
             text = self._expression(step, spelling, args)
-        if step.op.name in support.REQUIRES:
-            self._include(step.op.name)
         shape = step.results[0].shape
         if step.op.name == "iota":
             shape = iota_shape(step)
@@ -245,7 +321,28 @@ class _Reader:
             self._include(spelling.helper)
             last = self._explicit(args[-1], step.operands[-1])
             return spelling.repeated([*(a.text for a in args[:-1]), last.text], step)
+        name, library = step.op.name, self._library(step)
+        if library:
+            return Text(library.format(f"{name}({args[0].text.code})"))
+        if name in support.REQUIRES:
+            self._include(name)
         return spelling.read([a.text for a in args], step)
+
+    def _library(self, step: Step) -> str:
+        """How a file that stands alone calls an error function of another library, if it may.
+
+        Python has one for single numbers, whose float would divide in another way than NumPy's.
+        """
+        type = step.results[0]
+        if not self.standalone or step.op.name not in ("erf", "erfc"):
+            return ""
+        if self.file.scipy and type.dtype in (FLOAT32, FLOAT64):
+            self.file.imports["from scipy import special"] = None
+            return "special.{}"
+        if type.dtype == FLOAT64 and not type.shape:
+            self.file.imports["import math"] = None
+            return "np.float64(math.{})"
+        return ""
 
     def _may_repeat(self, step: Step, piece: Piece) -> bool:
         """Whether several elements of the last operand may be one number in memory."""
@@ -368,7 +465,7 @@ class _Reader:
         self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
 
     def _define(self, name: str, array: np.ndarray[Any, Any]) -> None:
-        if self.standalone or is_spelled(array):
+        if self.standalone or short_text(array) is not None:
             self.opening += array_lines(name, array)
         else:
             self.table[name] = array
@@ -389,7 +486,10 @@ class _Reader:
         step = self.schedule.steps[piece.step]
         self._say(step)
         self._use(piece)
-        name = self.names.hinted(self._hint(value, piece.step), "v")
+        hint = self._hint(value, piece.step)
+        if hint:
+            self.said_names[value] = hint
+        name = self.names.hinted(hint, "v")
         self.parts.current.line(f"{name} = {piece.text.code}", piece.step)
         self.parts.bind(name)
         self.pieces[value] = Piece(Text(name), piece.shape, (name,))
@@ -404,14 +504,14 @@ class _Reader:
         if source is None or source == self.said or not _is_told(source):
             return
         self.said = source
-        line = "" if source.role else source.text
+        line = "" if source.is_derived else source.text
         self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
 
     def _hint(self, value: int, i: int) -> str:
         """The hint of a value, or the name to which the user's line assigns it."""
         hint, step = self.schedule.hints[value], self.schedule.steps[i]
         source = step.source
-        if hint or source is None or source.role or self.ends[source] != i:
+        if hint or source is None or source.is_derived or self.ends[source] != i:
             return hint if is_safe(hint) else ""
         name = assigned_name(source.text, step.op.name)
         return name if is_safe(name) else ""

@@ -192,7 +192,7 @@ def _turns(step: Step) -> bool:
 
 def _padded(step: Step, elements: Elements) -> list[str]:
     places = step.op.impl(np.ones(elements.shape, bool), **step.params)
-    made = np.full(places.shape, _number(0, step.results[0]), object)
+    made = np.full(places.shape, "0.0" if step.results[0].dtype == FLOAT64 else "False", object)
     made[places] = elements.ravel()
     return made.ravel().tolist()
 

@@ -275,6 +275,12 @@ _UFUNCS: dict[str, Spelling] = {
     "logical_or": _ufunc("logical_or", "|", OR),
     "logical_xor": _ufunc("logical_xor", "^", XOR),
     "logical_not": _ufunc("logical_not", "~", UNARY),
+    "bitwise_and": _ufunc("bitwise_and", "&", AND),
+    "bitwise_or": _ufunc("bitwise_or", "|", OR),
+    "bitwise_xor": _ufunc("bitwise_xor", "^", XOR),
+    "bitwise_not": _ufunc("invert", "~", UNARY),
+    "left_shift": _ufunc("left_shift"),
+    "right_shift": _ufunc("right_shift"),
     "abs": _ufunc("absolute", shown="abs"),
     "round": _ufunc("rint"),
     **{

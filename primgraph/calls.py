@@ -126,7 +126,9 @@ class Call:
 
     def record(self, path: Path, derivative: Graph, seeds: Sequence[Value | None]) -> list[Value]:
         """Record `derivative`, taken along `path`, on the inputs and `seeds`."""
-        return record(self.builder, derivative, [*path.free, *seeds], replaced=self.moved)
+        ends = [self.moved.get(v, v) for v in path.ends]
+        given = [*path.free, *seeds]
+        return record(self.builder, path, derivative, given, ends=ends, replaced=self.moved)
 
 
 def _recorded(
@@ -137,7 +139,9 @@ def _recorded(
     Names and updates of states go there too.
     """
     for eqn in equations:
-        results = builder.copy(eqn, tuple(moved.get(v, v) for v in eqn.inputs))
+        held = not builder.stopped.isdisjoint(eqn.outputs) and eqn.op.name != "stop_gradient"
+        copied = builder.copy_apart if held else builder.copy
+        results = copied(eqn, tuple(moved.get(v, v) for v in eqn.inputs))
         moved.update(zip(eqn.outputs, results, strict=True))
     for eqn in equations:
         for value in eqn.outputs:

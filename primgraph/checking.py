@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -37,7 +37,7 @@ def check_grads(
     function: Callable[..., Any] | Graph | Program,
     inputs: Sequence[Any] | Mapping[str, Any],
     order: int = 2,
-    modes: Sequence[str] = ("forward", "reverse"),
+    modes: Collection[str] = ("forward", "reverse"),
 ) -> None:
     """Compare all derivatives up to `order`, in every mixture of `modes`, with independent ones.
 
@@ -62,7 +62,7 @@ def check_grads(
     """
     chosen = tuple(modes)
     known = all(isinstance(m, str) and m in ("forward", "reverse") for m in chosen)
-    if not chosen or not known or isinstance(modes, str):
+    if not chosen or not known or isinstance(modes, str | Mapping):
         raise OptionError(f"modes are some of 'forward' and 'reverse', not {modes!r}")
     if order < 1:
         raise OptionError(f"the order of a derivative is at least 1, not {order}")

@@ -26,6 +26,7 @@ from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError
 from primgraph.ir.builder import Builder
 from primgraph.ir.form import taken_apart
 from primgraph.ir.graph import Graph
+from primgraph.ir.overwriting import require_own
 from primgraph.ir.source import caller
 from primgraph.jacobian import hessian
 from primgraph.operators.variable import Variable
@@ -153,6 +154,9 @@ def _command(
         default=[],
         help="an output of a program; by default its last values",
     )
+    parser.add_argument(
+        "--constants", metavar="FILE.npz", help="the long constants beside the text of a graph"
+    )
     parser.set_defaults(run=run)
     return parser
 
@@ -176,6 +180,9 @@ def _at(parser: argparse.ArgumentParser) -> None:
 
 def _output(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help=f"where to; by default {default}")
+    parser.add_argument(
+        "--force", action="store_true", help="overwrite a file that primgraph did not write"
+    )
 
 
 def _positive(text: str) -> int:
@@ -185,7 +192,7 @@ def _positive(text: str) -> int:
 
 
 def _found(options: argparse.Namespace) -> Target:
-    return find(options.target, options.types, options.fetch)
+    return find(options.target, options.types, options.fetch, options.constants)
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -236,8 +243,15 @@ def _emit(options: argparse.Namespace) -> None:
     if options.output is None:
         print(source, end="")
     else:
-        Path(options.output).write_text(source, encoding="ascii")
+        Path(_writable(options, options.output)).write_text(source, encoding="ascii")
         print(f"{options.output}: {', '.join(g.name for g in graphs)}")
+
+
+def _writable(options: argparse.Namespace, path: str) -> str:
+    """`path`, if nothing of the user's is there; with --force, whatever is there."""
+    if not options.force:
+        require_own(path, "choose another file, or say --force")
+    return path
 
 
 def _hessian(outputs: list[Variable], wrt: list[Variable]) -> list[Variable]:
@@ -277,14 +291,15 @@ def _derived(target: Target, wrt: Sequence[str], suffix: str, derive: Derive) ->
     name = f"{graph.name}_{suffix}" if suffix else graph.name
     form = graph.form
     if form is not None and suffix:
-        form = replace(form, results=taken_apart(values, lambda item: False)[0])
-    return Graph(builder.inputs, builder.slice(values), values, name, form)
+        tree, _ = taken_apart(values[0] if len(values) == 1 else tuple(values), lambda item: False)
+        form = replace(form, results=tree)
+    return builder.part(builder.inputs, values, name, form)
 
 
 def _check(options: argparse.Namespace) -> None:
     target = _found(options)
     arrays = target.arrays(options.seed, options.feed)
-    graph = target.graph
+    graph = target.graph.in_form(None)
     check_grads(graph, [arrays[v.hint] for v in graph.inputs], order=options.order)
     names = ", ".join(v.hint for v in graph.inputs if v.type.is_float)
     print(
@@ -295,7 +310,8 @@ def _check(options: argparse.Namespace) -> None:
 
 def _view(options: argparse.Namespace) -> None:
     graph = _found(options).graph
-    path = Path(options.output or f"{graph.name if graph.name.isidentifier() else 'graph'}.html")
+    name = graph.name if graph.name.isidentifier() else "graph"
+    path = Path(_writable(options, options.output or f"{name}.html"))
     if path.suffix.lower() == ".html":
         steps(graph).save(path)
     else:
@@ -314,7 +330,7 @@ def _profile(options: argparse.Namespace) -> None:
         feed = {name: a for name, a in arrays.items() if name in program.inputs}
         found = profile(program, feed, outputs, ranges=True)
     if options.output is not None:
-        found.save(options.output)
+        found.save(_writable(options, options.output))
     print(found.headline)
     print(found.table(options.by, options.top))
 

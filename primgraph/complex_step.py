@@ -33,13 +33,14 @@ _PARTIAL = {"log", "log1p", "sqrt", "rsqrt", "arcsin", "arccos", "arccosh", "arc
 # The primitives that this evaluator knows; of others it cannot tell whether they are analytic.
 KNOWN = frozenset(
     """
-    abs add arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin broadcast cast ceil
-    concat constant cos cosh cumsum div equal erf erfc exp expm1 floor floor_divide full gather
-    greater greater_equal integer_pow iota less less_equal log log1p logaddexp logical_and
-    logical_not logical_or logical_xor matmul maximum minimum mul neg not_equal pad permute power
-    random_bernoulli random_uniform reduce_max reduce_min reduce_prod reduce_sum remainder reshape
-    reverse round rsqrt scatter_add select sigmoid sign sin sinh slice slice_assign split sqrt
-    stop_gradient sub tan tanh
+    abs add arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin bitwise_and
+    bitwise_not bitwise_or bitwise_xor broadcast cast ceil concat constant cos cosh cumsum div equal
+    erf erfc exp expm1 floor floor_divide full gather greater greater_equal integer_pow iota
+    left_shift less less_equal log log1p logaddexp logical_and logical_not logical_or logical_xor
+    matmul maximum minimum mul neg not_equal pad permute power random_bernoulli random_uniform
+    reduce_max reduce_min reduce_prod reduce_sum remainder reshape reverse right_shift round rsqrt
+    scatter_add select sigmoid sign sin sinh slice slice_assign split sqrt stop_gradient sub tan
+    tanh
     """.split()  # noqa: SIM905
 )
 

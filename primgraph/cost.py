@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 from primgraph.codegen import Kernel
@@ -169,7 +169,8 @@ def cost(target: Graph | Program | Kernel, fetch_list: Sequence[Fetch] | None = 
 
     A graph is taken as it is, operators in it lowered. A kernel, and a program, which stands for
     the kernel that an executor runs for `fetch_list`, are taken as they were compiled; what
-    depends on parameters only, and is not computed again in each run, does not count.
+    depends on nothing, or on parameters that stay as they are, and is not computed again in each
+    run, does not count.
 
     Raises `ArgumentError` for anything else, for fetches of what is no program, and for a program
     where neither fetches nor updates ask for anything; `MissingRuleError` for a primitive whose
@@ -216,7 +217,7 @@ def line_of(eqn: Equation) -> Source | None:
     source = eqn.source
     if source is None or source.file == NOWHERE.file:
         return None
-    return replace(source, role="", operator="") if source.role or source.operator else source
+    return source.written
 
 
 def works(graph: Graph) -> tuple[Work, ...]:
@@ -262,21 +263,35 @@ def _cost_of(graph: Graph, kernel: Kernel | None) -> Cost:
     plan = schedule(graph)
     parts = _works(graph, plan)
     kept, call = 0, _peak(plan)
+    peak = call
     if kernel is not None:
-        layout = kernel.plan
-        kept, call = layout.kept(get_num_threads()), layout.call
+        parts = _without(parts, kernel.once)
+        layout, threads = kernel.plan, get_num_threads()
+        kept, call = layout.kept(threads), layout.call
+        peak = kept + call
+        once = kernel.plan_of_once
+        if once is not None:
+            first, results = once
+            kept += results
+            peak = max(kept + call, first.kept(threads) + first.call)
     constants = [s.results[0] for s in plan.steps if s.op.name == "constant"]
     return Cost(
         graph=graph,
         parts=parts,
         work=sum(parts, Work()),
-        peak_bytes=kept + call,
+        peak_bytes=peak,
         kept_bytes=kept,
         call_bytes=call,
         input_bytes=sum(t.nbytes for t in graph.input_types),
         output_bytes=sum(t.nbytes for t in graph.output_types),
         constant_bytes=sum(t.nbytes for t in constants),
     )
+
+
+def _without(parts: Sequence[Work], places: Sequence[int]) -> tuple[Work, ...]:
+    """`parts`, of which those at `places` are not done again."""
+    left_out = set(places)
+    return tuple([Work() if i in left_out else part for i, part in enumerate(parts)])
 
 
 def _peak(plan: Schedule) -> int:

@@ -122,9 +122,12 @@ def grad(
     """The gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
 
     One result of the input's type for each input, alone for a single input, in a list for a
-    sequence; None for an input that no output depends on. `grad_outputs` are arrays or variables
-    of the outputs' shapes, cast to their dtypes; one that is None, or all by default, are ones
-    (so that outputs need not be scalars).
+    sequence; None for an input that no output depends on. Zeros, which cost nothing, where an
+    output depends on it and the derivative is zero everywhere, as for the third derivative of
+    `x**2`: a derivative counts as a function of all that the outputs depend on. Outputs that no
+    input reaches, beside others that are reached, contribute nothing. `grad_outputs` are arrays
+    or variables of the outputs' shapes, cast to their dtypes; one that is None, or all by
+    default, are ones (so that outputs need not be scalars).
 
     Inputs may be intermediate values: each gets its full gradient, also beside another one that
     it is computed from. Outputs or inputs listed twice count twice. Equal expressions are one
@@ -134,8 +137,8 @@ def grad(
     through them, and as inputs they count as unused.
 
     - `allow_unused=False` makes an unused input an error.
-    - `materialize_grads=True` gives zeros for unused inputs and for outputs that are independent
-      of all inputs, which are an error otherwise.
+    - `materialize_grads=True` gives zeros for unused inputs, also where all outputs are
+      independent of all inputs, which is an error otherwise.
     - `strict_scalar=True` asks for a seed for each output that has not exactly one element.
     - `is_grads_batched=True` takes seeds with one more leading axis, of one extent N for all,
       and gives results of shape `(N, *x.shape)`, all N in one vectorised pass. None still stands
@@ -143,8 +146,8 @@ def grad(
 
     Results are variables of the same program and can be differentiated again.
 
-    Raises `NotDifferentiable` if an input or output is not of a float dtype, if an output
-    depends on no input, or an input is unused and must not be; `ArgumentError` for arguments
+    Raises `NotDifferentiable` if an input or output is not of a float dtype, if no output
+    depends on any input, or an input is unused and must not be; `ArgumentError` for arguments
     that are not variables; `ShapeError` for seeds that do not fit; `OptionError`, a ValueError,
     for `materialize_grads` with `allow_unused=False`.
     """
@@ -167,6 +170,9 @@ def grad(
         raise error.located(request.origin()) from None
     if materialize_grads:
         results = request.with_zeros(results, request.inputs, count)
+    for x, found in zip(request.inputs, results, strict=True):
+        if found is not None:
+            request.builder.gradients.setdefault(found, x)
     return request.answer(results, inputs)
 
 
@@ -397,17 +403,18 @@ def _reverse(
 
 
 def _refuse_independent(request: Request, path: Path) -> None:
-    """Refuse an output that depends on no input, unless because of that input's own flag."""
+    """Refuse outputs of which none depends on an input, unless because of its own flag."""
     reached = path.reached
     if not request.constants.isdisjoint(request.inputs):
         reached = reached_by(request.builder, request.inputs, request.outputs, request.constants)
-    for value, depends in zip(request.outputs, reached, strict=True):
-        if not depends:
-            raise NotDifferentiable(
-                f"{called('output', value)}, {value.type}, does not depend on the inputs",
-                hint="pg.explain(y, x) tells why; leave it out, or ask for zeros with "
-                "materialize_grads",
-            )
+    if any(reached):
+        return
+    value, *others = request.outputs
+    among = f", and none of {len(others)} others does" if others else ""
+    raise NotDifferentiable(
+        f"{called('output', value)}, {value.type}, does not depend on the inputs{among}",
+        hint="pg.explain(y, x) tells why; ask for zeros with materialize_grads",
+    )
 
 
 def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) -> Value:
@@ -449,4 +456,4 @@ def _record(
     derivative = path.jvp() if forward else path.vjp()
     given = [*path.free, *seeds]
     places = range(len(path.free), len(given))
-    return record(request.builder, derivative, given, count=count, batched=places)
+    return record(request.builder, path, derivative, given, count=count, batched=places)

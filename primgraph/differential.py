@@ -31,6 +31,7 @@ from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.rebuild import NOWHERE
+from primgraph.transforms.strong_zeros import strong_zeros
 
 
 @checked_late
@@ -97,13 +98,14 @@ def divergence(
             return _zeros(request, y, lead)
         with recording(request.builder):
             if is_diagonal(path.graph, path.moved):
-                slope = _record(request, path.jvp(), [*path.free, None])
+                slope = _record(request, path, path.jvp(), [*path.free, None])
                 return sum_(slope, axis=axes)
             count = _extent(x.shape, lead)
             axes_of_free = [None] * len(path.free)
-            rows = clean_up(batch(clean_up(path.jvp()), count, [*axes_of_free, 0]))
+            along = strong_zeros(clean_up(path.jvp()), len(path.free))
+            rows = clean_up(batch(along, count, [*axes_of_free, 0]))
             graph = _trace(rows, count, lead)
-            return _record(request, graph, [*path.free, _directions(x, lead, count)])
+            return _record(request, path, graph, [*path.free, _directions(x, lead, count)])
     except PrimgraphError as error:
         raise error.located(request.origin()) from None
 
@@ -199,7 +201,7 @@ def _by_gradient(request: Request, path: Path) -> Variable | None:
     if not is_diagonal(gradient, [place]):
         return None
     jvp = linearize(gradient, [place])
-    return _record(request, jvp.with_outputs(jvp.outputs[1:]), [*path.free, None])
+    return _record(request, path, jvp.with_outputs(jvp.outputs[1:]), [*path.free, None])
 
 
 def _by_directions(
@@ -208,12 +210,15 @@ def _by_directions(
     """The second derivatives along all axes, or their sum, in one vectorised pass."""
     count = _extent(x.shape, lead)
     second = clean_up(_second(path))
+    if not total:
+        second = strong_zeros(second, len(path.free))
     directions = _directions(x, lead, count)
     last = len(path.free)
     if total:
         graph = batch_sum(second, count, [*[None] * last, 0])
-        return _record(request, graph, [*path.free, directions])
-    found = record(request.builder, second, [*path.free, directions], count=count, batched=(last,))
+        return _record(request, path, graph, [*path.free, directions])
+    given = [*path.free, directions]
+    found = record(request.builder, path, second, given, count=count, batched=(last,))
     along = reshape(Variable(request.builder, found[0]), (count, *lead))
     return reshape(moveaxis(along, 0, -1), x.shape)
 
@@ -257,8 +262,8 @@ def _directions(x: Variable, lead: Shape, count: int) -> Value:
     return broadcasted(unit, (count, *x.shape)).value
 
 
-def _record(request: Request, graph: Graph, given: Sequence[Value | None]) -> Variable:
-    return Variable(request.builder, record(request.builder, graph, given)[0])
+def _record(request: Request, path: Path, graph: Graph, given: Sequence[Value | None]) -> Variable:
+    return Variable(request.builder, record(request.builder, path, graph, given)[0])
 
 
 def _zeros(request: Request, like: Variable, shape: Shape) -> Variable:

@@ -57,6 +57,10 @@ class UnknownNameError(BuildError, AttributeError):
     """A module or handle has nothing of that name."""
 
 
+class UnknownKeyError(BuildError, KeyError):
+    """A dict of layers has nothing under that name."""
+
+
 class MissingMethodError(BuildError, NotImplementedError):
     """A class of the user's does not define a method that is called."""
 

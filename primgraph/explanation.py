@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.codegen.feeds import as_feed
 from primgraph.derivatives import Request
 from primgraph.errors import ArgumentError, BuildError, FeedError, NumericalError
-from primgraph.executor import check_names, state_value
+from primgraph.executor import check_names, input_values
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
@@ -131,7 +131,9 @@ class _Search:
         if differentiable and self.start in self.constants:
             return set()
         for eqn in self.graph.body:
-            if reached.isdisjoint(eqn.inputs):
+            # Along its other operand it is constant.
+            one = differentiable and eqn.op.formal
+            if reached.isdisjoint(eqn.inputs[:1] if one else eqn.inputs):
                 continue
             for value in eqn.outputs:
                 if not differentiable or (not _ends(eqn, value) and value not in self.constants):
@@ -229,18 +231,13 @@ class _Search:
         body = self.builder.slice(values)
         used = {v for e in body for v in e.inputs}.union(values)
         inputs = [v for v in self.builder.inputs if v in used]
-        states = {} if program is None else program.states
-        named = [v.hint for v in inputs if v not in states]
         if program is not None:
-            check_names(program, feed, named)
-        elif missing := [n for n in named if n not in feed]:
+            check_names(program, feed, [v.hint for v in inputs if v not in program.states])
+            arrays = input_values(program, inputs, feed)
+        elif missing := [v.hint for v in inputs if v.hint not in feed]:
             raise FeedError(f"feed: missing {', '.join(map(repr, missing))}")
-        arrays = [
-            state_value(program, program.scope, states[v])
-            if program is not None and v in states
-            else as_feed(feed[v.hint], v.type, v.hint)
-            for v in inputs
-        ]
+        else:
+            arrays = [as_feed(feed[v.hint], v.type, v.hint) for v in inputs]
         return Walk(lower(Graph(inputs, body, values))).results(arrays)
 
 
@@ -266,6 +263,8 @@ def _ends(eqn: Equation, value: Value) -> str:
         return "gives booleans, which have no derivative"
     if not value.type.is_float:
         return f"gives integers, {value.type}, which have no derivative"
+    if eqn.op.formal:
+        return "is a derivative that does not change any more"
     if isinstance(eqn.op, Primitive) and eqn.op.constant:
         return "is constant between jumps, so that its derivative is zero"
     return ""

@@ -81,8 +81,7 @@ def hvp(function: Function, inputs: Variables, v: Seeds, *, strict: bool = False
     sequence, zeros where it does not depend on the input.
 
     Raises `NotScalarError` for a function of more than one element; with `strict`,
-    `NotDifferentiable` where an input does not matter to the function, or its gradient is the
-    same everywhere. For all else see `vjp`.
+    `NotDifferentiable` where an input does not matter to the function. For all else see `vjp`.
     """
     return _hessian_product("hvp", function, inputs, v, strict)
 

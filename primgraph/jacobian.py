@@ -373,6 +373,7 @@ class _Traced:
             self.builder,
             path,
             free,
+            outputs,
             Layout(tuple(v.shape for v in outputs), batch),
             Layout(tuple(v.shape for v in inputs), batch),
             [place.get(v) for v in self.sources],

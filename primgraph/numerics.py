@@ -126,6 +126,8 @@ class Walk:
             np.zeros(v.shape, np.int64) if m is None else m
             for v, m in zip(eqn.inputs, present, strict=True)
         ]
+        if eqn.op.formal:
+            return marks[:1]
         if eqn.op.name == "select":
             condition, x, y = marks
             return [np.maximum(condition, np.where(operands[0], x, y))]

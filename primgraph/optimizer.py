@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 import numpy as np
@@ -18,9 +19,10 @@ from primgraph.errors import (
     unknown_name,
 )
 from primgraph.initializers import Constant
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied, checked, checked_methods
-from primgraph.ir.source import caller
+from primgraph.ir.source import UPDATE, caller, marked
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import clip, cos, maximum, minimum, norm, sqrt, stack, where
 from primgraph.operators.variable import Variable
@@ -34,6 +36,15 @@ Clip: TypeAlias = Callable[[list[Variable]], list[Variable]]
 """Maps all gradients to the ones that are used."""
 
 Pairs: TypeAlias = list[tuple[Variable, Variable]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Step:
+    """What one call of `minimize` has added to a program: states that begin so, and updates."""
+
+    program: Program
+    prefix: str
+    updates: dict[Value, Value]
 
 
 @checked_methods(late=True)
@@ -63,25 +74,28 @@ class Optimizer(ABC):
         self.schedule = schedule
         self.weight_decay = _from_zero("weight_decay", float(weight_decay))
         self.grad_clip = grad_clip
-        self._applied: list[tuple[Program, str]] = []
+        self._applied: list[_Step] = []
 
     def minimize(
         self,
         loss: Variable,
         parameters: Iterable[Variable] | None = None,
-        no_grad_set: Iterable[Variable] | None = None,
+        no_grad_set: Collection[Variable] | None = None,
     ) -> tuple[list[Variable], Pairs]:
         """Let every run of the program of `loss` take one step that lowers it.
 
         `loss` has one element. `parameters` are those to change, by default all trainable ones,
         less those in `no_grad_set`; any that `loss` does not depend on stay as they are. Other
-        variables in `no_grad_set` are constants: no gradient goes through them. Where several
-        losses change one parameter, every run takes the steps of all from the same place.
-        Returns the new values, and pairs of a parameter and its gradient as it is before
-        clipping and decay.
+        variables in `no_grad_set` are constants: no gradient goes through them. Returns the new
+        values, and pairs of a parameter and its gradient as it is before clipping and decay.
+
+        Called again for one of the parameters that it has changed, also with another loss, this
+        takes the place of the former call, whose states go on from where they are. Losses of
+        different parameters stand side by side.
 
         Raises `ShapeError` for a loss of more than one element, `BuildError` if nothing is
-        left to change or one of `parameters` is none, `ArgumentError` for what is no variable.
+        left to change, one of `parameters` is none or is updated by something else already, such
+        as another optimizer, and `ArgumentError` for what is no variable.
         """
         if not isinstance(loss, Variable):
             raise ArgumentError(f"a loss is a variable, not {type(loss).__name__}")
@@ -94,10 +108,26 @@ class Optimizer(ABC):
                 )
             chosen = _chosen(program, parameters, held)
             pairs = _pairs(loss, chosen, held)
+            former = self._former(program, pairs)
+            _refuse_second(program, pairs, former)
         except PrimgraphError as error:
             raise error.located(program.builder.origin(caller(), [loss.value])) from None
-        with recording(program.builder):
-            return self._apply(program, pairs), pairs
+        updates, steps = dict(program.updates), self._applied
+        try:
+            with recording(program.builder):
+                return self._apply(program, pairs, former), pairs
+        except BaseException:
+            program.updates, self._applied = updates, steps
+            raise
+
+    def _former(self, program: Program, pairs: Pairs) -> list[_Step]:
+        """The steps of this optimizer that change one of these parameters too."""
+        changed = {p.value for p, _ in pairs}
+        return [
+            step
+            for step in self._applied
+            if step.program is program and not changed.isdisjoint(step.updates)
+        ]
 
     def set_learning_rate(self, value: float, scope: Scope | None = None) -> None:
         """Use `value` from the next run on, in `scope` or else the program's own.
@@ -106,32 +136,48 @@ class Optimizer(ABC):
         """
         if not self._applied:
             raise BuildError("the learning rate lives in a program: call minimize first")
-        for program, prefix in self._applied:
-            program.set_state_dict({f"{prefix}.learning_rate": _rate(value)}, scope)
+        for step in self._applied:
+            step.program.set_state_dict({f"{step.prefix}.learning_rate": _rate(value)}, scope)
 
-    def _apply(self, program: Program, pairs: Pairs) -> list[Variable]:
-        self._applied.append((program, program.free_name(type(self).__name__.lower())))
+    def _apply(self, program: Program, pairs: Pairs, former: Sequence[_Step]) -> list[Variable]:
+        prefix = former[0].prefix if former else program.free_name(type(self).__name__.lower())
+        for former_step in former:
+            for state, new in former_step.updates.items():
+                if program.updates.get(state) is new:
+                    del program.updates[state]
+        self._applied = [s for s in self._applied if s not in former]
+        self._applied.append(_Step(program, prefix, {}))
+        with marked(prefix, UPDATE):
+            return self._steps(program, pairs)
+
+    def _steps(self, program: Program, pairs: Pairs) -> list[Variable]:
+        """Record what changes the parameters, and the optimizer's own states."""
         step = self._state("step", TensorType((), FLOAT64), 0.0)
         rate = self._state("learning_rate", TensorType((), FLOAT64), self.learning_rate)
         if self.schedule is not None:
             rate = rate * applied(self.schedule, step)
         count = step + 1.0
-        program.update(step, count)
+        self.keep(step, count)
         gradients = [g for _, g in pairs]
         if self.grad_clip is not None:
             gradients = applied(self.grad_clip, gradients)
         changed = []
         for (parameter, _), gradient in zip(pairs, gradients, strict=True):
-            if self.weight_decay and self.decays_gradient:
-                gradient = gradient + self.weight_decay * parameter
-            change = self.change(parameter, gradient, rate, count)
-            program.update(parameter, program.next_value(parameter) - change)
+            with marked(_layer_of(parameter.name), UPDATE):
+                if self.weight_decay and self.decays_gradient:
+                    gradient = gradient + self.weight_decay * parameter
+                change = self.change(parameter, gradient, rate, count)
+                self.keep(parameter, parameter - change)
             changed.append(program.next_value(parameter))
         return changed
 
     def _state(self, name: str, type: TensorType, value: float) -> Variable:
-        program, prefix = self._applied[-1]
-        return program.state(f"{prefix}.{name}", type, Constant(value))
+        step = self._applied[-1]
+        # A step that takes the place of another one has its states.
+        known = step.program.variable(f"{step.prefix}.{name}")
+        if known is not None:
+            return known
+        return step.program.state(f"{step.prefix}.{name}", type, Constant(value))
 
     def slot(self, parameter: Variable, name: str) -> Variable:
         """A state of the parameter's type, zeros at first."""
@@ -139,7 +185,9 @@ class Optimizer(ABC):
 
     def keep(self, state: Variable, new: Variable) -> None:
         """Store `new` as `state` at the end of each run."""
-        self._applied[-1][0].update(state, new)
+        step = self._applied[-1]
+        step.program.update(state, new)
+        step.updates[state.value] = new.value
 
     @abstractmethod
     def change(
@@ -149,6 +197,11 @@ class Optimizer(ABC):
 
         `rate` and `count`, the number of this step from 1, are 0-d float64 variables.
         """
+
+
+def _layer_of(name: str) -> str:
+    """The path of the layer that a parameter belongs to, or its name where it has no layer."""
+    return name.rpartition(".")[0] or name
 
 
 def _rate(value: Any) -> float:
@@ -209,6 +262,27 @@ def _pairs(loss: Variable, chosen: Sequence[Variable], held: Sequence[Variable])
             hint="reset their stop_gradient, or take them out of no_grad_set",
         )
     return pairs
+
+
+def _refuse_second(program: Program, pairs: Pairs, former: Sequence[_Step]) -> None:
+    """Refuse parameters that are updated already, and by none of the `former` steps."""
+    for parameter, _ in pairs:
+        value = parameter.value
+        new = program.updates.get(value)
+        if new is None or any(step.updates.get(value) is new for step in former):
+            continue
+        place, here = program.updated_at.get(value), caller()
+        before = f"{place}   {place.text}" if place else "what the program was made from"
+        raise BuildError(
+            f"{parameter.name!r} is updated in every run already: two optimizers would undo each "
+            "other",
+            origin=[
+                f"written here:  {here}   {here.text}",
+                f"updated by:    {before}",
+            ],
+            hint="call minimize of the optimizer that is there, whose updates that replaces; or "
+            "minimize the sum of both losses, or choose other `parameters`",
+        )
 
 
 def _times(scalar: Variable, x: Variable) -> Variable:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.types import BOOL
+from primgraph.ir.primitive import recording
+from primgraph.primitives.elementwise import as_function_of
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
 from primgraph.transforms.bounds import ranges_near
@@ -25,7 +27,9 @@ class Path:
     Whatever else is needed is an input of `graph` too: `free` has the value of the builder that
     each input stands for. `wrt` are the inputs asked for that matter to some output, each once;
     `moved` are their places in `graph`. `reached` tells the outputs that depend on any of them.
-    `definition` gives the equation that a value of the builder comes from.
+    `ends` are the outputs as they were given, and `needs` the places in `free` of what they
+    depend on in a differentiable way. `definition` gives the equation that a value of the builder
+    comes from.
     """
 
     graph: Graph
@@ -33,6 +37,8 @@ class Path:
     wrt: list[Value]
     moved: list[Value]
     reached: list[bool]
+    ends: list[Value]
+    needs: list[int]
     definition: Callable[[Value], Equation | None]
 
     @staticmethod
@@ -43,8 +49,9 @@ class Path:
         constants: Collection[Value] = (),
     ) -> Path:
         """The path from `inputs` to `outputs`; nothing goes through values in `constants`."""
-        needed = builder.slice(outputs, cut=constants)
-        return Path.of(needed, inputs, outputs, constants, builder.name)
+        needed = builder.between(inputs, outputs, constants)
+        name, definition = builder.name, builder.definition
+        return Path.of(needed, inputs, outputs, constants, name, definition=definition)
 
     @staticmethod
     def of(
@@ -55,6 +62,7 @@ class Path:
         name: str = "f",
         *,
         whole: bool = False,
+        definition: Callable[[Value], Equation | None] | None = None,
     ) -> Path:
         """The path through `equations`, of which the independent ones stay too if `whole`."""
         cut, ends, stands_for = _cut(equations, outputs, constants)
@@ -74,7 +82,9 @@ class Path:
             wrt,
             list(lowered.outputs[len(ends) :]),
             [v in active for v in ends],
-            {v: e for e in equations for v in e.outputs}.get,
+            list(outputs),
+            [i for i, v in enumerate(entries) if v in relevant],
+            definition or {v: e for e in equations for v in e.outputs}.get,
         )
 
     def jvp(self) -> Graph:
@@ -110,7 +120,7 @@ def reached_by(
     """Which of `outputs` depend on `inputs` other than through `constants`."""
     sources = set(inputs)
     cut = set(constants) - sources
-    needed, ends, _ = _cut(builder.slice(outputs, cut=cut), outputs, cut)
+    needed, ends, _ = _cut(builder.between(list(sources), outputs, cut), outputs, cut)
     active = depending(Graph((), needed, ()), list(sources))
     return [v in active for v in ends]
 
@@ -149,9 +159,10 @@ def _needed(equations: Sequence[Equation], outputs: Iterable[Value]) -> list[Equ
 
 
 def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equation]:
-    """What depends on `inputs` in any way, constants, and all conditions.
+    """What depends on `inputs` in any way, constants, and all conditions and indices.
 
-    How a condition was moved tells where what it guards matters.
+    How a condition was moved tells where what it guards matters, and what an index counts which
+    element is read.
     """
     dependent = set(inputs)
     kept = []
@@ -159,7 +170,7 @@ def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equati
         depends = not dependent.isdisjoint(eqn.inputs)
         if depends:
             dependent.update(eqn.outputs)
-        if depends or not eqn.inputs or eqn.outputs[0].dtype == BOOL:
+        if depends or not eqn.inputs or not eqn.outputs[0].type.is_float:
             kept.append(eqn)
     return kept
 
@@ -175,24 +186,82 @@ def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Va
 
 def record(
     builder: Builder,
+    path: Path,
     derivative: Graph,
     given: Sequence[Value | None],
     *,
+    ends: Sequence[Value] | None = None,
     count: int | None = None,
     batched: Collection[int] = (),
     replaced: Mapping[Value, Value] | None = None,
 ) -> list[Value]:
-    """Clean `derivative` up and record it on `given`, of which None stands for ones.
+    """Clean `derivative`, taken along `path`, up and record it on `given`; None stands for ones.
 
     With `count`, the inputs at the positions in `batched` have a leading axis of that extent,
     and so have all results. `replaced` maps values in `given` to those to use instead.
+
+    The results count as functions of all that the outputs of the path depend on, also where the
+    derivative is the same everywhere. `ends` are these outputs in the builder, if they are not
+    those of the path.
     """
     graph = clean_up(bind(derivative, {i: 1.0 for i, v in enumerate(given) if v is None}))
     present = [(i, v) for i, v in enumerate(given) if v is not None]
     if count is not None:
         graph = clean_up(batch(graph, count, [0 if i in batched else None for i, _ in present]))
     values = [v if replaced is None else replaced.get(v, v) for _, v in present]
-    return builder.inline(graph, values, shared=True)
+    results = builder.inline(graph, values, shared=True)
+    needs = set(path.needs)
+    needs.update(i for i in range(len(path.free), len(given)))
+    wanted = [
+        graph.inputs[k]
+        for k, (i, v) in enumerate(present)
+        if i in needs and v.type.is_float and not _is_constant(builder, values[k])
+    ]
+    complete = _depending_on_all(graph, wanted)
+    if all(complete):
+        return results
+    reached = (
+        v for v, r in zip(path.ends if ends is None else ends, path.reached, strict=True) if r
+    )
+    seeds = (v for (i, _), v in zip(present, values, strict=True) if i >= len(path.free))
+    others = [
+        v
+        for v in dict.fromkeys((*reached, *seeds))
+        if v.type.is_float and not _is_constant(builder, v)
+    ]
+    with recording(builder):
+        whole = reduce(as_function_of, others) if others else None
+        return [
+            v if done or whole is None else as_function_of(v, whole)
+            for v, done in zip(results, complete, strict=True)
+        ]
+
+
+def _is_constant(builder: Builder, value: Value) -> bool:
+    """Whether `value` is a constant of the program."""
+    eqn = builder.definition(value)
+    return eqn is not None and not eqn.inputs
+
+
+# Of how many values it is told one by one whether a result depends on them.
+_MANY = 1024
+
+
+def _depending_on_all(graph: Graph, values: Sequence[Value]) -> list[bool]:
+    """Whether each output depends on all of `values` by floats; False if these are very many."""
+    if len(values) > _MANY:
+        return [False] * len(graph.outputs)
+    known = {v: 1 << i for i, v in enumerate(values)}
+    for eqn in graph.body:
+        if eqn.op.name == "stop_gradient":
+            continue
+        reaching = 0
+        for value in eqn.inputs:
+            reaching |= known.get(value, 0)
+        if reaching:
+            known.update((v, reaching) for v in eqn.outputs if v.type.is_float)
+    every = (1 << len(values)) - 1
+    return [known.get(v, 0) == every for v in graph.outputs]
 
 
 def called(role: str, value: Value) -> str:

@@ -207,7 +207,7 @@ class Profile:
         """
         return page([as_built(self.graph, self.times, self.ranges)])
 
-    def to_svg(self, *, limit: int = 300) -> str:
+    def to_svg(self, *, limit: int = 60) -> str:
         """The picture of the graph with the share of the time in each box, as SVG.
 
         It is folded where it has more boxes than `limit`.
@@ -331,8 +331,7 @@ def _arguments(
     if not isinstance(feed, Mapping):
         raise ArgumentError(f"the feed of a program is a mapping, not {type(feed).__name__}")
     scope = Scope()
-    for name in program.scope:
-        scope.set(name, program.scope.get(name))
+    scope.put(program.scope.snapshot())
     return Executor(scope).arguments(program, feed, fetch_list)
 
 
@@ -343,8 +342,13 @@ def _arrays(graph: Graph, feed: Mapping[str, Any] | Sequence[Any]) -> list[np.nd
 
 
 def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[[Kernel], float]:
-    """A function that calls a kernel and gives the seconds; donated inputs begin as they were."""
+    """A function that calls a kernel and gives the seconds; donated inputs begin as they were.
+
+    New values of states are written into arrays that stay, as in the runs of a program.
+    """
     feeds = list(arrays)
+    outputs = [kernel.graph.outputs[k].type for k in kernel.handed]
+    handed = [np.empty(t.shape, t.dtype) for t in outputs]
     for j in kernel.donated.values():
         feeds[j] = arrays[j].copy()
 
@@ -352,7 +356,7 @@ def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[
         for j in kernel.donated.values():
             feeds[j][...] = arrays[j]
         before = time.perf_counter()
-        called(*feeds)
+        called.fill(feeds, handed)
         return time.perf_counter() - before
 
     return run

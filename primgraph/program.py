@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,9 +14,11 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
+from primgraph.block import Block
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import (
     ArgumentError,
+    BoundsError,
     BuildError,
     DTypeError,
     FeedError,
@@ -28,11 +31,12 @@ from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.signature import applied, checked, checked_methods
+from primgraph.ir.source import Source, caller
 from primgraph.ir.text import to_text
 from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
-from primgraph.scope import Scope
+from primgraph.scope import Scope, copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,9 @@ class Program(Drawn):
         self.builder = Builder(checked_name(name))
         self.scope = Scope()
         self.states: dict[Value, State] = {}
+        self.builder.kept = self.states
         self.updates: dict[Value, Value] = {}
+        self.updated_at: dict[Value, Source] = {}
         self.kernels: dict[Any, Any] = {}
         self.starts: WeakKeyDictionary[Program, list[State]] = WeakKeyDictionary()
         self.keys_taken = 0
@@ -105,8 +111,12 @@ class Program(Drawn):
 
     def variable(self, name: str) -> Variable | None:
         """The input, parameter or named variable of that name, if there is one."""
-        value = self.builder.names.get(name)
-        return None if value is None else Variable(self.builder, value)
+        value = self.builder.named(name)
+        if value is None:
+            return None
+        variable = Variable(self.builder, value)
+        variable.used = True
+        return variable
 
     def variables(self) -> list[Variable]:
         """Handles on all values, in the order of their definition."""
@@ -121,6 +131,40 @@ class Program(Drawn):
         """The trainable parameters, in the order of their creation."""
         return [Variable(self.builder, v) for v, s in self.states.items() if s.trainable]
 
+    # The same by the names that Paddle's programs have for it, and one block for all.
+
+    def all_parameters(self) -> list[Variable]:
+        """`parameters`, as Paddle calls it."""
+        return self.parameters()
+
+    def list_vars(self) -> Iterator[Variable]:
+        """`variables`, one after the other, as Paddle calls it."""
+        return iter(self.variables())
+
+    @property
+    def num_blocks(self) -> int:
+        """1: loops and branches are unrolled or chosen by `pg.where`."""
+        return 1
+
+    def global_block(self) -> Block:
+        """The one block of the program, with `ops`, `vars` and `var(name)`."""
+        return Block(self)
+
+    def current_block(self) -> Block:
+        """The one block of the program."""
+        return Block(self)
+
+    def block(self, index: int) -> Block:
+        """The block of that index, which is 0. Raises `BoundsError` for another one."""
+        if index != 0:
+            raise BoundsError(f"a program has one block, and none at {index}")
+        return Block(self)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The one block, in a list."""
+        return [Block(self)]
+
     def graph(self, outputs: Sequence[Variable] | None = None) -> Graph:
         """What the program computes, as a graph, with all its inputs and parameters.
 
@@ -128,7 +172,7 @@ class Program(Drawn):
         """
         if outputs is not None:
             values = [self.own(v).value for v in outputs]
-            return Graph(self.builder.inputs, self.builder.slice(values), values, self.name)
+            return self.builder.part(self.builder.inputs, values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
         ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
         return self.builder.graph(ends, self.name)
@@ -179,6 +223,7 @@ class Program(Drawn):
         if self.own(new).type != state.type:
             raise ShapeError(f"{state.name!r} is {state.type} and cannot become {new.type}")
         self.updates[state.value] = new.value
+        self.updated_at[state.value] = caller()
 
     def next_value(self, state: Variable) -> Variable:
         """What `state` holds after a run: its update so far, or itself if it has none."""
@@ -202,8 +247,7 @@ class Program(Drawn):
     def initialize(self, scope: Scope | None = None) -> None:
         """Give every state of `scope`, by default the program's own, its first value again."""
         chosen = self.scope if scope is None else scope
-        for state in self.states.values():
-            chosen.set(state.name, self.first_value(state))
+        chosen.put({s.name: self.first_value(s) for s in self.states.values()})
 
     def start(self, scope: Scope | None = None) -> None:
         """Give the states that were created under this startup program their first values again.
@@ -212,8 +256,7 @@ class Program(Drawn):
         """
         for program, states in list(self.starts.items()):
             chosen = program.scope if scope is None else scope
-            for state in states:
-                chosen.set(state.name, program.first_value(state))
+            chosen.put({s.name: program.first_value(s) for s in states})
 
     def first_value(self, state: State) -> np.ndarray[Any, Any]:
         """What `state` holds before any run: a function of seed, name, shape and dtype.
@@ -233,7 +276,7 @@ class Program(Drawn):
                 origin=self._declaration(state),
                 hint=error.hint,
             ) from None
-        return array.astype(dtype)
+        return array.astype(dtype, order="C")
 
     def _declaration(self, state: State) -> list[str]:
         """The line for an error that tells where `state` was made."""
@@ -242,10 +285,15 @@ class Program(Drawn):
         return [] if place is None else [f"{state.name!r} is declared at {place}   {place.text}"]
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the values of all states, by name; first values where nothing ran yet."""
+        """Copies of the values of all states, by name; first values where nothing ran yet.
+
+        They are those of one moment, also while other threads train.
+        """
         chosen = self.scope if scope is None else scope
+        reading = chosen.read()
+        held = reading.version.arrays
         return {
-            s.name: chosen.get(s.name) if s.name in chosen else self.first_value(s)
+            s.name: held[s.name].copy() if s.name in held else self.first_value(s)
             for s in self.states.values()
         }
 
@@ -263,11 +311,7 @@ class Program(Drawn):
                 f"the program has no states named {', '.join(map(repr, unknown))}",
                 hint=near_matches(unknown[0], known),
             )
-        staged = Scope()
-        for name, value in values.items():
-            staged.set(name, value, known[name])
-        for name in staged:
-            chosen.hold(name, staged.get(name))
+        chosen.put({name: copied(name, value, known[name]) for name, value in values.items()})
 
     def clone(self, for_test: bool = False) -> Program:
         """A program of its own with the same variables, in the same scope.
@@ -299,6 +343,7 @@ class Program(Drawn):
             moved[value].hint = moved[value].hint or name
         if not for_test:
             other.updates = {moved[s]: moved[n] for s, n in self.updates.items()}
+            other.updated_at = {moved[s]: place for s, place in self.updated_at.items()}
         other.builder.stopped.update(moved[v] for v in self.builder.stopped)
         other.keys_taken = self.keys_taken
         return other
@@ -310,8 +355,7 @@ class Program(Drawn):
         """A clone with a scope of its own."""
         other = self.clone()
         other.scope = Scope()
-        for name in self.scope:
-            other.scope.set(name, self.scope.get(name))
+        other.scope.put(self.scope.snapshot())
         return other
 
     def __reduce__(self) -> str:
@@ -330,6 +374,29 @@ class Program(Drawn):
 # How far apart the keys of one run and of the next are: no program draws from so many.
 _KEYS_OF_A_RUN = 2**20
 
+
+class HiddenProgramWarning(UserWarning):
+    """Something is built into the program that is there from the start, where none is entered."""
+
+
+_told: list[bool] = []
+
+
+def _tell_of_hidden_program() -> None:
+    """Say once in a process that there is a program which nobody has made."""
+    if not _told:
+        _told.append(True)
+        place = caller()
+        warnings.warn_explicit(
+            "no program is entered: pg.data builds into pg.default_main_program(), which goes on "
+            "growing, and in a notebook knows the names of all former runs of a cell; write "
+            "`with pg.Program() as program:` around it",
+            HiddenProgramWarning,
+            place.file,
+            place.line,
+        )
+
+
 _programs: WeakValueDictionary[int, Program] = WeakValueDictionary()
 _main: list[Program] = [Program("main")]
 record_by_default_into(lambda: _main[0].builder)
@@ -337,8 +404,11 @@ _startup: ContextVar[Program] = ContextVar("startup", default=Program("startup")
 
 
 def default_main_program() -> Program:
-    """The program that is built into where no other is entered."""
-    return _main[0]
+    """The program that is being built: the innermost one that is entered.
+
+    Where none is, it is one that is there from the start.
+    """
+    return _programs.get(id(active_recorder())) or _main[0]
 
 
 def default_startup_program() -> Program:
@@ -397,6 +467,13 @@ def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     Raises `BuildError` for a name that is taken, looks like one that is, or cannot be seen;
     `ShapeError` for a negative extent; `DTypeError` for an unsupported dtype.
     """
+    if active_recorder() is _main[0].builder:
+        _tell_of_hidden_program()
+    return declared(name, shape, dtype)
+
+
+def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
+    """`data`, which says nothing where no program has been entered."""
     builder = active_recorder()
     if not isinstance(builder, Builder):
         raise BuildError("inputs are declared in a program, not in an operator's decomposition")

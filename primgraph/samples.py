@@ -84,8 +84,12 @@ def _between_samples(slopes: Slopes, batch: int, extent: int) -> Graph:
         type = TensorType((batch, batch, extent), slopes.dtype)
         tangents = builder.argument(Value(type))
         given = [*slopes.free, tangents]
-        found = record(builder, slopes.forward(), given, count=batch, batched=(len(slopes.free),))
-        body = builder.slice(found)
+        last = len(slopes.free)
+        found = record(
+            builder, slopes.path, slopes.forward(), given,
+            ends=slopes.ends, count=batch, batched=(last,),
+        )  # fmt: skip
+        body, found = builder.computing(found)
         used = {v for e in body for v in e.inputs}
         return Graph([*(v for v in builder.inputs if v in used), tangents], body, found)
 

@@ -10,11 +10,10 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.feeds import as_feed
 from primgraph.compiler import compile
 from primgraph.derivatives import forward_grad, grad
 from primgraph.errors import ArgumentError, BuildError, ShapeError
-from primgraph.executor import check_names, state_value
+from primgraph.executor import check_names, input_values, state_values
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_late, checked_methods
@@ -104,7 +103,7 @@ class Objective:
         self._record = _Record(program, loss, self.parameters)
         others = self._record.others
         check_names(program, feed, [v.hint for v in others if v not in program.states])
-        self._others = [_constant(program, v, feed) for v in others]
+        self._others = input_values(program, others, feed)
         self._latest: tuple[bytes, float, Array] | None = None
 
     @property
@@ -117,7 +116,7 @@ class Objective:
         """What the parameters hold now, as one vector: their first values before any run."""
         states = [self.program.states[p.value] for p in self.parameters]
         scope = self.program.scope
-        parts = [state_value(self.program, scope, s).ravel() for s in states]
+        parts = [value.ravel() for value in state_values(self.program, scope, states)]
         return np.concatenate(parts).astype(np.float64)
 
     def fun(self, theta: Any) -> float:
@@ -190,14 +189,6 @@ class Objective:
         return vector
 
 
-def _constant(program: Program, value: Value, feed: Mapping[str, Any]) -> Array:
-    """A copy of what is fed, or else of what the scope holds, for an input of the program."""
-    state = program.states.get(value)
-    if state is None:
-        return as_feed(feed[value.hint], value.type, value.hint).copy()
-    return state_value(program, program.scope, state).copy()
-
-
 class _Record:
     """The loss on slices of a vector, in a builder of its own, with its derivatives."""
 
@@ -256,4 +247,4 @@ class _Record:
 
     def _graph(self, inputs: Sequence[Value], outputs: Sequence[Variable]) -> Graph:
         values = [v.value for v in outputs]
-        return Graph(inputs, self.builder.slice(values), values, self.builder.name)
+        return self.builder.part(inputs, values)

@@ -27,6 +27,7 @@ from primgraph.primitives.shapes import concat, split
 from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.rebuild import NOWHERE
+from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.transpose import transpose
 
 
@@ -70,7 +71,8 @@ class Slopes:
     together are evaluated together, by one vectorised derivative, and kept. If `symmetric`, rows
     are had from columns.
 
-    `inputs` are those of `path.graph` in the builder, in which results are recorded too. `places`
+    `free` and `ends` are what the free values and outputs of `path` are in the builder, in which
+    results are recorded. `places`
     has for each input of the matrix its place in `path.wrt`, None for one that does not matter.
     """
 
@@ -79,6 +81,7 @@ class Slopes:
         builder: Builder,
         path: Path,
         free: Sequence[Value],
+        ends: Sequence[Value],
         outputs: Layout,
         inputs: Layout,
         places: Sequence[int | None],
@@ -89,6 +92,7 @@ class Slopes:
         self.builder = builder
         self.path = path
         self.free = list(free)
+        self.ends = list(ends)
         self.outputs = outputs
         self.inputs = inputs
         self.places = list(places)
@@ -131,7 +135,7 @@ class Slopes:
         """The elements where each output depends on one input alone: one pass has them all."""
         if self._slope is None or self._slope.value not in self.builder:
             flat = self._flat((0,))
-            (found,) = record(self.builder, flat, [*self.free, None])
+            (found,) = self._record(flat, [*self.free, None])
             self._slope = Variable(self.builder, found)
             self.passes = Passes(self.passes.reverse, self.passes.forward + 1)
         axis = len(self.outputs.lead())
@@ -161,7 +165,8 @@ class Slopes:
         used = tuple(sorted(set(owners.tolist())))
         if used not in self._reverse:
             flat = self._flat(used)
-            self._reverse[used] = transpose(flat, [len(self.free)])
+            last = len(self.free)
+            self._reverse[used] = strong_zeros(transpose(flat, [last]), last)
         extents = [self.outputs.extents()[i] for i in used]
         starts = dict(zip(used, accumulate(extents[:-1], initial=0), strict=True))
         local = [starts[o] + n - offsets[o] for o, n in zip(owners.tolist(), numbers, strict=True)]
@@ -183,7 +188,8 @@ class Slopes:
     def forward(self) -> Graph:
         """From free values and one long tangent of the inputs to that of the outputs."""
         if self._forward is None:
-            self._forward = self._flat(tuple(range(len(self.outputs.shapes))))
+            flat = self._flat(tuple(range(len(self.outputs.shapes))))
+            self._forward = strong_zeros(flat, len(self.free))
         return self._forward
 
     def _add_zeros(
@@ -210,12 +216,15 @@ class Slopes:
                     unit = broadcasted(reshape(unit, (count, 1, extent)), (count, batch, extent))
                 given.append((unit[0] if count == 1 else unit).value)
             if count == 1:
-                (found,) = record(self.builder, derivative, given)
+                (found,) = self._record(derivative, given)
                 result = wrap(found)
                 return reshape(result, (*result.shape[:-1], 1, result.shape[-1]))
             last = len(given) - 1
-            (found,) = record(self.builder, derivative, given, count=count, batched=(last,))
+            (found,) = self._record(derivative, given, count=count, batched=(last,))
             return wrap(found) if batch is None else moveaxis(wrap(found), 0, 1)
+
+    def _record(self, derivative: Graph, given: Sequence[Value | None], **more: Any) -> list[Value]:
+        return record(self.builder, self.path, derivative, given, ends=self.ends, **more)
 
     def _flat(self, used: tuple[int, ...]) -> Graph:
         """From free values and one long tangent to that of the outputs in `used`."""

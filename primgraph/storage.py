@@ -192,7 +192,11 @@ class _Writer:
         if source is None:
             return None
         text = self.lines.setdefault(source.text, len(self.lines))
-        return [Path(source.file).name, source.line, source.role, source.operator, text]
+        marks: list[int] = []
+        if source.scope or source.order:
+            marks = [self.lines.setdefault(source.scope, len(self.lines)), source.order]
+        name = Path(source.file).name
+        return [name, source.line, source.role, source.operator, text, *marks]
 
     def _encode(self, value: Any) -> Any:
         """A parameter as JSON: whole numbers, booleans, strings and None stand for themselves."""
@@ -361,10 +365,15 @@ class _Reader:
             raise LoadError(f"{op} has another type than the file says")
         self.values.extend(outputs)
 
-    def _place(self, file: Any, line: Any, role: Any, operator: Any, text: Any) -> Source:
+    def _place(
+        self, file: Any, line: Any, role: Any, operator: Any, text: Any, *marks: Any
+    ) -> Source:
         """A source line, whose text is what the file says it was."""
         name, mode, part = (shown(_text(word)) for word in (file, role, operator))
-        return Source(name, _integer(line), mode, part, self.lines[_integer(text)])
+        scope, order = marks or (None, 0)
+        layer = "" if scope is None else self.lines[_integer(scope)]
+        told = self.lines[_integer(text)]
+        return Source(name, _integer(line), mode, part, told, layer, _integer(order))
 
     def _update(self, program: Program, state: Value, new: Value) -> None:
         if state not in program.states:

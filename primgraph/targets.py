@@ -70,13 +70,16 @@ class Target:
         return {**drawn, **{n: a for n, a in held.items() if n in drawn}, **given}
 
 
-def find(text: str, types: Sequence[str], fetches: Sequence[str] = ()) -> Target:
+def find(
+    text: str, types: Sequence[str], fetches: Sequence[str] = (), constants: str | None = None
+) -> Target:
     """What `text` names: `FILE.py:NAME`, a saved program, or a file with the text of a graph.
 
     A saved program may be followed by the name of one of its variables.
 
     `types` are those of the arguments of a function, such as `f64[3,4]`, or `3,4` for the default
-    dtype. `fetches` are the outputs of a program; by default its last values.
+    dtype. `fetches` are the outputs of a program; by default its last values. `constants` is an
+    .npz file with the long constants of a text, as `graph.constants` has them.
 
     Raises `LoadError` where there is no such file or name, `ArgumentError` for another object.
     """
@@ -92,7 +95,7 @@ def find(text: str, types: Sequence[str], fetches: Sequence[str] = ()) -> Target
     elif zipfile.is_zipfile(file):
         found, fetches = load(file), [*fetches, *filter(None, [name])]
     else:
-        found = parse(_text(file))
+        found = parse(_text(file), {} if constants is None else _arrays_in(constants))
     return _target(found, text, types, fetches)
 
 

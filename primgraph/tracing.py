@@ -12,8 +12,10 @@ from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
 from primgraph.ir.form import LEAF, Form, Tree, names, opened, put_together, taken_apart
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import applied, checked
+from primgraph.ir.source import Source
 from primgraph.ir.types import TensorType, as_dtype, as_shape
 from primgraph.operators.promotion import SCALARS, array_of, lift
 from primgraph.operators.variable import Variable
@@ -56,7 +58,8 @@ def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
     for title, example in zip(titles, [*specs, *named.values()], strict=True):
         tree, leaves = _apart(example)
         types = [_type_of(leaf) for leaf in leaves]
-        inputs = [builder.input(t, n) for t, n in zip(types, names(tree, title), strict=True)]
+        hints = names(tree, title)
+        inputs = [builder.input(t, _free(builder, n)) for t, n in zip(types, hints, strict=True)]
         arguments.append((title, tree))
         given.append(put_together(tree, iter([Variable(builder, v) for v in inputs])))
     with builder:
@@ -65,7 +68,37 @@ def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
         tree, found = _results(builder.name, result)
         values = [v.value for v in found]
     form = Form(tuple(arguments), tree)
-    return Graph(builder.inputs, builder.slice(values), values, builder.name, form)
+    graph = builder.part(builder.inputs, values, form=form)
+    return _with_flags(graph, builder) if builder.stopped else graph
+
+
+def _with_flags(graph: Graph, traced: Builder) -> Graph:
+    """`graph` with the flags of `stop_gradient` as equations, which transforms see."""
+    builder, stop = Builder(graph.name), lookup("stop_gradient")
+    moved: dict[Value, Value] = {}
+
+    def hold(value: Value, source: Source | None) -> None:
+        if value in traced.stopped:
+            builder.source = source
+            (moved[value],) = builder.emit(stop, [moved.get(value, value)], {})
+
+    for value in graph.inputs:
+        builder.share_input(value)
+        hold(value, traced.declared_at[value])
+    for eqn in graph.body:
+        builder.add_all([eqn], moved, builder.share)
+        if eqn.op is not stop:
+            for value in eqn.outputs:
+                hold(value, eqn.source)
+    outputs = [moved.get(v, v) for v in graph.outputs]
+    return Graph(graph.inputs, builder.body, outputs, graph.name, graph.form)
+
+
+def _free(builder: Builder, name: str) -> str:
+    """`name`, longer where an input has it: keys with dots may read as those of containers."""
+    while name in builder.names:
+        name += "_"
+    return name
 
 
 def _apart(example: Any) -> tuple[Tree, list[Any]]:

@@ -53,8 +53,6 @@ def fit(
         raise ShapeError(f"a loss has one element, not {target.type}")
     if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
         raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
-    if isinstance(feeds, Mapping):
-        raise ArgumentError("fit takes several feeds, not one", hint="put it in a list")
     runner = Executor() if executor is None else executor
     history: list[float] = []
     with _bar(progress, epochs) as advance:

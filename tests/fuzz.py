@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 import time
 import traceback
 import warnings
@@ -22,6 +23,7 @@ os.environ.setdefault("PRIMGRAPH_DEBUG", "1")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from program_checks import check  # noqa: E402
+from program_training import check_training  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
 
 import primgraph.transforms.simplify  # noqa: E402, F401
@@ -31,6 +33,9 @@ from primgraph.ir.primitive import Primitive, registered  # noqa: E402
 from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
+
+# Of so many seeds one makes a training program too.
+_TRAINED = 10
 
 
 def main() -> int:
@@ -53,12 +58,27 @@ def main() -> int:
         if fault:
             failures += 1
             report(program, fault)
+        if seed % _TRAINED == 0:
+            failures += not trains(seed, seen)
         if done % options.progress == 0:
             seconds = time.monotonic() - start
             print(f"{done} programs, {failures} failed, {seconds:.0f} s", flush=True)
     print(f"\n{done} programs from seed {options.seed}, {failures} failed")
     unused = table(primitives, coverage, seen)
     return int(failures > 0 or bool(unused))
+
+
+def trains(seed: int, seen: Counter[str]) -> bool:
+    """Whether the training program of that seed does what it should; it is told if not."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            check_training(seed, Path(folder), seen)
+        except Exception:
+            print("=" * 90)
+            print(f"training program {seed} failed:\n{traceback.format_exc(limit=-4)}", flush=True)
+            return False
+    seen["training programs"] += 1
+    return True
 
 
 def _options() -> argparse.Namespace:

@@ -14,6 +14,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
+from primgraph.primitives.linalg import matmul
 from primgraph.transforms import dead_code, linearize, transpose, unzip
 from primgraph.transforms.linearize import depending
 
@@ -105,7 +106,17 @@ def _check_unzip(jvp: Graph, dx: Sequence[int], feeds: Arrays, expected: Arrays)
     first = interpret(primal, *feeds[: dx[0]])
     second = interpret(linear, *first[len(fixed) :], *feeds[dx[0] :])
     _demand_bits("primal part", [expected[i] for i in fixed], first[: len(fixed)])
-    _demand_bits("linear part", [expected[i] for i in moving], second)
+    _demand_bits("linear part", [expected[i] for i in moving], second, _slack_of_products(jvp))
+
+
+def _slack_of_products(graph: Graph) -> float:
+    """How much of a result may differ by how the factors of products lie in memory.
+
+    What is handed from one part of a graph to another may be a view in the whole.
+    """
+    eps = [np.finfo(v.dtype).eps for e in graph.body if e.op is matmul for v in e.outputs
+           if v.dtype.kind == "f"]  # fmt: skip
+    return 64 * float(max(eps, default=0.0))
 
 
 def _check_differences(
@@ -229,9 +240,14 @@ def _inner_size(x: Arrays, y: Arrays) -> float:
     return float(sum(np.sum(np.abs(a * b)) for a, b in zip(x, y, strict=True)))
 
 
-def _demand_bits(what: str, expected: Arrays, found: Arrays) -> None:
+def _demand_bits(what: str, expected: Arrays, found: Arrays, slack: float = 0.0) -> None:
+    """Equal bits, or a difference of that part of the largest element."""
     for a, b in zip(expected, found, strict=True):
-        demand(np.all(same_bits(a, b)), f"{what}:\n{b!r}, not\n{a!r}")
+        same = same_bits(a, b)
+        if slack and not np.all(same):
+            largest = np.max(np.abs(a), initial=0.0, where=np.isfinite(a))
+            same = same | (np.abs(a - b) <= slack * largest)
+        demand(np.all(same), f"{what}:\n{b!r}, not\n{a!r}")
 
 
 def _demand_close(what: str, expected: Arrays, found: Arrays, slack: float) -> None:

@@ -64,7 +64,7 @@ def _truncated(text: str, rng: np.random.Generator) -> str:
 
 
 def _another_token(text: str, rng: np.random.Generator) -> str:
-    words = _TOKENS.findall(text)
+    words = _TOKENS.findall(text) or [""]
     i, kind = _one(rng, len(words)), rng.random()
     words[i] = words[_one(rng, len(words))] if kind < 0.4 else _WORDS[_one(rng, len(_WORDS))]
     return "".join(words)

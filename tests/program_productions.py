@@ -12,9 +12,9 @@ from program_operators import OPERATORS
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
+from primgraph.primitives import bits, indexing, linalg, logic
 from primgraph.primitives import constants as c
 from primgraph.primitives import elementwise as e
-from primgraph.primitives import indexing, linalg, logic
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 
@@ -87,6 +87,10 @@ def integers(draft: Draft) -> list[Value]:
     binary = (e.add, e.sub, e.mul, e.maximum, e.minimum, e.remainder, e.floor_divide)
     unary = (e.neg, e.abs_, e.sign, e.stop_gradient)
     results = [draft.choose(binary)(x, y), draft.choose(unary)(x)]
+    if draft.chance(0.4):
+        of_bits = (bits.bitwise_and, bits.bitwise_or, bits.bitwise_xor, bits.left_shift,
+                   bits.right_shift)  # fmt: skip
+        results += [draft.choose(of_bits)(x, y), bits.bitwise_not(x)]
     if draft.chance(0.3):
         exponent = e.remainder(y, c.filled(4, y.type))
         results += [e.power(x, exponent), e.integer_pow(x, n=draft.below(5))]

@@ -418,6 +418,12 @@ ROWS: dict[str, Row] = {
     "ceil": elementwise(),
     "round": elementwise(reference=lambda x: np.copysign(np.round(x), x)),
     "stop_gradient": elementwise(dtypes=EVERYTHING, reference=lambda x: x),
+    "as_function_of": Row(
+        [Call("x[]", "x[]"), Call("x[3]", "x[2,3]"), Call("x[2,3]", "x[]"), Call("x[0,3]", "x[1]")],
+        [Refused(DTypeError, "i64[3]", "f64[3]"), Refused(DTypeError, "bool[3]", "f64[3]")],
+        reference=lambda x, y: x,
+        analytic=lambda x, y: x,
+    ),
     "cast": Row(
         [
             *(Call(f"x[{shape}]", dtype=FLOAT64) for shape in SHAPES),
@@ -430,6 +436,13 @@ ROWS: dict[str, Row] = {
         reference=lambda x, *, dtype: np.array(x, dtype),
         analytic=lambda x, *, dtype: x,
     ),
+    # Bits of integers.
+    "bitwise_and": elementwise(2, dtypes=INTS),
+    "bitwise_or": elementwise(2, dtypes=INTS),
+    "bitwise_xor": elementwise(2, dtypes=INTS),
+    "bitwise_not": elementwise(dtypes=INTS),
+    "left_shift": elementwise(2, NATURAL, INTS),
+    "right_shift": elementwise(2, NATURAL, INTS),
     # Comparisons, logic, choice.
     "equal": comparison(),
     "not_equal": comparison(),

@@ -21,9 +21,10 @@ import primgraph as pg
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
-pytestmark = pytest.mark.skipif(
-    not FOLDER.is_dir(), reason="looks at the checkout, and there is none here"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="looks at the checkout, and there is none here"),
+]
 
 
 def run_short(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:

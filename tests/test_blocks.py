@@ -21,6 +21,8 @@ from primgraph.ir.text import parse
 from primgraph.transforms import linearize, lower, transpose
 from primgraph.transforms.clean_up import clean_up
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def in_small_blocks(monkeypatch):

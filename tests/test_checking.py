@@ -9,13 +9,13 @@ import primgraph as pg
 from primgraph.complex_step import KNOWN
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.operators.promotion import emit
-from primgraph.primitives import constants, indexing, linalg, logic, reductions, shapes
+from primgraph.primitives import bits, constants, indexing, linalg, logic, reductions, shapes
 from primgraph.primitives import elementwise as table
 from primgraph.primitives.elementwise import elementwise
 
 rng = np.random.default_rng(41)
 
-MODULES = (constants, indexing, linalg, logic, reductions, shapes, table)
+MODULES = (bits, constants, indexing, linalg, logic, reductions, shapes, table)
 
 numbers = itertools.count()
 
@@ -80,6 +80,7 @@ def test_right_rules_pass(name):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.long
 def test_inputs_from_any_seed_pass(seed):
     # The second derivative of the norm along its argument is zero, but for rounding.
     pg.check_grads(pg.norm, [np.random.default_rng(seed).standard_normal(3)], order=3)

@@ -28,7 +28,12 @@ def pair(x):
 def fails(x):
     return {}[x]
 
+def terms(params, x):
+    force = params["k"] * x
+    return {"energy": pg.sum(force * x), "parts": [force]}
+
 graph = pg.trace(energy, pg.spec(3), pg.spec(2))
+nested = pg.trace(terms, {"k": pg.spec(())}, pg.spec(3))
 with pg.Program("net") as net:
     x = pg.data("x", (4, 2))
     labels = pg.data("labels", (4,), "int64")
@@ -123,6 +128,58 @@ def test_emitted_files_name_lines_of_the_user_only(command, model):
     assert all("model.py:" in line for line in comments)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "emit model.py:energy 3 2 -o made.py",
+        "emit model.py:energy 3 2 -o made",
+        *(f"view model.py:net -o made.{form}" for form in ("html", "svg", "dot", "mmd", "json")),
+        *(f"view model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "dot", "mmd")),
+        *(f"profile model.py:energy 3 2 -o made.{form}" for form in ("html", "svg", "json")),
+    ],
+)
+@pytest.mark.long
+def test_only_what_primgraph_wrote_is_overwritten(command, model, line):
+    path = model / line.split()[-1]
+    path.touch()
+    assert command(line)[0] == 0
+    made = path.read_bytes()
+    again = command(line)[0]
+    assert again == (0 if path.suffix else 1)
+    for mine in (MODEL, '"""My own."""\n' + made.decode(), "x" * 10_000):
+        path.write_text(mine, encoding="utf-8", newline="")
+        status, _, told = command(line)
+        assert status == 1
+        assert "is there already, and was not written by primgraph" in told
+        assert "--force" in told
+        assert path.read_text(encoding="utf-8") == mine
+    assert command(f"{line} --force")[0] == 0
+    assert path.read_bytes()[:20] == made[:20]
+
+
+def test_the_page_that_is_written_by_default_does_not_overwrite_another(command, model):
+    (model / "energy.html").write_text("mine", encoding="utf-8")
+    assert command("view model.py:energy 3 2")[0] == 1
+    assert (model / "energy.html").read_text(encoding="utf-8") == "mine"
+
+
+def test_long_constants_of_a_text_come_from_an_npz_file(command, model):
+    weights = np.linspace(0.0, 1.0, 500)
+    graph = pg.trace(lambda x: pg.sum(x * weights), pg.spec(500))
+    (model / "graph.txt").write_text(str(graph))
+    np.savez(model / "weights.npz", **graph.constants)
+    status, text, _ = command("show graph.txt --constants weights.npz")
+    assert (status, text.strip()) == (0, str(graph))
+    status, _, told = command("show graph.txt")
+    assert status == 1
+    assert told.startswith("error: graph text, line 2, column ")
+
+
+def test_emit_does_not_overwrite_what_it_reads(command, model):
+    assert command("emit model.py:energy 3 2 -o model.py")[0] == 1
+    assert (model / "model.py").read_text() == MODEL
+
+
 def test_emit_writes_value_gradient_and_hessian(command, model):
     status, text, _ = command("emit model.py:energy 3 2 --wrt x -o made.py")
     assert (status, text) == (0, "made.py: energy, energy_gradient, energy_hessian\n")
@@ -134,6 +191,18 @@ def test_emit_writes_value_gradient_and_hessian(command, model):
     hessian = [[4.0, -4.0, 0.0], [-4.0, 10.0, -6.0], [0.0, -6.0, 6.0]]
     np.testing.assert_allclose(made["energy_hessian"](x, s), hessian)
     assert command("emit model.py:energy 3 2 --wrt x")[1] == (model / "made.py").read_text()
+
+
+def test_emitted_functions_take_and_return_containers(command, model):
+    assert command("emit model.py:nested --what value,gradient -o made.py")[0] == 0
+    made, x = runpy.run_path("made.py"), np.array([1.0, 2.0, 3.0])
+    found = made["terms"]({"k": 2.0}, x)
+    np.testing.assert_allclose(found["energy"], 28.0)
+    np.testing.assert_allclose(found["parts"], [2.0 * x])
+    by_k, by_x = made["terms_gradient"]({"k": 2.0}, x=x)
+    np.testing.assert_allclose(by_k, 14.0 + 6.0)
+    np.testing.assert_allclose(by_x, 4.0 * x + 2.0)
+    assert command("check model.py:nested")[0] == command("profile model.py:nested")[0] == 0
 
 
 def test_check_compares_derivatives(command, model):
@@ -159,7 +228,7 @@ def test_check_tells_what_is_wrong(command, model):
 def test_show_prints_a_tree(command):
     status, text, _ = command("show model.py:net --tree --stage lowered")
     assert status == 0
-    assert "model.py:18  loss = pg.cross_entropy(layers(x), labels)" in text
+    assert "model.py:23  loss = pg.cross_entropy(layers(x), labels)" in text
     assert "├─ cross_entropy" in text or "└─ cross_entropy" in text
 
 

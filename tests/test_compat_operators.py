@@ -203,10 +203,10 @@ def test_an_output_that_does_not_depend_on_the_inputs():
     autograd.enable_prim()
     x, z = (paddle.static.data(n, (3,)) for n in "xz")
     y = paddle.tanh(x)
-    with pytest.raises(pg.NotDifferentiable, match="does not depend on the inputs"):
-        autograd.grad(y, z)
-    zeros = autograd.grad(y, z, materialize_grads=True)
-    assert_array_equal(run([zeros])[0], np.zeros(3))
+    for function in (autograd.grad, paddle.grad, paddle.static.gradients):
+        with pytest.raises(RuntimeError, match="does not depend on the inputs") as caught:
+            function(y, z)
+        assert isinstance(caught.value, pg.NotDifferentiable)
     assert autograd.forward_grad([y, z], z)[0] is None
     assert paddle.static.gradients(y, [x, z])[1] is None
     assert paddle.static.gradients(y * z, [x, z], no_grad_set={"z"})[1] is None

@@ -11,8 +11,9 @@ import pickle
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any, final
 
 import numpy as np
 import pytest
@@ -20,10 +21,14 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.ir.collection import uncollected
+from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op
+from primgraph.ir.slices import Slices
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.transforms import clean_up, linearize, lower, rules
 from primgraph.transforms.simplify import rules as table
+
+pytestmark = pytest.mark.long
 
 SMALL, LARGE = 1_000, 10_000
 
@@ -53,7 +58,34 @@ def network(count: int) -> float:
     return float(pg.Executor().run(program, feed, fetched)[0])
 
 
-@pytest.mark.parametrize("make", [chain, network])
+def recurrence(count: int) -> float:
+    """An LSTM of steps of fifty equations each."""
+    feed = {"x": np.ones((count // 50, 2, 3)), "w": np.ones((3, 16)), "u": np.ones((4, 16))}
+    with pg.Program() as program:
+        x, w, u = pg.data("x", (count // 50, 2, 3)), pg.data("w", (3, 16)), pg.data("u", (4, 16))
+        state = cell = pg.zeros((2, 4))
+        for i in range(count // 50):
+            entering, kept, leaving, new = pg.split(x[i] @ w + state @ u, 4, axis=1)
+            cell = pg.sigmoid(kept) * cell + pg.sigmoid(entering) * pg.tanh(new)
+            state = pg.sigmoid(leaving) * pg.tanh(cell)
+        loss = pg.mean(state**2)
+        fetched = [loss, *pg.grad(loss, [w, u])]
+    return float(pg.Executor().run(program, feed, fetched)[0])
+
+
+def descent(count: int) -> float:
+    """Steps along gradients, each taken in the loop."""
+    with pg.Program() as program:
+        x = pg.data("x", (5,))
+        w = pg.data("w", (5,))
+        for _ in range(count // 12):
+            x = x + 0.1 * pg.grad(pg.sum(pg.sin(x * w)), x)
+        fetched = [pg.sum(x)]
+    feed = {"x": np.ones(5), "w": np.ones(5)}
+    return float(pg.Executor().run(program, feed, fetched)[0])
+
+
+@pytest.mark.parametrize("make", [chain, network, recurrence, descent])
 def test_all_the_way_to_the_first_value_takes_linear_time(make: Callable[[int], float]) -> None:
     def once(count: int) -> float:
         gc.collect()
@@ -166,3 +198,64 @@ def test_what_others_have_frozen_stays_frozen() -> None:
     assert len(made) == 20_000
     assert not gc.get_freeze_count()
     assert gc.isenabled()
+
+
+@final
+class Counting(dict[Value, "Equation | None"]):
+    """A table that counts how often it is asked."""
+
+    asked = 0
+
+    def get(self, key: Value, default: Any = None) -> Any:
+        self.asked += 1
+        return super().get(key, default)
+
+
+def between(
+    builder: pg.Builder, inputs: Sequence[Value], outputs: Sequence[Value]
+) -> tuple[int, int]:
+    """How many equations lie between, and how many values were asked for what defines them."""
+    table = Counting({v: e for e in builder.body for v in e.outputs})
+    table.update(dict.fromkeys(builder.inputs))
+    found = Slices(builder.body, table).between(inputs, outputs)
+    return len(found), table.asked
+
+
+@pytest.mark.parametrize("place", ["late input", "early output", "beside"])
+def test_a_derivative_touches_what_lies_between_and_nothing_else(place: str) -> None:
+    """Not what was recorded before its inputs, nor what does not lead to its outputs."""
+    with pg.Program() as program:
+        x, p = pg.data("x", (3,)), pg.data("p", (3,))
+        values = [x]
+        for _ in range(2000):
+            values.append(pg.sin(values[-1]) * p)
+        beside = pg.data("beside", (3,))
+        start, end = {
+            "late input": (values[-3], values[-1]),
+            "early output": (x, values[2]),
+            "beside": (beside, pg.sum(values[-1] * beside)),
+        }[place]
+        count, asked = between(program.builder, [start.value], [end.value])
+    assert count <= 4
+    assert asked < 100, "two searches take turns, and the shorter one ends both"
+
+
+def test_what_lies_between_is_found_by_both_searches() -> None:
+    """A value that another input is computed from, forgotten equations, and a condition."""
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        condition = pg.broadcast_to(pg.sum(x) > 0, (3,))
+        y = pg.sin(x) * 2.0
+        with program.builder.scratch():
+            pg.cos(y)
+            pg.grad(pg.sum(pg.cos(y)), y)
+        z = pg.where(condition, pg.log(y), 0.0)
+        both = program.builder.between([x.value, y.value], [z.value])
+        late = program.builder.between([y.value], [z.value])
+        held = program.builder.between([x.value], [z.value], [y.value])
+    assert [e.op.name for e in both if e.inputs][-1] == "select"
+    assert {"sin", "mul", "log"} <= {e.op.name for e in both}
+    names = {e.op.name for e in late}
+    assert {"log", "greater"} <= names
+    assert not {"sin", "mul"} & names
+    assert "log" not in {e.op.name for e in held}

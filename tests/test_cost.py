@@ -129,6 +129,7 @@ def test_operators_are_lowered_and_other_things_refused():
         pg.cost(3)
 
 
+@pytest.mark.long
 def test_a_long_chain_is_costed_without_recursion():
     x = pg.Builder()
     value = x.input(TensorType((), np.dtype(np.float64)), "x")
@@ -153,6 +154,7 @@ def _one_thread():
 def measured(kernel, feeds):
     """The most bytes allocated by the first call of a kernel, and by a later one."""
     kernel._code.pool.clear()
+    kernel._code.kept = None
     gc.collect()
     tracemalloc.start()
     try:
@@ -200,10 +202,11 @@ APART = {"erf", "erfc", "random_uniform", "random_bernoulli"}
 
 
 @pytest.mark.parametrize("start", range(0, 150, 25))
+@pytest.mark.long
 def test_predicted_memory_is_what_random_programs_take(start):
     checked = 0
     for seed in range(start, start + 25):
-        kernel, feeds = enlarged(seed, 8000)
+        kernel, feeds = enlarged(seed, 15_000)
         if APART.isdisjoint(e.op.name for e in kernel.graph.body):
             try:
                 checked += bool(is_right(kernel, feeds))
@@ -213,6 +216,7 @@ def test_predicted_memory_is_what_random_programs_take(start):
 
 
 @pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks are not here")
+@pytest.mark.long
 def test_predicted_memory_is_what_the_workloads_take(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     cases, workloads = (importlib.import_module(n) for n in ("cases", "workloads"))

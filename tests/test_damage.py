@@ -11,6 +11,8 @@ import primgraph as pg
 from primgraph.command_line import main
 from primgraph.ir.params import Array
 
+pytestmark = pytest.mark.long
+
 _TEXTS, _FILES, _CHUNK = 3000, 600, 300
 
 
@@ -61,12 +63,13 @@ TAIL = "\n  return %0\n}"
         (f"{HEAD}constant(value=f64[2]{{0xzz}}){TAIL}", "line 2, column 38"),
         (f"{HEAD}constant(value=f64[2]{{1.0}}){TAIL}", "line 2, column 38"),
         (f"{HEAD}constant(value=i8[2]{{300, 0}}){TAIL}", "line 2, column 37"),
+        (f"{HEAD}constant(value=f16[2]{{1e9, 0.0}}){TAIL}", "line 2, column 38"),
         (f"{HEAD}constant(value=bool[2]{{1, 0}}){TAIL}", "line 2, column 39"),
         (f"{HEAD}constant(value=bool[2]{{0x0203}}){TAIL}", "line 2, column 39"),
         (f"{HEAD}constant(value=f64[{2**63}]{{0x00}}){TAIL}", "line 2, column 31"),
         (f"{HEAD}sin(%x, {'9' * 5000}){TAIL}", "line 2, column 24"),
         (f"{HEAD}sin(%x, axis={'9' * 5000}){TAIL}", "line 2, column 29"),
-        (f"{HEAD}sin(%x, axis={'(' * 5000}){TAIL}", "line 2, column 49"),
+        (f"{HEAD}sin(%x, axis={'(' * 5000}){TAIL}", "line 2, column 50"),
         (f'{HEAD}sin(%x, axis="\\q"){TAIL}', "line 2, column 29"),
         (f"{HEAD}sin(%x, axis=1, axis=(1, 2)){TAIL}", "line 2, column 32"),
         (f"{HEAD}sin(%x) %x{TAIL}", "line 2, column 24"),

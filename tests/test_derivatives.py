@@ -410,6 +410,7 @@ def test_a_program_that_was_run_can_be_differentiated_again():
         np.testing.assert_array_equal(value, after)
 
 
+@pytest.mark.long
 def test_an_elementwise_program_is_differentiated_by_forward_mode():
     for mode in (pg.grad, pg.forward_grad):
         with pg.Program() as program:
@@ -421,6 +422,7 @@ def test_an_elementwise_program_is_differentiated_by_forward_mode():
         assert len(kernel.graph) <= 200
 
 
+@pytest.mark.long
 def test_growth_of_a_mixed_elementwise_program():
     for mode in (pg.grad, pg.forward_grad):
         with pg.Program() as program:
@@ -456,8 +458,6 @@ def test_none_zero_and_error_are_told_apart():
         for dead in (pg.sum(w), pg.sum(pg.stop_gradient(x)), pg.sum(pg.astype(x > 0, float))):
             with pytest.raises(pg.NotDifferentiable, match="does not depend on the inputs"):
                 pg.grad(dead, x)
-        with pytest.raises(pg.NotDifferentiable, match="does not depend"):
-            pg.grad([y, pg.sum(w)], x)
         with pytest.raises(pg.NotDifferentiable, match=r"input 'n' is i64\[3\]"):
             pg.grad(y, n)
         with pytest.raises(pg.NotDifferentiable, match="output"):

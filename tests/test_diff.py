@@ -144,6 +144,7 @@ def chain(count, odd=-1):
     return builder.graph([value])
 
 
+@pytest.mark.long
 def test_long_graphs_take_linear_time():
     found = []
     for count in (5_000, 50_000):

@@ -15,7 +15,10 @@ import primgraph as pg
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
-pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not here")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not here"),
+]
 
 # What each example prints, and the arguments and variables that make it quick.
 RUNS = {

@@ -253,6 +253,13 @@ def test_arguments_have_names_that_say_where_they_are():
     assert [v.hint for v in graph.inputs] == ["params.w.0", "params.w.1", "params.b.left", "x"]
 
 
+def test_keys_that_read_alike_are_told_apart():
+    example = {"a.b": X, "a": {"b": X * 2.0}, 1: X * 3.0, "1": X * 4.0}
+    kernel = pg.compile(pg.trace(lambda p, q=None: {**p}, example))
+    assert same(kernel(example), example)
+    assert len({v.hint for v in kernel.graph.inputs}) == 4
+
+
 def test_what_is_no_array_and_no_container_is_refused():
     for strange in ({1.0}, "text", iter([1.0]), object(), {"a": {1.0}}, [b"text"]):
         with pytest.raises(ArgumentError, match="f returned"):
@@ -325,6 +332,150 @@ def test_donated_arrays_are_counted_as_they_stand_in_the_graph():
     found = pg.compile(graph, donated={0: 1})({"b": X, "w": w}, X)
     assert found["w"] is w
     assert w.tolist() == [0.0, -1.0, -2.0]
+
+
+# Files.
+
+
+def saved(kernels: list[Any], folder: Any) -> tuple[str, dict[str, Any]]:
+    """The text of the file of `kernels`, and what it defines where primgraph is not imported."""
+    path = folder / "saved.py"
+    kernels[0].save(path, *kernels[1:])
+    text = path.read_text()
+    names: dict[str, Any] = {"__name__": "saved"}
+    exec(compile(text, str(path), "exec"), names)
+    return text, names
+
+
+def like(found: Any, expected: Any) -> bool:
+    """As `same`, where classes of the user's may be others of the same names and fields."""
+    if isinstance(expected, Pair | Layer):
+        fields = Pair._fields if isinstance(expected, Pair) else ("weight", "bias")
+        named = type(found).__name__ == type(expected).__name__
+        return named and all(like(getattr(found, f), getattr(expected, f)) for f in fields)
+    if isinstance(expected, dict):
+        return list(found) == list(expected) and all(like(found[k], expected[k]) for k in found)
+    if isinstance(expected, list | tuple):
+        pairs = zip(found, expected, strict=True)
+        return type(found) is type(expected) and all(like(f, e) for f, e in pairs)
+    return same(found, expected)
+
+
+@pytest.mark.parametrize("kind", list(results_of(X)))
+def test_a_saved_function_takes_and_returns_what_the_function_did(kind, tmp_path):
+    example = results_of(X)[kind]
+
+    def both(tree, x):
+        return results_of(x)[kind], tree
+
+    text, names = saved([pg.compile(pg.trace(both, example, pg.spec(3)))], tmp_path)
+    assert "primgraph" not in text.split("\n", 1)[1]
+    assert like(names["both"](example, X), (example, example))
+    assert like(names["both"](x=X.tolist(), tree=example), (example, example))
+
+
+def layers(params, x):
+    hidden = x * params["w"][0]
+    return {"hidden": hidden, "out": Layer(hidden + params["b"].left, params["w"][1])}
+
+
+def shift(pair):
+    moved = pair.left + 1.0
+    return Layer(moved, pair.right), pair.left
+
+
+def test_the_source_shows_containers_and_names_results(tmp_path):
+    kernels = [
+        pg.compile(pg.trace(layers, NESTED, pg.spec(3))),
+        pg.compile(pg.trace(shift, Pair(pg.spec(3), pg.spec(2)))),
+    ]
+    text, names = saved(kernels, tmp_path)
+    for line in (
+        "from dataclasses import make_dataclass",
+        'Layer = make_dataclass("Layer", ["weight", "bias"])',
+        "def layers(params, x):",
+        "    params.w.0: float64, shape (3,)",
+        "    params.b.left: float64, shape ()",
+        "    hidden: float64, shape (3,)",
+        "    out.weight: float64, shape (3,)",
+        '    params_w_0 = np.asarray(params["w"][0], np.float64)',
+        '    params_b_left = np.asarray(params["b"].left, np.float64)',
+    ):
+        assert line in text.splitlines()
+    assert text.count("make_dataclass(") == 1
+    assert like(names["layers"](NESTED, X), kernels[0](NESTED, X))
+    pair = Pair(X, np.ones(2))
+    assert like(names["shift"](pair), kernels[1](pair))
+    assert type(names["layers"](NESTED, X)["out"]) is type(names["shift"](pair)[0])
+    assert (
+        'return {\n        "hidden"' in kernels[0].source or 'return {"hidden"' in kernels[0].source
+    )
+    assert "# Layer is a class, in the table beside this code." in kernels[0].source
+    with pytest.raises(ValueError, match=r"params\.w must have length 2"):
+        names["layers"]({**NESTED, "w": [X]}, X)
+    with pytest.raises(ValueError, match=r"params_w_1 must have shape \(2,\)"):
+        names["layers"]({**NESTED, "w": [X, X]}, X)
+
+
+def test_results_of_plain_assignments_are_named(tmp_path):
+    def model(x):
+        energy = pg.sum(x * x)
+        force = x * -2.0
+        return energy, force, x
+
+    text, _ = saved([pg.compile(pg.trace(model, pg.spec(3)))], tmp_path)
+    assert "\n    force: float64, shape (3,)\n    result 2: float64, shape (3,)\n" in text
+
+
+HOSTILE = (
+    '"',
+    "'",
+    "\\",
+    "\n",
+    '"""',
+    "}",
+    "{x}",
+    "ü",
+    "\u202e",
+    "\ud800",
+    "np",
+    "",
+    "a" * 10_000,
+    "#",
+)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_keys_of_any_text_are_data(style, tmp_path):
+    example = {key: np.full(2, float(i)) for i, key in enumerate(HOSTILE)}
+    graph = pg.trace(lambda tree: {k: tree[k] + 1.0 for k in reversed(tree)}, example)
+    kernel = pg.compile(graph, style=style)
+    expected = {key: example[key] + 1.0 for key in reversed(example)}
+    assert same(kernel(example), expected)
+    text, names = saved([kernel], tmp_path)
+    assert same(names["kernel" if graph.name == "kernel" else graph.name](example), expected)
+    assert text.isascii()
+    assert all(line.isprintable() for line in text.splitlines())
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_long_programs_and_many_arrays_have_containers_too(style, tmp_path):
+    example = {"many": [np.ones(1) * k for k in range(300)], "x": np.ones(1)}
+
+    def long(tree, *, y):
+        x = tree["x"]
+        for part in tree["many"] * 4:
+            x = pg.sin(x + part) + y
+        return {"x": x, "all": [part * y for part in tree["many"]]}
+
+    kernel = pg.compile(pg.trace(long, example, y=pg.spec(1)), style=style)
+    found = kernel(example, y=X[:1])
+    assert len(found["all"]) == 300
+    assert found["all"][299] == 299.0
+    _, names = saved([kernel], tmp_path)
+    again = names["long"](example, X[:1])
+    assert np.allclose(again["x"], found["x"])
+    assert [a.item() for a in again["all"]] == [a.item() for a in found["all"]]
 
 
 # Tools that take a function, a graph or a kernel.

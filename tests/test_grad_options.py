@@ -1,6 +1,7 @@
 """The options of grad and forward_grad: what is refused, made zero, held constant or batched."""
 
 import itertools
+import time
 from pathlib import Path
 
 import numpy as np
@@ -159,13 +160,120 @@ def test_zeros_and_errors_for_unused_inputs_exclude_each_other():
             pg.grad(pg.sum(x), x, allow_unused=False, materialize_grads=True)
 
 
-def test_third_derivative_of_a_square_is_none_or_zero():
+# Zero everywhere, though a path exists.
+
+
+def nested(y, x, order, derivative):
+    for _ in range(order):
+        y = derivative(y, x)
+    return y
+
+
+FORMS = {
+    "grad": pg.grad,
+    "strict grad": lambda y, x: pg.grad([y], [x], allow_unused=False)[0],
+    "forward_grad": pg.forward_grad,
+    "mixed": lambda y, x: pg.grad(pg.forward_grad(y * 1.0, x), x),
+    "jacobian": lambda y, x: pg.sum(pg.jacobian(y, x)),
+    "Jacobian": lambda y, x: pg.Jacobian(y, x)[0, 0],
+    "hessian": lambda y, x: pg.sum(pg.hessian(y, x)),
+    "laplacian": pg.laplacian,
+    "hessian_diagonal": lambda y, x: pg.sum(pg.hessian_diagonal(y, x)),
+}
+POLYNOMIALS = {
+    "constant slope": lambda x: 3.0 * x + 1.0,
+    "square": lambda x: x**2,
+    "product": lambda x: x * x * x,
+    "relu": lambda x: pg.relu(x),
+    "of an array": lambda x: pg.sum((x * np.array([1.0, 2.0])) ** 2),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_derivatives_past_the_degree_of_a_polynomial_are_zeros(form, name):
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        found = nested(POLYNOMIALS[name](x), x, 5, FORMS[form])
+    assert found.shape == ()
+    kernel = pg.Executor().kernel(program, [found])
+    assert all(e.op.name == "full" for e in kernel.graph.body), "zeros cost nothing"
+    assert run(program, [found]) == [0.0], "and need no feed"
+
+
+def test_a_function_of_a_constant_derivative_remembers_what_it_was_derived_by():
+    """Through operators, traced functions, products of functions, and files."""
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.data("w", (3,))
+        second = pg.grad(pg.grad(x**2, x), x)
+        joined = pg.concatenate([second * 3.0 + w, second], axis=0)
+        by_x, by_w = pg.grad(pg.sum(joined**2), [x, w], allow_unused=False)
+        mixed = pg.grad(pg.grad(x**2 + w**2, x), w)
+        own = pg.grad(pg.grad(x * w, x), x)
+        with pytest.raises(pg.NotDifferentiable, match="does not depend on the inputs"):
+            pg.grad(pg.full((3,), 2.0), x)
+        assert pg.grad(pg.sum(joined) + pg.sum(w), [x, pg.full((3,), 7.0)])[1] is None
+        _, slope = pg.jvp(lambda a: pg.jvp(lambda b: 3.0 * b, a)[1], x, strict=True)
+        again = pg.vjp(lambda a: pg.hvp(lambda b: pg.sum(b * b), a, None)[1], x, strict=True)[1]
+        twice = pg.Jacobian(lambda a: pg.Jacobian(lambda b: b * w, a)[0], x)[:]
+        batched = pg.grad(pg.laplacian(pg.sum(x[:, None] ** 2, axis=1), x, True), x)
+    zeros = [by_x, mixed, own, slope, again, batched]
+    for value in run(program, zeros, x=np.ones(3), w=np.ones(3)):
+        np.testing.assert_array_equal(value, np.zeros(3))
+    found = run(program, [by_w, twice], x=np.ones(3), w=np.ones(3))
+    np.testing.assert_array_equal(found[0], 2 * (6 + np.ones(3)))
+    np.testing.assert_array_equal(found[1], np.zeros((3, 3)))
+    third = pg.trace(lambda a: nested(a**2, a, 3, pg.grad), pg.spec(3))
+    np.testing.assert_array_equal(pg.interpret(third, np.ones(3))[0], np.zeros(3))
+    assert "as_function_of" not in str(third), "what only derivatives see is not in a traced graph"
+
+
+def test_a_derivative_that_does_not_change_survives_a_file(tmp_path):
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        second = pg.grad(pg.grad(x**2, x), x)
+        second.name = "second"
+    pg.save(program, tmp_path / "program.pgz")
+    loaded = pg.load(tmp_path / "program.pgz")
+    with loaded:
+        third = pg.grad(loaded.variable("second"), loaded.variable("x"))
+    np.testing.assert_array_equal(run(loaded, [third]), np.zeros((1, 3)))
+
+
+def test_results_that_show_what_they_depend_on_are_recorded_as_they_are():
+    with pg.Program() as program:
+        x, w = pg.data("x", (4, 3)), pg.data("w", (3, 2))
+        loss = pg.mean(pg.tanh(x @ w) ** 2)
+        pg.grad(loss, [x, w])
+    assert "as_function_of" not in {e.op.name for e in program.operators()}
+
+
+def test_outputs_that_no_input_reaches_among_others_are_no_error():
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.data("w", (3,))
+        (found,) = pg.grad([x * 2, w * 2], [x])
+        first, second = pg.grad([w * 2, x * x, pg.sum(w)], [x, pg.ones(2)])
+        assert second is None
+        with pytest.raises(pg.NotDifferentiable, match="none of 1 others does"):
+            pg.grad([w * 2, pg.sum(w)], [x])
+    found = run(program, [found, first], x=np.ones(3), w=np.ones(3))
+    np.testing.assert_array_equal(found, np.full((2, 3), 2.0))
+
+
+def test_why_a_derivative_is_zero_everywhere_is_told():
+    with pg.Program():
+        x = pg.data("x", ())
+        second = pg.grad(pg.grad(x * x, x), x)
+        found = pg.explain(second, x)
+    assert found.kind == "cut"
+    assert "is a derivative that does not change any more" in str(found)
+
+
+def test_derivatives_of_constants_with_and_without_a_path():
     with pg.Program() as program:
         x = pg.data("x", ())
         second = pg.grad(pg.grad(x * x, x), x)
         assert pg.grad([second, x], [x, second], allow_unused=True)[0] is not None
-        with pytest.raises(pg.NotDifferentiable):
-            pg.grad(second, x)
         zero = pg.grad(second, x, materialize_grads=True)
     np.testing.assert_array_equal(run(program, [second, zero], x=3.0), [2, 0])
 
@@ -176,9 +284,9 @@ def test_derivatives_of_a_product_with_a_constant():
         y = x * a
         first = pg.grad(y, x)
         second = pg.grad(first, [x, a])
-        assert second[0] is None
-        third = pg.grad(second[1], x, materialize_grads=True)
-    np.testing.assert_array_equal(run(program, [first, second[1], third], x=0.5, a=1.0), [1, 1, 0])
+        third = pg.grad(second[1], x, allow_unused=False)
+    found = run(program, [first, *second, third], x=0.5, a=1.0)
+    np.testing.assert_array_equal(found, [1, 0, 1, 0])
 
 
 def test_a_path_with_a_zero_factor_gives_zeros_and_not_none():
@@ -451,6 +559,7 @@ def test_derivatives_of_a_flagged_program_leave_nothing_behind_that_fails():
     np.testing.assert_allclose(run(program, [g], x=at)[0], np.sin(at), rtol=1e-12)
 
 
+@pytest.mark.long
 def test_deep_chains_need_no_recursion():
     with pg.Program() as program:
         x = pg.data("x", (2,))
@@ -492,3 +601,123 @@ def test_a_flag_holds_this_variable_and_not_another_one_that_is_equal():
         free = pg.grad(h, x)
     found = pg.Executor().run(program, {"x": [2.0]}, [g, both, free])
     np.testing.assert_array_equal(np.ravel(found), [12, 16, 4])
+
+
+# Flags that are set after use.
+
+
+def test_a_flag_that_is_set_after_use_counts_when_derivatives_are_taken():
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        a = x * x
+        y = a * x
+        free = pg.grad(y, x)
+        a.stop_gradient = True
+        held = [pg.grad(y, x), pg.forward_grad(y, x), pg.jacobian(y, x), pg.grad(a * x, x)]
+        held += [pg.grad(pg.grad(y, x, materialize_grads=True) * x, x)]
+        b = x * x
+        equal = pg.grad(b * x, x), pg.grad(pg.grad(b * x, x), x)
+        assert a.stop_gradient
+        assert not b.stop_gradient
+        assert pg.grad(y, [x, a])[1] is None
+        a.stop_gradient = False
+        again = pg.grad(y, x), pg.grad(a * x, x)
+    found = run(program, [y, free, *held, *equal, *again], x=3.0)
+    np.testing.assert_array_equal(found, [27, 27, 9, 9, 9, 9, 9, 27, 18, 27, 27])
+
+
+def test_equal_expressions_that_nobody_flagged_are_not_silenced():
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        slopes, wanted = [], []
+        for k in range(1, 4):
+            h = pg.exp(x)
+            y = pg.sum(h * x * k)
+            h.stop_gradient = True
+            other = pg.exp(x)
+            assert other.value is not h.value
+            slopes += [pg.grad(y, x), pg.grad(pg.sum(other * x * k), x)]
+            wanted += [lambda a, k=k: k * np.exp(a), lambda a, k=k: k * np.exp(a) * (1 + a)]
+    at = np.array([0.5, 1.0])
+    for array, known in zip(run(program, slopes, x=at), wanted, strict=True):
+        np.testing.assert_allclose(array, known(at), rtol=1e-12)
+
+
+def test_a_flag_that_would_silence_another_ones_is_refused():
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        a, b = x * x, x * x
+        used = b * x
+        a.stop_gradient = True
+        slopes = pg.grad(used, x), pg.grad(a * x, x)
+        c, d = pg.sin(x), pg.sin(x)
+        c * x, d * x
+        with pytest.raises(pg.BuildError, match="cannot be told from what was computed"):
+            c.stop_gradient = True
+        assert not c.stop_gradient
+    np.testing.assert_array_equal(run(program, slopes, x=3.0), [27, 9])
+
+
+def test_a_variable_is_flagged_by_its_name_after_use(tmp_path):
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        h = x * x
+        h.name = "h"
+        y = h * x
+        y.name = "y"
+        program.variable("h").stop_gradient = True
+        assert program.variable("h").stop_gradient
+    pg.save(program, tmp_path / "p.pgz")
+    for other in (program, program.clone(), pg.load(tmp_path / "p.pgz")):
+        with other:
+            slope = pg.grad(other.variable("y"), other.variable("x"))
+        np.testing.assert_array_equal(run(other, [slope], x=3.0), [9])
+
+
+def test_transforms_see_the_flags_of_a_traced_function():
+    def function(a, b):
+        h = pg.sin(a)
+        y = h * a * b
+        h.stop_gradient = True
+        b.stop_gradient = True
+        return y, h
+
+    graph = pg.trace(function, 1.0, 1.0)
+    jvp = pg.transforms.linearize(graph)
+    found = pg.interpret(jvp, 2.0, 3.0, 1.0, 1.0)
+    np.testing.assert_allclose(np.ravel(found), [6 * np.sin(2), np.sin(2), 3 * np.sin(2), 0])
+
+
+def test_a_function_that_flags_after_use_holds_only_what_is_its_own():
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        outside = pg.exp(x)
+
+        def inside(a):
+            h = pg.exp(a)
+            y = pg.sum(h * a)
+            h.stop_gradient = True
+            return y
+
+        value, slope = pg.vjp(inside, x)
+        free = pg.grad(pg.sum(outside * x), x)
+        of_value = pg.grad(value, x)
+    at = np.array([0.5, 1.0])
+    found = run(program, [slope, free, of_value], x=at)
+    for array, known in zip(found, (1, 1 + at, 1), strict=True):
+        np.testing.assert_allclose(array, np.exp(at) * known, rtol=1e-12)
+
+
+def test_many_flags_take_linear_time():
+    def flagged(count):
+        begin = time.perf_counter()
+        with pg.Program():
+            x = pg.data("x", ())
+            for _ in range(count):
+                h = pg.exp(x)
+                h * x
+                h.stop_gradient = True
+        return time.perf_counter() - begin
+
+    flagged(100)
+    assert min(flagged(4000) for _ in range(3)) < 25 * min(flagged(500) for _ in range(3))

@@ -356,6 +356,7 @@ PLACES = (
         lambda x: e.logaddexp(e.log(x), zeros_like(x) - np.inf),
     ],
 )
+@pytest.mark.long
 def test_a_slope_where_there_is_no_tangent(steep, place):
     graph = build(lambda x: total(steep(behind(x, place)) * 2.0), "f64[3]")
     x = np.array([0.3, 0.5, 0.7])
@@ -386,6 +387,7 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("name", ORDERS)
+@pytest.mark.long
 def test_modes_agree_to_third_order(name):
     function, at = ORDERS[name]
     with pg.Program() as p:
@@ -499,6 +501,7 @@ def test_parts_that_have_everything_need_no_masks():
         assert "select" not in names
 
 
+@pytest.mark.long
 def test_elements_taken_one_by_one_take_linear_time():
     def seconds(n: int) -> float:
         def f(x: Value) -> Value:

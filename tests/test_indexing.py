@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from helpers import evaluate, evaluate_one, same, sample, traced
 
+import primgraph as pg
 import primgraph.operators as ops
 from primgraph.errors import ArgumentError, BoundsError, DTypeError
 from primgraph.operators.linalg import trace
@@ -27,6 +28,8 @@ BOTH = np.array([True, False, True])
         (slice(None), [0, 1], [1, 2]), ([0, 1], slice(None), [1, 2]), (0, slice(None), [1, 2]),
         ([0, 1], 0), (0, [0, 1]), (slice(1, 3), [2, 0], slice(None, None, 2)),
         ([0, 1], None, [1, 2]), (None, [0, 1], [1, 2]), ([0, 1], ..., [1, 2]), (..., [0, 1], 1),
+        True, False, (True, 1), (None, True), (..., np.True_), ([0, 1], True), (True, False),
+        (slice(None), np.array(True), [0, 1]), (0, True), (slice(None), True, 0),
         (slice(None), BOTH), (slice(None), BOTH, [0, 1]), X > 0, (X > 0)[:, :, 0],
         ((X > 0)[:, :, 0], slice(1, 3)), (..., BOTH, 0), [True, False, False, True],
         (slice(None), [False] * 3), (np.zeros((0, 2), int), 0), (..., np.zeros(0, int)),
@@ -134,6 +137,40 @@ def test_set_slice_and_strided_slice() -> None:
     found = evaluate_one(lambda v: ops.strided_slice(v, [0, -1], [-3, 4], [9, 0], [1, -2]), X)
     same(found, X[-3:9, :, 4:0:-2])
     same(evaluate_one(lambda v: ops.strided_slice(v, [1], [1], [3]), X), X[:, 1:3])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [0, 2], [1, 1, 0], (slice(None), [2, 0, 2]), ([0, 1], [1, 2]), (0, slice(None), [1, 2]),
+        ([0, 1], slice(None), [1, 2]), X > 0, (slice(None), BOTH), (..., [0, 0], 1), True, False,
+        ([[0], [1]], [1, 2]), (None, [3]), [], np.zeros(4, bool),
+        ([-1, 3], ..., slice(None, None, 2)),
+    ],
+)  # fmt: skip
+def test_set_slice_at_index_arrays_and_masks(index: Any) -> None:
+    for y in (7.0, 2, X[index] * 2, np.arange(float(X[index].size)).reshape(X[index].shape)):
+        expected = X.copy()
+        expected[index] = y
+        same(evaluate_one(lambda v, y=y: ops.set_slice(v, index, y), X), expected)
+        expected[index] = y
+        if isinstance(y, np.ndarray):
+            same(evaluate_one(lambda v, u: ops.set_slice(v, index, u), X, y), expected)
+    with pg.Program() as program:
+        x, y = pg.data("x", X.shape), pg.data("y", X[index].shape)
+        slopes = pg.grad(pg.sum(pg.set_slice(x, index, y)), [x, y])
+    dx, dy = pg.Executor().run(program, {"x": X, "y": X[index]}, slopes)
+    kept = np.ones_like(X)
+    kept[index] = 0
+    same(dx, kept)
+    assert dy.sum() == X.size - kept.sum()
+
+
+def test_set_slice_where_a_variable_says() -> None:
+    for mask, y in ((X > 0, 5.0), (X[..., 0] > 0, np.arange(5.0)), (X[:, 0, 0] > 0, -1)):
+        expected = X.copy()
+        expected[mask] = y
+        same(evaluate_one(lambda v, m, y=y: ops.set_slice(v, m, y), X, mask), expected)
 
 
 def test_diagonal_and_trace() -> None:
@@ -277,7 +314,6 @@ def test_one_hot_iota_and_constants() -> None:
         (([0, 1], [0, 1, 2]), BoundsError, "cannot be broadcast"),
         (np.ones(3, bool), BoundsError, r"mask of shape \(3,\) does not fit axes 0 to 0"),
         ((0, np.ones((3, 4), bool)), BoundsError, r"mask of shape \(3, 4\)"),
-        (True, ArgumentError, "single boolean True"),
         (np.array(1.0), DTypeError, "array of dtype float64"),
         (1.0, ArgumentError, "float 1.0"),
         ("a", ArgumentError, "str 'a'"),
@@ -301,8 +337,10 @@ def test_variables_that_cannot_be_indices() -> None:
         traced(lambda v: v[v[0, 0, 0]], X)
     with pytest.raises(ArgumentError, match="a variable as bound"):
         traced(lambda v, i: v[i:], X, np.array(1))
-    with pytest.raises(ArgumentError, match="takes integers and slices only"):
-        traced(lambda v: ops.set_slice(v, [0, 1], 0.0), X)
+    with pytest.raises(ArgumentError, match=r"known when the program is built(.|\n)*scatter_add"):
+        traced(lambda v, i: ops.set_slice(v, i, 0.0), X, np.array([0, 1]))
+    with pytest.raises(BoundsError, match=r"a mask bool\[3\] does not fit"):
+        traced(lambda v, m: ops.set_slice(v, m, 0.0), X, BOTH)
     with pytest.raises(DTypeError, match=r"cannot put f64\[\] into i32\[2\]"):
         traced(lambda v: ops.set_slice(v, 0, 2.5), np.zeros(2, np.int32))
 

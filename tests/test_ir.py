@@ -127,6 +127,7 @@ def test_any_visible_name_survives_text(name):
     assert again.inputs[0].hint == name
 
 
+@pytest.mark.long
 def test_printed_text_is_the_same_in_every_process():
     code = (
         "import primgraph as pg\n"
@@ -289,6 +290,7 @@ def test_uniform_arrays_become_full():
     assert constant_op(np.zeros((0,)))[0] is not full
 
 
+@pytest.mark.long
 def test_a_chain_of_100_000_equations_needs_no_recursion():
     graph = chain(100_000)
     text = str(graph)

@@ -7,6 +7,7 @@ import pytest
 
 import primgraph as pg
 from primgraph.slopes import Passes
+from primgraph.transforms.strong_zeros import strong_zeros
 
 rng = np.random.default_rng(31)
 
@@ -162,6 +163,7 @@ def indices():
 
 
 @pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.long
 def test_indexing_is_that_of_an_array(batched):
     weights = rng.standard_normal((7, 5))
     shape = (3, 7) if batched else (7,)
@@ -192,6 +194,7 @@ def test_indexing_is_that_of_an_array(batched):
     assert len(values) > 100
 
 
+@pytest.mark.long
 def test_only_one_index_at_a_time_is_evaluated():
     """Each index alone, from a fresh Jacobian: nothing comes from what was there before."""
     weights, at = rng.standard_normal((7, 5)), rng.standard_normal(7)
@@ -300,6 +303,7 @@ def several(a, b):
     return pg.tanh(a @ b), pg.sum(a, axis=0) * 2.0, pg.exp(pg.sum(b))
 
 
+@pytest.mark.long
 def test_several_inputs_and_outputs_are_concatenated():
     a, b = rng.standard_normal((2, 3)), rng.standard_normal((3, 2))
     with pg.Program() as program:
@@ -416,6 +420,7 @@ def test_empty_inputs_and_outputs():
     np.testing.assert_array_equal(values[2], 2 * np.eye(3))
 
 
+@pytest.mark.long
 def test_results_can_be_differentiated_again():
     at, m = rng.standard_normal(3), rng.standard_normal((3, 3))
     with pg.Program() as program:
@@ -454,6 +459,7 @@ def at_(array):
 
 @pytest.mark.parametrize("sample_y", [(), (1,), (2,), (2, 3), (2, 1, 2)])
 @pytest.mark.parametrize("sample_x", [(2,), (2, 2), (1, 2, 1)])
+@pytest.mark.long
 def test_batched_axes_are_in_order_for_every_rank(sample_x, sample_y):
     size_x, size_y = int(np.prod(sample_x)), int(np.prod(sample_y))
     at, weights = rng.standard_normal((4, *sample_x)), rng.standard_normal((size_x, size_y))
@@ -602,6 +608,69 @@ def test_a_hessian_looks_at_the_function_and_not_at_its_gradient_alone(given):
             hessian.check_independent({"x": np.ones((3, 2))})
 
 
+# At places where some slope is infinite, and others are not.
+
+W = np.array([[2.0, -1.0], [0.5, 3.0]])
+SINGULAR = {
+    "stacked": lambda x: pg.stack([pg.sqrt(x[0]), x[0] * x[1]]),
+    "joined": lambda x: pg.concatenate([pg.sqrt(x), x * x[1], x[:1] / x[1:]]),
+    "elementwise": lambda x: pg.sqrt(x) * 2.0,
+    "with a function of all": lambda x: pg.concatenate([pg.sqrt(x), W @ x]),
+    "behind a product": lambda x: pg.concatenate([pg.sqrt(x[:1]) * x[1], W @ (x * x)]),
+    "of a cube root": lambda x: pg.stack([x[0] ** (1 / 3), x[1] ** 2, x[0] - x[1]]),
+    "turned": lambda x: pg.flip(pg.pad(pg.sqrt(x), 1) - pg.pad(x, 1))[1:3],
+    "of a part": lambda x: pg.set_slice(x * 3.0, slice(0, 1), pg.sqrt(x[:1])),
+    "halves": lambda x: pg.concatenate(pg.split(pg.stack([pg.sqrt(x[0]), x[1] ** 2]), 2)),
+    "picked": lambda x: pg.stack([pg.log1p(pg.sqrt(x)[0]), x[1]])[np.array([1, 0])],
+    "several": lambda x: (pg.sqrt(x[0]), x[0] * x[1]),
+    "summed": lambda x: pg.stack([pg.sum(pg.sqrt(x[:1])), pg.sum(x**2)]),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+def test_rows_columns_and_gradients_agree_where_a_slope_is_infinite(name):
+    """An element that no path leads to is zero, and nothing smooth is NaN."""
+    function = SINGULAR[name]
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        rows, columns = pg.Jacobian(function, x), pg.Jacobian(function, x)
+        count = rows.shape[0]
+        by_rows = [rows[i] for i in range(count)]
+        by_columns = [columns[:, j] for j in range(2)]
+        whole, elements = pg.Jacobian(function, x)[:], function(x)
+        if not isinstance(elements, tuple):
+            elements = [elements[i] for i in range(count)]
+        slopes = [pg.grad(e, x) for e in elements]
+    found = run(program, [*by_rows, *by_columns, whole, *slopes], x=np.array([0.0, 2.0]))
+    expected = np.stack(found[-count:])
+    assert np.isinf(expected).any()
+    assert not np.isnan(expected).any()
+    np.testing.assert_array_equal(np.stack(found[:count]), expected)
+    np.testing.assert_array_equal(np.stack(found[count : count + 2], axis=1), expected)
+    np.testing.assert_array_equal(found[count + 2], expected)
+
+
+def test_parts_of_second_derivatives_stay_apart_where_one_is_infinite():
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        y = pg.sqrt(x[0]) + x[1] ** 2 * 1.5
+        found = [
+            pg.hessian_diagonal(y, x),
+            pg.hessian(y, x),
+            pg.divergence(SINGULAR["stacked"](x), x),
+        ]
+    diagonal, matrix, trace = run(program, found, x=np.array([0.0, 2.0]))
+    np.testing.assert_array_equal(diagonal, [-np.inf, 3.0])
+    np.testing.assert_array_equal(matrix, [[-np.inf, 0.0], [0.0, 3.0]])
+    np.testing.assert_array_equal(trace, np.inf)
+
+
+def test_zeros_are_followed_only_where_a_factor_may_be_infinite():
+    smooth = pg.transforms.linearize(pg.trace(lambda x: pg.tanh(x @ W) / (1 + x * x), pg.spec(2)))
+    part = pg.transforms.lower(smooth.with_outputs(smooth.outputs[1:]))
+    assert strong_zeros(part, 1) is part
+
+
 def wide(x, w):
     """Samples joined with other axes by a reshape, and taken out of it again."""
     n, k = x.shape
@@ -640,6 +709,7 @@ APART = {
 
 
 @pytest.mark.parametrize("name", APART)
+@pytest.mark.long
 def test_samples_that_stay_apart_raise_no_alarm(name):
     """And the derivatives are those of each sample."""
     at, factor = rng.uniform(0.2, 1.0, (4, 3)), rng.standard_normal((3, 4))

@@ -12,7 +12,7 @@ import pytest
 
 from primgraph.codegen import compile_graph
 from primgraph.codegen.feeds import as_feed
-from primgraph.errors import CompileError, FeedError, RunError
+from primgraph.errors import ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Op, Primitive, registered
@@ -509,3 +509,19 @@ def test_a_donated_array_must_be_one_that_can_be_overwritten():
     small = "graph f(%x: f64[3]) {\n%0: f64[] = reduce_sum(%x, axes=(0,))\nreturn %0\n}"
     with pytest.raises(CompileError, match="does not fit input 0"):
         compile_graph(parse(small), donated={0: 0})
+
+
+def test_a_file_of_source_that_primgraph_did_not_write_is_not_overwritten(tmp_path):
+    kernel = compile_graph(parse("graph f(%x: f64[2]) {\n%0: f64[2] = sin(%x)\nreturn %0\n}"))
+    path = tmp_path / "model.py"
+    kernel.save(path)
+    written = path.read_text()
+    for mine in ("import primgraph as pg\n", f'"""My own."""\n{written}'):
+        path.write_text(mine)
+        with pytest.raises(ArgumentError, match="was not written by primgraph"):
+            kernel.save(path)
+        assert path.read_text() == mine
+    kernel.save(path, force=True)
+    path.write_text(f"{written}# changed\n")
+    kernel.save(path)
+    assert path.read_text() == written

@@ -204,6 +204,7 @@ def test_factors_that_are_parts_of_one_array_are_that_array():
     kernels_agree(graph)
 
 
+@pytest.mark.long
 def test_many_products_are_joined_in_linear_time_and_without_recursion():
     count = 20_000
     with Builder() as builder:

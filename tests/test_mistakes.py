@@ -326,7 +326,7 @@ TRAINING = [
     ("pg.fit(3, loss, [feed], 1)", "ArgumentError", "program is a Program, not int 3"),
     ("pg.fit(program, loss, [feed], 1)", "BuildError", "updates nothing", "minimize"),
     ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, feed, 1)", "ArgumentError",
-     "several feeds, not one", "put it in a list"),
+     "feeds is a list or a function, not dict", "put it in a list"),
     ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, [feed], 0.5)", "ArgumentError",
      "epochs is an integer", "0.5"),
     ("pg.optimizer.SGD(0.1).minimize(loss)\npg.fit(program, loss, 3, 1)", "ArgumentError",

@@ -617,7 +617,7 @@ def test_fit_refuses_what_cannot_train():
         pg.fit(loss, program, [batch], 1)
     with pytest.raises(pg.BuildError, match="updates nothing"):
         pg.fit(program.clone(for_test=True), "loss", [batch], 1)
-    with pytest.raises(pg.ArgumentError, match="several feeds, not one"):
+    with pytest.raises(pg.ArgumentError, match="feeds is a list or a function, not dict"):
         pg.fit(program, loss, batch, 1)
     with pytest.raises(pg.ShapeError, match=r"one element, not f64\[8,2\]"):
         pg.fit(program, "x", [batch], 1)
@@ -660,6 +660,7 @@ def test_progress_shows_on_a_terminal_only(capsys):
     assert "rich.progress" in sys.modules
 
 
+@pytest.mark.long
 def test_batch_norm_and_dropout_train_together():
     net = nn.Sequential(
         nn.Linear(2, 16), nn.BatchNorm(16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, 1)
@@ -711,3 +712,248 @@ def test_the_example_learns_to_read_digits():
     found = re.search(r"has not seen: ([\d.]+) %", run.stdout)
     assert found is not None
     assert float(found[1]) >= 97
+
+
+# Layers and parameters in containers.
+
+
+def plain(*layers):
+    return list(layers)
+
+
+def nested(*layers):
+    return {"first": layers[:1], "rest": [list(layers[1:])]}
+
+
+HOLDERS = {
+    "list": (plain, ["0", "1", "2"]),
+    "tuple": (lambda *layers: layers, ["0", "1", "2"]),
+    "dict": (lambda *layers: dict(zip("abc", layers, strict=True)), ["a", "b", "c"]),
+    "nested": (nested, ["first.0", "rest.0.0", "rest.0.1"]),
+    "LayerList": (lambda *layers: nn.LayerList(layers), ["0", "1", "2"]),
+    "LayerDict": (
+        lambda *layers: nn.LayerDict(zip(["keys", "b", "c"], layers, strict=True)),
+        ["keys", "b", "c"],
+    ),
+}
+
+
+class Holding(nn.Layer):
+    def __init__(self, hold):
+        super().__init__()
+        self.made = [nn.Linear(2, 2), nn.Dropout(0.5), nn.Linear(2, 1)]
+        parts = hold(*self.made)
+        del self.made
+        self.layers = parts
+        self.used = tuple(self.sublayers())
+
+    def forward(self, x):
+        for layer in self.used:
+            if not isinstance(layer, nn.LayerList | nn.LayerDict):
+                x = layer(x)
+        return x
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_layers_in_containers_are_parts_of_the_layer(kind):
+    hold, names = HOLDERS[kind]
+    model = Holding(hold)
+    wanted = [f"layers.{names[0]}.weight", f"layers.{names[0]}.bias"]
+    wanted += [f"layers.{names[2]}.weight", f"layers.{names[2]}.bias"]
+    dropout = model.used[-2]
+    assert model.training
+    assert dropout.training
+    assert model.eval() is model
+    assert not dropout.training
+    model.train()
+    assert dropout.training
+    model.eval()
+    with pg.Program() as program:
+        x = pg.data("x", (3, 2))
+        y = model(x)
+    assert [name for name, _ in model.named_parameters()] == wanted
+    assert [p.name for p in program.parameters()] == [f"holding.{name}" for name in wanted]
+    assert len(model.parameters()) == 4
+    held = model.state_dict()
+    assert list(held) == wanted
+    model.set_state_dict({name: np.ones_like(array) for name, array in held.items()})
+    (found,) = pg.Executor().run(program, {"x": np.ones((3, 2))}, [y])
+    assert found.tolist() == [[7.0]] * 3
+    seen = []
+    model.apply(lambda layer: seen.append(type(layer).__name__))
+    assert seen.count("Linear") == 2
+    copied = copy.deepcopy(model)
+    with pg.Program():
+        copied(pg.data("x", (3, 2)))
+        assert [name for name, _ in copied.named_parameters()] == wanted
+    assert not {id(p.value) for p in copied.parameters()} & {
+        id(p.value) for p in model.parameters()
+    }
+
+
+def test_containers_are_looked_into_each_time():
+    class Growing(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.layers = []
+            self.by_name = {}
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    model = Growing()
+    assert model.sublayers() == []
+    model.layers.append(nn.Linear(2, 2))
+    model.by_name["head"] = model.layers[0]
+    model.layers.append(nn.Tanh())
+    model.layers.append(model.layers)
+    assert [name for name, _ in model.named_sublayers()] == ["layers.0", "layers.1"]
+    model.layers.pop()
+    with pg.Program():
+        model(pg.data("x", (3, 2)))
+        assert [n for n, _ in model.named_parameters()] == ["layers.0.weight", "layers.0.bias"]
+        model.layers.append(nn.Linear(2, 1))
+        assert len(model.parameters()) == 4
+    assert "layers.2 Linear" in repr(model)
+
+
+def test_states_of_a_program_in_containers_are_parameters():
+    class Scaled(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.scales = [pg.create_parameter((2,), name="s"), 3.0, "text"]
+
+        def forward(self, x):
+            return x * self.scales[0]
+
+    with pg.Program() as program:
+        model = Scaled()
+        model(pg.data("x", (3, 2)))
+        assert [(n, p.name) for n, p in model.named_parameters()] == [("scales.0", "s")]
+        assert list(model.state_dict()) == ["scales.0"]
+    assert len(program.parameters()) == 1
+
+
+def test_what_cannot_be_found_is_told():
+    model = nn.Sequential(nn.Linear(2, 2))
+    model.weights = [model.create_parameter((2,))]
+    with pg.Program(), pytest.raises(pg.BuildError, match=r"'weights\.0'") as caught:
+        model(pg.data("x", (3, 2)))
+    assert "ParameterList" in caught.value.hint
+    other = nn.Sequential(nn.Linear(2, 2))
+    other.parts = {nn.Tanh()}
+    with pytest.raises(pg.BuildError, match="in a set"):
+        other.eval()
+
+
+def test_a_list_of_layers_is_changed_as_a_list():
+    first, second, third = nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1)
+    layers = nn.LayerList([first])
+    assert layers.append(third).extend(iter([second])) is layers
+    assert list(layers) == [first, third, second]
+    layers.insert(1, layers.pop())
+    assert list(layers) == [first, second, third]
+    assert len(layers) == 3
+    assert layers[-1] is third
+    assert isinstance(layers[1:], nn.LayerList)
+    assert list(layers[1:]) == [second, third]
+    assert [n for n, _ in layers.named_sublayers()] == ["0", "1", "2"]
+    layers[1] = first
+    assert layers[1] is first
+    del layers[0]
+    assert list(layers) == [first, third]
+    del layers[:1]
+    assert list(layers) == [third]
+    assert third in layers
+    with pytest.raises(IndexError, match="a LayerList of 1 has no place 1"):
+        layers[1]
+    with pytest.raises(TypeError, match="layer is a Layer, not int 3"):
+        layers.append(3)
+    with pytest.raises(TypeError):
+        nn.LayerList({"a": third})
+    with pytest.raises(TypeError):
+        nn.LayerList({third})
+    with pytest.raises(pg.BuildError, match="within itself"):
+        layers.append(layers)
+    with (
+        pg.Program(),
+        pytest.raises(NotImplementedError, match="LayerList does not define forward"),
+    ):
+        layers(pg.data("x", (3, 2)))
+
+
+def test_a_dict_of_layers_is_changed_as_a_dict():
+    first, second = nn.Linear(2, 2), nn.Tanh()
+    layers = nn.LayerDict({"first": first})
+    layers["items"] = second
+    assert list(layers) == list(layers.keys()) == ["first", "items"]
+    assert list(layers.values()) == [first, second]
+    assert dict(layers.items()) == {"first": first, "items": second}
+    assert "items" in layers
+    assert "other" not in layers
+    assert len(layers) == 2
+    assert layers.pop("first") is first
+    layers.update([("first", second)])
+    del layers["items"]
+    assert dict(layers.items()) == {"first": second}
+    with pytest.raises(KeyError, match="no layer 'frist'") as caught:
+        layers["frist"]
+    assert "'first'" in caught.value.hint
+    for name in ("", "a.b", 3):
+        with pytest.raises(pg.BuildError, match="cannot name a part"):
+            layers[name] = first
+    with pytest.raises(TypeError, match="a LayerDict has layers"):
+        layers["x"] = 3.0
+    layers.clear()
+    assert not len(layers)
+
+
+def test_a_list_of_parameters_reads_as_variables():
+    class Polynomial(nn.Layer):
+        def __init__(self, order):
+            super().__init__()
+            self.terms = nn.ParameterList(
+                self.create_parameter((), initializer=pg.initializers.Constant(float(k)))
+                for k in range(order)
+            )
+
+        def forward(self, x):
+            return sum((c * x**k for k, c in enumerate(self.terms)), 0.0)
+
+    model = Polynomial(3)
+    model.terms.append(model.create_parameter((), initializer=pg.initializers.Constant(1.0)))
+    assert len(model.terms) == 4
+    with pg.Program() as program:
+        y = model(pg.data("x", ()))
+        assert [n for n, _ in model.named_parameters()] == [f"terms.{k}" for k in range(4)]
+        assert model.terms[-1] is not None
+        assert [v.name for v in model.terms[1:3]] == ["polynomial.terms.1", "polynomial.terms.2"]
+        model.terms.extend([pg.create_parameter((), name="own")])
+        model.terms[0] = pg.create_parameter((), name="other")
+        assert [v.name for v in model.terms][::4] == ["other", "own"]
+    (found,) = pg.Executor().run(program, {"x": 2.0}, [y])
+    assert found == 2.0 + 2.0 * 4.0 + 8.0
+    with pytest.raises(TypeError, match="made by create_parameter"):
+        model.terms.append(3.0)
+    with pytest.raises(IndexError, match="ParameterList of 5"):
+        model.terms[5]
+
+
+def test_a_layer_in_a_list_trains():
+    class Deep(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.layers = [nn.Linear(2, 8), nn.Linear(8, 1)]
+
+        def forward(self, x):
+            return self.layers[1](pg.tanh(self.layers[0](x)))
+
+    with pg.Program() as program:
+        x, y = pg.data("x", (16, 2)), pg.data("y", (16, 1))
+        loss = pg.mean((Deep()(x) - y) ** 2)
+        pg.optimizer.Adam(0.05).minimize(loss)
+    points = np.random.default_rng(0).standard_normal((16, 2))
+    history = pg.fit(program, loss, [{"x": points, "y": points[:, :1]}], 100)
+    assert history[-1] < history[0] / 20

@@ -230,12 +230,86 @@ def test_one_optimizer_can_lower_several_losses():
     assert {n.partition(".")[0] for n in program.state_dict()} == {"w", "v", "sgd", "sgd_1"}
 
 
-def test_losses_that_share_a_parameter_step_from_the_same_place():
+@pytest.mark.parametrize("how", ["optimizer", "update", "clone", "loaded"])
+def test_a_second_optimizer_of_the_same_parameters_is_refused(how, tmp_path):
     with pg.Program() as program:
         w = pg.create_parameter((), name="w", initializer=initializers.Constant(1.0))
-        optimizer.SGD(0.1).minimize(w * w)
-        optimizer.SGD(0.01).minimize(w**3)
-    assert math.isclose(pg.Executor().run(program, {}, [w])[0], 1 - 0.1 * 2 - 0.01 * 3)
+        v = pg.create_parameter((), name="v", initializer=initializers.Constant(1.0))
+        loss = w * w + v
+        loss.name = "loss"
+        if how == "update":
+            program.update(w, w * 0.5)
+        else:
+            optimizer.SGD(0.1).minimize(loss)  # the first
+    if how == "clone":
+        program = program.clone()
+    if how == "loaded":
+        pg.save(program, tmp_path / "program.pgz")
+        program = pg.load(tmp_path / "program.pgz")
+    before = dict(program.updates), set(program.state_dict())
+    with pytest.raises(pg.BuildError, match="'w' is updated in every run already") as caught:
+        optimizer.Adam(0.01).minimize(program.variable("loss"))  # the second
+    assert "# the second" in str(caught.value)
+    assert ("# the first" in str(caught.value)) == (how in ("optimizer", "clone"))
+    assert ("program.update(w" in str(caught.value)) == (how == "update")
+    assert (program.updates, set(program.state_dict())) == before
+    # Parameters of its own may have another one.
+    if how == "update":
+        optimizer.SGD(0.1).minimize(loss, parameters=[v])
+        assert pg.Executor().run(program, {}, [w, v]) == [0.5, 0.9]
+
+
+def test_minimize_again_takes_the_place_of_the_former_call():
+    with pg.Program() as program:
+        w = pg.create_parameter((), name="w", initializer=initializers.Constant(1.0))
+        v = pg.create_parameter((), name="v", initializer=initializers.Constant(2.0))
+        made = optimizer.Adam(0.1)
+        for _ in range(3):
+            made.minimize(w * w)
+    with pg.Program() as once:
+        other = pg.create_parameter((), name="w", initializer=initializers.Constant(1.0))
+        optimizer.Adam(0.1).minimize(other * other)
+    run = pg.Executor().run
+    for _ in range(3):
+        assert run(program, {}, [w]) == run(once, {}, [other])
+    assert [n for n in program.state_dict() if n != "v"] == list(once.state_dict())
+    # Another loss, which has one more parameter: the moments of the first go on.
+    step = program.state_dict()
+    made.minimize(w**3 + v)
+    run(program, {}, [])
+    after = program.state_dict()
+    assert after["adam.step"] == 4
+    np.testing.assert_allclose(
+        after["adam.w.moment1"], 0.9 * step["adam.w.moment1"] + 0.1 * 3 * step["w"] ** 2
+    )
+    assert after["v"] < 2.0
+    # A loss of fewer: what is not asked for any more is not changed any more.
+    made.minimize(v * 1.0)
+    run(program, {}, [])
+    assert program.state_dict()["w"] == after["w"]
+    assert program.state_dict()["v"] < after["v"]
+    made.set_learning_rate(0.0)
+    before = run(program, {}, [v])
+    assert run(program, {}, [v]) == before
+
+
+def test_a_call_of_minimize_that_fails_changes_nothing():
+    def broken(step):
+        if broken.on:
+            raise RuntimeError("no schedule")
+        return 1.0 + 0.0 * step
+
+    broken.on = False
+    with pg.Program() as program:
+        w = pg.create_parameter((), name="w", initializer=initializers.Constant(1.0))
+        made = optimizer.SGD(0.5, schedule=broken)
+        made.minimize(w * w)
+    broken.on = True
+    with pytest.raises(Exception, match="no schedule"):
+        made.minimize(w**3)
+    assert pg.Executor().run(program, {}, [w]) == [0.0]
+    made.set_learning_rate(0.0)
+    assert pg.Executor().run(program, {}, [w]) == [0.0]
 
 
 def test_what_is_changed_can_be_chosen():
@@ -428,6 +502,7 @@ def test_losses_may_contain_derivatives_of_any_order(order):
     np.testing.assert_allclose(gradient, (above - below) / 2e-6, rtol=1e-7)
 
 
+@pytest.mark.long
 def test_three_networks_of_different_shapes_train_in_one_program():
     rng = np.random.default_rng(0)
     shapes = [(3, 2), (4, 2), (5, 2)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import tempfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from email import message_from_bytes
 from fnmatch import fnmatch
 from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import version
@@ -23,6 +25,8 @@ from typing import Any
 import pytest
 
 import primgraph as pg
+
+pytestmark = pytest.mark.long
 
 PACKAGE = Path(pg.__file__).parent
 ROOT = Path(__file__).parent.parent
@@ -248,6 +252,16 @@ def test_a_wheel_has_every_file_and_nothing_of_an_earlier_one(tmp_path):
         n if n.startswith("primgraph/") else f"primgraph/{n}" for n in before if n.startswith(tops)
     }
     assert {n.split("/")[0] for n in files_of(checkout) - before} <= {"primgraph.egg-info"}
+    with zipfile.ZipFile(wheels[1]) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        shown = message_from_bytes(archive.read(name))
+    assert shown["Description-Content-Type"] == "text/markdown"
+    text = str(shown.get_payload())
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert [n for n in links if not n.startswith(("https://", "#"))] == []
+    assert "`docs/conventions.md`" in text
+    assert "![" not in text
+    assert "primgraph compiles NumPy programs" in text
 
 
 @in_checkout

@@ -298,3 +298,15 @@ def test_looking_at_positions_is_no_more_work_than_what_it_saves():
         lambda x, y: cut(scattered(x, np.arange(400) % 399, 400), 100, 1), float, (2, 400)
     )
     assert ops(simplify(graph)) == {"scatter_add": 1, "slice": 1}
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 0), (0, 3), (2, 0), (1, 1), (0, 2)])
+def test_parts_that_overlap_are_not_put_into_the_same_zeros(first, second):
+    graph = built(
+        lambda x, y: put(zeros(x, 2, 7), x, 0, first) + put(zeros(y, 2, 7), y, 0, second),
+        np.float64,
+    )
+    x, y = np.arange(1.0, 9.0).reshape(SHAPE), np.arange(11.0, 19.0).reshape(SHAPE)
+    for level in ("exact", "finite", "fast"):
+        simple = clean_up(graph, level)
+        assert np.array_equal(interpret(graph, x, y)[0], interpret(simple, x, y)[0])

@@ -204,6 +204,7 @@ def test_an_executor_writes_into_given_arrays_and_lends_its_own():
 
 
 @pytest.mark.parametrize("limits", [None, SMALL, SHARED])
+@pytest.mark.long
 def test_long_graphs_and_many_results_are_written_into_given_arrays(limits):
     lines = [f"%{i}: f64[5] = sin(%{i - 1 if i else 'x'})" for i in range(2500)]
     names = [f"%{i}" for i in range(0, 2500, 10)]

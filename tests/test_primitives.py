@@ -403,6 +403,70 @@ def test_batch_is_a_loop(case: Case, size: int) -> None:
             assert of_array(result) == TensorType((size, *value.shape), value.dtype)
 
 
+# Calls in which one operand is large where others are small.
+LARGE = "f64[40,30]"
+UNEVEN: dict[str, list[Call]] = {
+    "as_function_of": [Call("f64[2]", LARGE), Call(LARGE, "f64[2]")],
+    "concat": [Call("f64[40,1]", LARGE, axis=1), Call(LARGE, "f64[40,1]", axis=1)],
+    "gather": [
+        Call("f64[1000]", "i64[]", axis=0),
+        Call(LARGE, "i64[]", axis=0),
+        Call(LARGE, "i64[2]", axis=1),
+        Call(LARGE, "i64[3]", "i64[3]", axis=0),
+        Call("f64[4,3]", "i64[1000]", axis=0),
+    ],
+    "matmul": [
+        Call(LARGE, "f64[30,1]"),
+        Call("f64[1,40]", LARGE),
+        Call("f64[2,40,30]", "f64[2,30,1]"),
+        Call("f64[2,1,40]", "f64[2,40,30]"),
+    ],
+    "scatter_add": [
+        Call("f64[1000]", "f64[]", "i64[]", axis=0),
+        Call("f64[3,2]", "f64[3,500]", "i64[500]", axis=1),
+        Call("f64[3,2]", "f64[500,2]", "i64[500]", axis=0),
+    ],
+    "slice_assign": [
+        Call(LARGE, "f64[1,1]", starts=(0, 0), steps=(1, 1)),
+        Call(LARGE, "f64[40,29]", starts=(0, 0), steps=(1, 1)),
+    ],
+}
+
+
+def _uneven() -> list[Any]:
+    cases = []
+    for name, op in ours().items():
+        calls = UNEVEN.get(name, [])
+        if op.elementwise:
+            calls = [c for c in ROWS[name].calls if len(c.operands) > 1][:2]
+        for call in calls:
+            case = Case(op, ROWS[name], call)
+            for flags in product((0, None), repeat=len(call.operands)):
+                if 0 in flags:
+                    cases.append(pytest.param(case, flags, id=f"{name} {call} {flags}"))
+    return cases
+
+
+def test_every_primitive_of_several_operands_has_uneven_samples() -> None:
+    several = {n for n in ours() if any(len(c.operands) > 1 for c in ROWS[n].calls)}
+    assert {n for n in several if not ours()[n].elementwise} == set(UNEVEN)
+
+
+@pytest.mark.parametrize(("case", "flags"), _uneven())
+def test_a_batch_copies_nothing_that_all_samples_share(
+    case: Case, flags: tuple[int | None, ...]
+) -> None:
+    """What is created beside views is no more than a few times the operands and the result."""
+    size = 50
+    many = batch(case.graph(case.row.dtypes[0]), size, flags)
+    views = ("reshape", "permute")
+    created = sum(v.type.size for e in many.body for v in e.outputs if e.op.name not in views)
+    given = sum(v.type.size for v in (*many.inputs, *many.outputs))
+    # Additions at computed positions are work in themselves, for each sample.
+    work = size * case.types(case.row.dtypes[0])[1].size if case.op.name == "scatter_add" else 0
+    assert created <= 2 * given + 2 * work
+
+
 @every_float_case
 def test_batch_of_a_gradient_and_gradient_of_a_batch(case: Case) -> None:
     """The passes commute: the transpose of a batched tangent graph is the batched transpose."""

@@ -119,12 +119,20 @@ def test_random_einsums_are_numpys(seed: int) -> None:
 # Of two operands, that is: more are multiplied two at a time, as NumPy does only if asked to.
 _PAIRS = (
     "ab,cd->ba", "a,bc->", "a,bc->a", "a,b->a", "a,b->", "ab,bc->ac", "ab,ab->", "ab,ab->a",
-    "ab,c->", "ab,c->c", "ab,cb->", "ab,b->", "ab,cd->", "abc,bd->ad", "ab,bc->",
+    "ab,c->", "ab,c->c", "ab,cb->", "ab,b->", "ab,cd->", "ab,bc->",
     "ac,b->", "ab,ba->", "a,ab->b", "ba,bc->", "ab,cb->b", "ba,b->a", "ca,bd->", "dab,cb->d",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("subscripts", [*_PAIRS, "ab->", "ab->b", "aab->b"])
+_OTHER_LOOPS = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.4.0", reason="einsum goes through it in another order"
+)
+
+
+@pytest.mark.parametrize(
+    "subscripts",
+    [*_PAIRS, "ab->", "ab->b", "aab->b", pytest.param("abc,bd->ad", marks=_OTHER_LOOPS)],
+)
 def test_einsum_has_numpys_special_values_and_zeros(subscripts: str) -> None:
     rng = np.random.default_rng(0)
     special = np.array([1.0, -1.0, 2.0, 0.0, -0.0, np.inf, -np.inf, np.nan])

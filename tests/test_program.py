@@ -1,7 +1,10 @@
 """Programs, executors, tracing and compiling: what a user touches."""
 
+import contextlib
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -44,6 +47,103 @@ def test_programs_stand_side_by_side_and_nest():
         pass
 
 
+def parts(names, entered):
+    """Builds a program in steps, one for each name, with a break before each."""
+    with entered as program:
+        for name in names:
+            yield program
+            x = pg.data(name, (2,))
+            pg.exp(pg.ones(2) * 3.0) * x
+    yield program
+
+
+@pytest.mark.parametrize("around", [False, True])
+def test_generators_that_take_turns_build_programs_of_their_own(around):
+    def make():
+        first = parts("abc", pg.Program("first"))
+        second = parts("uvw", pg.program_guard(pg.Program("second")))
+        programs = [next(first), next(second)]
+        for _ in range(3):
+            next(first)
+            next(second)
+        # They are left in the order in which they were entered.
+        first.close()
+        second.close()
+        return programs
+
+    if not around:
+        programs = make()
+    else:
+        with pg.Program() as outer:
+            x = pg.data("x", (2,))
+            programs = make()
+            assert pg.default_main_program() is outer
+            pg.data("y", (2,))
+        assert list(outer.inputs) == ["x", "y"]
+        assert x.shape == (2,)
+    assert [list(p.inputs) for p in programs] == [["a", "b", "c"], ["u", "v", "w"]]
+    sizes = [len(p.builder) for p in programs]
+    assert sizes[0] == sizes[1] > 3
+
+
+def test_contexts_of_ones_own_may_enter_programs():
+    @contextlib.contextmanager
+    def building():
+        with pg.Program("inner") as program:
+            yield program
+
+    def functions():
+        with pg.Program("waiting") as program:
+            yield program
+
+    with pg.Program("outer") as outer:
+        waiting = functions()
+        between = next(waiting)
+        pg.data("x", (2,))
+        with building() as inner:
+            pg.data("a", (2,))
+            with pg.Program() as third:
+                pg.data("b", (2,))
+            graph = pg.trace(lambda x: x * 2.0, pg.spec(2))
+            pg.data("c", (2,))
+        waiting.close()
+        pg.data("y", (2,))
+    assert [list(p.inputs) for p in (outer, inner, third)] == [["y"], ["a", "c"], ["b"]]
+    # What a generator has entered before, where it was asked, is what its caller is in.
+    assert list(between.inputs) == ["x"]
+    assert len(graph.body) > 0
+
+
+def test_the_default_main_program_is_the_one_that_is_built():
+    hidden = pg.default_main_program()
+    with pg.Program() as program:
+        assert pg.default_main_program() is program
+        with pg.program_guard(pg.Program()) as guarded:
+            assert pg.default_main_program() is guarded
+            y = pg.data("x", (2,)) * 2.0
+            assert pg.Executor().run(feed={"x": [1, 2]}, fetch_list=[y])[0].tolist() == [2, 4]
+    assert pg.default_main_program() is hidden
+
+
+def test_building_outside_of_any_program_is_said_once():
+    code = (
+        "import warnings, primgraph as pg\n"
+        "with warnings.catch_warnings(record=True) as told:\n"
+        "    warnings.simplefilter('always')\n"
+        "    with pg.Program(): pg.data('x', 2)\n"
+        "    pg.trace(lambda x: x, 2.0)\n"
+        "    assert not told\n"
+        "    pg.data('x', 2)\n"
+        "    pg.data('y', 2)\n"
+        "(one,) = told\n"
+        "assert one.filename == '<string>' and one.lineno == 7, (one.filename, one.lineno)\n"
+        "print(one.category.__name__, one.message)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert run.stdout.startswith("HiddenProgramWarning no program is entered"), run.stderr
+
+
+@pytest.mark.filterwarnings("ignore:no program is entered")
 def test_the_default_program_needs_no_guard():
     main = pg.default_main_program()
     x = pg.data("only here", (2,))

@@ -4,15 +4,23 @@ import numpy as np
 import pytest
 from program_checks import check
 from program_tolerance import same_bits
-from random_programs import random_program
+from random_programs import Program, random_program
 
-from primgraph.ir.graph import Graph
+import primgraph as pg
+from primgraph.ir.graph import Graph, Value
 
 _PROGRAMS = 300
 _CHUNK = 10
+_QUICK = 40
 
 
-@pytest.mark.parametrize("start", range(0, _PROGRAMS, _CHUNK))
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(i, marks=[pytest.mark.long] * (i >= _QUICK))
+        for i in range(0, _PROGRAMS, _CHUNK)
+    ],
+)
 def test_promises_hold_for_random_programs(start: int) -> None:
     for seed in range(start, start + _CHUNK):
         program = random_program(seed)
@@ -20,6 +28,51 @@ def test_promises_hold_for_random_programs(start: int) -> None:
             check(program)
         except Exception as error:
             raise AssertionError(f"{program}\n{error}") from error
+
+
+@pytest.mark.parametrize("start", range(0, 100, _CHUNK))
+def test_flags_that_are_set_after_use_are_those_of_an_equation(start: int) -> None:
+    for seed in range(start, start + _CHUNK):
+        program = random_program(seed)
+        values = [e.outputs[0] for e in program.graph.body if e.inputs]
+        values = [v for v in values if v.type.is_float]
+        if not values or not program.smooth:
+            continue
+        flagged = values[seed % len(values)]
+        expected = [_slopes(program, flagged, how) for how in ("equation", "none")]
+        found = [_slopes(program, flagged, how) for how in ("flag", "twin")]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9, err_msg=str(program))
+
+
+def _slopes(program: Program, flagged: Value, how: str) -> np.ndarray:
+    """Gradients of all outputs, joined: with an equation or a flag that holds a value constant.
+
+    With "none" there is neither, and with "twin" all is written again after the flag was set.
+    """
+    with pg.Program() as built:
+        moved = {
+            v: built.builder.input(v.type, f"x{i}") for i, v in enumerate(program.graph.inputs)
+        }
+        for round_ in range(2 if how == "twin" else 1):
+            for eqn in program.graph.body:
+                operands = [moved[v] for v in eqn.inputs]
+                results = built.builder.emit(eqn.op, operands, eqn.kwargs)
+                moved.update(zip(eqn.outputs, results, strict=True))
+                if how == "equation" and flagged in eqn.outputs:
+                    variable = pg.Variable(built.builder, moved[flagged])
+                    moved[flagged] = pg.stop_gradient(variable).value
+            if how in ("flag", "twin") and round_ == 0:
+                moved[flagged] = built.builder.hold(moved[flagged], True)
+        handles = [pg.Variable(built.builder, v) for v in moved.values()]
+        outputs = [pg.Variable(built.builder, moved[v]) for v in program.graph.outputs]
+        outputs = [pg.sum(v) for v in outputs if v.type.is_float]
+        wrt = [v for v in handles[: len(program.graph.inputs)] if v.type.is_float]
+        slopes = pg.grad(outputs, wrt, materialize_grads=True) if outputs and wrt else []
+    feed = {f"x{i}": array for i, array in enumerate(program.feeds)}
+    used = {n: feed[n] for n in built.inputs}
+    found = pg.Executor().run(built, used, slopes)
+    return np.concatenate([np.zeros(0), *(np.ravel(a).astype(float) for a in found)])
 
 
 def test_the_same_seed_gives_the_same_program() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pages import blocks_of, pictures_of, printed_by
 
@@ -13,6 +14,7 @@ import primgraph as pg
 from primgraph.codegen.spelling import SPELLINGS
 from primgraph.ir import primitive as registry
 
+RNG = np.random.default_rng(0)
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
@@ -96,4 +98,22 @@ def test_the_readme_has_one_command_for_the_example_and_one_for_the_tests():
     assert len(commands) == 2
     assert all("\n" not in c and "pip install" in c for c in commands)
     assert "examples/burgers.py" in commands[0]
-    assert "pytest" in commands[1]
+    assert "pytest -n auto" in commands[1]
+
+
+def test_derivatives_grow_as_the_readme_says():
+    for mode in ("reverse", "forward"):
+        assert pg.growth(pg.tanh, pg.spec(3), orders=10, mode=mode).equations[-1] == 130
+    weights = [RNG.standard_normal(shape) for shape in ((2, 8), (8, 8), (8, 1))]
+
+    def network(x):
+        for w in weights[:-1]:
+            x = pg.tanh(x @ w)
+        return x @ weights[-1]
+
+    reverse, forward = (
+        pg.growth(network, pg.spec((4, 2)), orders=5, mode=mode).equations[-2:]
+        for mode in ("reverse", "forward")
+    )
+    assert 1.7 < reverse[1] / reverse[0] < 2.5
+    assert forward[1] / forward[0] < 1.6

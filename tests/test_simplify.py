@@ -452,6 +452,12 @@ MOVES: dict[str, tuple[Function, dict[str, int]]] = {
         lambda x, y: reductions.reduce_min(repeated(x, (2, 1, 4), 1), axes=(1,)),
         {},
     ),
+    "slices that follow one another with other steps": (
+        lambda x, y: shapes.concat(
+            sliced(x, (0, 2, 1), (0, 2, 1)), sliced(x, (0, 2, 1), (2, 2, -1)), axis=1
+        ),
+        {"slice": 2, "concat": 1},
+    ),
     "product of one": (
         lambda x, y: reductions.reduce_prod(sliced(x, (0, 1, 1), (0, 4, 1)), axes=(0,)),
         {"slice": 1, "reshape": 1},
@@ -480,6 +486,21 @@ X34 = (3, 4)
 
 def total(x: Value, *axes: int) -> Value:
     return reductions.reduce_sum(x, axes=axes)
+
+
+def identity(size: int, dtype: np.dtype) -> Value:
+    return known(np.eye(size, dtype=dtype))
+
+
+def known(array: np.ndarray) -> Value:
+    op, params = constant_op(array)
+    return op(**params)
+
+
+def counters(size: int) -> tuple[Value, Value]:
+    """Numbers of rows and of columns."""
+    rows, columns = (iota(shape=(size, size), axis=a, dtype=np.dtype(np.int64)) for a in (0, 1))
+    return rows, columns
 
 
 SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
@@ -523,6 +544,24 @@ SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
         lambda x, y: matmul(x, repeated(c(0, total(x, 0)), (4, 3), 1)),
         {},
     ),
+    "integers with an identity": (
+        "exact",
+        INTS,
+        lambda x, y: matmul(x, identity(4, x.dtype)),
+        {},
+    ),
+    "an identity with floats": (
+        "finite",
+        FLOATS,
+        lambda x, y: matmul(identity(3, x.dtype), x),
+        {},
+    ),
+    "floats with an identity that is computed": (
+        "finite",
+        FLOATS,
+        lambda x, y: matmul(x, e.cast(logic.equal(*counters(4)), dtype=x.dtype)),
+        {},
+    ),
     "transposed product of several axes": (
         "fast",
         (F64, F32),
@@ -530,6 +569,12 @@ SUMS: dict[str, tuple[str, tuple[np.dtype, ...], Function, dict[str, int]]] = {
             shapes.reshape(matmul(swap_last(x), y), shape=(2, 2, 1, 4)), 2, 3, 0, 1
         ),
         {"matmul": 1, "permute": 1, "reshape": 1},
+    ),
+    "transposed product, the second factor transposed": (
+        "fast",
+        (F64, F32),
+        lambda x, y: swap_last(matmul(x, swap_last(y))),
+        {"matmul": 1, "permute": 1},
     ),
     "transposed product": (
         "fast",
@@ -560,6 +605,26 @@ def test_rules_for_sums_hold_at_their_level_and_not_below(name):
             np.testing.assert_allclose(after, before, tolerance, tolerance)
         else:
             assert np.all(same_bits(before, after))
+
+
+def test_a_transposed_product_of_plain_factors_stays_as_it_is():
+    graph = built(lambda x, y: swap_last(matmul(x, shapes.reshape(y, shape=(4, 3)))), F64, X34)
+    assert ops(simplify(graph, "fast")) == {"matmul": 1, "permute": 1, "reshape": 1}
+
+
+@pytest.mark.parametrize("made", [np.eye(4, k=1), np.eye(4) * 2.0, np.tril(np.ones((4, 4)))])
+def test_products_with_other_patterns_than_the_identity_stay(made):
+    graph = built(lambda x, y: matmul(x, known(made)), F64, X34)
+    assert ops(simplify(graph, "finite"))["matmul"] == 1
+
+
+def test_counters_that_wrap_are_no_identity():
+    """Rows and columns beyond 127 are the same numbers again in eight bits."""
+    with Builder() as builder:
+        x = builder.input(TensorType((1, 300), F64), "x")
+        sides = [iota(shape=(300, 300), axis=a, dtype=np.dtype(np.int8)) for a in (0, 1)]
+        graph = builder.graph([matmul(x, e.cast(logic.equal(*sides), dtype=F64))])
+    assert ops(simplify(graph, "finite"))["matmul"] == 1
 
 
 def test_a_product_that_is_turned_within_its_rows_stays_as_it_is():
@@ -622,6 +687,7 @@ def test_a_reader_that_goes_away_lets_a_rule_apply():
 
 
 @pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.long
 def test_long_chains_are_simplified_in_linear_time_and_without_recursion(level):
     with Builder() as builder:
         x = value = builder.input(TensorType((4,), F64))

@@ -7,6 +7,8 @@ import pytest
 
 import primgraph as pg
 
+pytestmark = pytest.mark.long
+
 
 def counter(name):
     """A state that every run of the program being built makes larger by one."""

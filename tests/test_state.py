@@ -490,14 +490,18 @@ def test_two_scopes_are_not_mistaken_for_one_another():
             np.testing.assert_allclose(found, expected(FEED, w), rtol=1e-14)
 
 
-def test_arrays_that_another_thread_has_just_replaced_are_computed_with_but_not_kept():
+def test_versions_of_a_scope_that_are_read_at_the_same_time_are_told_apart():
     program, y = scaled()
     early = pg.Executor()._plan(program, [y]).early
-    before, after = np.full((3, 3), 0.25), np.full((3, 3), 0.75)
-    # The scope had its newest version already when the older array was read from it.
-    for w in (before, after, after):
-        (found,) = early.results(7, [w])
+    readings = []
+    for number in (0.25, 0.75):
+        program.scope.set("w", np.full((3, 3), number))
+        readings.append(program.scope.read())
+    for reading in (*readings, *readings):
+        w = reading.version.arrays["w"]
+        (found,) = early.results(reading.version)
         np.testing.assert_allclose(found, np.tanh(np.exp(w) @ w), rtol=1e-14)
+    assert readings[0].version.arrays["w"][0, 0] == 0.25
 
 
 def test_results_that_depend_on_states_only_are_the_callers_own():

@@ -27,6 +27,8 @@ from primgraph.errors import ArgumentError, OptionError, RunError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 
+pytestmark = pytest.mark.long
+
 PACKAGE = Path(pg.__file__).parent
 
 

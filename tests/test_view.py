@@ -13,11 +13,22 @@ from view_graphs import chain, hostile, net
 
 import primgraph as pg
 from primgraph.errors import ArgumentError
-from primgraph.view.folding import LIMIT, folded, shut_groups
+from primgraph.view.folding import (
+    LIMIT,
+    folded,
+    op_of,
+    opened,
+    shut_groups,
+    tree_of,
+    within,
+)
+from primgraph.view.ladder import ladder
 from primgraph.view.layout import layout
 from primgraph.view.patterns import repeats
 from primgraph.view.picture import numbered, picture_of
 from primgraph.view.placing import BOX_GAP
+from primgraph.view.scene import scene_of
+from primgraph.view.twins import without_twins
 
 SEEDS = range(12)
 
@@ -85,7 +96,189 @@ def test_marks_do_not_disturb_the_readable_source():
     assert not any("cotangent" in c for c in comments)
 
 
+class Block(pg.nn.Layer):
+    """Two linear layers and the same activation after each."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = pg.nn.Linear(4, 4), pg.nn.Linear(4, 4)
+        self.act = pg.nn.Tanh()
+
+    def forward(self, x):
+        return self.act(self.second(self.act(self.first(x))))
+
+
+def training(optimizer=None):
+    with pg.Program("step") as program:
+        x, t = pg.data("x", (8, 4)), pg.data("t", (8, 4))
+        loss = pg.mean((pg.nn.Sequential(Block(), pg.nn.LayerNorm(4))(x) - t) ** 2)
+        (optimizer or pg.optimizer.Adam(1e-3)).minimize(loss)
+    return program
+
+
+def test_lines_know_the_layer_that_they_were_written_in_and_which_call_of_it():
+    with pg.Program() as program:
+        x = pg.data("x", (8, 4))
+        block = Block()
+        y = block(x)
+        block(y)
+        pg.sin(y)
+    scopes = [e.source.scope for e in program.operators()]
+    assert scopes == [
+        "block.first", "block.act", "block.second", "block.act (2)",
+        "block (2).first", "block (2).act", "block (2).second", "block (2).act (2)", "",
+    ]  # fmt: skip
+
+
+def test_a_saved_program_is_drawn_as_it_was(tmp_path):
+    program = training()
+    pg.save(program, tmp_path / "p.pgz")
+    loaded, drawn = (picture_of(p) for p in (pg.load(tmp_path / "p.pgz"), program))
+    assert [(g.label, g.members) for g in loaded.groupings["layer"]] == [
+        (g.label, g.members) for g in drawn.groupings["layer"]
+    ]
+    assert [(b.label, b.part, b.order) for b in loaded.boxes] == [
+        (b.label, b.part, b.order) for b in drawn.boxes
+    ]
+
+
+def test_a_layer_that_raises_is_left():
+    class Broken(pg.nn.Layer):
+        def forward(self, x):
+            raise ValueError("broken")
+
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        with pytest.raises(ValueError, match="broken"):
+            Broken()(x)
+        pg.sin(x)
+    assert [e.source.scope for e in program.operators()] == [""]
+
+
+def test_derivatives_know_their_layer_and_their_order():
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = pg.sum(pg.tanh(x) ** 3)
+        first = pg.grad(y, x)
+        second = pg.grad(pg.sum(first), x)
+        pg.forward_grad(second, x)
+    picture = picture_of(program)
+    orders = {b.order for b in picture.boxes if b.part == "cotangent"}
+    assert orders == {1, 2}
+    assert {b.order for b in picture.boxes if b.part == "tangent"} == {2, 3}
+    scopes = {e.source.scope for e in training().graph().body if e.source.role == "cotangent"}
+    assert {"sequential.0.first", "sequential.0.act (2)", "sequential.1"} <= scopes
+
+
 # Boxes.
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [pg.optimizer.SGD(0.1), pg.optimizer.Momentum(0.1), pg.optimizer.Adam(1e-3, weight_decay=0.1)],
+    ids=lambda o: type(o).__name__,
+)
+def test_what_an_optimizer_does_is_a_part_of_its_own(optimizer):
+    program = training(optimizer)
+    picture = picture_of(program)
+    counted = Counter(b.part for b in picture.boxes)
+    written = sum(e.source.line > 0 and e.source.role == "update" for e in program.operators())
+    assert 0 < counted["update"] <= written
+    lines = {dict(b.details)["line"] for b in picture.boxes if b.part == "update"}
+    assert lines == {"(optimizer or pg.optimizer.Adam(1e-3)).minimize(loss)"}
+    assert not any("minimize" in str(b.details) for b in picture.boxes if b.part == "forward")
+
+
+def test_updates_that_the_user_writes_are_updates_too():
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.create_parameter((3,), name="w")
+        loss = pg.sum(pg.tanh(x * w))
+        program.update(w, w - 0.1 * pg.grad(loss, w))
+    told = {b.label: b.part for b in picture_of(program).boxes}
+    assert told["sub"] == told["mul 0.1"] == "update"
+    assert told["tanh"] == told["reduce_sum"] == "forward"
+    assert told["new w"] == told["loss"] == "output"
+
+
+def test_nothing_is_drawn_twice():
+    """As an operator, and as what derivatives made of it."""
+    picture = picture_of(training())
+    forward = Counter(op_of(b) for b in picture.boxes if b.part == "forward")
+    assert forward["linear"] == 2
+    assert forward["tanh"] == 2
+    assert forward["mean"] == 1
+    assert forward["integer_pow"] == 1
+    assert forward["matmul"] == forward["layer_norm"] == 0, "it is drawn as what derivatives use"
+    operators = {dict(b.details).get("operator") for b in picture.boxes if b.part == "forward"}
+    assert operators == {None, "layer_norm"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_graph_without_twins_computes_the_same(seed):
+    graph = random_program(seed).graph
+    merged, moved = without_twins(graph)
+    assert len(merged) <= max(len(pg.transforms.lower(graph)), len(graph))
+    assert [moved.get(v, v) for v in graph.outputs] == list(merged.outputs)
+    rng = np.random.default_rng(seed)
+    arrays = [rng.uniform(0.5, 1.5, v.shape).astype(v.dtype) for v in graph.inputs]
+    for found, wanted in zip(
+        pg.interpret(pg.transforms.lower(merged), *arrays),
+        pg.interpret(pg.transforms.lower(graph), *arrays),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, equal_nan=True)
+
+
+def test_results_are_called_what_they_are():
+    with pg.Program() as program:
+        x, w = pg.data("x", (3,)), pg.create_parameter((3,), name="w")
+        named = pg.tanh(x * w)
+        named.name = "activation"
+        loss = pg.sum(named)
+        pg.grad(loss, [x, w])
+        program.update(w, w * 0.5)
+    labels = [b.label for b in picture_of(program).boxes if b.part == "output"]
+    assert labels == ["loss", "gradient by w", "gradient by x", "new w"]
+    picture = picture_of(program.graph([program.variable("activation")]))
+    assert picture.boxes[-1].label == "activation"
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        pg.grad(pg.grad(pg.tanh(x), x), x)
+    labels = [b.label for b in picture_of(program).boxes if b.part == "output"]
+    assert labels == ["gradient by x, order 2"]
+
+
+def test_a_training_step_is_grouped_by_part_and_layer():
+    picture = picture_of(training())
+    root = tree_of(picture, "layer")
+    outer = {(n.title.partition(" (")[0], n.part) for n in root.children if n.children}
+    layers = {"sequential.0.first", "sequential.0.second", "sequential.1"}
+    for part in ("cotangent", "update"):
+        assert {name for name, p in outer if p == part} >= layers
+    forward = {name for name, p in outer if p == "forward"}
+    assert forward == layers
+    assert ("adam", "update") in outer
+    assert len(root.children) < 30
+    for node in within(root):
+        states = [picture.boxes[i].label for i in node.boxes if picture.boxes[i].part == "input"]
+        if node.label == "sequential.0.first" and node.part == "forward":
+            assert states == ["sequential.0.first.weight", "sequential.0.first.bias"]
+    shown = {n.label for n in root.children if not n.children}
+    assert {"x", "t", "loss"} <= shown
+    assert not any("weight" in label for label in shown)
+
+
+def test_layers_are_told_from_the_names_of_parameters_too():
+    with pg.Program() as program:
+        h = pg.data("x", (8, 16))
+        for i in range(30):
+            w = pg.create_parameter((16, 16), name=f"layers.{i}.weight")
+            h = pg.tanh(h @ w) + h
+        pg.optimizer.SGD(0.1).minimize(pg.mean(h**2))
+    groups = picture_of(program).groupings["layer"]
+    labels = Counter(g.label for g in groups)
+    assert labels["layers"] == 3
+    assert labels["layers.7"] == 3
 
 
 def test_a_picture_has_a_box_for_each_value_and_an_arrow_for_each_operand():
@@ -170,18 +363,21 @@ def test_only_graphs_programs_and_kernels_are_drawn():
 @pytest.mark.parametrize(
     "graph", [net(3), net(40), chain(1000), hostile(), random_program(3).graph], ids=lambda g: "g"
 )
-def test_every_box_is_in_at_most_one_group_of_a_kind(graph):
+def test_groups_of_a_kind_do_not_overlap_and_those_of_layers_nest(graph):
     picture = picture_of(graph)
-    assert list(picture.groupings) == ["pattern", "operator", "line", "stretch"]
+    assert list(picture.groupings) == ["layer", "line", "pattern"]
     for kind, groups in picture.groupings.items():
         assert [g.id for g in groups] == list(range(len(groups)))
         assert {g.kind for g in groups} <= {kind}
-        members = [b for g in groups for b in g.members]
-        assert len(members) == len(set(members))
-        assert set(members) <= set(range(len(picture.boxes)))
+        inside: list[set[int]] = []
         for group in groups:
-            assert len(group.members) > 1
+            members = set(group.members)
+            assert 1 < len(members) == len(group.members)
             assert list(group.members) == sorted(group.members)
+            assert members <= set(range(len(picture.boxes)))
+            assert all(not members & other or members < other for other in inside)
+            assert kind == "layer" or not any(members & other for other in inside)
+            inside.append(members)
 
 
 def test_layers_are_found_as_a_pattern():
@@ -197,9 +393,9 @@ def test_layers_are_found_as_a_pattern():
 
 
 def test_operators_and_lines_are_groups():
-    graph = pg.transforms.lower(net(2))
+    graph = pg.transforms.lower(net(12))
     picture = picture_of(graph)
-    labels = {g.label for g in picture.groupings["operator"]}
+    labels = {g.label for g in picture.groupings["layer"]}
     assert {"softmax", "mean"} <= labels
     lines = [g.label for g in picture.groupings["line"]]
     assert any(label.endswith(" cotangent") for label in lines)
@@ -270,6 +466,113 @@ def test_a_folded_box_has_the_part_and_the_heat_of_its_members():
     drawn = len([b for b in picture.boxes if b.heat is not None])
     assert sum(heats) == pytest.approx(drawn / len(graph.body))
     assert {"forward", "cotangent"} <= {b.part for b in shown.boxes}
+
+
+@pytest.mark.parametrize("count", [3, 24, 25, 49, 700, 20_000])
+def test_no_group_holds_more_than_can_be_looked_at(count):
+    picture = picture_of(chain(count))
+    root = tree_of(picture, "layer")
+    groups = list(within(root))
+    assert max(len(g.children) for g in groups) <= 50
+    assert sorted(root.boxes) == list(range(len(picture.boxes)))
+    leaves = [c.boxes[0] for g in groups for c in g.children if not c.children]
+    assert sorted(leaves) == list(range(len(picture.boxes)))
+
+
+def test_all_of_a_level_is_open_at_first_or_none_of_it():
+    root = tree_of(picture_of(training()), "layer")
+    assert opened(root, 40) == set()
+    everything = opened(root, 10_000)
+    assert everything == set(within(root)) - {root}
+    assert opened(root, len(root.children) - 1) == set()
+
+
+# Scenes.
+
+
+def scenes():
+    yield from (picture_of(g) for g in (net(2), net(30), hostile(), chain(300)))
+    yield picture_of(training())
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = pg.tanh(x)
+        for _ in range(3):
+            y = pg.grad(pg.sum(y * pg.sin(x)), x)
+        pg.forward_grad(y, x)
+    yield picture_of(program)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_everything_in_a_scene_lies_apart_and_inside_its_frame(whole):
+    for picture in scenes():
+        for kind in (*picture.groupings, "none"):
+            root = tree_of(picture, kind)
+            scene = scene_of(picture, root, set(within(root)) if whole else set())
+            for inside in scene.insides.values():
+                plan = inside.plan
+                places = boxes_of(inside.sizes, plan)
+                assert overlapping(places) == []
+                assert all(
+                    min(a, b) >= 0 and c <= plan.width + 0.01 and d <= plan.height + 0.01
+                    for a, b, c, d in places
+                )
+                for edge, route in zip(inside.edges, plan.routes, strict=True):
+                    if edge.tail != edge.head:
+                        for box, (x, y) in ((edge.tail, route[0]), (edge.head, route[-1])):
+                            a, b, c, d = places[box]
+                            assert a - 0.01 <= x <= c + 0.01
+                            assert b - 0.01 <= y <= d + 0.01
+
+
+def test_a_derivative_stands_beside_what_it_is_the_derivative_of():
+    picture = picture_of(training())
+    root = tree_of(picture, "layer")
+    inside = scene_of(picture, root, set()).insides[root]
+    assert [(c.part, c.order) for c in inside.columns] == [
+        ("forward", 0), ("cotangent", 1), ("update", 0)
+    ]  # fmt: skip
+    columns = [c.lane for c in inside.columns]
+    assert all(a.right < b.left for a, b in pairwise(columns))
+    middle = {}
+    for node, (x, y) in zip(root.children, inside.plan.corners, strict=True):
+        part = next(c.part for c in inside.columns if c.lane.left - 1 <= x <= c.lane.right)
+        assert part == node.lane[0]
+        middle[node.label, node.lane[0]] = y + inside.sizes[root.children.index(node)][1] / 2
+    for layer in ("sequential.0.second", "sequential.1"):
+        assert middle[layer, "forward"] == middle[layer, "cotangent"] == middle[layer, "update"]
+    names = ["sequential.0.first", "sequential.0.second", "sequential.1"]
+    assert [middle[n, "cotangent"] for n in names] == sorted(middle[n, "cotangent"] for n in names)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_wires_run_between_boxes_of_different_lanes_and_through_none(seed):
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 50))
+    lanes = rng.integers(0, 4, count).tolist()
+    pairs = rng.integers(0, count, (int(rng.integers(1, 90)), 2)).tolist()
+    edges = [(min(p), max(p)) for p in pairs]
+    sizes = sizes_of(count, seed)
+    plan, columns = ladder(sizes, lanes, [False, True, True, False], edges, [60.0] * 4)
+    boxes = boxes_of(sizes, plan)
+    assert overlapping(boxes) == []
+    for box, lane in zip(boxes, lanes, strict=True):
+        assert columns[lane].left - 0.01 <= box[0] <= box[2] <= columns[lane].right + 0.01
+    for i, ((tail, head), route) in enumerate(zip(edges, plan.routes, strict=True)):
+        if tail == head:
+            assert route == ()
+        elif i in plan.wires:
+            for (ax, ay), (bx, by) in pairwise(route):
+                assert ax == pytest.approx(bx) or ay == pytest.approx(by)
+                crossed = [
+                    v
+                    for v, (a, b, c, d) in enumerate(boxes)
+                    if v not in (tail, head)
+                    and min(ax, bx) < c - 0.01 and max(ax, bx) > a + 0.01
+                    and min(ay, by) < d - 0.01 and max(ay, by) > b + 0.01
+                ]  # fmt: skip
+                assert crossed == []
+        else:
+            assert lanes[tail] == lanes[head]
 
 
 # The layout.

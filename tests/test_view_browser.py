@@ -7,7 +7,6 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,11 @@ import primgraph as pg
 from primgraph.ir.graph import Value
 from primgraph.transforms.lower import lower
 from primgraph.view.grouping import Group
-from primgraph.view.layout import layout
 from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
+from primgraph.view.steps import as_built
+
+pytestmark = pytest.mark.long
 
 api = pytest.importorskip(
     "playwright.sync_api", reason="needs playwright: pip install 'primgraph[browser]'"
@@ -131,35 +132,158 @@ def test_the_page_unpacks_the_picture_that_was_packed(show: Show) -> None:
     wanted = json.loads(json.dumps(picture.data()))
     for box in (*wanted["boxes"], *found["boxes"]):
         box["heat"] = box["heat"] and pytest.approx(box["heat"], abs=1e-6)
-    for groups in wanted["groupings"].values():
-        for group in groups:
-            del group["id"]
-    assert found == wanted
+    assert found["title"] == wanted["title"]
+    assert found["boxes"] == wanted["boxes"]
+    for kind, groups in found["scenes"].items():
+        seen = sorted(n for group in groups for n in group["children"])
+        inner = list(range(1 - len(groups), 0))
+        assert seen == [n - 1 for n in inner] + list(range(len(picture.boxes))), kind
     assert view.evaluate("step(0).lines") == [
         list(p) for p in zip(lines, (-1, 3, -1, -1), strict=True)
     ]
     assert view.evaluate("step(1).picture === step(0).picture")
 
 
-def test_both_layouts_place_everything_alike(show: Show) -> None:
-    view = show(named(small()))
-    draw = random.Random(5)
-    for count in (0, 1, 2, 7, 40, 120):
-        sizes = [(draw.uniform(40, 200), draw.uniform(20, 60)) for _ in range(count)]
-        near = [(i, min(count - 1, max(0, i + draw.randint(-3, 12)))) for i in range(count)]
-        far = [(draw.randrange(count), draw.randrange(count)) for _ in range(count // 2)]
-        expected = layout(sizes, near + far)
-        found = view.evaluate("([sizes, edges]) => layout(sizes, edges)", [sizes, near + far])
-        assert found == json.loads(json.dumps(asdict(expected)))
+def training(layers: int = 2) -> pg.Program:
+    """A step of Adam on a network of linear layers with tanh between them."""
+    with pg.Program("training step") as program:
+        x, t = pg.data("x", (32, 10)), pg.data("t", (32, 10))
+        inner: list[Any] = [pg.nn.Linear(10, 10)]
+        for _ in range(layers - 1):
+            inner += [pg.nn.Tanh(), pg.nn.Linear(10, 10)]
+        loss = pg.mean((pg.nn.Sequential(*inner)(x) - t) ** 2)
+        pg.optimizer.Adam(1e-3).minimize(loss)
+    return program
+
+
+OUTSIDE = """() => {
+  const stage = document.getElementById("stage").getBoundingClientRect();
+  return [...document.querySelectorAll("#picture text")].filter((text) => {
+    const { left, right, top, bottom } = text.getBoundingClientRect();
+    return left < stage.left || right > stage.right || top < stage.top || bottom > stage.bottom;
+  }).map((text) => text.textContent);
+}"""
+
+RECTS = """() => ["boxes", "frames"].flatMap((kind) => places[kind].map(
+  ({ node, x, y, width, height }) =>
+    [kind, x, y, x + width, y + height, ancestors(node).length]))"""
+
+
+def apart(view: Any) -> None:
+    """No two boxes overlap, and frames only with what they hold."""
+    rects = view.evaluate(RECTS)
+    for i, (kind, a, b, c, d, deep) in enumerate(rects):
+        for other, e, f, g, h, depth in rects[:i]:
+            overlap = min(c, g) - max(a, e) > 0.5 and min(d, h) - max(b, f) > 0.5
+            holds = "frames" in (kind, other) and deep != depth
+            assert not overlap or holds
+
+
+def test_a_training_step_opens_folded_with_every_label_in_the_window(show: Show) -> None:
+    for layers in (2, 3, 12):
+        view = show(as_built(training(layers)))
+        assert view.evaluate(OUTSIDE) == []
+        assert 6 <= len(boxes(view)) <= 60
+        assert view.evaluate("camera.k") > 0.5
+        headings = view.locator(".heading").all_text_contents()
+        assert headings == ["forward", "cotangent", "update"]
+        apart(view)
+    names = boxes(show(as_built(training())))
+    assert {"x", "t", "loss", "sequential.0 (3)", "sequential.2 (3)"} <= set(names)
+    assert "output" not in " ".join(names)
+
+
+def test_what_is_folded_and_unfolded_is_fitted_again_and_lies_apart(show: Show) -> None:
+    view = show(as_built(training(3)))
+    start = boxes(view)
+    for name in ("sequential.0 (3)", "sequential.2", "adam"):
+        view.locator(".folded", has_text=name).first.click()
+        assert view.evaluate(OUTSIDE) == []
+        apart(view)
+    assert view.locator(".frame").count() == 3
+    view.click("#unfold-all")
+    assert view.evaluate(OUTSIDE) == []
+    apart(view)
+    while view.locator(".frame .fold").count():
+        view.locator(".frame .fold").last.dispatch_event("click")
+    assert sorted(boxes(view)) == sorted(start)
+    assert view.evaluate(OUTSIDE) == []
+    apart(view)
+
+
+def test_arrows_end_at_what_they_join_however_much_is_unfolded(show: Show) -> None:
+    view = show(as_built(training(3)))
+    ends = """() => {
+      const { root, open } = tree();
+      const insides = [placed(root, open)];
+      for (const inside of insides) {
+        insides.push(...inside.rects.map((rect) => rect.inner).filter((inner) => inner));
+      }
+      const beside = ({ x, y, width, height }, [px, py]) => {
+        const sides = [x - px, px - x - width, y - py, py - y - height];
+        return Math.abs(Math.max(...sides)) < 0.5;
+      };
+      return insides.flatMap(({ arrows }) => arrows).filter(({ tail, head, route }) =>
+        !beside(tail, route[0]) || !beside(head, route.at(-1))).length;
+    }"""
+    for button in ("#fit", "#unfold-all"):
+        view.click(button)
+        assert view.evaluate(ends) == 0
+
+
+def test_the_legend_covers_nothing(show: Show) -> None:
+    view = show(as_built(training()))
+    stage, legend = (view.locator(name).bounding_box() for name in ("#stage", "#legend"))
+    assert legend["y"] >= stage["y"] + stage["height"] - 0.5
+    told = view.locator("#legend li").all_text_contents()
+    assert told == ["input", "forward", "cotangent", "update", "output"]
+
+
+def test_two_fingers_zoom_and_what_lies_between_them_stays(show: Show) -> None:
+    view = show(as_built(training()))
+    before = view.evaluate("[camera.x, camera.y, camera.k]")
+    view.evaluate(
+        """() => {
+      const send = (type, id, x, y) => picture.dispatchEvent(new PointerEvent(type,
+        { pointerId: id, clientX: x, clientY: y, button: 0, bubbles: true, pointerType: "touch" }));
+      send("pointerdown", 1, 500, 400);
+      send("pointerdown", 2, 700, 400);
+      for (let i = 1; i <= 10; i++) {
+        send("pointermove", 1, 500 - 10 * i, 400);
+        send("pointermove", 2, 700 + 10 * i, 400);
+      }
+      send("pointerup", 1, 400, 400);
+      send("pointerup", 2, 800, 400);
+    }"""
+    )
+    x, y, k = view.evaluate("[camera.x, camera.y, camera.k]")
+    assert k == pytest.approx(2 * before[2], rel=1e-6)
+    top = view.locator("#stage").bounding_box()["y"]
+    for place, now, then in ((600, x, before[0]), (400 - top, y, before[1])):
+        assert (place - now) / k == pytest.approx((place - then) / before[2], abs=1)
+    assert view.locator(".selected, .frame").count() == 0
+
+
+def test_a_port_leads_to_what_it_stands_for(show: Show) -> None:
+    view = show(as_built(training()))
+    view.locator(".folded.part-cotangent", has_text="sequential.2").click()
+    view.locator(".port.source", has_text="tanh").click()
+    shown = view.locator(".box", has_text="tanh").bounding_box()
+    stage = view.locator("#stage").bounding_box()
+    assert shown["x"] + shown["width"] / 2 == pytest.approx(stage["x"] + stage["width"] / 2, abs=4)
 
 
 def test_a_click_unfolds_a_group_and_its_button_folds_it(show: Show) -> None:
     view = show(Step("s", chain(6, (Group(0, "user.py:7", "line", (1, 2, 4)),))))
-    assert boxes(view) == [f"mul {i}" for i in range(6)]
-    view.locator(".box .fold").first.click()
+    assert sorted(boxes(view)) == [f"mul {i}" for i in range(6)]
+    view.locator(".frame .fold").first.click()
     assert boxes(view) == ["mul 0", "user.py:7 (3)", "mul 3", "mul 5"]
     view.click(".folded")
     assert len(boxes(view)) == 6
+    assert view.locator(".frame .title").text_content() == "user.py:7 (3)"
+    view.locator(".frame .title").click(force=True)
+    assert len(boxes(view)) == 4
+    view.click("#unfold-all")
     view.click("#fold-all")
     assert len(boxes(view)) == 4
     view.select_option("#kind", "none")
@@ -169,9 +293,10 @@ def test_a_click_unfolds_a_group_and_its_button_folds_it(show: Show) -> None:
 def test_a_fold_leaves_what_was_clicked_where_it_was(show: Show) -> None:
     view = show(Step("s", chain(40, (Group(0, "user.py:7", "line", tuple(range(3, 30))),))))
     view.click("#fold-all")
+    view.click("#zoom-in")
     before = view.locator(".folded").bounding_box()
     view.click(".folded")
-    after = view.locator(".box", has_text="mul 3").first.bounding_box()
+    after = view.locator(".frame").bounding_box()
     middles = [(b["x"] + b["width"] / 2, b["y"]) for b in (before, after)]
     assert middles[0] == pytest.approx(middles[1], abs=8)
 
@@ -428,7 +553,7 @@ def test_wheel_zooms_where_the_pointer_is_and_dragging_pans(show: Show) -> None:
     assert view.locator(".selected").count() == 0
 
 
-PARTS = ("input", "constant", "forward", "tangent", "cotangent", "output")
+PARTS = ("input", "constant", "forward", "tangent", "cotangent", "update", "output")
 
 CONTRAST = """
 (scheme) => {
@@ -465,7 +590,7 @@ def test_text_and_outlines_stand_out(show: Show, scheme: str) -> None:
     outlines = {
         tuple(f) for part, f in zip(PARTS, forms, strict=True) if part not in ("input", "output")
     }
-    assert len(outlines) == 4
+    assert len(outlines) == 5
 
 
 def test_text_fits_its_box(show: Show) -> None:

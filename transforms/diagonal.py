@@ -22,7 +22,8 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
     for eqn in graph.body:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
             continue
-        if not (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
+        each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
+        if not each and not eqn.op.formal:
             return False
         if eqn.outputs[0].type != kind:
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.transforms.contract import primitives_only, transform
@@ -23,17 +23,41 @@ def hoist(graph: Graph, still: Sequence[int]) -> tuple[Graph, Graph]:
     """Split `f(s, x) -> y` into `early(s) -> r` and `late(s, x, r) -> y`.
 
     `still` holds the positions of the inputs `s`. The results `r` are what the late part needs of
-    what can be computed from `s` alone; views and constants, which cost nothing, stay in it. The
-    inputs of the late part are those of `graph`, in their order, and then `r`. Where what can be
-    split off is a small part of the whole, `r` is empty and the late part is `graph` itself.
+    what can be computed from `s` alone; views and constants, which cost nothing, stay in it, and
+    so does what depends on no input at all, see `input_free`. The inputs of the late part are
+    those of `graph`, in their order, and then `r`. Where what can be split off is a small part of
+    the whole, `r` is empty and the late part is `graph` itself.
     """
-    s = [graph.inputs[i] for i in still]
+    return _split(graph, [graph.inputs[i] for i in still], _free_of_inputs(graph))
+
+
+def input_free(graph: Graph) -> tuple[int, ...]:
+    """The places in the body of what depends on no input, so that it has to be computed but once.
+
+    Views and constants are left out, and all of it where it is a small part of the whole.
+    """
+    _, late = _split(graph, [], frozenset())
+    rest = set(late.body)
+    return tuple([i for i, eqn in enumerate(graph.body) if eqn not in rest])
+
+
+def _free_of_inputs(graph: Graph) -> set[Value]:
+    """The values that depend on no input."""
+    free: set[Value] = set()
+    for eqn in graph.body:
+        if free.issuperset(eqn.inputs):
+            free.update(eqn.outputs)
+    return free
+
+
+def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph, Graph]:
+    """The two parts, where what is in `left` is not split off for its own sake."""
     name = f"{graph.name}_early"
     known, early = set(s), []
     for eqn in graph.body:
         if known.issuperset(eqn.inputs):
             known.update(eqn.outputs)
-            if eqn.op.name not in _FREE:
+            if eqn.op.name not in _FREE and eqn.outputs[0] not in left:
                 early.append(eqn)
     if not early:
         return Graph(s, (), (), name), graph
@@ -43,7 +67,9 @@ def hoist(graph: Graph, still: Sequence[int]) -> tuple[Graph, Graph]:
     needed = computed.intersection(_read(rest, graph.outputs))
     r = [v for eqn in early for v in eqn.outputs if v in needed]
     first = dead_code(Graph(s, (e for e in graph.body if known.issuperset(e.outputs)), r, name))
-    if not r or _elements(first.body) < _LEAST_PART * _elements(graph.body):
+    paid = set(early)
+    part = _elements(e for e in first.body if e in paid)
+    if not r or part < _LEAST_PART * _elements(graph.body):
         return Graph(s, (), (), name), graph
     return first, Graph([*graph.inputs, *r], rest, graph.outputs, graph.name)
 

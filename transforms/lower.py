@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable
 from functools import partial
 
 from primgraph.errors import ArgumentError, InternalError
@@ -18,7 +18,7 @@ from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
 
 @transform()
 def lower(
-    graph: Graph, allow: Iterable[str] | None = None, deny: Iterable[str] | None = None
+    graph: Graph, allow: Collection[str] | None = None, deny: Collection[str] | None = None
 ) -> Graph:
     """Rewrite operators into primitives; outputs keep their types.
 
@@ -64,7 +64,7 @@ def _decomposition(eqn: Equation, expands: Callable[[Op], bool]) -> Graph:
     return builder.graph([result])
 
 
-def operator_names(names: Iterable[str] | None) -> frozenset[str] | None:
+def operator_names(names: Collection[str] | None) -> frozenset[str] | None:
     """`names` as a set.
 
     Raises `ArgumentError` for anything but a collection of strings, `MissingRuleError` for a

@@ -19,7 +19,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import Shape
 from primgraph.primitives.constants import constant, iota
-from primgraph.primitives.elementwise import cast, stop_gradient
+from primgraph.primitives.elementwise import as_function_of, cast, stop_gradient
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import (
@@ -95,9 +95,9 @@ def mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
     counts = _Counts(graph)
     for eqn in graph.body:
         outputs = [v for v in eqn.outputs if v in relevant]
-        if not outputs or _is_constant(eqn) or places.keys().isdisjoint(eqn.inputs):
+        if not outputs or _is_constant(eqn) or places.keys().isdisjoint(_operands(eqn)):
             continue
-        found = _places_after(eqn, [places.get(v) for v in eqn.inputs], counts)
+        found = _places_after(eqn, [places.get(v) for v in _operands(eqn)], counts)
         if isinstance(found, str):
             return Mixing(eqn, found)
         for value, place in zip(eqn.outputs, found, strict=True):
@@ -117,12 +117,17 @@ def _relevant(graph: Graph) -> set[Value]:
     relevant = {v for v in graph.outputs if v.type.size}
     for eqn in reversed(graph.body):
         if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
-            relevant.update(v for v in eqn.inputs if v.type.is_float and v.type.size)
+            relevant.update(v for v in _operands(eqn) if v.type.is_float and v.type.size)
     return relevant
 
 
 def _is_constant(eqn: Equation) -> bool:
     return isinstance(eqn.op, Primitive) and eqn.op.constant
+
+
+def _operands(eqn: Equation) -> tuple[Value, ...]:
+    """The operands along which the equation has a derivative."""
+    return eqn.inputs[:1] if eqn.op.formal else eqn.inputs
 
 
 def _places_after(eqn: Equation, places: Places, counts: _Counts) -> Found:
@@ -358,7 +363,12 @@ def _scatter_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return _same((whole, part))
 
 
+def _unchanged(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    return _same(places)
+
+
 _RULES: dict[Op, _Rule] = {
+    as_function_of: _unchanged,
     broadcast: _broadcast,
     concat: _concat,
     cumsum: _cumsum,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, TypeAlias
 
 from primgraph.ir.builder import Builder
@@ -30,7 +30,7 @@ _REACH = 6
 
 
 @transform()
-def raise_(graph: Graph, math: str = "exact", deny: Iterable[str] | None = None) -> Graph:
+def raise_(graph: Graph, math: str = "exact", deny: Collection[str] | None = None) -> Graph:
     """Replace what an operator decomposes into by the operator: the inverse of `lower`.
 
     Recognised are softmax, log_softmax, logsumexp, mean, linear, gelu, silu, softplus and relu,

@@ -48,6 +48,11 @@ def derived_source(eqn: Equation, role: str) -> Source:
     return (eqn.source or NOWHERE).derived(role)
 
 
+def turned_source(eqn: Equation) -> Source:
+    """The line to give to what transposition makes of `eqn`."""
+    return (eqn.source or NOWHERE).turned()
+
+
 def require_primitive(eqn: Equation) -> Primitive:
     """The primitive of `eqn`; `MissingRuleError` with the user's line if it has another op."""
     if isinstance(eqn.op, Primitive):

@@ -143,7 +143,9 @@ class Seen:
         self.expands = builder.expands
         self.rename = builder.rename
         self.hold = builder.hold
+        self.name_of = builder.name_of
         self.stopped = builder.stopped
+        self.kept = builder.kept
         self.type = TensorType((), BOOL)
         self.readers = readers
         self.declined = False

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from primgraph.ir.graph import Value
-from primgraph.ir.types import FLOAT16
-from primgraph.primitives.constants import filled
-from primgraph.primitives.elementwise import mul, neg
+from primgraph.ir.types import FLOAT16, DType
+from primgraph.primitives.constants import filled, iota
+from primgraph.primitives.elementwise import cast, mul, neg
 from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.logic import equal
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import broadcast, permute, reshape
 from primgraph.transforms.rules import Family, Seen, is_power_of_two
@@ -226,6 +227,46 @@ def _product_with_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any])
     """A product with nothing but zeros is 0, up to the sign, for finite numbers."""
     found = any(seen.scalar(v) == 0 for v in inputs)
     return filled(0, seen.type) if found else None
+
+
+@_rule(matmul)
+def _integers_with_identity(
+    seen: Seen, inputs: list[Value], params: dict[str, Any]
+) -> Value | None:
+    """A matrix of integers times an identity is that matrix."""
+    return None if seen.type.is_float else _other_than_identity(seen, inputs)
+
+
+@_rule(matmul, level="finite")
+def _floats_with_identity(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """The same of floats: the zeros of the identity times an infinity would be NaN."""
+    return _other_than_identity(seen, inputs)
+
+
+def _other_than_identity(seen: Seen, inputs: list[Value]) -> Value | None:
+    for x, other in (inputs, inputs[::-1]):
+        if other.type == seen.type and _is_identity(seen, x):
+            return other
+    return None
+
+
+def _is_identity(seen: Seen, x: Value) -> bool:
+    """Whether `x` is an identity matrix: a constant, or where rows and columns count alike."""
+    if x.type.ndim != 2 or x.shape[0] != x.shape[1]:
+        return False
+    array, size = seen.array(x), x.shape[0]
+    if array is not None:
+        return size > 0 and bool(array[0, 0] == 1) and np.array_equal(array, np.eye(size))
+    truth = seen.inside(cast, x)
+    counted = None if truth is None else seen.made_by(equal, truth)
+    sides = [] if counted is None else [seen.made_by(iota, v) for v in counted.inputs]
+    axes = {e.kwargs["axis"] for e in sides if e is not None and _counts(e.outputs[0].dtype, size)}
+    return axes == {0, 1}
+
+
+def _counts(dtype: DType, size: int) -> bool:
+    """Whether numbers below `size` are all different in `dtype`."""
+    return dtype.kind in "iu" and size <= int(np.iinfo(dtype).max)
 
 
 @_rule(permute, level="fast")

@@ -11,6 +11,7 @@ from typing import Any
 
 from primgraph.ir.graph import Value
 from primgraph.primitives.constants import filled
+from primgraph.primitives.elementwise import as_function_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, reverse, slice_
 from primgraph.transforms.rules import Family, Seen, is_zero
 
@@ -23,6 +24,12 @@ def _of_uniform(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Valu
     """Moving the elements of a uniform array gives a uniform array."""
     scalar = seen.scalar(inputs[0])
     return None if scalar is None else filled(scalar, seen.type)
+
+
+@_rule(as_function_of)
+def _as_function_of(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """What a value counts as a function of does not change it."""
+    return inputs[0]
 
 
 @_rule(pad)

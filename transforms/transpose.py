@@ -16,10 +16,10 @@ from primgraph.primitives.elementwise import add
 from primgraph.transforms.contract import primitives_only, transform
 from primgraph.transforms.rebuild import (
     NOWHERE,
-    derived_source,
     full_value,
     input_positions,
     require_primitive,
+    turned_source,
     written,
 )
 
@@ -49,7 +49,7 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
             _check_output(builder, value, linear, moved)
             _accumulate(cts, value, ct)
         for eqn in reversed(equations):
-            builder.source = derived_source(eqn, "cotangent")
+            builder.source = turned_source(eqn)
             _pull_back(builder, eqn, linear, moved, cts)
         found = [cts[v] if v in cts else zeros_like(v) for v in dx]
     return builder.graph(found)

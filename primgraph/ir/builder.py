@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+import itertools
+import re
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, final
 
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
+from primgraph.ir.form import Form
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
-from primgraph.ir.source import Source, caller
+from primgraph.ir.slices import Slices
+from primgraph.ir.source import Source, caller, user_frame
 from primgraph.ir.types import TensorType
+
+# The name of a value that nobody has named: its op, the place of its equation, its output.
+_AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")
 
 
 @final
@@ -25,7 +32,9 @@ class Builder:
     With `source` set, new equations carry that line; with `source` None, the line of the caller
     outside primgraph. `expands` tells which user-level operators are recorded as what they
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
-    constants.
+    constants, `kept` the inputs that stand for something that runs change: what an operator gives
+    is another value, also where it leaves their elements as they are. `gradients` has what results
+    of reverse mode are the gradients by.
     """
 
     def __init__(
@@ -42,21 +51,26 @@ class Builder:
         self.names: dict[str, Value] = {}
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
+        self.gradients: dict[Value, Value] = {}
+        self.kept: Container[Value] = ()
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
-        # The places of equations in the body, as far as they have been asked for.
-        self._places: dict[Equation, int] = {}
+        self._slices = Slices(self.body, self._defined_by)
         self._known: dict[Hashable, tuple[Value, ...]] = {}
         self._params: dict[Hashable, Params] = {}
         # By the identity of parameters, these and the equal ones that equations here have.
         self._shared: dict[int, tuple[Params, Params]] = {}
         self._inferred: dict[Hashable, Types] = {}
         self._entered: list[recording] = []
+        # Values that equal expressions have given again, and, by an equation with flagged results,
+        # the operands with which others like it were recorded last.
+        self._repeated: set[Value] = set()
+        self._apart: dict[Hashable, tuple[Value, ...]] = {}
         # The equation that computes a value; None for an input.
         self.definition: Callable[[Value], Equation | None] = self._defined_by.get
 
     def __enter__(self) -> Builder:
-        scope = recording(self)
+        scope = recording(self, user_frame())
         scope.__enter__()
         self._entered.append(scope)
         return self
@@ -89,13 +103,30 @@ class Builder:
 
     def rename(self, value: Value, name: str) -> None:
         """Give `value` a name, which no other value of this builder has."""
-        taken = self.names.get(name)
+        taken = self.named(name)
         if taken is not None and taken is not value:
             raise BuildError(f"the name {name!r} is taken by another value")
         if value.hint and self.names.get(value.hint) is value:
             raise BuildError(f"{value.hint!r} cannot be renamed to {name!r}: a value has one name")
         value.hint = name
         self.names[name] = value
+
+    def name_of(self, value: Value) -> str:
+        """The name of `value`: the one that it was given, or else one of its op and place."""
+        eqn = self._defined_by.get(value)
+        if value.hint or eqn is None:
+            return value.hint
+        return f"{eqn.op.name}_{self._slices.place(eqn)}.tmp_{eqn.outputs.index(value)}"
+
+    def named(self, name: str) -> Value | None:
+        """The value of that name, given or not, if there is one."""
+        found = self.names.get(name)
+        automatic = None if found is not None else _AUTOMATIC.fullmatch(name)
+        if automatic is None or int(automatic[2]) >= len(self.body):
+            return found
+        eqn, output = self.body[int(automatic[2])], int(automatic[3])
+        fits = eqn.op.name == automatic[1] and output < len(eqn.outputs)
+        return eqn.outputs[output] if fits else None
 
     @contextmanager
     def scratch(self) -> Iterator[list[Equation]]:
@@ -114,8 +145,9 @@ class Builder:
             del self.body[count:]
             for table, length in zip(tables, lengths, strict=True):
                 _shorten(table, length)
-            for eqn in recorded:
-                self._places.pop(eqn, None)
+            self._slices.forget(recorded)
+            gone = {v for e in recorded for v in e.outputs}
+            self._apart = {k: v for k, v in self._apart.items() if gone.isdisjoint(v)}
             self._defined_by.update(dict.fromkeys(self.inputs[declared:]))
             removed = _shorten(self.names, named)
             self.names.update((n, v) for n, v in reversed(removed) if v in self._defined_by)
@@ -126,12 +158,15 @@ class Builder:
         self._defined_by[value] = None
         return value
 
-    def hold(self, value: Value, stop: bool) -> Value:
-        """`value` as derivatives are to see it from now on: as a constant, or not any more.
+    def hold(self, value: Value, stop: bool, used: bool = True) -> Value:
+        """`value` as derivatives are to see it: as a constant, or not any more.
 
         Inputs are flagged themselves. For a computed value it is another one, behind
         `stop_gradient`, that has its name from then on: equal expressions are one value, and
-        those of them that nobody holds constant must not be.
+        those of them that nobody holds constant must not be. What was computed from it before
+        counts too: a value that only one expression has given is flagged itself, and later ones
+        that are equal are recorded apart. Raises `BuildError` where several have given it, and
+        `used` tells that this one was computed with, as what came of which is not known.
         """
         if (value in self.stopped) is stop:
             return value
@@ -140,31 +175,101 @@ class Builder:
             (self.stopped.add if stop else self.stopped.discard)(value)
             return value
         if stop:
+            if self._slices.is_used(value):
+                if value not in self._repeated:
+                    self.stopped.add(value)
+                elif used:
+                    raise BuildError(
+                        f"what was computed from this {value.type} cannot be told from what was "
+                        "computed from an equal expression",
+                        origin=self.origin(caller(), [value]),
+                        hint="set stop_gradient before it is used, or use x.detach()",
+                    )
             (other,) = self.emit(lookup("stop_gradient"), [value], {})
             self.stopped.add(other)
         else:
-            (other,) = eqn.inputs
             self.stopped.discard(value)
+            if eqn.op.name != "stop_gradient":
+                return value
+            (other,) = eqn.inputs
+            self.stopped.discard(other)
         if value.hint and not other.hint:
             other.hint, value.hint = value.hint, ""
             self.names[other.hint] = other
         return other
 
+    def _is_held(self, outputs: tuple[Value, ...]) -> bool:
+        """Whether these values of one equation are flagged, and not by being what they are."""
+        if self.stopped.isdisjoint(outputs):
+            return False
+        eqn = self._defined_by[outputs[0]]
+        return eqn is not None and eqn.op.name != "stop_gradient" and bool(eqn.inputs)
+
+    def copy_apart(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """`copy`, with values of its own: for what is to be flagged."""
+        params = self._own(eqn.params) if eqn.params else ()
+        return self.copy(eqn, self._aside(eqn.op, inputs, params, new=True))
+
+    def _aside(
+        self, op: Op, inputs: tuple[Value, ...], params: Params, *, new: bool
+    ) -> tuple[Value, ...]:
+        """Operands equal to `inputs`, with which `op` gives no flagged values, or only new ones.
+
+        The first stands behind operations that change nothing, as many as it takes.
+        """
+        first = _interning_key(op, inputs, params)
+        operands = self._apart.get(first, inputs)
+        found = self._known.get(_interning_key(op, operands, params))
+        while operands and found is not None and (new or self._is_held(found)):
+            same = self._again(operands[0])
+            operands = tuple([same if v is operands[0] else v for v in operands])
+            found = self._known.get(_interning_key(op, operands, params))
+        self._apart[first] = operands
+        return operands
+
+    def _again(self, value: Value) -> Value:
+        """The same as another value, behind reshapes that are not flagged."""
+        reshape, shape = lookup("reshape"), value.shape
+        for count in itertools.count():
+            moved = value
+            for between in ((*[1] * count, *shape), shape)[count == 0 :]:
+                frozen = self._frozen({"shape": between})
+                known = self._known.get(_interning_key(reshape, (moved,), frozen))
+                if known is not None and self._is_held(known):
+                    break
+                (moved,) = self.emit(reshape, [moved], {"shape": between})
+            else:
+                return moved
+        raise AssertionError
+
     def slice(self, outputs: Sequence[Value], cut: Collection[Value] = ()) -> list[Equation]:
         """The equations that `outputs` depend on other than through values in `cut`, in order."""
-        found: set[Equation] = set()
-        defined_by = self._defined_by
-        waiting = list(outputs)
-        while waiting:
-            value = waiting.pop()
-            eqn = None if value in cut else defined_by.get(value)
-            if eqn is not None and eqn not in found:
-                found.add(eqn)
-                waiting.extend(eqn.inputs)
-        places = self._places
-        for place in range(len(places), len(self.body)):
-            places[self.body[place]] = place
-        return sorted(found, key=places.__getitem__)
+        return self._slices.before(outputs, cut)
+
+    def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
+        """What computes `outputs`, in order, and what these are there: the slice before them
+        without formal equations, which compute nothing."""
+        return self._slices.computing(outputs)
+
+    def part(
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        name: str | None = None,
+        form: Form | None = None,
+    ) -> Graph:
+        """What computes `outputs`, from `inputs`, as a graph."""
+        body, ends = self.computing(outputs)
+        return Graph(inputs, body, ends, name or self.name, form)
+
+    def between(
+        self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()
+    ) -> list[Equation]:
+        """The equations on ways from `inputs` to `outputs` that pass no value in `cut`, in order.
+
+        With them come the constants, conditions and indices that they use. See `Slices.between`.
+        """
+        return self._slices.between(inputs, outputs, cut)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
@@ -190,6 +295,10 @@ class Builder:
         key = _interning_key(op, operands, frozen)
         found = self._known.get(key)
         if found is not None:
+            if self.stopped and self._is_held(found):
+                # One of its own, as it may be flagged in its turn.
+                return self.emit(op, self._aside(op, operands, frozen, new=True), params)
+            self._repeated.update(found)
             return found
         source = self.source or caller()
         try:
@@ -219,6 +328,8 @@ class Builder:
         key = _interning_key(eqn.op, inputs, params)
         found = self._known.get(key)
         if found is not None:
+            if self.stopped and self._is_held(found):
+                return self.copy(eqn, self._aside(eqn.op, inputs, params, new=False), source)
             return found
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
@@ -235,7 +346,7 @@ class Builder:
         key = _interning_key(eqn.op, inputs, self._own(eqn.params) if eqn.params else ())
         found = self._known.get(key)
         if found is not None:
-            return found
+            return self.copy(eqn, inputs) if self.stopped else found
         for value in eqn.outputs:
             if value.hint or value in self._defined_by:
                 return self.copy(eqn, inputs)

@@ -64,8 +64,8 @@ class Drawn:
         """The picture as a `networkx.MultiDiGraph` with what boxes and arrows say as attributes."""
         return views[0].networkx(self)
 
-    def to_svg(self, *, limit: int = 300) -> str:
-        """The picture as SVG, folded where it has more boxes than `limit`.
+    def to_svg(self, *, limit: int = 60) -> str:
+        """The picture as SVG, folded by part and layer where it has more boxes than `limit`.
 
         It needs nothing else, and is readable on light and on dark ground.
         """

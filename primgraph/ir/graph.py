@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, final
 
 import numpy as np
 
-from primgraph.errors import ShapeError
+from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.form import Form, bound, leaves_of
 from primgraph.ir.params import Params, bits
@@ -155,9 +155,9 @@ class Graph(Drawn):
         form: Form | None = None,
     ) -> None:
         set_once = object.__setattr__
-        set_once(self, "inputs", tuple(inputs))
-        set_once(self, "body", tuple(body))
-        set_once(self, "outputs", tuple(outputs))
+        set_once(self, "inputs", _in_a_row(inputs))
+        set_once(self, "body", _in_a_row(body))
+        set_once(self, "outputs", _in_a_row(outputs))
         set_once(self, "name", name)
         set_once(self, "form", form)
         set_once(self, "_hash", None)
@@ -289,6 +289,13 @@ class Graph(Drawn):
         inputs = ", ".join(map(str, self.input_types))
         outputs = ", ".join(map(str, self.output_types))
         return f"<graph {self.name}: ({inputs}) -> ({outputs}), {len(self)} equations>"
+
+
+def _in_a_row(items: Iterable[Any]) -> tuple[Any, ...]:
+    """`items` in their order. Raises `ArgumentError` for mappings, sets and text."""
+    if items.__class__ not in (tuple, list) and isinstance(items, Mapping | Set | str):
+        raise ArgumentError(f"a graph is made of lists of values, not of {items!r:.60}")
+    return tuple(items)
 
 
 # How a graph prints, and what stands beside that; the module of the text puts its functions here,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
 
 from primgraph.errors import (
@@ -34,6 +36,7 @@ class Recorder(Protocol):
     source: Source | None
     expands: Callable[[Op], bool]
     stopped: set[Value]
+    kept: Container[Value]
 
     def emit(
         self, op: Op, inputs: Sequence[Value], params: dict[str, Any]
@@ -41,36 +44,99 @@ class Recorder(Protocol):
 
     def rename(self, value: Value, name: str) -> None: ...
 
-    def hold(self, value: Value, stop: bool) -> Value: ...
+    def name_of(self, value: Value) -> str: ...
+
+    def hold(self, value: Value, stop: bool, used: bool = True) -> Value: ...
 
 
-_active: ContextVar[Recorder | None] = ContextVar("primgraph_recorder", default=None)
+_active: ContextVar[recording | None] = ContextVar("primgraph_recorder", default=None)
 _fallback: list[Callable[[], Recorder]] = []
 
 
 def active_recorder() -> Recorder:
     """The innermost recorder that is entered, else the default program's."""
-    recorder = _active.get()
-    if recorder is not None:
-        return recorder
+    entered = _active.get()
+    if entered is not None:
+        return entered.recorder if not entered.mixed else entered.meant().recorder
     if _fallback:
         return _fallback[-1]()
     raise BuildError("no builder is active", hint="enter one: `with pg.Builder() as builder:`")
 
 
 class recording:
-    """Context in which ops are recorded into `recorder`."""
+    """Context in which ops are recorded into `recorder`.
 
-    __slots__ = ("recorder", "token")
+    Contexts are left in any order, and two generators that are in one each may take turns: with
+    the `frame` that has entered it, a context is that of what this frame runs. `outer` is the
+    context around, `within` the innermost one whose frame was running when this one was entered.
+    `mixed` tells that these may not be the same.
+    """
 
-    def __init__(self, recorder: Recorder) -> None:
+    __slots__ = ("frame", "left", "mixed", "outer", "recorder", "within")
+
+    frame: FrameType | None
+    left: bool
+    mixed: bool
+    outer: recording | None
+    within: recording | None
+
+    def __init__(self, recorder: Recorder, frame: FrameType | None = None) -> None:
         self.recorder = recorder
+        self.frame = frame
+        self.left = False
 
     def __enter__(self) -> None:
-        self.token = _active.set(self.recorder)
+        outer = self.outer = _active.get()
+        self.mixed = outer is not None and outer.mixed
+        self.within = outer
+        if self.frame is not None and outer is not None:
+            self.within = outer._running(self.frame)
+            self.mixed = self.mixed or self.within is not outer._framed()
+        _active.set(self)
 
     def __exit__(self, *_: object) -> None:
-        _active.reset(self.token)
+        self.left, self.frame = True, None
+        outer = _active.get()
+        if outer is self:
+            while outer is not None and outer.left:
+                outer = outer.outer
+            _active.set(outer)
+
+    def meant(self) -> recording:
+        """The context of the frame that is running, among this and those around it."""
+        running = None if self.frame is None else self._running(sys._getframe(1))
+        if running is None:
+            return self
+        entered: recording | None = self
+        while entered is not None and not entered._belongs(running.frame):
+            entered = entered.outer
+        return running if entered is None else entered
+
+    def _framed(self) -> recording | None:
+        """The innermost context around that has a frame, which may be this one."""
+        entered: recording | None = self
+        while entered is not None and entered.frame is None:
+            entered = entered.outer
+        return entered
+
+    def _running(self, frame: FrameType | None) -> recording | None:
+        """The innermost context whose frame is `frame`, or waits for it to return."""
+        frames: dict[FrameType, recording] = {}
+        entered: recording | None = self
+        while entered is not None:
+            if entered.frame is not None:
+                frames.setdefault(entered.frame, entered)
+            entered = entered.outer
+        while frame is not None and frame not in frames:
+            frame = frame.f_back
+        return None if frame is None else frames[frame]
+
+    def _belongs(self, frame: FrameType | None) -> bool:
+        """Whether this was entered by `frame`, or by what it has called."""
+        entered: recording | None = self
+        while entered is not None and entered.frame is not frame:
+            entered = entered.within
+        return entered is not None and not self.left
 
 
 def record_by_default_into(provider: Callable[[], Recorder]) -> None:
@@ -98,12 +164,20 @@ class Op(ABC):
     """Anything that an equation can apply: a name, a type rule and a meaning.
 
     `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
-    change places without changing a bit of the result.
+    change places without changing a bit of the result. `formal` ones give their first operand as
+    it is: what the others are matters to derivatives only.
     """
 
-    __slots__ = ("commutative", "multiple", "name")
+    __slots__ = ("commutative", "formal", "multiple", "name")
 
-    def __init__(self, name: str, *, multiple: bool = False, commutative: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        multiple: bool = False,
+        commutative: bool = False,
+        formal: bool = False,
+    ) -> None:
         if not isinstance(name, str) or not name:
             raise ArgumentError(f"an op is named by a string, not {name!r:.60}")
         if name in _registry:
@@ -111,6 +185,7 @@ class Op(ABC):
         self.name = name
         self.multiple = multiple
         self.commutative = commutative
+        self.formal = formal
         _registry[name] = self
 
     @abstractmethod
@@ -169,12 +244,13 @@ class Primitive(Op):
         elementwise: bool = False,
         singular: bool = False,
         constant: bool = False,
+        formal: bool = False,
         flops: int | Rule | None = None,
     ) -> None:
         for part, rule in (("type rule", type_rule), ("impl", impl)):
             if not callable(rule):
                 raise ArgumentError(f"the {part} of {name} is a function, not {rule!r:.60}")
-        super().__init__(name, multiple=multiple, commutative=commutative)
+        super().__init__(name, multiple=multiple, commutative=commutative, formal=formal)
         self.type_rule = type_rule
         self.impl = impl
         self.linear = linear

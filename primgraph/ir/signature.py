@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, wraps
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache, partial, wraps
 from types import NoneType, UnionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -31,8 +31,16 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
+def _is_collection(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def _is_ordered(value: Any) -> bool:
+    return _is_collection(value) and not isinstance(value, Set)
+
+
 def _is_listing(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    return _is_ordered(value) and not isinstance(value, Iterator)
 
 
 _KINDS: dict[Any, Kind] = {
@@ -43,7 +51,9 @@ _KINDS: dict[Any, Kind] = {
     os.PathLike: (lambda v: isinstance(v, os.PathLike), "a path"),
     Callable: (callable, "a function"),
     Mapping: (lambda v: isinstance(v, Mapping), "a mapping"),
-    **dict.fromkeys((list, Sequence, Iterable, Collection), (_is_listing, "a list")),
+    Collection: (_is_collection, "a list"),
+    Iterable: (_is_ordered, "a list"),
+    **dict.fromkeys((list, Sequence), (_is_listing, "a list")),
     NoneType: (lambda v: v is None, "None"),
 }
 
@@ -85,8 +95,9 @@ def _kinds_of(function: Callable[..., Any]) -> dict[str, Kind]:
 
 @cache
 def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of its parameters, in order."""
-    return tuple(inspect.signature(function).parameters)
+    """The names of the parameters that are given by position, in order; not those in `*others`."""
+    listed = inspect.signature(function).parameters.values()
+    return tuple(p.name for p in listed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD))
 
 
 @cache
@@ -97,10 +108,25 @@ def _unnamed_of(function: Callable[..., Any]) -> frozenset[str]:
 
 
 @cache
-def _flags_of(function: Callable[..., Any]) -> dict[str, Kind]:
-    """Parameters that are true or false: anything else would pass for one of these."""
-    flag = _KINDS[bool]
-    return {name: kind for name, kind in _kinds_of(function).items() if kind is flag}
+def _deceived_by(function: Callable[..., Any]) -> dict[str, Kind]:
+    """Parameters for which something else would pass in silence.
+
+    Anything is true or false. Mappings and sets can be gone through as lists can, but the items of
+    the first are keys, and those of the second come in any order.
+    """
+    found: dict[str, Kind] = {}
+    for name, kind in _kinds_of(function).items():
+        if kind is _KINDS[bool]:
+            found[name] = kind
+        # What may be a function too is told apart by whoever takes it.
+        elif kind[0]([]) and not kind[0]({}) and not kind[0](print):
+            found[name] = (partial(_is_no_trap, kind), kind[1])
+    return found
+
+
+def _is_no_trap(kind: Kind, value: Any) -> bool:
+    """Whether a value of another kind than that is none that can be gone through in silence."""
+    return not isinstance(value, Mapping | Set) or kind[0](value)
 
 
 def misfit(
@@ -128,7 +154,9 @@ def misfit(
 def _near(name: str, known: Sequence[str]) -> str:
     """A hint with the argument that `name` may be meant for, by meaning or by spelling."""
     meant = ARGUMENTS.get(name)
-    return f"did you mean {meant!r}?" if meant in known else near_matches(name, known)
+    if meant in known:
+        return f"did you mean {meant!r}?"
+    return near_matches(name, [k for k in known if ARGUMENTS.get(k) not in known])
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -168,15 +196,16 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 def checked_late(function: Callable[P, R]) -> Callable[P, R]:
     """As `checked`, for a function that has better words of its own for most mistakes.
 
-    Flags are looked at before the call, which would take anything for them; what else is wrong
-    is told where the function itself fails in Python's words, or, of a constructor, afterwards.
+    What the call would take for something else, such as anything for a flag, is looked at before;
+    what else is wrong is told where the function itself fails in Python's words, or, of a
+    constructor, afterwards.
     """
     constructs = function.__name__ == "__init__"
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            _require(function, args, kwargs, _flags_of(function))
+            _require(function, args, kwargs, _deceived_by(function))
             result = function(*args, **kwargs)
         except UNFIT as error:
             found = _explained(function, args, kwargs, error)
@@ -204,7 +233,13 @@ def _require(
         kind = kinds.get(name)
         if kind is not None and not kind[0](value):
             given = f"{type(value).__name__} {value!r:.60}"
-            raise ArgumentError(f"{_name(function)}: {name} is {kind[1]}, not {given}")
+            listed = isinstance(value, Mapping) and kind[0]([])
+            raise ArgumentError(
+                f"{_name(function)}: {name} is {kind[1]}, not {given}",
+                hint="items of a mapping are its keys: put it in a list, or give its values"
+                if listed
+                else "",
+            )
 
 
 def _explained(

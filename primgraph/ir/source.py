@@ -5,6 +5,9 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType, FrameType
@@ -22,14 +25,18 @@ _LONGEST = 500
 
 # What a reader of text is told of either mode.
 _SPOKEN = {"tangent": "gradient", "cotangent": "gradient"}
+# The role of what changes the parameters.
+UPDATE = "update"
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """A line of the user's code, and what was made of it.
 
-    `role` is "tangent" or "cotangent" in a derivative, as the last transform made it; `operator`
-    the name of the operator that was rewritten into primitives. `text` is the line itself, read
+    `role` is "tangent" or "cotangent" in a derivative, as the last transform made it, "update" in
+    what an optimizer does, and else empty; `order` is how often it was differentiated, and
+    `operator` the name of the operator that was rewritten into primitives. `scope` is the path of
+    the layer that it was written within, such as `network.body.0`. `text` is the line itself, read
     when it was executed: no file is ever opened because a source names it, as sources come from
     files of others, too. It is empty where the line could not be read.
     """
@@ -39,36 +46,60 @@ class Source:
     role: str = ""
     operator: str = ""
     text: str = ""
+    scope: str = ""
+    order: int = 0
 
     def derived(self, role: str) -> Source:
-        """The same line, marked as what it was derived for; the last mark counts."""
-        return self if self.role == role else _marked(self, role, self.operator)
+        """The same line, marked as a derivative of what is there; the last mark counts."""
+        return _marked(self, role, self.operator, self.scope, self.order + 1)
+
+    def turned(self) -> Source:
+        """The same line, marked as a cotangent in the place of a tangent."""
+        if self.role == "cotangent":
+            return self
+        return _marked(self, "cotangent", self.operator, self.scope, max(self.order, 1))
 
     def within(self, operator: str) -> Source:
         """The same line, marked with the operator it was part of; the first mark stays."""
-        return self if self.operator else _marked(self, self.role, operator)
+        if self.operator:
+            return self
+        return _marked(self, self.role, operator, self.scope, self.order)
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it is that of a derivative."""
+        return self.role not in ("", UPDATE)
 
     @property
     def place(self) -> Source:
         """The line and whether it is that of a derivative, all else left out."""
-        role = _SPOKEN.get(self.role, self.role)
-        return self if self.role == role and not self.operator else _marked(self, role, "")
+        return _marked(self, _SPOKEN.get(self.role, ""), "", "", 0)
+
+    @property
+    def written(self) -> Source:
+        """The line alone."""
+        return _marked(self, "", "", "", 0)
 
     def __str__(self) -> str:
         place = f"{self.file.rpartition('/')[2]}:{self.line}"
-        return f"in the {_SPOKEN.get(self.role, self.role)} of {place}" if self.role else place
+        return (
+            f"in the {_SPOKEN.get(self.role, self.role)} of {place}" if self.is_derived else place
+        )
 
 
 @lru_cache(maxsize=65536)
-def _marked(source: Source, role: str, operator: str) -> Source:
-    return replace(source, role=role, operator=operator)
+def _marked(source: Source, role: str, operator: str, scope: str, order: int) -> Source:
+    made = replace(source, role=role, operator=operator, scope=scope, order=order)
+    return source if made == source else made
 
 
 @lru_cache(maxsize=65536)
-def _at(code: CodeType, file: str, line: int) -> Source:
+def _at(code: CodeType, file: str, line: int, marks: tuple[str, str]) -> Source:
     """A line of `code`, which is being executed; equal code may be from several files."""
+    role, scope = marks
     lines = lines_of(code, file)
-    return Source(file, line, text=shown(lines[line - 1]) if 0 < line <= len(lines) else "")
+    text = shown(lines[line - 1]) if 0 < line <= len(lines) else ""
+    return Source(file, line, role, text=text, scope=scope)
 
 
 @lru_cache(maxsize=1024)
@@ -85,6 +116,25 @@ def shown(text: str) -> str:
     """`text` as part of one line of a message: printable, and not very long."""
     short = text.strip()[:_LONGEST]
     return short if short.isprintable() else "".join(c if c.isprintable() else "?" for c in short)
+
+
+# The role and the scope of the lines that are being executed.
+_marks: ContextVar[tuple[str, str]] = ContextVar("marks", default=("", ""))
+
+
+def scope() -> str:
+    """The path of the layer that is being called; empty outside of any."""
+    return _marks.get()[1]
+
+
+@contextmanager
+def marked(scope: str, role: str = "") -> Iterator[None]:
+    """A context in which the user's lines are those of a layer, or of an update."""
+    token = _marks.set((role, scope))
+    try:
+        yield
+    finally:
+        _marks.reset(token)
 
 
 # What a module has among its names to say that it extends primgraph.
@@ -121,4 +171,4 @@ def user_frame() -> FrameType:
 def caller() -> Source:
     """The user's line that is being executed; see `user_frame`."""
     frame = user_frame()
-    return _at(frame.f_code, frame.f_code.co_filename, frame.f_lineno)
+    return _at(frame.f_code, frame.f_code.co_filename, frame.f_lineno, _marks.get())

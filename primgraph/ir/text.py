@@ -13,7 +13,6 @@ Long constants stand beside the text, which has their hash: `graph.constants` ha
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -173,13 +172,16 @@ _TOKEN = re.compile(
 
 
 class _Line:
-    """The tokens of one line, read from left to right: kind, text and column of each."""
+    """The tokens of one line, read from left to right: kind, text and column of each.
+
+    The last one is the end of the line, which is never taken.
+    """
 
     def __init__(self, text: str, number: int, first: int = 1) -> None:
         self.text = text
         self.number = number
         self.first = first
-        self.tokens = list(self._split())
+        self.tokens = [*self._split(), ("end", "", first + len(text.rstrip()))]
         self.at = 0
 
     def _split(self) -> Iterator[tuple[str, str, int]]:
@@ -205,21 +207,21 @@ class _Line:
     @property
     def column(self) -> int:
         """Where the token stands that is read next."""
-        return self.first + len(self.text.rstrip()) if self.done else self.tokens[self.at][2]
+        return self.tokens[self.at][2]
 
     @property
     def done(self) -> bool:
-        return self.at >= len(self.tokens)
+        return self.tokens[self.at][0] == "end"
 
     @property
     def found(self) -> str:
         return "the end" if self.done else _short(self.tokens[self.at][1])
 
     def peek(self, text: str) -> bool:
-        return not self.done and self.tokens[self.at][1] == text
+        return self.tokens[self.at][1] == text
 
     def accept(self, text: str) -> bool:
-        found = self.peek(text)
+        found = self.tokens[self.at][1] == text
         self.at += found
         return found
 
@@ -231,29 +233,26 @@ class _Line:
         if not self.done:
             raise self.error(f"expected the end of the line, found {self.found}")
 
-    def take(self, *kinds: str) -> tuple[str, str]:
-        if self.done or self.tokens[self.at][0] not in kinds:
+    def take(self, *kinds: str) -> tuple[str, str, int]:
+        token = self.tokens[self.at]
+        if token[0] not in kinds:
             raise self.error(f"expected a {' or '.join(kinds)}, found {self.found}")
         self.at += 1
-        return self.tokens[self.at - 1][:2]
+        return token
 
     def listed(self, end: str, item: Callable[[], Any]) -> list[Any]:
         """Items up to the mark `end`, with commas between them; the last one may have one, too."""
         items = []
         while not self.accept(end):
             items.append(item())
-            if not self.peek(end):
-                self.expect(",")
+            if not self.accept(","):
+                self.expect(end)
+                break
         return items
-
-    def value(self) -> str:
-        """The name of a value as it is spelled, percent sign and quotes included."""
-        return self.take("value")[1]
 
     def word(self, *kinds: str) -> str:
         """A word as it stands, or what a string in quotes means."""
-        column = self.column
-        kind, text = self.take(*kinds)
+        kind, text, column = self.take(*kinds)
         return self.converted(json.loads, text, column) if kind == "string" else text
 
     def converted(self, convert: Callable[[str], Any], text: str, column: int) -> Any:
@@ -263,30 +262,27 @@ class _Line:
             raise self.error(f"{_short(text)}: {error}", column=column) from None
 
     def type(self) -> TensorType:
-        column = self.column
-        name = self.take("word")[1]
+        _, name, column = self.take("word")
         if name not in DTYPE_OF_NAME:
             raise self.error(f"{name!r} is not a dtype", column=column)
         self.expect("[")
-        shape = tuple(self.listed("]", self.extent))
-        if math.prod(shape) > sys.maxsize // 8:
-            raise self.error(f"shape {list(shape)} is larger than any array", column=column)
-        return _type(name, shape)
+        found = _type(name, tuple(self.listed("]", self.extent)))
+        if found.size > sys.maxsize // 8:
+            raise self.error(f"{found} is larger than any array", column=column)
+        return found
 
     def extent(self) -> int:
-        column = self.column
-        text = self.take("number")[1]
+        _, text, column = self.take("number")
         if not text.isdigit():
             raise self.error(f"{_short(text)} is not an extent", column=column)
         return self.converted(int, text, column)  # type: ignore[no-any-return]
 
     def param(self, constants: Mapping[str, Any], depth: int = 0) -> Any:
-        column = self.column
         if self.accept("("):
             if depth == _DEEPEST:
-                raise self.error("tuples stand too deep in each other", column=column)
+                raise self.error("tuples stand too deep in each other")
             return tuple(self.listed(")", lambda: self.param(constants, depth + 1)))
-        kind, text = self.take("array", "string", "number", "word")
+        kind, text, column = self.take("array", "string", "number", "word")
         if kind == "array":
             return self._array(text, column, constants)
         if kind == "string":
@@ -372,7 +368,11 @@ def _from_numbers(content: str, type: TensorType) -> np.ndarray[Any, Any]:
     limits = np.iinfo(type.dtype) if type.dtype.kind in "iu" else None
     if limits is not None and not all(limits.min <= n <= limits.max for n in numbers):
         raise ValueError(f"{type.dtype} has no such integer")
-    return np.array(numbers, type.dtype)
+    with np.errstate(over="ignore"):
+        data = np.array(numbers, type.dtype)
+    if limits is None and not np.array_equal(np.isinf(data), np.isinf(np.array(numbers, float))):
+        raise ValueError(f"{type.dtype} has no number as large as that")
+    return data
 
 
 @lru_cache(maxsize=4096)
@@ -426,11 +426,10 @@ def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
 
 
 def _bind(line: _Line, known: dict[str, Value]) -> Value:
-    column = line.column
-    name = line.value()
+    _, name, column = line.take("value")
     if name in known:
         raise line.error(f"{name[:60]} is bound twice", column=column)
-    hint = line.converted(_hint, name, column)
+    hint = "" if name[1:].isdigit() else line.converted(_hint, name, column)
     line.expect(":")
     known[name] = Value(line.type(), hint)
     return known[name]
@@ -445,8 +444,7 @@ def _hint(name: str) -> str:
 
 
 def _bound(line: _Line, known: dict[str, Value]) -> Value:
-    column = line.column
-    name = line.value()
+    _, name, column = line.take("value")
     if name not in known:
         raise line.error(f"{name[:60]} is used before it is bound", column=column)
     return known[name]
@@ -462,20 +460,19 @@ def _parse_equation(
     start = line.column
     scope: dict[str, Value] = {}
     outputs = line.listed("=", lambda: _bind(line, scope))
-    at = line.column
+    _, name, at = line.take("word")
     try:
-        op = lookup(line.take("word")[1])
+        op = lookup(name)
     except MissingRuleError as error:
         raise line.error(error.message, error.hint, at) from None
     inputs: list[Value] = []
     params: dict[str, Any] = {}
 
     def argument() -> None:
-        if not line.done and line.tokens[line.at][0] == "value":
+        if line.tokens[line.at][0] == "value":
             inputs.append(_bound(line, known))
             return
-        column = line.column
-        name = line.take("word")[1]
+        _, name, column = line.take("word")
         if name in params:
             raise line.error(f"parameter {_short(name)} is given twice", column=column)
         line.expect("=")

@@ -112,7 +112,8 @@ def as_dtype(dtype: Any) -> DType:
     if found not in NAME_OF_DTYPE:
         known = ", ".join(str(d) for d in NAME_OF_DTYPE)
         raise DTypeError(f"dtype {found} is not supported", hint=f"supported are: {known}")
-    return found
+    # The object that arrays have too, so that feeds are known by it at once.
+    return DTYPE_OF_NAME[NAME_OF_DTYPE[found]]
 
 
 def scalar_of(value: Any, dtype: DType) -> bool | int | float:

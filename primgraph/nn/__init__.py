@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NoReturn
 from primgraph.errors import unknown_name
 from primgraph.nn.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
 from primgraph.nn.basic import BatchNorm, Dropout, LayerNorm, Linear, Sequential
+from primgraph.nn.containers import LayerDict, LayerList, ParameterList
 from primgraph.nn.layer import Layer
 from primgraph.nn.losses import (
     BCELoss,
@@ -31,9 +32,12 @@ __all__ = [
     "HuberLoss",
     "L1Loss",
     "Layer",
+    "LayerDict",
+    "LayerList",
     "LayerNorm",
     "Linear",
     "MSELoss",
+    "ParameterList",
     "ReLU",
     "Sequential",
     "SiLU",

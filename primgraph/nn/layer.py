@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -19,6 +20,7 @@ from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
 from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
+from primgraph.nn.scopes import calling, outermost
 from primgraph.operators.promotion import array_of, handles
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, current_program, parameter_kind, program_of
@@ -70,6 +72,10 @@ class Layer:
             def forward(self, x):
                 return self.body(x) * self.scale
 
+    Layers in lists, tuples and dicts that are attributes, and in such within, count as parts too,
+    under names such as `layers.0.weight`; so do states of a program. What `create_parameter` of a
+    layer gave goes into a `ParameterList`.
+
     A layer may be made before a program or inside one. Its parameters are created when it is
     first called, or first asked for them: in the program of the variables that it is called on,
     or else in the one being built. They stay there; a layer that is called again uses the same
@@ -97,7 +103,7 @@ class Layer:
         Raises `BuildError` if the parameters belong to another program than the arguments, or
         if the arguments belong to none: traced functions have no parameters.
         """
-        states = [p for _, layer in self._tree() for p in layer._table("_states").values()]
+        states = [p for _, p in self._named_states()]
         if states:
             operands = [*handles((*args, *kwargs.values()))]
             program = program_of(operands[0]) if operands else current_program()
@@ -109,7 +115,19 @@ class Layer:
                         f"in {program.name!r}",
                         hint="make a layer for each program, or use program.clone(for_test=True)",
                     )
-        return self.forward(*args, **kwargs)
+        with self._scope():
+            return self.forward(*args, **kwargs)
+
+    def _scope(self) -> AbstractContextManager[None]:
+        """Where lines are marked as those of this layer, whose path begins as its parameters do."""
+        call, own = outermost(), type(self).__name__.lower()
+        if call is not None:
+            return calling(f"{call.path}.{call.names.get(id(self), own)}")
+        first = next(self._named_states(), None)
+        if first is not None and first[1].variable is not None:
+            name, path = first[0], first[1].variable.name
+            own = path.removesuffix(f".{name}") if path.endswith(f".{name}") else own
+        return calling(own, {id(layer): path for path, layer in self._tree()})
 
     # Registration.
 
@@ -134,15 +152,7 @@ class Layer:
         Returns it. Raises `ArgumentError` for anything else, `BuildError` for a name that is
         taken or no attribute's.
         """
-        if isinstance(parameter, Parameter):
-            self._register("_states", name, parameter)
-            return parameter
-        found = _state_of(parameter)
-        if found is None:
-            raise ArgumentError(
-                f"parameter {name!r} is made by create_parameter, not {parameter!r:.80}"
-            )
-        self._register("_states", name, found)
+        self._register("_states", name, as_parameter(name, parameter))
         return parameter
 
     def register_buffer(self, name: str, value: Any) -> None:
@@ -229,7 +239,7 @@ class Layer:
 
     def children(self) -> list[Layer]:
         """The layers directly within."""
-        return list(self._table("_sublayers").values())
+        return [layer for _, layer in self._inner()]
 
     def named_parameters(self) -> Iterator[tuple[str, Variable]]:
         """Dotted names and variables of the parameters of this layer and of all within."""
@@ -298,7 +308,7 @@ class Layer:
 
     def __repr__(self) -> str:
         states = [f"{n} {p.type}" for n, p in self._table("_states").items()]
-        inner = [f"{n} {type(s).__name__}" for n, s in self._table("_sublayers").items()]
+        inner = [f"{n} {type(s).__name__}" for n, s in self._inner()]
         parts = ", ".join([*states, *inner])
         return f"<{type(self).__name__}{': ' if parts else ''}{parts}>"
 
@@ -317,14 +327,57 @@ class Layer:
                 continue
             seen.add(id(layer))
             yield path, layer
-            inner = [(_joined(path, n), s) for n, s in layer._table("_sublayers").items()]
+            inner = [(_joined(path, n), s) for n, s in layer._inner()]
             waiting += reversed(inner)
+
+    def _inner(self) -> list[tuple[str, Layer]]:
+        """Names and layers directly within, those in containers included."""
+        held = [(name, item) for name, item in self._contents() if isinstance(item, Layer)]
+        return [*self._table("_sublayers").items(), *held]
+
+    def _own_states(self) -> list[tuple[str, Parameter]]:
+        """Names and states of this layer alone, those in containers included."""
+        found = list(self._table("_states").items())
+        for name, item in self._contents():
+            state = _state_of(item)
+            if isinstance(item, Parameter):
+                raise BuildError(
+                    f"{name!r} of this {type(self).__name__} is a parameter in a plain container, "
+                    "which would not read as its variable",
+                    hint="put it in a pg.nn.ParameterList, or give it an attribute of its own",
+                )
+            if state is not None:
+                found.append((name, state))
+        return found
+
+    def _contents(self) -> Iterator[tuple[str, Any]]:
+        """Dotted names and items of the containers that are attributes, and of those within."""
+        seen: set[int] = set()
+        waiting = [(n, v) for n, v in vars(self).items() if n not in ("_states", "_sublayers")]
+        waiting = [(n, v) for n, v in waiting if isinstance(v, _CONTAINERS)]
+        waiting.reverse()
+        while waiting:
+            path, item = waiting.pop()
+            if isinstance(item, set | frozenset):
+                if any(isinstance(inner, Layer) for inner in item):
+                    raise BuildError(
+                        f"{path!r} of this {type(self).__name__} has layers in a set, which has "
+                        "no order",
+                        hint="put them in a list or a pg.nn.LayerList",
+                    )
+            elif not isinstance(item, _CONTAINERS):
+                yield path, item
+            elif id(item) not in seen:
+                seen.add(id(item))
+                pairs = item.items() if isinstance(item, dict) else enumerate(item)
+                inner = [(f"{path}.{key}", value) for key, value in pairs]
+                waiting += reversed(inner)
 
     def _named_states(self) -> Iterator[tuple[str, Parameter]]:
         """Dotted names and states of this layer and of all within, each state once."""
         seen: set[Parameter | Value] = set()
         for path, layer in self._tree():
-            for name, parameter in layer._table("_states").items():
+            for name, parameter in layer._own_states():
                 variable = parameter.variable
                 key = parameter if variable is None else variable.value
                 if key not in seen:
@@ -356,6 +409,18 @@ class Layer:
                 )
             program, names[name] = parameter.program, parameter.variable.name
         return None if program is None else (program, names)
+
+
+# What is looked into for layers.
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+
+
+def as_parameter(name: str, given: Any) -> Parameter:
+    """What is registered for `given`, a parameter of a layer or of a program."""
+    found = given if isinstance(given, Parameter) else _state_of(given)
+    if found is None:
+        raise ArgumentError(f"parameter {name!r} is made by create_parameter, not {given!r:.80}")
+    return found
 
 
 def _joined(path: str, name: str) -> str:

@@ -109,6 +109,7 @@ from primgraph.operators.logic import (
     isfinite,
     isinf,
     isnan,
+    left_shift,
     less,
     less_equal,
     logical_and,
@@ -116,6 +117,7 @@ from primgraph.operators.logic import (
     logical_or,
     logical_xor,
     not_equal,
+    right_shift,
     where,
 )
 from primgraph.operators.losses import (
@@ -233,6 +235,7 @@ __all__ = [
     "isnan",
     "l1_loss",
     "layer_norm",
+    "left_shift",
     "less",
     "less_equal",
     "linear",
@@ -277,6 +280,7 @@ __all__ = [
     "remainder",
     "repeat",
     "reshape",
+    "right_shift",
     "roll",
     "round",
     "rsqrt",

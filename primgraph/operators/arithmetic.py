@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.ir.primitive import Primitive
-from primgraph.ir.types import BOOL, DType, scalar_of
+from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.operators.call import operator, public
 from primgraph.operators.logic import logical_or, not_equal, where
 from primgraph.operators.promotion import (
@@ -18,6 +18,7 @@ from primgraph.operators.promotion import (
     array_of,
     converted,
     described,
+    either,
     emit,
     lift,
     promoted,
@@ -192,13 +193,14 @@ def square(x: ArrayLike) -> Variable:
 
 @public
 def reciprocal(x: ArrayLike) -> Variable:
-    """`1 / x` of floats. Raises `DTypeError` for integers, whose reciprocals are no integers."""
-    kind: DType = type_of(x).dtype
-    if kind.kind != "f":
-        raise DTypeError(
-            f"reciprocal takes floats, not {described(x)}", hint="write 1.0 / x for floats"
-        )
-    return divide(1.0, x)
+    """`1 / x`; of integers and booleans the integer part of it, which is 0 but for 1 and -1.
+
+    What it is for the integer 0 depends on the machine, as in NumPy.
+    """
+    dtype = ufunc_dtypes(np.reciprocal, x)[-1]
+    if dtype.kind == "f":
+        return divide(1.0, lift(x, dtype))
+    return converted(divide(1.0, lift(x, FLOAT64)), dtype)
 
 
 @public
@@ -210,12 +212,8 @@ def add_n(inputs: Any) -> Variable:
 
 
 @operator("x", "min", "max")
-def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Variable:
-    """`x` limited to the interval from `min` to `max`; either may be None.
-
-    The derivative with respect to `x` is 1 inside and at the bounds, and 0 outside. NaN stays
-    NaN; where `min` exceeds `max`, the result is `max`.
-    """
+def clip_(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Variable:
+    """What `clip` is made of."""
     bounds = [b for b in (min, max) if b is not None]
     dtype = ufunc_dtypes(np.maximum, x, bounds[0])[-1] if bounds else type_of(x).dtype
     if len(bounds) == 2:
@@ -226,6 +224,25 @@ def clip(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = Non
     if max is not None:
         result = where(_outside(result > max, max), max, result)
     return converted(result, dtype)
+
+
+@public
+def clip(
+    x: ArrayLike,
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
+    *,
+    a_min: ArrayLike | None = None,
+    a_max: ArrayLike | None = None,
+) -> Variable:
+    """`x` limited to the interval from `min` to `max`; either may be None.
+
+    The derivative with respect to `x` is 1 inside and at the bounds, and 0 outside. NaN stays
+    NaN; where `min` exceeds `max`, the result is `max`. The bounds may also be named `a_min` and
+    `a_max`, as in `np.clip`; giving one by both names is an `ArgumentError`.
+    """
+    low = either("clip", min=min, a_min=a_min)
+    return clip_(x, low, either("clip", max=max, a_max=a_max))
 
 
 def _outside(beyond: Variable, bound: ArrayLike) -> Variable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, final
+from typing import Any, ParamSpec, TypeVar, cast, final
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from primgraph.errors import ArgumentError, BuildError, PrimgraphError
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
-from primgraph.ir.primitive import Op, Recorder, Types, active_recorder, recording
+from primgraph.ir.primitive import Op, Recorder, Types, active_recorder, lookup, recording
 from primgraph.ir.signature import UNFIT, misfit
 from primgraph.ir.source import caller
 from primgraph.ir.types import TensorType
@@ -48,10 +48,13 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         operands = list(handles((*args, *kwargs.values())))
+        for operand in operands:
+            operand.used = True
         try:
             recorder = common_recorder(operands)
             with recording(recorder):
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
+                return cast("R", _computed(recorder, result)) if recorder.kept else result
         except PrimgraphError as error:
             raise error.located(_origin(operands)) from None
         except UNFIT as error:
@@ -63,6 +66,19 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
     functions[function.__name__.rstrip("_")] = call
     return call
+
+
+def _computed(recorder: Recorder, result: Any) -> Any:
+    """`result`, where it is not what the recorder keeps itself, but a view of it instead."""
+    if isinstance(result, Variable):
+        value = result.value
+        if value not in recorder.kept:
+            return result
+        (view,) = recorder.emit(lookup("reshape"), [value], {"shape": value.type.shape})
+        return Variable(recorder, view)
+    if type(result) in (list, tuple):
+        return type(result)([_computed(recorder, item) for item in result])
+    return result
 
 
 def _origin(operands: Sequence[Variable]) -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import BOOL, INT64, Shape
-from primgraph.operators.call import operator
+from primgraph.operators.call import operator, public
 from primgraph.operators.joining import diagonal
 from primgraph.operators.linalg import product
 from primgraph.operators.logic import not_equal
@@ -25,26 +25,42 @@ from primgraph.primitives.shapes import concat, slice_
 Labels: TypeAlias = tuple[str, ...]
 Term: TypeAlias = tuple[Variable, Labels]
 
+# NumPy's labels by number, in the order in which it sorts them.
+_ALPHABET = string.ascii_uppercase + string.ascii_lowercase
+
 # All orders are tried for so many terms; for more NumPy's greedy search has to do.
 _FEW = 5
 
 
-@operator("operands")
-def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
-    """Sum of products over labelled axes, as in `np.einsum("ij,jk->ik", x, y)`.
-
-    Labels that the output lacks are summed; a label repeated in one operand takes a diagonal;
-    an ellipsis stands for axes that are broadcast. Without `->` the output has the labels that
-    occur once, in alphabetical order. Several operands are multiplied in the cheapest order,
-    which `np.einsum_path` finds. A sum over no elements is 0, whatever the other operands are.
-
-    Raises `ArgumentError` for subscripts that cannot be read and `ShapeError` where they do not fit
-    the operands.
-    """
-    if not isinstance(subscripts, str):
+def _from_lists(*given: Any) -> tuple[str, list[Any]]:
+    """The subscripts, and the operands, of a call with a list of labels behind each operand."""
+    count = len(given) // 2
+    arrays, lists = list(given[: 2 * count : 2]), list(given[1 : 2 * count : 2])
+    if not count or not all(isinstance(x, list | tuple) for x in (*lists, *given[2 * count :])):
         raise ArgumentError(
-            f"einsum takes its subscripts as a string, not {type(subscripts).__name__}"
+            f"einsum takes its subscripts as a string, not {type(given[0]).__name__}",
+            hint="or as a list of integers behind each operand",
         )
+    text = ",".join(map(_letters, lists))
+    return text + "".join(f"->{_letters(x)}" for x in given[2 * count :]), arrays
+
+
+def _letters(labels: Any) -> str:
+    """Labels that are integers as letters, in the same order."""
+    strange = [k for k in labels if k is not Ellipsis and not _is_label(k)]
+    if strange:
+        raise ArgumentError(f"a label of einsum is an integer from 0 to 51, not {strange[0]!r:.60}")
+    return "".join("..." if k is Ellipsis else _ALPHABET[k] for k in labels)
+
+
+def _is_label(label: Any) -> bool:
+    known = isinstance(label, int | np.integer) and not isinstance(label, bool)
+    return known and 0 <= label < len(_ALPHABET)
+
+
+@operator("operands")
+def einsum_(subscripts: str, *operands: ArrayLike) -> Variable:
+    """What `einsum` is made of."""
     dtype = result_dtype(*operands) if operands else BOOL
     values = [lift(x, dtype) for x in operands]
     labels, output = _parsed(subscripts, values)
@@ -64,6 +80,27 @@ def einsum(subscripts: str, *operands: ArrayLike) -> Variable:
         terms.append(_multiplied(first, second, needed, sizes, summing))
     result = _in_order(_summed(terms[0], set(output)), output, sizes)
     return not_equal(result, 0) if dtype == BOOL else result
+
+
+@public
+def einsum(subscripts: str | ArrayLike, *operands: Any) -> Variable:
+    """Sum of products over labelled axes, as in `np.einsum("ij,jk->ik", x, y)`.
+
+    Labels may also be lists of integers from 0 to 51, or `...`, behind each operand, and at last
+    for the output: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
+
+    Labels that the output lacks are summed; a label repeated in one operand takes a diagonal;
+    an ellipsis stands for axes that are broadcast. Without `->` the output has the labels that
+    occur once, in alphabetical order. Several operands are multiplied in the cheapest order,
+    which `np.einsum_path` finds. A sum over no elements is 0, whatever the other operands are.
+
+    Raises `ArgumentError` for subscripts that cannot be read and `ShapeError` where they do not fit
+    the operands.
+    """
+    if isinstance(subscripts, str):
+        return einsum_(subscripts, *operands)
+    text, arrays = _from_lists(subscripts, *operands)
+    return einsum_(text, *arrays)
 
 
 def _parsed(subscripts: str, operands: list[Variable]) -> tuple[list[Labels], Labels]:

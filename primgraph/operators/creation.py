@@ -11,7 +11,7 @@ from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.types import INT64, DType, TensorType, as_axis, as_dtype, as_shape
 from primgraph.operators.call import public
-from primgraph.operators.logic import equal
+from primgraph.operators.logic import equal, where
 from primgraph.operators.promotion import (
     SCALARS,
     axis_of,
@@ -19,14 +19,18 @@ from primgraph.operators.promotion import (
     broadcasts_to,
     converted,
     emit,
+    floating,
     lift,
+    promoted,
+    require_flag,
     require_integer,
     type_of,
     wrap,
 )
-from primgraph.operators.variable import ArrayLike, Variable
-from primgraph.primitives import constants, elementwise
+from primgraph.operators.variable import ArrayLike, Variable, functions
+from primgraph.primitives import constants, elementwise, reductions
 from primgraph.primitives.constants import filled
+from primgraph.primitives.shapes import reshape, slice_assign
 
 
 def dtype_or_default(dtype: Any) -> DType:
@@ -156,15 +160,49 @@ def _require_numbers(name: str, *numbers: Any) -> None:
 
 
 @public
-def linspace(start: float, stop: float, num: int = 50, dtype: Any = None) -> Variable:
-    """`num` numbers from `start` to `stop`, both included, evenly spaced.
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *, dtype: Any = None
+) -> Variable:
+    """`num` numbers from `start` to `stop`, evenly spaced; without `endpoint`, `stop` is left out.
 
-    All are fixed when the program is built; anything but numbers raises `ArgumentError`.
+    `start` and `stop` are numbers, or arrays and variables, which are broadcast: the numbers lie
+    along a new first axis. Raises `ArgumentError` for a `num` that is no whole number.
     """
-    _require_numbers("linspace", start, stop, num)
+    count, last = _count("linspace", num), require_flag("endpoint", endpoint)
+    if all(isinstance(x, int | float | np.integer | np.floating) for x in (start, stop)):
+        numbers = np.linspace(float(start), float(stop), count, last)  # type: ignore[arg-type]
+        return lift(numbers, dtype_or_default(dtype))
+    first, end = promoted(start, stop, dtype=floating(start, stop), name="linspace")
+    found = _spaced(first, end, count, last)
+    return found if dtype is None else converted(found, as_dtype(dtype))
+
+
+def _count(name: str, num: Any) -> int:
+    _require_numbers(name, num)
     if not 0 <= num <= sys.maxsize or num != int(num):
-        raise ArgumentError(f"linspace makes a whole number of elements, not {num}")
-    return lift(np.linspace(float(start), float(stop), int(num)), dtype_or_default(dtype))
+        raise ArgumentError(f"{name} makes a whole number of elements, not {num}")
+    return int(num)
+
+
+def _spaced(start: Variable, stop: Variable, count: int, endpoint: bool) -> Variable:
+    """`count` arrays from `start` to `stop`, rounded as NumPy rounds them."""
+    shape = (count, *start.shape)
+    number = emit(constants.iota, shape=shape, axis=0, dtype=start.dtype)
+    gaps, whole = count - 1 if endpoint else count, stop - start
+    if gaps > 0:
+        step = whole / float(gaps)
+        # Steps that underflow are taken from the whole, all of them if one does.
+        lost = emit(reductions.reduce_max, equal(step, 0.0), axes=tuple(range(step.ndim)))
+        lost = broadcasted(lost if step.ndim else equal(step, 0.0), shape)
+        found = where(lost, number / float(gaps) * whole, number * step)
+    else:
+        found = number * whole
+    found = found + start
+    if endpoint and count > 1:
+        starts, steps = (count - 1, *[0] * start.ndim), (1,) * len(shape)
+        last = emit(reshape, stop, shape=(1, *start.shape))
+        found = emit(slice_assign, found, last, starts=starts, steps=steps)
+    return found
 
 
 @public
@@ -196,15 +234,16 @@ def one_hot(indices: ArrayLike, depth: int, dtype: Any = None) -> Variable:
 
 
 @public
-def astype(x: ArrayLike, dtype: Any) -> Variable:
+def astype(x: ArrayLike, dtype: Any, *, copy: bool | None = True) -> Variable:
     """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does.
 
     Between floats it has derivative 1; from or to integers and booleans the derivative is zero.
+    `copy` is taken as NumPy has it and means nothing, as values never change.
     """
     return converted(lift(x), as_dtype(dtype))
 
 
-cast = astype
+cast = functions["cast"] = astype
 
 
 @public

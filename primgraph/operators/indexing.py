@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
-from primgraph.ir.types import INT64, Shape, broadcast_shapes
+from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes
 from primgraph.operators.call import public
 from primgraph.operators.promotion import (
     SCALARS,
@@ -23,15 +23,16 @@ from primgraph.operators.promotion import (
     emit,
     handles,
     lift,
+    none_of_no_axes,
     result_dtype,
     wrap,
 )
 from primgraph.operators.shaping import permuted, reshaped
 from primgraph.operators.variable import ArrayLike, Variable
-from primgraph.primitives import constants, indexing, shapes
+from primgraph.primitives import constants, indexing, logic, shapes
 from primgraph.primitives.constants import filled
 
-Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType | None"
+Entry: TypeAlias = "int | slice | Variable | np.ndarray[Any, Any] | EllipsisType | bool | None"
 
 
 @public
@@ -59,7 +60,7 @@ def _entries(x: Variable, index: tuple[Any, ...]) -> list[Entry]:
     known: list[Any] = []
     for item in index:
         known += _entry(x, item)
-    consumed = sum(item is not None and item is not Ellipsis for item in known)
+    consumed = sum(map(_takes_an_axis, known))
     if consumed > x.ndim:
         raise BoundsError(f"{consumed} indices are too many for {x.type}, which has {x.ndim} axes")
     places = [i for i, item in enumerate(known) if item is Ellipsis]
@@ -72,8 +73,15 @@ def _entries(x: Variable, index: tuple[Any, ...]) -> list[Entry]:
     return entries
 
 
+def _takes_an_axis(entry: Any) -> bool:
+    return entry is not None and entry is not Ellipsis and not isinstance(entry, bool)
+
+
 def _entry(x: Variable, item: Any) -> list[Any]:
-    """One item of an index as entries; a boolean array gives one for each of its axes."""
+    """One item of an index as entries; a boolean array gives one for each of its axes.
+
+    A single boolean stays one: an index array of one element or none along a new axis.
+    """
     if item is None or item is Ellipsis or isinstance(item, slice):
         return [item]
     if isinstance(item, Variable):
@@ -87,8 +95,8 @@ def _entry(x: Variable, item: Any) -> list[Any]:
                 else "an index is an integer; convert it with pg.astype"
             ),
         )
-    if isinstance(item, bool | np.bool_) or (_kind(item) == "b" and np.ndim(item) == 0):
-        raise ArgumentError(f"{x.type} cannot be indexed by the single boolean {item}")
+    if _is_mask(item) and np.ndim(item) == 0:
+        return [bool(item)]
     if isinstance(item, int | np.integer):
         return [int(item)]
     if not isinstance(item, np.ndarray | Sequence) or isinstance(item, str | bytes):
@@ -131,6 +139,8 @@ def _is_mask(item: Any) -> bool:
 
 def _kind(item: Any) -> str:
     """The dtype kind of an item of an index that may be an array."""
+    if isinstance(item, bool | np.bool_):
+        return "b"
     if isinstance(item, list):
         item = array_of(item)
     return str(item.dtype.kind) if isinstance(item, np.ndarray) else ""
@@ -168,6 +178,11 @@ def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
         if entry is Ellipsis:
             continue
         if entry is None:
+            shape.append(1)
+            continue
+        if isinstance(entry, bool):
+            advanced.append(place)
+            arrays[len(shape)] = np.zeros(int(entry), np.int64)
             shape.append(1)
             continue
         if isinstance(entry, slice):
@@ -272,7 +287,7 @@ def take(x: ArrayLike, indices: ArrayLike, axis: int | None = None) -> Variable:
     out of range and `DTypeError` for indices that are no integers.
     """
     value = lift(x)
-    if axis is None:
+    if none_of_no_axes(value, axis) is None:
         value, axis = reshaped(value, (value.size,)), 0
     number = axis_of("take", value, axis)
     return emit(indexing.gather, value, _as_index("take", value, indices, number), axis=number)
@@ -367,18 +382,24 @@ def strided_slice(
 
 @public
 def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
-    """What `x` would be after `x[index] = y`, for an index of integers, slices, `...` and None.
+    """What `x` would be after `x[index] = y`, for any index of `x[index]` that is constant.
 
-    `y` is broadcast. Raises `DTypeError` if the dtype of `x` cannot hold `y`, `ArgumentError`
-    for index arrays, and the errors of `x[index]`.
+    `y` is broadcast; of several elements that go to one place, the last one stays. The index may
+    also be a boolean variable, with one number of `y` for all places along its axes. Raises
+    `DTypeError` if the dtype of `x` cannot hold `y`, `ArgumentError` for integer variables, and
+    the errors of `x[index]`.
     """
     value = lift(x)
+    if isinstance(index, Variable) and index.dtype == BOOL:
+        return _set_where(value, index, y)
     entries = _entries(value, index if isinstance(index, tuple) else (index,))
-    if any(isinstance(e, Variable | np.ndarray) for e in entries):
+    if any(isinstance(e, Variable) for e in entries):
         raise ArgumentError(
-            f"set_slice of {value.type} takes integers and slices only",
+            f"set_slice of {value.type} takes positions that are known when the program is built",
             hint="to add at computed positions, use pg.scatter_add",
         )
+    if any(isinstance(e, bool | np.ndarray) for e in entries):
+        return _set_at(value, index, y)
     starts: list[int] = []
     sizes: list[int] = []
     steps: list[int] = []
@@ -401,3 +422,33 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
         steps.append(step)
     part = reshaped(_fitted("set_slice", value, y, tuple(shape)), tuple(sizes))
     return emit(shapes.slice_assign, value, part, starts=tuple(starts), steps=tuple(steps))
+
+
+def _set_where(x: Variable, mask: Variable, y: ArrayLike) -> Variable:
+    """`x` with `y` where `mask` is true, which stands for the first axes of `x`."""
+    lead = x.shape[: mask.ndim]
+    if mask.shape != lead:
+        raise BoundsError(f"a mask {mask.type} does not fit the first axes of {x.type}")
+    part = _fitted("set_slice", x, y, (1, *x.shape[mask.ndim :]))
+    rest = (1,) * (x.ndim - mask.ndim)
+    whole = reshaped(part, ((1,) * mask.ndim + x.shape[mask.ndim :]))
+    chosen = broadcasted(reshaped(mask, (*mask.shape, *rest)), x.shape)
+    return emit(logic.select, chosen, broadcasted(whole, x.shape), x)
+
+
+def _set_at(x: Variable, index: Any, y: ArrayLike) -> Variable:
+    """`x` with `y` at the places of a constant index: each place takes an element of `y`, or none.
+
+    NumPy itself finds where the elements go, by setting their numbers in an array like `x`.
+    """
+    places = np.full(x.shape, -1)
+    _entries(x, index if isinstance(index, tuple) else (index,))
+    shape = places[index].shape
+    part = _fitted("set_slice", x, y, shape)
+    places[index] = np.arange(part.size).reshape(shape)
+    flat = reshaped(part, (part.size,))
+    if part.size == 0:
+        whole = reshaped(x, (x.size,))
+        return reshaped(emit(shapes.slice_assign, whole, flat, starts=(0,), steps=(1,)), x.shape)
+    taken = emit(indexing.gather, flat, lift(np.maximum(places, 0)), axis=0)
+    return emit(logic.select, lift(places >= 0), taken, x)

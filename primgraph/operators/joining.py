@@ -22,6 +22,7 @@ from primgraph.operators.promotion import (
     handles,
     lift,
     naming,
+    none_of_no_axes,
     require_integer,
     result_dtype,
     wrap,
@@ -110,12 +111,13 @@ def stack(arrays: Sequence[ArrayLike], axis: int = 0) -> Variable:
 
 
 @public
-def array(value: ArrayLike, dtype: Any = None) -> Variable:
+def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> Variable:
     """`value` as a constant of the program; a handle stays what it is, a list of them is stacked.
 
     Python floats take the default dtype, everything else the dtype that NumPy gives it, unless
-    `dtype` says otherwise. Raises `DTypeError` for numbers that the dtype cannot hold, and
-    `ArgumentError` for what is no array.
+    `dtype` says otherwise. `copy` is taken as NumPy has it and means nothing, as values never
+    change. Raises `DTypeError` for numbers that the dtype cannot hold, and `ArgumentError` for
+    what is no array.
     """
     value = _stacked(value)
     if isinstance(value, Variable) or dtype is None:
@@ -263,7 +265,7 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
     are not as many numbers as elements, or negative ones.
     """
     value = lift(x)
-    if axis is None:
+    if none_of_no_axes(value, axis) is None:
         value, axis = reshaped(value, (value.size,)), 0
     number = axis_of("repeat", value, axis)
     extent = value.shape[number]

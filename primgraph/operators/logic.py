@@ -17,9 +17,9 @@ from primgraph.operators.promotion import (
     broadcasted,
     common_shape,
     converted,
-    described,
     emit,
     lift,
+    listed,
     promoted,
     result_dtype,
     type_of,
@@ -27,7 +27,7 @@ from primgraph.operators.promotion import (
     wrap,
 )
 from primgraph.operators.variable import ArrayLike, Variable
-from primgraph.primitives import elementwise, logic
+from primgraph.primitives import bits, elementwise, logic
 from primgraph.primitives.constants import filled
 
 _UINT64: DType = np.dtype(np.uint64)
@@ -39,6 +39,8 @@ def _comparison(
     """Declare a comparison; `compare` is the same comparison of two Python numbers."""
 
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
+        if type(x1) in SCALARS and type(x2) in SCALARS:
+            return lift(np.array(compare(x1, x2)))
         for scalar, other in ((x1, x2), (x2, x1)):
             limit = _limit_passed(scalar, other)
             if limit is not None:
@@ -136,38 +138,66 @@ def logical_not(x: ArrayLike) -> Variable:
     return emit(logic.logical_not, truth(x))
 
 
-def _bitwise(name: str, logical: str, op: Primitive) -> Callable[[ArrayLike, ArrayLike], Variable]:
+def _bitwise(
+    name: str, ufunc: np.ufunc, op: Primitive, logical: Primitive | None, doc: str
+) -> Callable[[ArrayLike, ArrayLike], Variable]:
+    """Declare a function of the bits of integers; `logical` is its primitive on booleans."""
+
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
-        _require_bools(name, logical, x1, x2)
-        return emit(op, *promoted(x1, x2, name=name))
+        dtype = _dtype_of_bits(name, ufunc, x1, x2)
+        applied = logical if dtype == BOOL and logical is not None else op
+        return emit(applied, *promoted(x1, x2, dtype=dtype, name=name))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""`{logical}` of booleans only, as the Python operators have it.
+    function.__doc__ = f"""{doc}
 
-    Raises `DTypeError` for integers, whose bits are out of reach.
+    The operands are broadcast, and promoted as `np.{name}` promotes them. No derivative goes
+    through. Raises `DTypeError` for floats.
     """
     return public(function)
 
 
-def _require_bools(name: str, logical: str, *operands: ArrayLike) -> None:
-    if any(type_of(x).dtype != BOOL for x in operands):
-        found = " and ".join(described(x) for x in operands)
+def _dtype_of_bits(name: str, ufunc: np.ufunc, *operands: ArrayLike) -> DType:
+    """The dtype of the result of `ufunc`, which has no loop for floats."""
+    try:
+        return ufunc_dtypes(ufunc, *operands)[-1]
+    except DTypeError:
         raise DTypeError(
-            f"{name} takes booleans, not {found}",
-            hint=f"bits of integers are not supported; for truth values use pg.{logical}",
-        )
+            f"{name} takes integers and booleans, not {listed(operands)}",
+            hint="for truth values use pg.logical_and and its like; integers come by pg.astype",
+        ) from None
 
 
-bitwise_and = _bitwise("bitwise_and", "logical_and", logic.logical_and)
-bitwise_or = _bitwise("bitwise_or", "logical_or", logic.logical_or)
-bitwise_xor = _bitwise("bitwise_xor", "logical_xor", logic.logical_xor)
+bitwise_and = _bitwise(
+    "bitwise_and", np.bitwise_and, bits.bitwise_and, logic.logical_and,
+    "The bits that both have; of booleans, whether both are true.",
+)  # fmt: skip
+bitwise_or = _bitwise(
+    "bitwise_or", np.bitwise_or, bits.bitwise_or, logic.logical_or,
+    "The bits that at least one has; of booleans, whether one is true.",
+)  # fmt: skip
+bitwise_xor = _bitwise(
+    "bitwise_xor", np.bitwise_xor, bits.bitwise_xor, logic.logical_xor,
+    "The bits that exactly one has; of booleans, whether exactly one is true.",
+)  # fmt: skip
+left_shift = _bitwise(
+    "left_shift", np.left_shift, bits.left_shift, None,
+    "`x1 << x2`: the bits of `x1` moved up by `x2` places, zeros moved in.",
+)  # fmt: skip
+right_shift = _bitwise(
+    "right_shift", np.right_shift, bits.right_shift, None,
+    "`x1 >> x2`: the bits of `x1` moved down by `x2` places, those of its sign moved in.",
+)  # fmt: skip
 
 
 @public
 def invert(x: ArrayLike) -> Variable:
-    """`~x` of booleans. Raises `DTypeError` for integers, whose bits are out of reach."""
-    _require_bools("invert", "logical_not", x)
-    return emit(logic.logical_not, lift(x))
+    """`~x`: the other bits of integers, the contrary of booleans.
+
+    No derivative goes through. Raises `DTypeError` for floats.
+    """
+    dtype = _dtype_of_bits("invert", np.invert, x)
+    return emit(logic.logical_not if dtype == BOOL else bits.bitwise_not, lift(x, dtype))
 
 
 @public

@@ -141,6 +141,20 @@ def axis_of(name: str, x: Variable, axis: Any) -> int:
         return as_axis(axis, x.ndim)
 
 
+def none_of_no_axes(x: Variable, axis: Any) -> Any:
+    """`axis`, or None for the axes 0 and -1 of an array without axes, as NumPy takes them."""
+    first = x.ndim == 0 and isinstance(axis, int | np.integer) and axis in (0, -1)
+    return None if first and not isinstance(axis, bool) else axis
+
+
+def either(function: str, **given: Any) -> Any:
+    """The one of two arguments that mean the same which is not None; None if there is none."""
+    found = [value for value in given.values() if value is not None]
+    if len(found) > 1:
+        raise ArgumentError(f"{function}: {' and '.join(given)} are two names of one argument")
+    return found[0] if found else None
+
+
 def require_flag(name: str, value: Any) -> bool:
     """`value` if it is a boolean; anything else is an argument at the wrong place."""
     if isinstance(value, bool | np.bool_):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import DTypeError, ShapeError
+from primgraph.errors import ShapeError
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, INT64, DType, as_dtype, keep_axes
 from primgraph.operators.call import public
@@ -17,6 +17,7 @@ from primgraph.operators.promotion import (
     converted,
     emit,
     lift,
+    none_of_no_axes,
     require_flag,
 )
 from primgraph.operators.shaping import reshaped
@@ -41,10 +42,8 @@ def _reduced(
 ) -> Variable:
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
-    if wanted == BOOL:
-        raise DTypeError(f"{name} of {value.type} cannot be made in dtype bool")
     value = converted(value, wanted)
-    axes = axes_of(name, value, axis)
+    axes = axes_of(name, value, none_of_no_axes(value, axis))
     result = emit(op, value, axes=axes) if axes else value
     return kept(result, value, axes, keepdims)
 
@@ -53,9 +52,13 @@ def _reduced(
 def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
     """Sum over `axis`, or over all axes.
 
-    Booleans and integers are summed in 64 bits, as NumPy sums them, unless `dtype` is given.
-    Raises `ShapeError` for axes that `x` lacks or that are named twice.
+    Booleans and integers are summed in 64 bits, as NumPy sums them, unless `dtype` is given; in
+    dtype bool the sum is whether any differs from zero. Raises `ShapeError` for axes that `x` lacks
+    or that are named twice.
     """
+    if dtype is not None and as_dtype(dtype) == BOOL:
+        result: Variable = any(x, axis, keepdims)
+        return result
     return _reduced("sum", p.reduce_sum, x, axis, keepdims, dtype)
 
 
@@ -63,15 +66,19 @@ def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any =
 def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Variable:
     """Product over `axis`, or over all axes; its derivative is right at zeros too.
 
-    Booleans and integers are multiplied in 64 bits, as NumPy does, unless `dtype` is given.
-    Raises `ShapeError` for axes that `x` lacks or that are named twice.
+    Booleans and integers are multiplied in 64 bits, as NumPy does, unless `dtype` is given; in
+    dtype bool the product is whether all differ from zero. Raises `ShapeError` for axes that `x`
+    lacks or that are named twice.
     """
+    if dtype is not None and as_dtype(dtype) == BOOL:
+        result: Variable = all(x, axis, keepdims)
+        return result
     return _reduced("prod", p.reduce_prod, x, axis, keepdims, dtype)
 
 
 def _extremum(name: str, op: Primitive, x: ArrayLike, axis: Axes, keepdims: bool) -> Variable:
     value = lift(x)
-    axes = axes_of(name, value, axis)
+    axes = axes_of(name, value, none_of_no_axes(value, axis))
     if 0 in (value.shape[a] for a in axes):
         raise ShapeError(f"{name} of {value.type} over axes {axes}: there are no elements")
     result = emit(op, value, axes=axes) if axes else value
@@ -98,6 +105,7 @@ def min(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
 
 def _position(name: str, op: Primitive, x: ArrayLike, axis: int | None, keepdims: bool) -> Variable:
     value = lift(x)
+    axis = none_of_no_axes(value, axis)
     axes = axes_of(name, value, None) if axis is None else (axis_of(name, value, axis),)
     along = reshaped(value, (value.size,)) if axis is None else value
     number = 0 if axis is None else axes[0]
@@ -128,15 +136,16 @@ def argmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> Var
 def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
     """Running sum along `axis`, or over the flattened array; dtypes are those of `sum`.
 
-    Element `i` is the sum of the elements up to and with `i`. Raises `ShapeError` for an axis that
-    `x` lacks, `DTypeError` for booleans as the dtype.
+    Element `i` is the sum of the elements up to and with `i`; in dtype bool, whether one of them
+    differs from zero. Raises `ShapeError` for an axis that `x` lacks.
     """
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
     if wanted == BOOL:
-        raise DTypeError(f"cumsum of {value.type} cannot be made in dtype bool")
+        result: Variable = greater(cumsum(truth(value), axis), 0)
+        return result
     value = converted(value, wanted)
-    if axis is None:
+    if none_of_no_axes(value, axis) is None:
         return emit(p.cumsum, reshaped(value, (value.size,)), axis=0, reverse=False)
     return emit(p.cumsum, value, axis=axis_of("cumsum", value, axis), reverse=False)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import as_axis, as_shape, resolve_reshape
+from primgraph.ir.types import as_axis, as_shape, listed, resolve_reshape
 from primgraph.operators.call import public
 from primgraph.operators.creation import iota
 from primgraph.operators.logic import greater_equal, where
@@ -20,9 +20,10 @@ from primgraph.operators.promotion import (
     handles,
     lift,
     naming,
+    none_of_no_axes,
     require_integer,
 )
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import ArrayLike, Axes, Variable, functions
 from primgraph.primitives import shapes
 
 
@@ -98,7 +99,7 @@ def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
         return permuted(value, tuple(reversed(range(value.ndim))))
     with naming(f"transpose of {value.type}"):
         try:
-            order = tuple(as_axis(a, value.ndim) for a in axes)
+            order = tuple(as_axis(a, value.ndim) for a in listed(axes))
         except TypeError:
             raise ArgumentError(f"axes is a sequence of integers, not {axes!r:.60}") from None
         if sorted(order) != list(range(value.ndim)):
@@ -106,7 +107,7 @@ def transpose(x: ArrayLike, axes: Sequence[int] | None = None) -> Variable:
     return permuted(value, order)
 
 
-permute = transpose
+permute = functions["permute"] = transpose
 
 
 @public
@@ -156,7 +157,7 @@ def squeeze(x: ArrayLike, axis: Axes = None) -> Variable:
     value = lift(x)
     if axis is None:
         return reshaped(value, tuple(n for n in value.shape if n != 1))
-    axes = axes_of("squeeze", value, axis)
+    axes = axes_of("squeeze", value, none_of_no_axes(value, axis))
     for a in axes:
         if value.shape[a] != 1:
             raise ShapeError(
@@ -182,7 +183,7 @@ def expand_dims(x: ArrayLike, axis: int | Sequence[int]) -> Variable:
     return reshaped(value, tuple(1 if i in places else next(extents) for i in range(ndim)))
 
 
-unsqueeze = expand_dims
+unsqueeze = functions["unsqueeze"] = expand_dims
 
 
 @public

@@ -7,13 +7,16 @@ import math
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType
 from primgraph.operators.arithmetic import abs, square
-from primgraph.operators.call import operator
+from primgraph.operators.call import operator, public
 from primgraph.operators.creation import stop_gradient
 from primgraph.operators.elementary import exp, log, sqrt
 from primgraph.operators.logic import equal, isfinite, where
 from primgraph.operators.promotion import (
     axes_of,
+    broadcasted,
+    common_shape,
     converted,
+    either,
     floating,
     lift,
     require_flag,
@@ -96,30 +99,58 @@ def _root_of_squares(
 
 
 @operator("x")
-def var(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
-    """Mean squared distance from the mean over `axis`, or of all, with divisor `n - ddof`.
-
-    float16 is summed in float32; integers give float64. Raises `ShapeError` for axes that `x`
-    lacks or that are named twice.
-    """
+def var_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+    """What `var` is made of."""
     value = lift(x)
     centered, axes, divisor = _centered("var", wide(value), axis, ddof)
     return narrow(sum(square(centered), axes, keepdims) / divisor, value)
 
 
+@public
+def var(
+    x: ArrayLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    *,
+    ddof: float | None = None,
+    correction: float | None = None,
+) -> Variable:
+    """Mean squared distance from the mean over `axis`, or of all, with divisor `n - ddof`.
+
+    float16 is summed in float32; integers give float64. Raises `ShapeError` for axes that `x`
+    lacks or that are named twice. `correction` is
+    NumPy's other name of `ddof`, which is 0 unless given.
+    """
+    freedom = either("var", ddof=ddof, correction=correction)
+    return var_(x, axis, keepdims, ddof=0 if freedom is None else freedom)
+
+
 @operator("x")
-def std(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+def std_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+    """What `std` is made of."""
+    value = lift(x)
+    centered, axes, divisor = _centered("std", wide(value), axis, ddof)
+    require_flag("keepdims", keepdims)
+    return narrow(_root_of_squares(centered, axes, keepdims, divisor), value)
+
+
+@public
+def std(
+    x: ArrayLike,
+    axis: Axes = None,
+    keepdims: bool = False,
+    *,
+    ddof: float | None = None,
+    correction: float | None = None,
+) -> Variable:
     """Standard deviation over `axis`, or of all: the square root of `var` with the same `ddof`.
 
     Where all elements are equal it is 0, with the subgradient 0, as `norm` has. float16 is summed
     in float32; integers give float64. Raises `ShapeError` for axes that `x` lacks or that are
-    named twice.
+    named twice. `correction` is NumPy's other name of `ddof`, which is 0 unless given.
     """
-    value = lift(x)
-    centered, axes, divisor = _centered("std", wide(value), axis, ddof)
-    return narrow(
-        _root_of_squares(centered, axes, require_flag("keepdims", keepdims), divisor), value
-    )
+    freedom = either("std", ddof=ddof, correction=correction)
+    return std_(x, axis, keepdims, ddof=0 if freedom is None else freedom)
 
 
 @operator("x")
@@ -168,13 +199,22 @@ def without_largest(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Varia
     return x - shift, shift
 
 
-@operator("x")
-def logsumexp(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
-    """`log(sum(exp(x)))` over `axis`, or over all, without overflow.
+def _weighted_logsumexp(x: ArrayLike, b: ArrayLike, axis: Axes, keepdims: bool) -> Variable:
+    """`log(sum(b * exp(x)))`, where elements of weight 0 take no part."""
+    shape, dtype = common_shape("logsumexp", x, b), floating(x, b)
+    value, weights = (wide(broadcasted(lift(v, dtype), shape)) for v in (x, b))
+    none = equal(weights, 0)
+    axes = axes_of("logsumexp", value, axis)
+    shifted, shift = without_largest(where(none, -math.inf, value), axes)
+    result = log(sum(where(none, 0, weights * exp(shifted)), axes, True)) + shift
+    if not require_flag("keepdims", keepdims):
+        result = squeeze(result, axes)
+    return converted(result, dtype)
 
-    Of elements that are all -inf, or of none, it is -inf; if one is inf, it is inf. Raises
-    `ShapeError` for axes that `x` lacks or that are named twice.
-    """
+
+@operator("x")
+def logsumexp_(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
+    """What `logsumexp` without weights is made of."""
     value = lift(x, floating(x))
     axes = axes_of("logsumexp", value, axis)
     elements = wide(value)
@@ -183,3 +223,16 @@ def logsumexp(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variab
     if not require_flag("keepdims", keepdims):
         result = squeeze(result, axes)
     return narrow(result, value)
+
+
+@public
+def logsumexp(
+    x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, b: ArrayLike | None = None
+) -> Variable:
+    """`log(sum(b * exp(x)))` over `axis`, or over all, without overflow; `b` is 1 unless given.
+
+    Of elements that are all -inf, or of none, it is -inf; if one is inf, it is inf. `b` and `x`
+    are broadcast; where `b` is 0, `x` takes no part, and where the sum is negative, the result
+    is NaN. Raises `ShapeError` for axes that the operands lack or that are named twice.
+    """
+    return logsumexp_(x, axis, keepdims) if b is None else _weighted_logsumexp(x, b, axis, keepdims)

@@ -65,14 +65,17 @@ class Variable:
     included; Python scalars take the dtype of the array they meet. Nothing is computed before
     the program runs, so a handle has no elements to look at. Functions that take an array first
     are methods too: `x.tanh()`, `x.norm(axis=0)`, and `x.pow(2)` as torch and Paddle call it.
+    Their `keepdim` is `keepdims`.
     """
 
-    __slots__ = ("recorder", "value")
+    __slots__ = ("recorder", "used", "value")
     __hash__ = object.__hash__
 
     def __init__(self, recorder: Recorder, value: Value) -> None:
         self.recorder = recorder
         self.value = value
+        # Whether something was computed with this handle.
+        self.used = False
 
     if not TYPE_CHECKING:
 
@@ -109,8 +112,11 @@ class Variable:
 
     @property
     def name(self) -> str:
-        """The name it was given, or nothing. Set it once to fetch the variable by name."""
-        return self.value.hint
+        """The name it was given, or else one of what computes it, to fetch the variable by.
+
+        It may be set once.
+        """
+        return self.recorder.name_of(self.value)
 
     @name.setter
     def name(self, name: str) -> None:
@@ -120,9 +126,11 @@ class Variable:
     def stop_gradient(self) -> bool:
         """Whether derivatives treat this variable as a constant; False until it is set.
 
-        It counts for what is computed from the variable from then on. Inputs and parameters are
-        held constant wherever they are used; of a computed variable only this handle is, not
-        another one that happens to compute the same.
+        It counts when derivatives are taken, for all that is computed from the variable, before
+        it was set too. Inputs and parameters are held constant wherever they are used; of a
+        computed variable only this one is, not another one that happens to compute the same.
+        Where such a one is there already, and something was computed with both, what came of
+        which is not known: setting it is a `BuildError` then.
         """
         return self.value in self.recorder.stopped
 
@@ -130,7 +138,7 @@ class Variable:
     def stop_gradient(self, stop: bool) -> None:
         if not isinstance(stop, bool):
             raise ArgumentError(f"stop_gradient is True or False, not {stop!r:.60}")
-        self.value = self.recorder.hold(self.value, stop)
+        self.value = self.recorder.hold(self.value, stop, self.used)
 
     def detach(self) -> Variable:
         """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
@@ -142,7 +150,7 @@ class Variable:
         return _call("transpose", self)
 
     def __repr__(self) -> str:
-        name = f" {self.name!r}" if self.name else ""
+        name = f" {self.value.hint!r}" if self.value.hint else ""
         return f"<Variable{name} {self.type}>"
 
     def __len__(self) -> int:
@@ -304,6 +312,18 @@ class Variable:
     def __ceil__(self) -> Variable:
         return _call("ceil", self)
 
+    def __lshift__(self, other: ArrayLike) -> Variable:
+        return _call("left_shift", self, other)
+
+    def __rlshift__(self, other: ArrayLike) -> Variable:
+        return _call("left_shift", other, self)
+
+    def __rshift__(self, other: ArrayLike) -> Variable:
+        return _call("right_shift", self, other)
+
+    def __rrshift__(self, other: ArrayLike) -> Variable:
+        return _call("right_shift", other, self)
+
     __rand__ = __and__
     __ror__ = __or__
     __rxor__ = __xor__
@@ -315,7 +335,7 @@ class Variable:
         return _call("negative", self)
 
     def __pos__(self) -> Variable:
-        return self
+        return _call("assign", self)
 
     def __abs__(self) -> Variable:
         return _call("abs", self)
@@ -341,49 +361,57 @@ class Variable:
     def __getitem__(self, index: Any) -> Variable:
         return _call("getitem", self, index)
 
-    def sum(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+    def sum(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Variable:
         """Sum over `axis`; see `pg.sum`."""
-        return _call("sum", self, axis, keepdims)
+        return _call("sum", self, axis, keepdims or keepdim)
 
-    def mean(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+    def mean(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Variable:
         """Mean over `axis`; see `pg.mean`."""
-        return _call("mean", self, axis, keepdims)
+        return _call("mean", self, axis, keepdims or keepdim)
 
-    def max(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+    def max(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Variable:
         """Maximum over `axis`; see `pg.max`."""
-        return _call("max", self, axis, keepdims)
+        return _call("max", self, axis, keepdims or keepdim)
 
-    def min(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+    def min(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Variable:
         """Minimum over `axis`; see `pg.min`."""
-        return _call("min", self, axis, keepdims)
+        return _call("min", self, axis, keepdims or keepdim)
 
-    def prod(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+    def prod(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Variable:
         """Product over `axis`; see `pg.prod`."""
-        return _call("prod", self, axis, keepdims)
+        return _call("prod", self, axis, keepdims or keepdim)
 
-    def var(self, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+    def var(
+        self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
+    ) -> Variable:
         """Variance over `axis`; see `pg.var`."""
-        return _call("var", self, axis, keepdims, ddof=ddof)
+        return _call("var", self, axis, keepdims or keepdim, **options)
 
-    def std(self, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
+    def std(
+        self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
+    ) -> Variable:
         """Standard deviation over `axis`; see `pg.std`."""
-        return _call("std", self, axis, keepdims, ddof=ddof)
+        return _call("std", self, axis, keepdims or keepdim, **options)
 
-    def any(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+    def any(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Variable:
         """Whether an element over `axis` differs from zero; see `pg.any`."""
-        return _call("any", self, axis, keepdims)
+        return _call("any", self, axis, keepdims or keepdim)
 
-    def all(self, axis: Axes = None, keepdims: bool = False) -> Variable:
+    def all(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Variable:
         """Whether all elements over `axis` differ from zero; see `pg.all`."""
-        return _call("all", self, axis, keepdims)
+        return _call("all", self, axis, keepdims or keepdim)
 
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Variable:
+    def argmax(
+        self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
+    ) -> Variable:
         """Index of the first maximum; see `pg.argmax`."""
-        return _call("argmax", self, axis, keepdims)
+        return _call("argmax", self, axis, keepdims or keepdim)
 
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Variable:
+    def argmin(
+        self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
+    ) -> Variable:
         """Index of the first minimum; see `pg.argmin`."""
-        return _call("argmin", self, axis, keepdims)
+        return _call("argmin", self, axis, keepdims or keepdim)
 
     def cumsum(self, axis: int | None = None) -> Variable:
         """Running sum along `axis`; see `pg.cumsum`."""
@@ -402,9 +430,9 @@ class Variable:
         order = axes[0] if len(axes) == 1 else axes or None
         return _call("transpose", self, order)
 
-    def astype(self, dtype: Any) -> Variable:
+    def astype(self, dtype: Any, *, copy: bool = True) -> Variable:
         """The same numbers in another dtype; see `pg.astype`."""
-        return _call("astype", self, dtype)
+        return _call("astype", self, dtype, copy=copy)
 
     def squeeze(self, axis: Axes = None) -> Variable:
         """Without axes of extent one; see `pg.squeeze`."""

@@ -1,6 +1,7 @@
 """The closed set of primitives; importing this package registers all of them."""
 
 from primgraph.primitives import (
+    bits,
     constants,
     elementwise,
     indexing,
@@ -10,4 +11,13 @@ from primgraph.primitives import (
     shapes,
 )
 
-__all__ = ["constants", "elementwise", "indexing", "linalg", "logic", "reductions", "shapes"]
+__all__ = [
+    "bits",
+    "constants",
+    "elementwise",
+    "indexing",
+    "linalg",
+    "logic",
+    "reductions",
+    "shapes",
+]

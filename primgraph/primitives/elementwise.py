@@ -20,7 +20,7 @@ from primgraph.ir.signature import checked
 from primgraph.ir.types import DType, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.logic import equal, greater, less, select
-from primgraph.primitives.shapes import with_batch_axis
+from primgraph.primitives.shapes import broadcast, with_batch_axis
 
 FLOATS = "f"
 NUMBERS = "iuf"
@@ -345,6 +345,38 @@ floor_divide: Primitive = elementwise(
     singular=True,
 )  # fmt: skip
 stop_gradient = elementwise("stop_gradient", np.array, kinds=ANY, constant=True, flops=0)
+
+
+@primitive(impl=lambda x, y: np.array(x), formal=True, flops=0)
+def as_function_of(x: TensorType, y: TensorType) -> TensorType:
+    """`x`, counted as a function of all that `y` depends on, too.
+
+    The derivative of a linear function is constant, and does not show any more what it is a
+    function of. Recorded like this it does: its own derivative along `y` is zero everywhere,
+    which is something else than not to depend on it.
+    """
+    if not x.is_float:
+        raise DTypeError(f"as_function_of takes a float, not {x}")
+    return x
+
+
+@as_function_of.jvp(0)
+def _as_function_of_jvp(z: Value, x: Value, y: Value, d: Value) -> Value:
+    return d
+
+
+@as_function_of.jvp(1)
+def _as_function_of_jvp_of_other(z: Value, x: Value, y: Value, d: Value) -> None:
+    return None
+
+
+@as_function_of.batch
+def _as_function_of_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Value:
+    if not batched[0]:
+        x = broadcast(x, shape=(y.shape[0], *x.shape), new_axes=(0,))
+    result: Value = as_function_of(x, y)
+    return result
+
 
 # Conversion.
 

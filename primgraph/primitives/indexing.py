@@ -97,6 +97,10 @@ def _gather_batch(batched: tuple[bool, ...], x: Value, *indices: Value, axis: in
     count = len(indices)
     if not any(batched[1:]):
         return gather(x, *indices, axis=axis + 1)
+    if not batched[0]:
+        # What all samples read from is not repeated: their indices are more of the same.
+        found = gather(x, *with_batch_axis(batched[1:], indices), axis=axis)
+        return _to_front(found, axis, 1, 0)
     each = with_batch_axis(batched, (x, *indices))
     rank = len(each[1].shape) - 1
     front = _to_front(each[0], axis + 1, count, 1)

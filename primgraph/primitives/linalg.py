@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.reductions import accumulator
-from primgraph.primitives.shapes import permute, reshape, with_batch_axis
+from primgraph.primitives.shapes import permute, reshape
 
 
 def _matmul(x: Any, y: Any) -> Any:
@@ -51,16 +50,26 @@ def _matmul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[
     return None, matmul(swap_last(x), ct)
 
 
+def _permuted(x: Value, axes: tuple[int, ...]) -> Value:
+    result: Value = x if list(axes) == sorted(axes) else permute(x, axes=axes)
+    return result
+
+
 @matmul.batch
 def _matmul_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Any:
-    """One factor without the batch axis makes one larger product instead of many."""
-    if batched == (True, False) and len(y.shape) == 2:
-        size, rows, inner = x.shape
-        product = matmul(reshape(x, shape=(size * rows, inner)), y)
-        return reshape(product, shape=(size, rows, y.shape[-1]))
-    if batched == (False, True) and len(x.shape) == 2:
-        size, inner, columns = y.shape
-        wide = reshape(permute(y, axes=(1, 0, 2)), shape=(inner, math.prod((size, columns))))
-        product = reshape(matmul(x, wide), shape=(x.shape[0], size, columns))
-        return permute(product, axes=(1, 0, 2))
-    return matmul(*with_batch_axis(batched, (x, y)))
+    """One factor without the batch axis makes larger products instead of many, and no copies."""
+    last = len(x.shape if batched[0] else y.shape) - 2
+    lead = tuple(range(1, last))
+    if batched == (True, False):
+        size, *shape, rows, inner = x.shape
+        tall = _permuted(x, (*lead, 0, last, last + 1))
+        product = matmul(reshape(tall, shape=(*shape, size * rows, inner)), y)
+        parted = reshape(product, shape=(*shape, size, rows, y.shape[-1]))
+        return _permuted(parted, (last - 1, *(a - 1 for a in lead), last, last + 1))
+    if batched == (False, True):
+        size, *shape, inner, columns = y.shape
+        wide = permute(y, axes=(*lead, last, 0, last + 1))
+        product = matmul(x, reshape(wide, shape=(*shape, inner, size * columns)))
+        parted = reshape(product, shape=(*shape, x.shape[-2], size, columns))
+        return permute(parted, axes=(last, *(a - 1 for a in lead), last - 1, last + 1))
+    return matmul(x, y)

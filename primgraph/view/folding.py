@@ -1,33 +1,195 @@
-"""Which groups of a picture are shut, and the picture that is left then."""
+"""What can be folded, as a tree, and which of it is unfolded at first."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import final
 
 from primgraph.view.grouping import Group
+from primgraph.view.layers import SMALL, Part, lanes_of
 from primgraph.view.picture import Arrow, Box, Picture, total_heat
 
 LIMIT = 300
-# The order in which groupings are tried: the first that leaves few enough boxes is taken.
-KINDS = ("pattern", "operator", "line", "stretch")
+# How many things lie side by side in a group, and in a part outside of all groups; where there are
+# more they become runs of neighbours.
+MOST_INSIDE = 48
+MOST_OUTSIDE = 24
+# Into how many runs at most.
+RUNS = 12
+# Inputs, and outputs, are one group where they are more than this.
+MANY = 12
 # How many ops the note of a group names, and how many types the label of an arrow.
-_NAMED = 3
+_NAMED = 2
+
+_ENDS = ("input", "output")
+
+
+@final
+@dataclass(eq=False, slots=True)
+class Node:
+    """A box, which has no children, or a group of nodes; `boxes` are the numbers of its boxes.
+
+    `lane` is the part that it stands with. `kind` is that of the group, "run" for neighbours.
+    """
+
+    label: str
+    kind: str
+    note: str
+    part: str
+    order: int
+    lane: Part
+    boxes: list[int]
+    heat: float | None = None
+    children: list[Node] = field(default_factory=list)
+    parent: Node | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.label} ({len(self.boxes)})" if self.children else self.label
+
+
+def tree_of(picture: Picture, kind: str) -> Node:
+    """The tree of the groups of one kind; of no groups if there are none of that kind."""
+    pairs = [(a.tail, a.head) for a in picture.arrows]
+    lanes = lanes_of([(b.part, b.order) for b in picture.boxes], pairs)
+    leaves = [_leaf(box, lane) for box, lane in zip(picture.boxes, lanes, strict=True)]
+    root = Node(picture.title, kind, "", "mixed", 0, ("mixed", 0), [])
+    inside: dict[int, list[Node]] = {}
+    groups = sorted(picture.groupings.get(kind, ()), key=lambda g: -len(g.members))
+    owner: list[int] = [-1] * len(leaves)
+    above: list[int] = []
+    for number, group in enumerate(groups):
+        above.append(owner[group.members[0]])
+        for box in group.members:
+            owner[box] = number
+    for box, leaf in enumerate(leaves):
+        inside.setdefault(owner[box], []).append(leaf)
+    for number in reversed(range(len(groups))):
+        group, children = groups[number], inside.get(number, [])
+        if len(children) > 1:
+            made = _group(group.label, group.kind, _packed(children, picture), picture)
+            inside.setdefault(above[number], []).append(made)
+        else:
+            inside.setdefault(above[number], []).extend(children)
+    _adopt(root, _outermost(inside.get(-1, []), picture), picture)
+    return root
+
+
+def _leaf(box: Box, lane: Part) -> Node:
+    return Node(box.label, "", box.note, box.part, box.order, lane, [box.id], box.heat)
+
+
+def _group(label: str, kind: str, children: Sequence[Node], picture: Picture) -> Node:
+    node = Node(label, kind, "", "mixed", 0, children[0].lane, [])
+    _adopt(node, children, picture)
+    node.boxes.sort()
+    computed = {(b.part, b.order) for b in (picture.boxes[i] for i in node.boxes)}
+    own = {p for p in computed if p[0] not in (*_ENDS, "constant")} or computed
+    if len({p for p, _ in own}) == 1:
+        node.part, node.order = max(own)
+    inner = [c for c in children if c.part not in _ENDS] or list(children)
+    node.note = _note(inner, picture)
+    node.heat = total_heat([c.heat for c in children])
+    lanes = {c.lane for c in inner}
+    node.lane = lanes.pop() if len(lanes) == 1 else ("mixed", 0)
+    return node
+
+
+def _note(nodes: Sequence[Node], picture: Picture) -> str:
+    """What is in a group: the groups within where these are few, else the ops."""
+    names = {n.label for n in nodes if n.children}
+    if len(names) <= _NAMED and all(n.kind != "run" for n in nodes):
+        return counted([n.label if n.children else op_of(picture.boxes[n.boxes[0]]) for n in nodes])
+    boxes = [picture.boxes[i] for n in nodes for i in n.boxes]
+    ops = [op_of(b) for b in boxes if b.part not in _ENDS]
+    return counted(ops or [b.label for b in boxes])
+
+
+def _adopt(node: Node, children: Sequence[Node], picture: Picture) -> None:
+    node.children = sorted(children, key=lambda c: c.boxes[0])
+    for child in node.children:
+        child.parent = node
+        node.boxes += child.boxes
+
+
+def _outermost(nodes: list[Node], picture: Picture) -> list[Node]:
+    """What lies outside of all groups; ends are groups where they are many, as are neighbours."""
+    lanes: dict[Part, list[Node]] = {}
+    for node in nodes:
+        lanes.setdefault(node.lane, []).append(node)
+    found: list[Node] = []
+    for inside in lanes.values():
+        rest = inside
+        for part in _ENDS:
+            ends = [n for n in rest if n.part == part and not n.children]
+            if len(ends) > MANY:
+                rest = [n for n in rest if n.part != part or n.children]
+                found.append(_group(f"{part}s", "run", _packed(ends, picture), picture))
+        found += _packed(rest, picture, MOST_OUTSIDE)
+    return found
+
+
+def _packed(nodes: Sequence[Node], picture: Picture, most: int = MOST_INSIDE) -> list[Node]:
+    """The nodes, or runs of neighbours where they are more than `most`."""
+    if len(nodes) <= most:
+        return list(nodes)
+    ordered = sorted(nodes, key=lambda n: n.boxes[0])
+    size = max(-(-len(ordered) // RUNS), 2)
+    runs = []
+    for i in range(0, len(ordered), size):
+        run = ordered[i : i + size]
+        label = f"{i + 1} – {i + len(run)} of {len(ordered)}"
+        runs.append(
+            _group(label, "run", _packed(run, picture), picture) if len(run) > 1 else run[0]
+        )
+    return runs
+
+
+def within(node: Node) -> Iterator[Node]:
+    """All groups within a node, and itself, inner ones after the outer ones."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        if found.children:
+            yield found
+            waiting += reversed(found.children)
+
+
+def first_kind(picture: Picture) -> str:
+    """The kind of grouping that is used unless another one is asked for."""
+    return next(iter(picture.groupings), "none")
+
+
+def opened(root: Node, limit: int = SMALL) -> set[Node]:
+    """The groups that are open at first: all of a level, as long as at most `limit` boxes show."""
+    found: set[Node] = set()
+    shown = list(root.children)
+    while True:
+        groups = [n for n in shown if n.children]
+        following = [c for n in shown for c in (n.children or [n])]
+        if not groups or len(following) > limit:
+            return found
+        found.update(groups)
+        shown = following
 
 
 def shut_groups(picture: Picture, limit: int = LIMIT) -> tuple[Group, ...]:
-    """The groups to shut so that about `limit` boxes are seen; none if there are no more anyway.
-
-    They are all those of one kind. With stretches, which everything is part of, any picture comes
-    down to about a hundred boxes.
-    """
+    """The groups to shut so that about `limit` boxes are seen; none if there are no more anyway."""
     if len(picture.boxes) <= limit:
         return ()
-    for kind in KINDS:
-        groups = picture.groupings.get(kind, ())
-        if len(picture.boxes) - sum(len(g.members) - 1 for g in groups) <= limit:
-            return groups
-    return picture.groupings.get(KINDS[-1], ())
+    root = tree_of(picture, "layer")
+    shown, unfolded = list(root.children), opened(root, limit)
+    shut = []
+    while shown:
+        node = shown.pop()
+        if node in unfolded:
+            shown += node.children
+        elif node.children:
+            shut.append(node)
+    shut.sort(key=lambda n: n.boxes[0])
+    return tuple(Group(i, n.label, n.kind, tuple(n.boxes)) for i, n in enumerate(shut))
 
 
 def folded(picture: Picture, shut: Collection[Group]) -> Picture:
@@ -45,7 +207,7 @@ def folded(picture: Picture, shut: Collection[Group]) -> Picture:
         group = group_of.get(box.id)
         if group is None:
             place[box.id] = len(boxes)
-            boxes.append(Box(len(boxes), box.label, box.note, box.part, box.details, box.heat))
+            boxes.append(replace(box, id=len(boxes)))
         elif box.id == group.members[0]:
             place.update(dict.fromkeys(group.members, len(boxes)))
             boxes.append(_shut(len(boxes), group, [picture.boxes[i] for i in group.members]))
@@ -54,7 +216,7 @@ def folded(picture: Picture, shut: Collection[Group]) -> Picture:
         tail, head = place[arrow.tail], place[arrow.head]
         if tail != head:
             labels.setdefault((tail, head), []).append(arrow.label)
-    arrows = tuple(Arrow(t, h, _counted(found)) for (t, h), found in labels.items())
+    arrows = tuple(Arrow(t, h, counted(found)) for (t, h), found in labels.items())
     return Picture(picture.title, tuple(boxes), arrows, {})
 
 
@@ -68,11 +230,12 @@ def _shut(number: int, group: Group, members: Sequence[Box]) -> Box:
     details = (
         ("group", group.kind),
         ("boxes", str(len(members))),
-        ("ops", _counted(ops, len(members))),
+        ("ops", counted(ops, len(members))),
     )
     label = f"{group.label} ({len(members)})"
     heat = total_heat([b.heat for b in members])
-    return Box(number, label, _counted(ops), part, details, heat)
+    order = max(b.order for b in members) if part != "mixed" else 0
+    return Box(number, label, counted(ops), part, details, heat, order)
 
 
 def op_of(box: Box) -> str:
@@ -80,7 +243,7 @@ def op_of(box: Box) -> str:
     return box.label.rpartition(" = ")[2].partition("(")[0].partition(" ")[0]
 
 
-def _counted(names: Sequence[str], most: int = _NAMED) -> str:
+def counted(names: Sequence[str], most: int = _NAMED) -> str:
     """Each name once, the most frequent first, with how often it occurs."""
     counted = Counter(names).most_common()
     told = [name if n == 1 else f"{name} ×{n}" for name, n in counted[:most]]

@@ -1,13 +1,13 @@
-"""What belongs together in a picture: boxes of one source line, one operator, one pattern."""
+"""What belongs together in a picture: layers of each part, lines of source, repeated patterns."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 from primgraph.ir.graph import Equation
-from primgraph.ir.source import Source
+from primgraph.view.layers import Part, is_told, layer_groups, line_label
 from primgraph.view.patterns import repeats
 
 # How many boxes a group has at most, and into how many groups the largest graphs are cut.
@@ -20,9 +20,9 @@ MANY = 24
 @final
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Boxes that can be folded into one; `kind` is "line", "operator", "pattern" or "stretch".
+    """Boxes that can be folded into one; `kind` is "layer", "line" or "pattern".
 
-    A stretch is a piece of a long graph, of boxes of one part in order.
+    Groups of the kind "layer" nest, larger ones first; those of the others do not.
     """
 
     id: int
@@ -33,25 +33,26 @@ class Group:
 
 def groupings_of(
     equations: Sequence[Equation | None],
-    parts: Sequence[str],
+    parts: Sequence[Part],
     pairs: Sequence[tuple[int, int]],
+    states: Mapping[int, str],
 ) -> dict[str, tuple[Group, ...]]:
-    """The groups of each kind, each of at least two boxes, every box in at most one of a kind.
+    """The groups of each kind, each of at least two boxes.
 
-    There is one entry for each box: its equation, and its part. `pairs` are the arrows. A group
-    takes in the constants that it alone uses, and inputs and outputs where these are many.
+    There is one entry for each box: its equation, and its part and order. `pairs` are the arrows,
+    `states` the names of inputs that are states. Of the kinds that do not nest, a group takes in
+    the constants that it alone uses, and inputs and outputs where these are many.
     """
-    collector = _Collector(parts, pairs)
-    labelled = {
-        "pattern": _patterns(equations),
-        "operator": _operators(equations, parts),
-        "line": _lines(equations, parts),
-        "stretch": _stretches(parts),
+    collector = _Collector([part for part, _ in parts], pairs)
+    layers = layer_groups(equations, parts, pairs, states)
+    return {
+        "layer": tuple(Group(i, t, "layer", m) for i, (t, m) in enumerate(layers)),
+        "line": collector.groups("line", _lines(equations, parts)),
+        "pattern": collector.groups("pattern", _patterns(equations)),
     }
-    return {kind: collector.groups(kind, found) for kind, found in labelled.items()}
 
 
-Labelled = list[tuple[str, list[int]]]
+Labelled: TypeAlias = list[tuple[str, list[int]]]
 
 
 @final
@@ -69,7 +70,7 @@ class _Collector:
 
     def groups(self, kind: str, labelled: Labelled) -> tuple[Group, ...]:
         cut = [piece for entry in labelled for piece in self._pieces(*entry)]
-        if cut and kind != "stretch":
+        if cut:
             self._add_ends(cut)
         return tuple(
             Group(i, label, kind, tuple(sorted(members))) for i, (label, members) in enumerate(cut)
@@ -104,51 +105,15 @@ class _Collector:
         return [(f"{label}, {i + 1}/{len(pieces)}", piece) for i, piece in enumerate(pieces)]
 
 
-def is_told(source: Source) -> bool:
-    """Whether it is a line that the user wrote, and not one of a transform or of a graph's text."""
-    return source.line > 0 and source.file != "graph text"
-
-
-def _lines(equations: Sequence[Equation | None], parts: Sequence[str]) -> Labelled:
+def _lines(equations: Sequence[Equation | None], parts: Sequence[Part]) -> Labelled:
     """All that one line of the user computes, each part by itself."""
     found: dict[Hashable, tuple[str, list[int]]] = {}
     for box, eqn in enumerate(equations):
         if eqn is None or eqn.source is None or not is_told(eqn.source):
             continue
-        file, line, part = eqn.source.file, eqn.source.line, parts[box]
-        label = f"{file.rpartition('/')[2]}:{line}"
-        if part in ("tangent", "cotangent"):
-            label = f"{label} {part}"
-        found.setdefault((file, line, part), (label, []))[1].append(box)
+        label = line_label(eqn.source, *parts[box])
+        found.setdefault((eqn.source.file, eqn.source.line, parts[box]), (label, []))[1].append(box)
     return list(found.values())
-
-
-def _operators(equations: Sequence[Equation | None], parts: Sequence[str]) -> Labelled:
-    """What one use of an operator became: boxes of a part that follow one another."""
-    found: Labelled = []
-    last: dict[str, Hashable] = {}
-    current: dict[str, list[int]] = {}
-    for box, eqn in enumerate(equations):
-        if eqn is None:
-            continue
-        part, source = parts[box], eqn.source
-        if source is None or not source.operator:
-            last.pop(part, None)
-            continue
-        if last.get(part) != source:
-            last[part] = source
-            current[part] = []
-            found.append((source.operator, current[part]))
-        current[part].append(box)
-    return found
-
-
-def _stretches(parts: Sequence[str]) -> Labelled:
-    """All boxes, by part."""
-    found: dict[str, list[int]] = {}
-    for box, part in enumerate(parts):
-        found.setdefault(part, []).append(box)
-    return list(found.items())
 
 
 def _patterns(equations: Sequence[Equation | None]) -> Labelled:
@@ -159,7 +124,7 @@ def _patterns(equations: Sequence[Equation | None]) -> Labelled:
     for box in boxes:
         eqn = equations[box]
         assert eqn is not None
-        role = "" if eqn.source is None else eqn.source.role
+        role = None if eqn.source is None else (eqn.source.role, eqn.source.order)
         key = (eqn.op.name, role, tuple(v.type for v in eqn.outputs))
         tokens.append(numbers.setdefault(key, len(numbers)))
     found: Labelled = []

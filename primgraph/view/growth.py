@@ -19,7 +19,8 @@ from primgraph.operators.creation import zeros
 from primgraph.operators.variable import Variable
 from primgraph.tracing import trace
 from primgraph.view.plain import plain, shortened, width_of
-from primgraph.view.svg import LABEL_SIZE, document, label_text, number
+from primgraph.view.scene import LABEL_SIZE
+from primgraph.view.svg import document, label_text, number
 
 _WIDTH, _HEIGHT = 420.0, 220.0
 _LEFT, _TOP, _FOOT = 64.0, 44.0, 46.0
@@ -124,7 +125,7 @@ def growth(
             if order:
                 outputs = _derived(outputs, Variable(builder, inputs[0]), mode)
             ends = [v.value for v in outputs]
-            counts.append(len(optimized(Graph(inputs, builder.slice(ends), ends))))
+            counts.append(len(optimized(builder.part(inputs, ends))))
     return Growth(graph.name, mode, tuple(counts))
 
 

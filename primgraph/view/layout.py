@@ -10,7 +10,7 @@ Everything is plain arithmetic on lists in fixed order: the same input gives the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
 from primgraph.view.net import Net, flow_of, layers_of
@@ -32,12 +32,32 @@ class Layout:
 
     An edge curves from its first point to the second, runs straight to the third, curves to the
     fourth, and so on; curves leave and arrive vertically. An edge from a box to itself has none.
+    Those numbered in `wires` run straight from each point to the next, level or upright.
     """
 
     corners: tuple[Point, ...]
     routes: tuple[tuple[Point, ...], ...]
     width: float
     height: float
+    wires: frozenset[int] = frozenset()
+
+    def lowered(self, by: float) -> Layout:
+        """The same with room above everything."""
+        return replace(
+            self,
+            corners=tuple((x, y + by) for x, y in self.corners),
+            routes=tuple(tuple((x, y + by) for x, y in r) for r in self.routes),
+            height=self.height + by,
+        )
+
+    def flipped(self, sizes: Sequence[tuple[float, float]]) -> Layout:
+        """The same upside down; `sizes` are those of the boxes."""
+        pairs = zip(self.corners, sizes, strict=True)
+        return replace(
+            self,
+            corners=tuple((x, self.height - y - h) for (x, y), (_, h) in pairs),
+            routes=tuple(tuple((x, self.height - y) for x, y in r) for r in self.routes),
+        )
 
 
 def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Layout:
@@ -56,30 +76,33 @@ def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]
     chains = [net.chain(u, v, back) for (u, v), back in zip(downward, turned, strict=True)]
     order = ordered(net)
     x = placed(net, order)
-    top, height = _bands(net, order)
+    top, height = bands([net], [order])
     middle = [top[net.layer[v]] + height[net.layer[v]] / 2 for v in range(len(sizes))]
-    routes = _routes(net, chains, x, middle, top, height)
+    routes = routes_of(net, chains, x, middle, top, height)
     routes = [r[::-1] if back else r for r, back in zip(routes, turned, strict=True)]
     corners = [(x[v] - w / 2, middle[v] - h / 2) for v, (w, h) in enumerate(sizes)]
-    return _in_view(corners, routes, sizes)
+    return in_view(corners, routes, sizes)
 
 
-def _bands(net: Net, layers: Sequence[Sequence[int]]) -> tuple[list[float], list[float]]:
-    """The upper edge and the height of each layer."""
+def bands(
+    nets: Sequence[Net], orders: Sequence[Sequence[Sequence[int]]]
+) -> tuple[list[float], list[float]]:
+    """The upper edge and the height of each layer, which the nets have in common."""
+    count = max((len(layers) for layers in orders), default=0)
+    height = [0.0] * count
+    for net, layers in zip(nets, orders, strict=True):
+        for n, nodes in enumerate(layers):
+            for v in nodes:
+                height[n] = max(height[n], net.height(v))
     top: list[float] = []
-    height: list[float] = []
     y = MARGIN
-    for nodes in layers:
-        tallest = 0.0
-        for v in nodes:
-            tallest = max(tallest, net.height(v))
+    for tallest in height:
         top.append(y)
-        height.append(tallest)
         y += tallest + LAYER_GAP
     return top, height
 
 
-def _routes(
+def routes_of(
     net: Net,
     chains: Sequence[Sequence[int]],
     x: Sequence[float],
@@ -112,25 +135,25 @@ def _routes(
     return routes
 
 
-def _in_view(
+def in_view(
     corners: Sequence[Point],
     routes: Sequence[Sequence[Point]],
     sizes: Sequence[tuple[float, float]],
+    wires: frozenset[int] = frozenset(),
 ) -> Layout:
     """The same, moved so that everything lies inside the margin."""
-    left, right, bottom = 0.0, 0.0, 0.0
     points = [p for route in routes for p in route]
-    if corners:
-        left = min(px for px, _ in (*corners, *points))
-        right = max(
-            *(px + w for (px, _), (w, _) in zip(corners, sizes, strict=True)),
-            *(px for px, _ in points), left,
-        )  # fmt: skip
-        bottom = max(py + h for (_, py), (_, h) in zip(corners, sizes, strict=True))
-    shift = MARGIN - left
+    ends = [(px + w, py + h) for (px, py), (w, h) in zip(corners, sizes, strict=True)]
+    everything = [*corners, *ends, *points]
+    left = min((x for x, _ in everything), default=0.0)
+    right = max((x for x, _ in everything), default=0.0)
+    upper = min((y for _, y in everything), default=MARGIN)
+    bottom = max((y for _, y in everything), default=0.0)
+    dx, dy = MARGIN - left, max(MARGIN - upper, 0.0)
     return Layout(
-        tuple((px + shift, py) for px, py in corners),
-        tuple(tuple((px + shift, py) for px, py in route) for route in routes),
+        tuple((x + dx, y + dy) for x, y in corners),
+        tuple(tuple((x + dx, y + dy) for x, y in route) for route in routes),
         right - left + 2 * MARGIN,
-        bottom + MARGIN,
+        bottom + dy + MARGIN,
+        wires,
     )

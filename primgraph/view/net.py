@@ -54,6 +54,37 @@ def layers_of(flow: Sequence[int], edges: Sequence[tuple[int, int]]) -> list[int
     return [used[n] for n in layer]
 
 
+def levels_of(
+    count: int, steps: Sequence[tuple[int, int, int]], tight: Sequence[bool]
+) -> list[int]:
+    """The row of each box, so that `head` is at least `span` rows below `tail` for each step.
+
+    Steps are `(tail, head, span)`; of those that close a cycle one does not count. Boxes stand as
+    high as that allows, then lower where it shortens steps; those that are `tight` do so always.
+    Rows without a box do not count.
+    """
+    flow = flow_of(count, [(tail, head) for tail, head, _ in steps])
+    rank = [0] * count
+    for place, v in enumerate(flow):
+        rank[v] = place
+    above: list[list[tuple[int, int]]] = [[] for _ in flow]
+    below: list[list[tuple[int, int]]] = [[] for _ in flow]
+    for tail, head, span in dict.fromkeys(steps):
+        if rank[tail] < rank[head]:
+            below[tail].append((head, span))
+            above[head].append((tail, span))
+    level = [0] * count
+    for v in flow:
+        level[v] = max((level[u] + span for u, span in above[v]), default=0)
+    for v in reversed(flow):
+        if below[v] and (tight[v] or len(below[v]) >= len(above[v])):
+            level[v] = min(level[w] - span for w, span in below[v])
+    for v in flow:
+        level[v] = max([level[v], *(level[u] + span for u, span in above[v])])
+    used = {n: i for i, n in enumerate(sorted(set(level)))}
+    return [used[n] for n in level]
+
+
 @final
 class Net:
     """Boxes and dummy nodes, with links between neighbouring layers only.

@@ -20,13 +20,10 @@ from primgraph.view.plain import plain
 _ASSETS = Path(__file__).parent / "assets"
 # In this order they make the one script of the page.
 _SCRIPTS = (
-    "net.js",
-    "ordering.js",
-    "placing.js",
-    "layout.js",
-    "folding.js",
-    "difference.js",
     "drawing.js",
+    "folding.js",
+    "placing.js",
+    "difference.js",
     "camera.js",
     "search.js",
     "card.js",

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, final
 
 from primgraph.codegen import Kernel
+from primgraph.codegen.names import target_name
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
+from primgraph.ir.source import UPDATE
 from primgraph.ir.text import names, value_text
 from primgraph.program import Program
-from primgraph.view.grouping import Group, groupings_of, is_told
+from primgraph.view.grouping import Group, groupings_of
+from primgraph.view.layers import is_told
 from primgraph.view.plain import shortened
+from primgraph.view.twins import without_twins
 
 # How much of a long text a box tells.
 _MOST_DETAIL = 300
@@ -32,8 +37,9 @@ Limits: TypeAlias = tuple[float, float] | tuple[float, float, int]
 class Box:
     """What makes values: an input, a constant, an equation; or an output of the graph.
 
-    `part` is "input", "constant", "forward", "tangent", "cotangent" or "output". `details` are
-    pairs of a name and a text. `heat` is the share of the time that it takes, from 0 to 1.
+    `part` is "input", "constant", "forward", "tangent", "cotangent", "update" or "output";
+    `order` says of a derivative how often was differentiated. `details` are pairs of a name and a
+    text. `heat` is the share of the time that it takes, from 0 to 1.
     """
 
     id: int
@@ -42,6 +48,7 @@ class Box:
     part: str
     details: tuple[tuple[str, str], ...] = ()
     heat: float | None = None
+    order: int = 0
 
 
 @final
@@ -100,8 +107,17 @@ def numbered(
     for name, given in (("times", times), ("ranges", ranges)):
         if given is not None and len(given) != len(graph.body):
             raise ArgumentError(f"{name} has {len(given)} entries for {len(graph.body)} equations")
-    drawing = _Drawing(graph, times, ranges)
-    return drawing.picture(), drawing.box_of
+    told = _Told.of(drawable, graph)
+    if times is not None or ranges is not None:
+        drawing = _Drawing(graph, told, times, ranges)
+        return drawing.picture(), [drawing.place_of(e.outputs[0]) for e in graph.body]
+    extra = told.after(graph.outputs)
+    whole = graph.with_outputs([*graph.outputs, *extra]) if extra else graph
+    drawn, moved = without_twins(whole)
+    drawing = _Drawing(drawn, told.moved(moved), None, None)
+    picture = drawing.picture()
+    firsts = [e.outputs[0] for e in graph.body]
+    return picture, [drawing.place_of(moved.get(v, v)) for v in firsts]
 
 
 def graph_of(drawable: Drawn) -> Graph:
@@ -119,16 +135,67 @@ def graph_of(drawable: Drawn) -> Graph:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is known of values beyond their graph: states, what updates them, names, gradients.
+
+    `states` are inputs, `updates` has the values that become theirs, and `gradients` those inputs
+    that results are the gradients by.
+    """
+
+    states: frozenset[Value]
+    updates: Mapping[Value, Value]
+    hints: Mapping[Value, str]
+    gradients: Mapping[Value, Value]
+
+    @staticmethod
+    def of(drawable: Drawn, graph: Graph) -> _Told:
+        hints = {v: v.hint for e in graph.body for v in e.outputs if v.hint}
+        if not isinstance(drawable, Program):
+            named = frozenset(v for v in graph.inputs if "." in v.hint)
+            return _Told(named, {}, hints, {})
+        updates = {new: state for state, new in drawable.updates.items()}
+        gradients = drawable.builder.gradients
+        return _Told(frozenset(drawable.states), updates, hints, gradients)
+
+    def after(self, outputs: Sequence[Value]) -> list[Value]:
+        """The values of states after a run that are no outputs yet."""
+        known = set(outputs)
+        return [v for v in self.updates if v not in known]
+
+    def moved(self, moved: Mapping[Value, Value]) -> _Told:
+        """The same of the values that stand for those known here."""
+        if not moved:
+            return self
+        return _Told(
+            self.states,
+            {moved.get(v, v): s for v, s in self.updates.items()},
+            {moved.get(v, v): h for v, h in self.hints.items()},
+            {moved.get(v, v): x for v, x in self.gradients.items()},
+        )
+
+    def result(self, value: Value) -> str:
+        """What a value is, where more is known than its equation tells."""
+        if value in self.updates:
+            return f"new {self.updates[value].hint}"
+        if value in self.hints:
+            return self.hints[value]
+        return f"gradient by {self.gradients[value].hint}" if value in self.gradients else ""
+
+
+@final
 class _Drawing:
     """Collects the boxes and arrows of one graph."""
 
     def __init__(
         self,
         graph: Graph,
+        told: _Told,
         times: Sequence[float] | None,
         ranges: Sequence[Limits] | None,
     ) -> None:
         self.graph = graph
+        self.told = told
         self.times = times
         self.ranges = ranges
         self.total = sum(times) if times is not None else 0.0
@@ -138,13 +205,22 @@ class _Drawing:
         self.place: dict[Value, int] = {}
         self.inlined: dict[Value, str] = {}
         self.equations: list[Equation | None] = []
-        self.box_of = [-1] * len(graph.body)
+        self.updating = _updating(graph, told.updates)
+        # The last equation of each line, derivatives by themselves.
+        self.last = {e.source.place: e for e in graph.body if e.source is not None}
+
+    def place_of(self, value: Value) -> int:
+        """The box that makes a value; -1 where it has none."""
+        return self.place.get(value, -1)
 
     def picture(self) -> Picture:
         graph = self.graph
+        states: dict[int, str] = {}
         for value in graph.inputs:
             label = shortened(value.hint or self.name[value], _MOST_DETAIL)
-            self.place[value] = self._box(None, label, str(value.type), "input", ())
+            box = self.place[value] = self._box(None, label, str(value.type), "input", ())
+            if value in self.told.states:
+                states[box] = value.hint
         shown = set(graph.outputs)
         for i, eqn in enumerate(graph.body):
             if eqn.op.name == "full" and eqn.output not in shown:
@@ -152,14 +228,29 @@ class _Drawing:
                 self.inlined[eqn.output] = self.name[eqn.output] = text
             else:
                 self._equation(i, eqn)
-        for k, value in enumerate(graph.outputs):
-            label = f"output {k}" if len(graph.outputs) > 1 else "output"
-            box = self._box(None, label, str(value.type), "output", ())
+        made = {v: e for e in graph.body for v in e.outputs}
+        labels = _numbered([self._result(v, made.get(v)) for v in graph.outputs])
+        for value, label in zip(graph.outputs, labels, strict=True):
+            box = self._box(None, shortened(label, _MOST_DETAIL), str(value.type), "output", ())
             self.arrows.append(Arrow(self.place[value], box, str(value.type)))
         boxes, arrows = tuple(self.boxes), tuple(self.arrows)
         pairs = [(a.tail, a.head) for a in arrows]
-        parts = [b.part for b in boxes]
-        return Picture(graph.name, boxes, arrows, groupings_of(self.equations, parts, pairs))
+        parts = [(b.part, b.order) for b in boxes]
+        groupings = groupings_of(self.equations, parts, pairs, states)
+        return Picture(graph.name, boxes, arrows, groupings)
+
+    def _result(self, value: Value, eqn: Equation | None) -> str:
+        """What an output is: by its name, by what it is the next value or the gradient of."""
+        told = self.told.result(value)
+        order = eqn.source.order if eqn is not None and eqn.source is not None else 0
+        if value in self.told.gradients and order > 1 and value not in self.told.hints:
+            return f"{told}, order {order}"
+        if told or eqn is None or eqn.source is None or not is_told(eqn.source):
+            return told
+        if eqn.source.is_derived:
+            return "gradient" if eqn.source.role == "cotangent" else "tangent"
+        is_last = self.last[eqn.source.place] is eqn
+        return target_name(eqn.source.text) if is_last else ""
 
     def _box(
         self,
@@ -169,25 +260,33 @@ class _Drawing:
         part: str,
         details: tuple[tuple[str, str], ...],
         heat: float | None = None,
+        order: int = 0,
     ) -> int:
-        self.boxes.append(Box(len(self.boxes), label, note, part, details, heat))
+        self.boxes.append(Box(len(self.boxes), label, note, part, details, heat, order))
         self.equations.append(eqn)
         return len(self.boxes) - 1
 
     def _equation(self, i: int, eqn: Equation) -> None:
-        part = "forward" if eqn.inputs else "constant"
-        if eqn.source is not None and eqn.source.role and eqn.inputs:
-            part = eqn.source.role if eqn.source.role == "tangent" else "cotangent"
+        part, order = self._part(eqn)
         note = ", ".join(str(v.type) for v in eqn.outputs)
         heat = None
         if self.times is not None:
             heat = self.times[i] / self.total if self.total > 0 else 0.0
-        box = self._box(eqn, self._label(eqn), note, part, self._details(i, eqn), heat)
-        self.box_of[i] = box
+        box = self._box(eqn, self._label(eqn), note, part, self._details(i, eqn), heat, order)
         self.place.update((v, box) for v in eqn.outputs)
         for value in eqn.inputs:
             if value not in self.inlined:
                 self.arrows.append(Arrow(self.place[value], box, str(value.type)))
+
+    def _part(self, eqn: Equation) -> tuple[str, int]:
+        """The part that an equation belongs to, and the order of the derivative."""
+        source = eqn.source
+        if not eqn.inputs:
+            return "constant", 0
+        if source is not None and source.is_derived:
+            return source.role, max(source.order, 1)
+        updates = eqn in self.updating or (source is not None and source.role == UPDATE)
+        return (UPDATE if updates else "forward"), 0
 
     def _label(self, eqn: Equation) -> str:
         """The op, with constants among its operands; a dot stands for what an arrow brings."""
@@ -200,24 +299,53 @@ class _Drawing:
             label = f"{label} {constants[0]}"
         elif constants:
             label = f"{label}({', '.join(operands)})"
-        if len(eqn.outputs) == 1 and eqn.output.hint:
-            label = f"{eqn.output.hint} = {label}"
+        hint = self.told.hints.get(eqn.outputs[0], "")
+        if len(eqn.outputs) == 1 and hint:
+            label = f"{hint} = {label}"
         return shortened(label, _MOST_LABEL)
 
     def _details(self, i: int, eqn: Equation) -> tuple[tuple[str, str], ...]:
         params = [f"{key}={brief(value)}" for key, value in eqn.params]
         details = [("equation", equation_text(eqn, self.name))]
         details.append(("type", ", ".join(str(v.type) for v in eqn.outputs)))
+        results = [r for r in map(self.told.result, eqn.outputs) if r]
+        details += [("result", ", ".join(results))] if results else []
         details += [("params", ", ".join(params))] if params else []
         if eqn.source is not None and is_told(eqn.source):
             details.append(("source", str(eqn.source)))
             details += [("line", eqn.source.text)] if eqn.source.text else []
             details += [("operator", eqn.source.operator)] if eqn.source.operator else []
+            details += [("layer", eqn.source.scope)] if eqn.source.scope else []
         if self.ranges is not None:
             details.append(("range", _range_text(*self.ranges[i])))
         if self.times is not None:
             details.append(("time", f"{self.times[i] * 1e6:.3g} µs"))
         return tuple((name, shortened(text, _MOST_DETAIL)) for name, text in details)
+
+
+def _updating(graph: Graph, updates: Mapping[Value, Value]) -> set[Equation]:
+    """The equations that nothing but updates of states needs, and nothing derived."""
+    if not updates:
+        return set()
+    others = {v for v in graph.outputs if v not in updates}
+    found = set()
+    for eqn in reversed(graph.body):
+        derived = eqn.source is not None and eqn.source.is_derived
+        if derived or not others.isdisjoint(eqn.outputs):
+            others.update(eqn.inputs)
+        else:
+            found.add(eqn)
+    return found
+
+
+def _numbered(labels: Sequence[str]) -> list[str]:
+    """Labels for outputs: those that are empty or occur again with their numbers."""
+    if len(labels) == 1:
+        return [labels[0] or "output"]
+    count = Counter(labels)
+    named = [label or "output" for label in labels]
+    pairs = enumerate(zip(named, labels, strict=True))
+    return [f"{name} {k}" if not label or count[label] > 1 else name for k, (name, label) in pairs]
 
 
 def equation_text(eqn: Equation, name: Mapping[Value, str]) -> str:

@@ -19,7 +19,8 @@ from primgraph.jacobian import DerivativeMatrix
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, program_of
 from primgraph.view.plain import width_of
-from primgraph.view.svg import NOTE_SIZE, document, label_text, number
+from primgraph.view.scene import NOTE_SIZE
+from primgraph.view.svg import document, label_text, number
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 

@@ -140,11 +140,13 @@ def as_built(
     ranges: Sequence[Limits] | None = None,
 ) -> Step:
     """The only step of a page that shows one graph, with what was measured where that is given."""
-    return _stage(graph_of(drawable).name, graph_of(drawable), "").step(times, ranges)
+    graph = graph_of(drawable)
+    drawn = numbered(drawable, times=times, ranges=ranges)
+    return _stage(graph.name, graph, "").drawn(*drawn)
 
 
 def _is_to_derive(graph: Graph) -> bool:
-    derived = any(e.source is not None and e.source.role for e in graph.body)
+    derived = any(e.source is not None and e.source.is_derived for e in graph.body)
     ends = (graph.inputs, graph.outputs)
     return not derived and all(any(v.type.is_float for v in side) for side in ends)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.text import names
-from primgraph.view.grouping import is_told
+from primgraph.view.layers import is_told
 from primgraph.view.picture import equation_text
 from primgraph.view.plain import plain, shortened
 

@@ -11,14 +11,19 @@ primgraph under other names, with these differences from what it stands for:
   values again; without it they are made where they are first used.
 - The default dtype of this package is float32, whatever primgraph's own is.
 - Losses are 0-d, and errors are primgraph's: an output that depends on no input is a
-  `NotDifferentiable`, a bad feed a `FeedError`, which is a ValueError.
+  `GradientError`, which is a RuntimeError, a bad feed a `FeedError`, which is a ValueError.
+
+All functions have the parameters of Paddle's, in their order and with their defaults. A `name` is
+taken and has no effect; options that there is nothing for are refused.
 """
 
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.compat.paddle import incubate, nn, optimizer, static
+from primgraph.compat.paddle.derivatives import grad
 from primgraph.compat.paddle.framework import (
     CPUPlace,
+    GradientError,
     ParamAttr,
     create_parameter,
     disable_static,
@@ -100,6 +105,7 @@ if not TYPE_CHECKING:
 
 __all__ = [
     "CPUPlace",
+    "GradientError",
     "ParamAttr",
     "abs",
     "add",
@@ -123,6 +129,7 @@ __all__ = [
     "full_like",
     "gather",
     "get_default_dtype",
+    "grad",
     "greater_equal",
     "greater_than",
     "in_dynamic_mode",

@@ -2,29 +2,85 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
 from primgraph import initializers
-from primgraph.errors import ArgumentError, DTypeError
+from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable, OptionError
+from primgraph.ir.signature import checked_late
 from primgraph.ir.types import FLOAT32, DType, as_dtype
 from primgraph.operators.variable import Variable
 from primgraph.program import create_parameter as _create_parameter
 from primgraph.program import current_program
 
-Initializer: TypeAlias = "initializers.Initializer | Callable[..., Any]"
+P = ParamSpec("P")
+R = TypeVar("R")
+Initializer: TypeAlias = initializers.Initializer | Callable[..., Any]
 
 _default_dtype: list[DType] = [FLOAT32]
+
+
+def paddles(function: Callable[P, R]) -> Callable[P, R]:
+    """Let `function`, of a signature of Paddle's, refuse arguments that it does not take.
+
+    A `name` has no effect, but is a string or None: another argument at its place is none of
+    Paddle's.
+    """
+    parameters = list(inspect.signature(function).parameters)
+    place = parameters.index("name") if "name" in parameters else len(parameters)
+    checked = checked_late(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        name = args[place] if len(args) > place else kwargs.get("name")
+        if name is not None and not isinstance(name, str):
+            raise ArgumentError(
+                f"{function.__name__}: name is a string or None, not {name!r:.60}",
+                hint=f"it takes {', '.join(parameters)}",
+            )
+        return checked(*args, **kwargs)
+
+    return call
+
+
+class GradientError(NotDifferentiable, RuntimeError, ValueError):
+    """A derivative was asked for that does not exist.
+
+    Paddle raises a RuntimeError for an output that depends on no input, and a ValueError for an
+    input that no output depends on.
+    """
+
+
+def as_paddle_raises(function: Callable[P, R]) -> Callable[P, R]:
+    """Let `function` raise a `GradientError` for a derivative that does not exist."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except NotDifferentiable as error:
+            raise GradientError(error.message, origin=error.origin, hint=error.hint) from None
+
+    return call
+
+
+def refused(function: str, **options: Any) -> None:
+    """Raise `OptionError`, a ValueError, for an option that is given and not there."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise OptionError(f"{function}: {name}={value!r:.60} is not supported, leave it out")
 
 
 def enable_static() -> None:
     """Nothing: programs are always built first and run later."""
 
 
-def disable_static() -> None:
+def disable_static(place: Any = None) -> None:
     """Nothing: there is no other mode, so computing with variables still builds a program."""
 
 
@@ -57,9 +113,10 @@ def dtype_or_default(dtype: Any) -> DType:
     return _default_dtype[0] if dtype is None else as_dtype(dtype)
 
 
-def seed(value: int) -> None:
+@paddles
+def seed(seed: int) -> None:
     """Set the `random_seed` of the program being built; each program has its own."""
-    current_program().random_seed = value
+    current_program().random_seed = seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +126,23 @@ class CPUPlace:
 
 @dataclass(frozen=True, slots=True)
 class ParamAttr:
-    """How a parameter is made: its name and the rule for its first value."""
+    """How a parameter is made: its name and the rule for its first value.
+
+    With `trainable` False optimizers leave it alone. Raises `OptionError` for a learning rate or a
+    regularizer of its own, which there are not; the last two make no difference here.
+    """
 
     name: str | None = None
     initializer: Initializer | None = None
+    learning_rate: float = 1.0
+    regularizer: Any = None
+    trainable: bool = True
+    do_model_average: bool = True
+    need_clip: bool = True
+
+    def __post_init__(self) -> None:
+        rate = None if self.learning_rate == 1.0 else self.learning_rate
+        refused("ParamAttr", learning_rate=rate, regularizer=self.regularizer)
 
 
 def named_and_initialized(attr: Any, default: Any = None) -> tuple[str | None, Any]:
@@ -92,9 +162,10 @@ def named_and_initialized(attr: Any, default: Any = None) -> tuple[str | None, A
     raise ArgumentError(f"an attribute is a ParamAttr, a name or an initializer, not {attr!r:.60}")
 
 
+@paddles
 def create_parameter(
     shape: Any,
-    dtype: Any = None,
+    dtype: Any,
     name: str | None = None,
     attr: Any = None,
     is_bias: bool = False,
@@ -102,7 +173,10 @@ def create_parameter(
 ) -> Variable:
     """`pg.create_parameter` with the name and initializer of `attr`, if it has any."""
     given, rule = named_and_initialized(attr, default_initializer)
-    return _create_parameter(shape, dtype_or_default(dtype), name or given, rule, is_bias)
+    made = _create_parameter(shape, dtype_or_default(dtype), name or given, rule, is_bias)
+    if isinstance(attr, ParamAttr) and not attr.trainable:
+        made.stop_gradient = True
+    return made
 
 
 float16 = np.dtype("float16")

@@ -9,13 +9,21 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.compat.paddle.framework import CPUPlace, create_parameter, dtype_or_default
+from primgraph.compat.paddle.framework import (
+    CPUPlace,
+    as_paddle_raises,
+    create_parameter,
+    dtype_or_default,
+    paddles,
+    refused,
+)
 from primgraph.derivatives import Seeds, grad
 from primgraph.errors import ArgumentError
 from primgraph.executor import Executor as _Executor
+from primgraph.ir.signature import checked_methods
 from primgraph.operators.variable import Variable
 from primgraph.program import Program, current_program, default_startup_program, program_of
-from primgraph.program import data as _data
+from primgraph.program import declared as _data
 from primgraph.program import program_guard as _program_guard
 from primgraph.scope import Scope
 
@@ -34,8 +42,10 @@ __all__ = [
 ]
 
 
-def data(name: str, shape: Any, dtype: Any = None) -> Variable:
+@paddles
+def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
     """`pg.data`; the dtype is this package's default one, float32 at first, unless given."""
+    refused("data", lod_level=lod_level or None)
     return _data(name, shape, dtype_or_default(dtype))
 
 
@@ -53,6 +63,8 @@ def program_guard(
         yield main_program
 
 
+@as_paddle_raises
+@paddles
 def gradients(
     targets: Variable | Sequence[Variable],
     inputs: Variable | Sequence[Variable],
@@ -66,15 +78,27 @@ def gradients(
     return grad(targets, listed, target_gradients, no_grad_vars=constant)
 
 
+@as_paddle_raises
+@paddles
 def append_backward(
     loss: Variable,
     parameter_list: Sequence[Variable | str] | None = None,
     no_grad_set: Collection[Variable | str] | None = None,
+    callbacks: None = None,
+    checkpoints: None = None,
+    distop_context: None = None,
 ) -> list[tuple[Variable, Variable]]:
     """Pairs of a parameter that `loss` depends on and its gradient.
 
-    `parameter_list` are all trainable parameters unless given.
+    `parameter_list` are all trainable parameters unless given. Raises `OptionError` for callbacks,
+    checkpoints and contexts of several machines, which there are not.
     """
+    refused(
+        "append_backward",
+        callbacks=callbacks,
+        checkpoints=checkpoints,
+        distop_context=distop_context,
+    )
     constant = variables_named(loss, no_grad_set) or []
     chosen = variables_named(loss, parameter_list)
     excluded = {v.value for v in constant}
@@ -103,6 +127,7 @@ def variables_named(
 
 
 @final
+@checked_methods(late=True)
 class Executor:
     """`pg.Executor` with the arguments of Paddle's.
 
@@ -119,10 +144,12 @@ class Executor:
         program: Program | None = None,
         feed: Mapping[str, Any] | None = None,
         fetch_list: Any = None,
-        *,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
         scope: Scope | None = None,
         return_numpy: bool = True,
         use_program_cache: bool = False,
+        return_merged: bool = True,
         use_prune: bool = False,
     ) -> list[np.ndarray[Any, Any]]:
         """Compute what `fetch_list` names from `feed`, and make the program's updates.
@@ -132,7 +159,8 @@ class Executor:
         to the results, or a pair of a parameter and its gradient.
 
         Results are NumPy arrays in any case, programs are always kept compiled, and what neither
-        the fetches nor the updates need is never run: the last three arguments change nothing.
+        the fetches nor the updates need is never run: all arguments but the first three and the
+        scope change nothing.
         Raises what `pg.Executor.run` does.
         """
         chosen = current_program() if program is None else program
@@ -142,7 +170,7 @@ class Executor:
             given = {name: array for name, array in feed.items() if name not in surplus}
             if surplus:
                 names = ", ".join(map(repr, surplus))
-                warnings.warn(f"the program has no inputs {names}: ignored", stacklevel=2)
+                warnings.warn(f"the program has no inputs {names}: ignored", stacklevel=3)
         return _Executor(scope).run(chosen, given, _fetches(fetch_list))
 
     def close(self) -> None:

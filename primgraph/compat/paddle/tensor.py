@@ -11,8 +11,8 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from primgraph import operators as pg
-from primgraph.compat.paddle.framework import dtype_or_default
-from primgraph.errors import ShapeError
+from primgraph.compat.paddle.framework import dtype_or_default, paddles, refused
+from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import ArrayLike, Axes, Variable
@@ -44,7 +44,7 @@ def _named(
 ) -> Callable[..., Variable]:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = function.__doc__
-    return call
+    return paddles(call)
 
 
 abs = _unary(pg.abs, "abs")
@@ -74,36 +74,44 @@ pow = _binary(pg.power, "pow")
 subtract = _binary(pg.subtract, "subtract")
 
 
+@paddles
 def add_n(inputs: Any, name: Name = None) -> Variable:
     """Sum of an array, or of all arrays in a list."""
     return pg.add_n([inputs] if isinstance(inputs, Variable) else inputs)
 
 
-def assign(x: ArrayLike) -> Variable:
-    """`x` itself, as a handle."""
+@paddles
+def assign(x: ArrayLike, output: None = None) -> Variable:
+    """`x` itself, as a handle. There is no `output`, as values never change."""
+    refused("assign", output=output)
     return pg.assign(x)
 
 
+@paddles
 def broadcast_to(x: ArrayLike, shape: Any, name: Name = None) -> Variable:
     """`x` repeated along new leading axes and along axes of extent one."""
     return pg.broadcast_to(x, shape)
 
 
+@paddles
 def cast(x: ArrayLike, dtype: Any) -> Variable:
     """The same numbers in another dtype."""
     return pg.cast(x, dtype)
 
 
+@paddles
 def concat(x: Sequence[ArrayLike], axis: int = 0, name: Name = None) -> Variable:
     """The arrays in `x` one after the other along `axis`."""
     return pg.concat(x, axis)
 
 
+@paddles
 def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """An array of that shape with all elements equal to `fill_value`."""
     return pg.full(shape, fill_value, dtype_or_default(dtype))
 
 
+@paddles
 def full_like(
     x: ArrayLike, fill_value: ArrayLike, dtype: Any = None, name: Name = None
 ) -> Variable:
@@ -111,16 +119,19 @@ def full_like(
     return pg.full_like(x, fill_value, dtype)
 
 
+@paddles
 def gather(x: ArrayLike, index: ArrayLike, axis: int | None = None, name: Name = None) -> Variable:
     """The slices of `x` at positions `index` along `axis`, by default the first."""
     return pg.gather(x, index, 0 if axis is None else axis)
 
 
+@paddles
 def index_select(x: ArrayLike, index: ArrayLike, axis: int = 0, name: Name = None) -> Variable:
     """The slices of `x` at positions `index` along `axis`."""
     return pg.gather(x, index, axis)
 
 
+@paddles
 def matmul(
     x: ArrayLike,
     y: ArrayLike,
@@ -133,34 +144,38 @@ def matmul(
 
 
 def _turned(x: ArrayLike, turn: bool) -> Variable:
-    value = pg.assign(x)
+    value = lift(x)
     return pg.swapaxes(value, -1, -2) if turn and value.ndim > 1 else value
 
 
+@paddles
 def max(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
     """Largest element over `axis`, or of all."""
     return pg.max(x, axis, keepdim)
 
 
+@paddles
 def mean(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
     """Arithmetic mean over `axis`, or of all."""
     return pg.mean(x, axis, keepdim)
 
 
+@paddles
 def min(x: ArrayLike, axis: Axes = None, keepdim: bool = False, name: Name = None) -> Variable:
     """Smallest element over `axis`, or of all."""
     return pg.min(x, axis, keepdim)
 
 
+@paddles
 def norm(
     x: ArrayLike,
-    p: float | str = "fro",
+    p: float | str | None = None,
     axis: Axes = None,
     keepdim: bool = False,
     name: Name = None,
 ) -> Variable:
-    """Norm over `axis`, or of all elements: `p` is 1, 2 or infinity, and "fro" means 2."""
-    order = None if p in ("fro", 2) else p
+    """Norm over `axis`, or of all elements: `p` is 1, 2 or infinity; None and "fro" mean 2."""
+    order = None if p in (None, "fro", 2) else p
     if axis is not None or order is None:
         return pg.norm(x, order, axis, keepdim)  # type: ignore[arg-type]
     total = pg.norm(pg.flatten(x), order)  # type: ignore[arg-type]
@@ -168,34 +183,71 @@ def norm(
     return pg.reshape(total, (1,) * rank) if keepdim else total
 
 
+@paddles
 def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Ones, of the default dtype unless `dtype` is given."""
     return pg.ones(shape, dtype_or_default(dtype))
 
 
+@paddles
 def ones_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Ones of the shape of `x`, and of its dtype unless `dtype` is given."""
     return pg.ones_like(x, dtype)
 
 
+@paddles
 def reshape(x: ArrayLike, shape: Sequence[int], name: Name = None) -> Variable:
     """The elements in another shape: an extent 0 stands for that of `x`, one -1 for the rest."""
-    value = pg.assign(x)
+    value = lift(x)
     kept = [value.shape[i] if n == 0 and i < value.ndim else n for i, n in enumerate(shape)]
     return pg.reshape(value, kept)
 
 
+@paddles
 def scale(
     x: ArrayLike,
     scale: ArrayLike = 1.0,
     bias: float = 0.0,
     bias_after_scale: bool = True,
+    act: str | None = None,
     name: Name = None,
 ) -> Variable:
-    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False."""
-    return pg.scale(x, scale, bias, bias_after_scale)
+    """`scale * x + bias`, or `scale * (x + bias)` with `bias_after_scale` False; `act` of it.
+
+    `act` is the name of a function of one array: relu, sigmoid, tanh and others. Raises
+    `ArgumentError` for a name that is none.
+    """
+    result = pg.scale(x, scale, bias, bias_after_scale)
+    if act is None:
+        return result
+    if act not in _ACTIVATIONS:
+        listed = ", ".join(_ACTIVATIONS)
+        raise ArgumentError(f"scale has no act {act!r:.60}", hint=f"there are {listed}")
+    return _ACTIVATIONS[act](result)
 
 
+_ACTIVATIONS: dict[str, Callable[[Any], Variable]] = {
+    "abs": pg.abs,
+    "cos": pg.cos,
+    "exp": pg.exp,
+    "gelu": pg.gelu,
+    "log": pg.log,
+    "reciprocal": pg.reciprocal,
+    "relu": pg.relu,
+    "rsqrt": pg.rsqrt,
+    "sigmoid": pg.sigmoid,
+    "silu": pg.silu,
+    "sin": pg.sin,
+    "softmax": pg.softmax,
+    "softplus": pg.softplus,
+    "sqrt": pg.sqrt,
+    "square": pg.square,
+    "swish": pg.silu,
+    "tanh": pg.tanh,
+}
+
+
+@paddles
 def slice(
     input: ArrayLike, axes: Sequence[int], starts: Sequence[int], ends: Sequence[int]
 ) -> Variable:
@@ -203,6 +255,7 @@ def slice(
     return pg.strided_slice(input, axes, starts, ends)
 
 
+@paddles
 def split(
     x: ArrayLike, num_or_sections: int | Sequence[int], axis: int = 0, name: Name = None
 ) -> list[Variable]:
@@ -212,7 +265,7 @@ def split(
     """
     if not isinstance(num_or_sections, Sequence):
         return pg.split(x, num_or_sections, axis)
-    value, sizes = pg.assign(x), list(num_or_sections)
+    value, sizes = lift(x), list(num_or_sections)
     extent = value.shape[as_axis(axis, value.ndim)]
     if -1 in sizes:
         sizes[sizes.index(-1)] += extent - builtins.sum(sizes)
@@ -221,11 +274,13 @@ def split(
     return pg.split(value, list(accumulate(sizes))[:-1], axis)
 
 
+@paddles
 def stack(x: Sequence[ArrayLike], axis: int = 0, name: Name = None) -> Variable:
     """Arrays of one shape along a new axis."""
     return pg.stack(x, axis)
 
 
+@paddles
 def strided_slice(
     x: ArrayLike,
     axes: Sequence[int],
@@ -238,6 +293,7 @@ def strided_slice(
     return pg.strided_slice(x, axes, starts, ends, strides)
 
 
+@paddles
 def sum(
     x: ArrayLike,
     axis: Axes = None,
@@ -249,29 +305,56 @@ def sum(
     return pg.sum(x, axis, keepdim, dtype=dtype)
 
 
+@paddles
 def transpose(x: ArrayLike, perm: Sequence[int], name: Name = None) -> Variable:
     """Axis `i` of the result is axis `perm[i]` of `x`."""
     return pg.transpose(x, perm)
 
 
+@paddles
 def uniform(
-    shape: Any, dtype: Any = None, min: float = -1.0, max: float = 1.0, name: Name = None
+    shape: Any,
+    dtype: Any = None,
+    min: float = -1.0,
+    max: float = 1.0,
+    seed: int = 0,
+    name: Name = None,
 ) -> Variable:
-    """Uniform numbers between `min` and `max`, other ones at each call and at each run."""
-    key = current_program().next_key()
+    """Uniform numbers between `min` and `max`, other ones at each call and at each run.
+
+    With a `seed` other than 0 they are those of the seed, the same at each run.
+    """
+    key = current_program().next_key() if seed == 0 else seed
     return pg.uniform(key, shape, min, max, dtype_or_default(dtype))
 
 
-def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, name: Name = None) -> Variable:
-    """`x` where the condition holds, `y` elsewhere."""
+@paddles
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    name: Name = None,
+) -> Variable:
+    """`x` where the condition holds, `y` elsewhere.
+
+    Raises `ArgumentError` without both: how many places there are where it holds depends on
+    numbers, and shapes are fixed.
+    """
+    if x is None or y is None:
+        raise ArgumentError(
+            "where takes what to choose from, x and y",
+            hint="the places where a condition holds are found in what a run returns",
+        )
     return pg.where(condition, x, y)
 
 
+@paddles
 def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Zeros, of the default dtype unless `dtype` is given."""
     return pg.zeros(shape, dtype_or_default(dtype))
 
 
+@paddles
 def zeros_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """Zeros of the shape of `x`, and of its dtype unless `dtype` is given."""
     return pg.zeros_like(x, dtype)

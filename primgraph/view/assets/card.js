@@ -5,12 +5,13 @@ function cardRows(node, picture) {
     const box = picture.boxes[node.boxes[0]];
     const heat = box.heat === null ? [] : [["share of time", percent(box.heat)]];
     const type = box.details.some(([name]) => name === "type") ? [] : [["type", box.note]];
-    return [...type, ...box.details, ["part", PART_TEXT[box.part]], ...heat];
+    return [...type, ...box.details, ["part", partTitle(box.part, box.order)], ...heat];
   }
-  const most = node.operators.slice(0, 6).map(([name, count]) => `${name} ×${count}`);
-  if (node.operators.length > 6) most.push(`${node.operators.length - 6} more`);
-  const present = PARTS.filter((part) => node.parts.has(part));
-  const parts = present.map((part) => `${PART_TEXT[part]} ×${node.parts.get(part)}`);
+  const { operators, parts: count } = node.told;
+  const most = operators.slice(0, 6).map(([name, count]) => `${name} ×${count}`);
+  if (operators.length > 6) most.push(`${operators.length - 6} more`);
+  const present = PARTS.filter((part) => count.has(part));
+  const parts = present.map((part) => `${PART_TEXT[part]} ×${count.get(part)}`);
   const heat = node.heat === null ? [] : [["share of time", percent(node.heat)]];
   return [
     ["folded", `${node.boxes.length} boxes: click to unfold`],

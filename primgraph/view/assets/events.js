@@ -9,12 +9,14 @@ picture.append(
 
 picture.addEventListener("click", (event) => {
   const box = boxOf(event.target);
-  if (camera.dragged) return;
+  if (camera.dragged || event.target.closest(".port.source")) return;
+  const frame = frameOf(event.target);
+  if (frame && event.target.closest(".fold, .bar, .title")) return toggle(frame.node);
   if (!box) {
     select(null);
     return leave();
   }
-  if (box.node.children || event.target.closest(".fold")) return toggle(box.node);
+  if (box.node.children) return toggle(box.node);
   select(box.node.boxes[0]);
 });
 picture.addEventListener("pointerover", (event) => {
@@ -45,7 +47,8 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 function boxKeys(event, box) {
   if (event.key === "Enter" || event.key === " ") {
-    if (box.node.children || (event.key === " " && box.node.parent.parent)) toggle(box.node);
+    if (box.node.children) toggle(box.node);
+    else if (event.key === " " && box.node.parent.parent) toggle(box.node.parent);
     else select(box.node.boxes[0]);
     return true;
   }
@@ -74,7 +77,7 @@ const KEYS = {
   "+": () => camera.zoom(1.25),
   "=": () => camera.zoom(1.25),
   "-": () => camera.zoom(0.8),
-  0: () => show(true),
+  0: () => show(),
   t: () => showText(at("text").hidden),
 };
 

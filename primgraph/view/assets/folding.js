@@ -1,56 +1,23 @@
 // What can be folded, as a tree, and the part of it that is shown.
 
-const ENDS = new Set(["input", "output"]);
 const LIMIT = 300; // boxes shown at once
-const RUNS = 60; // runs of neighbours that a long list is packed into
-const LONGEST = 200; // things that one click may unfold into
 
 // Inner nodes have `children`; a leaf has none. `boxes` are ids of boxes, which are their places.
-function foldingTree(picture, kind) {
-  const groupOf = new Array(picture.boxes.length);
-  for (const group of picture.groupings[kind] ?? []) {
-    if (group.members.length > 1) for (const id of group.members) groupOf[id] = group;
+function treeOf(picture, groups) {
+  const leaves = picture.boxes.map(({ label, note, part, order, heat }, i) =>
+    ({ label, note, part, order, heat, boxes: [i] }));
+  const nodes = groups.map((group) => ({ ...group, boxes: [], heat: null }));
+  for (const node of [...nodes].reverse()) {
+    node.children = node.children.map((n) => (n < 0 ? nodes[-1 - n] : leaves[n]));
+    node.children.forEach((child, i) => {
+      Object.assign(child, { parent: node, closed: [node.sizes[2 * i], node.sizes[2 * i + 1]] });
+      for (const box of child.boxes) node.boxes.push(box);
+      if (child.heat !== null) node.heat = (node.heat ?? 0) + child.heat;
+    });
+    node.boxes.sort((a, b) => a - b);
   }
-  const made = new Map();
-  const top = [];
-  const leaves = picture.boxes.map(({ label, note, part, heat }, i) => ({ label, note, part, heat, boxes: [i] }));
-  leaves.forEach((leaf, i) => {
-    const group = groupOf[i];
-    if (!group) return top.push(leaf);
-    if (!made.has(group)) {
-      made.set(group, { label: group.label, group: group.kind, members: [] });
-      top.push(made.get(group));
-    }
-    made.get(group).members.push(leaf);
-  });
-  for (const node of made.values()) adopt(node, packed(node.members, LONGEST, picture), picture);
-  return { root: adopt({}, packed(top, LIMIT, picture), picture), leaves };
-}
-
-// Too long a list becomes runs of neighbours, each a node of its own.
-function packed(nodes, longest, picture) {
-  if (nodes.length <= longest) return nodes;
-  const size = Math.ceil(nodes.length / RUNS);
-  const runs = [];
-  for (let i = 0; i < nodes.length; i += size) {
-    const run = nodes.slice(i, i + size);
-    const node = { label: `${i + 1} – ${i + run.length} of ${nodes.length}`, group: "run" };
-    runs.push(adopt(node, packed(run, LONGEST, picture), picture));
-  }
-  return runs;
-}
-
-function adopt(node, children, picture) {
-  node.children = children;
-  node.boxes = [];
-  for (const child of children) {
-    child.parent = node;
-    for (const i of child.boxes) node.boxes.push(i);
-  }
-  Object.assign(node, describe(node.boxes.map((i) => picture.boxes[i])));
-  node.note = node.operators.slice(0, 3).map(([name, count]) => (count > 1 ? `${name} ×${count}` : name)).join(", ");
-  if (node.operators.length > 3) node.note += ", …";
-  return node;
+  const open = new Set(nodes.slice(1).filter((node) => node.open));
+  return { root: nodes[0], leaves, open };
 }
 
 // The name of the operator alone, of a label such as "y = mul(·, 2.0)".
@@ -58,36 +25,28 @@ function operatorOf(box) {
   return box.label.split(" = ").pop().split(/[ (]/)[0];
 }
 
-// What several boxes have in common: their operators by number, their share of time, and their
-// part; inputs, outputs and constants are of the part that goes with them, as in folding.py.
+// What several boxes have in common: their operators by number, and how many are of each part.
 function describe(boxes) {
-  const count = new Map();
-  const ends = new Map();
-  const parts = new Map();
-  let heat = null;
+  const [count, ends, parts] = [new Map(), new Map(), new Map()];
   for (const box of boxes) {
     const named = ENDS.has(box.part) ? ends : count;
     const name = named === ends ? box.label : operatorOf(box);
     named.set(name, (named.get(name) ?? 0) + 1);
     parts.set(box.part, (parts.get(box.part) ?? 0) + 1);
-    if (box.heat !== null) heat = (heat ?? 0) + box.heat;
   }
-  const operators = [...(count.size ? count : ends)].sort((a, b) => b[1] - a[1]);
-  const computed = [...parts.keys()].filter((part) => part !== "constant" && !ENDS.has(part));
-  const own = computed.length ? computed : [...parts.keys()];
-  return { operators, parts, heat, part: own.length === 1 ? own[0] : "mixed" };
+  return { operators: [...(count.size ? count : ends)].sort((a, b) => b[1] - a[1]), parts };
 }
 
-// The nodes that are shown, in the order of the graph: all parents of each are open.
-function visible(root, open) {
-  const shown = [];
+// How many boxes are shown: all parents of each are open.
+function shownCount(root, open) {
+  let count = 0;
   const stack = [...root.children];
   while (stack.length) {
     const node = stack.pop();
     if (node.children && open.has(node)) stack.push(...node.children);
-    else shown.push(node);
+    else count++;
   }
-  return shown.sort((a, b) => a.boxes[0] - b.boxes[0]);
+  return count;
 }
 
 function ancestors(node) {
@@ -105,7 +64,7 @@ function unfold(root, open, nodes) {
   const keep = new Set(nodes.flatMap((node) => [node, ...ancestors(node)]));
   let folded = 0;
   for (const node of [...open]) {
-    if (visible(root, open).length <= LIMIT) break;
+    if (shownCount(root, open) <= LIMIT) break;
     if (!keep.has(node)) folded += open.delete(node);
   }
   return folded;
@@ -127,19 +86,4 @@ function unfoldAll(root, open) {
     queue.push(...node.children.filter((child) => child.children));
   }
   return all;
-}
-
-// Arrows between the shown nodes: [tail, head, labels] by place in `shown`, each pair once.
-function arrowsBetween(picture, shown) {
-  const owner = new Int32Array(picture.boxes.length).fill(-1);
-  shown.forEach((node, n) => node.boxes.forEach((i) => (owner[i] = n)));
-  const found = new Map();
-  for (const { tail, head, label } of picture.arrows) {
-    const [t, h] = [owner[tail], owner[head]];
-    if (t === h) continue;
-    const key = t * shown.length + h;
-    if (!found.has(key)) found.set(key, [t, h, []]);
-    found.get(key)[2].push(label);
-  }
-  return [...found.values()];
 }

@@ -5,67 +5,85 @@ const [first, ...blocks] = document.querySelectorAll("script.step");
 const names = JSON.parse(first.textContent);
 const steps = []; // parsed when first shown
 
-const KINDS = { line: "source line", operator: "operator lowered", pattern: "repeated pattern",
-  stretch: "stretch of the graph", none: "nothing" };
+const KINDS = { layer: "part and layer", line: "source line", pattern: "repeated pattern", none: "nothing" };
 
 const scene = drawn("g");
 const picture = at("picture");
 const camera = new Camera(picture, scene);
 let now = null; // the step that is shown
-let places = { boxes: [], size: { width: 1, height: 1 } };
+let places = { boxes: [], frames: [], lines: [], size: { width: 1, height: 1 } };
 let selected = null;
 
 function step(number) {
   if (!steps[number]) {
     const read = unpacked(JSON.parse(blocks[number].textContent));
-    steps[number] = { number, name: names[number], ...read, trees: new Map(), hay: null, ...firstKind(read.picture) };
+    const kinds = Object.keys(read.picture.scenes).filter((kind) => kind !== "none");
+    steps[number] = { number, name: names[number], ...read, trees: new Map(), hay: null, kinds, kind: kinds[0] ?? "none" };
   }
   return steps[number];
 }
 
-// Groups that fold to few enough boxes, the most telling kind first.
-function firstKind(graph) {
-  const kinds = Object.keys(graph.groupings).filter((kind) => graph.groupings[kind].length);
-  const spared = (kind) => graph.groupings[kind].reduce((sum, group) => sum + group.members.length - 1, 0);
-  const left = (kind) => graph.boxes.length - spared(kind);
-  const kind = kinds.find((kind) => left(kind) <= LIMIT / 2) ?? kinds.find((kind) => left(kind) <= LIMIT);
-  return { kinds, kind: kind ?? kinds[0] ?? "none" };
-}
-
-// The tree of the kind of grouping in use, with the nodes that are open; small graphs start open.
+// The tree of the kind of grouping in use, with the nodes that are open.
 function tree() {
-  if (!now.trees.has(now.kind)) {
-    const made = { ...foldingTree(now.picture, now.kind), open: new Set() };
-    if (now.picture.boxes.length <= LIMIT) unfoldAll(made.root, made.open);
-    now.trees.set(now.kind, made);
-  }
+  if (!now.trees.has(now.kind)) now.trees.set(now.kind, treeOf(now.picture, now.picture.scenes[now.kind]));
   return now.trees.get(now.kind);
 }
 
 function redraw() {
   const { root, open } = tree();
-  const shown = visible(root, open);
-  const hot = at("colouring").value === "heat" ? Math.max(...shown.map((node) => node.heat ?? 0)) : 0;
-  const faces = shown.map((node) => faceOf(node, hot > 0));
-  const arrows = arrowsBetween(now.picture, shown);
-  const laid = layout(faces.map((face) => [face.width, face.height]), arrows.map(([tail, head]) => [tail, head]));
-  const lines = drawn("g", { class: "arrows" });
-  arrows.forEach(([, , labels], i) => lines.append(drawArrow(laid.routes[i], labels)));
-  const boxes = shown.map((node, i) => {
-    const [x, y] = laid.corners[i];
-    const made = drawBox(node, faces[i], x, y, hot);
-    return { node, made, x, y, width: faces[i].width, height: faces[i].height };
-  });
-  scene.replaceChildren(lines, ...boxes.map((box) => box.made));
-  places = { boxes, arrows, lines: [...lines.children], size: { width: laid.width, height: laid.height } };
-  picture.classList.toggle("heated", hot > 0);
+  const whole = placed(root, open);
+  places = { boxes: [], frames: [], lines: [], size: { width: whole.size[0], height: whole.size[1] } };
+  const hottest = at("colouring").value === "heat" ? hottestOf(whole) : 0;
+  const layers = { columns: drawn("g"), frames: drawn("g"), arrows: drawn("g", { class: "arrows" }), boxes: drawn("g") };
+  for (const column of whole.columns) layers.columns.append(drawColumn(column, whole.size[1]));
+  drawInside(whole, 0, 0, hottest, layers);
+  scene.replaceChildren(...Object.values(layers));
+  picture.classList.toggle("heated", hottest > 0);
   marks();
-  legend(shown, hot);
+  legend(hottest);
+}
+
+function hottestOf({ rects }) {
+  const heats = rects.filter((rect) => rect.node).map((rect) => (rect.inner ? hottestOf(rect.inner) : rect.node.heat ?? 0));
+  return Math.max(0, ...heats);
+}
+
+// Draw what is in an open group whose inside begins at `left`, `top`: frames below what they hold.
+function drawInside({ rects, arrows }, left, top, hottest, layers) {
+  const moved = new Map(rects.map((rect) => [rect, { ...rect, x: rect.x + left, y: rect.y + top }]));
+  for (const rect of moved.values()) {
+    if (rect.inner) {
+      const made = drawFrame(rect.node, rect);
+      layers.frames.append(made);
+      places.frames.push({ ...rect, made });
+      drawInside(rect.inner, rect.x, rect.y + TITLE, hottest, layers);
+    } else if (rect.node) {
+      if (rect.node.children) rect.node.told ??= describe(rect.node.boxes.map((i) => now.picture.boxes[i]));
+      const made = drawBox(rect.node, faceOf(rect.node, hottest > 0), rect, hottest);
+      layers.boxes.append(made);
+      places.boxes.push({ ...rect, made });
+    } else {
+      const made = drawPort(rect.port, rect);
+      layers.boxes.append(made);
+      if (rect.port.source >= 0) made.addEventListener("click", () => reveal(rect.port.source));
+    }
+  }
+  for (const arrow of arrows) {
+    const route = arrow.route.map(([x, y]) => [x + left, y + top]);
+    const made = drawArrow({ ...arrow, route });
+    layers.arrows.append(made);
+    places.lines.push({ made, ends: [arrow.tail.node, arrow.head.node] });
+  }
 }
 
 function boxOf(target) {
   const made = target.closest?.(".box");
   return made && places.boxes.find((box) => box.made === made);
+}
+
+function frameOf(target) {
+  const made = target.closest?.(".frame");
+  return made && places.frames.find((frame) => frame.made === made);
 }
 
 // The shown box that stands for a box of the picture, folded away in it or not.
@@ -86,16 +104,17 @@ function marks() {
   }
 }
 
-function legend(shown, hot) {
-  const present = new Set(shown.flatMap((node) => (node.children ? [...node.parts.keys()] : [node.part])));
-  if (shown.some((node) => node.part === "mixed")) present.add("mixed");
+function legend(hottest) {
+  const present = new Set(now.picture.boxes.map((box) => box.part));
+  if (places.boxes.some((box) => box.node.part === "mixed")) present.add("mixed");
   const entries = PARTS.filter((part) => present.has(part)).map((part) => {
     const sample = drawn("svg", { width: 30, height: 18, viewBox: "-1 -1 44 26", "aria-hidden": "true" },
       drawn("g", { class: `sample part-${part}` }, drawn("path", { class: "shape", d: outline(part, 42, 24) })));
     return element("li", {}, sample, PART_TEXT[part]);
   });
-  if (hot > 0) {
-    entries.push(element("li", {}, element("span", { class: "scale" }), `share of time, 0 to ${percent(hot)}`));
+  if (now.picture.boxes.some((box) => box.order > 1)) entries.push(element("li", {}, "∂² derivative of a derivative"));
+  if (hottest > 0) {
+    entries.push(element("li", {}, element("span", { class: "scale" }), `share of time, 0 to ${percent(hottest)}`));
   }
   at("legend").replaceChildren(...entries);
 }
@@ -109,24 +128,24 @@ function say(text) {
 
 // Folding.
 
-// Redraw, keeping what `index` stands in at its place on the screen.
-function redrawAround(index) {
-  const before = standsFor(index);
+// Redraw; what was fitted is fitted again, else `node` stays at its place on the screen.
+function redrawAround(node) {
+  const placeOf = () => [...places.boxes, ...places.frames].find((place) => place.node === node);
+  const before = placeOf();
   const [x, y] = [before.x + before.width / 2, before.y];
   redraw();
-  const after = standsFor(index);
+  if (camera.fitted) return show();
+  const after = placeOf();
   camera.pan((x - after.x - after.width / 2) * camera.k, (y - after.y) * camera.k);
-  return after;
 }
 
 function toggle(node) {
   const { root, open } = tree();
-  if (node.children) {
-    const folded = unfold(root, open, [node]);
-    if (folded) say(`At most ${LIMIT} boxes are shown: what was unfolded first is folded again.`);
-  } else if (node.parent.parent) open.delete(node.parent);
+  if (open.has(node)) open.delete(node);
+  else if (unfold(root, open, [node])) say(`At most ${LIMIT} boxes are shown: what was unfolded first is folded again.`);
   hideCard();
-  redrawAround(node.boxes[0]).made.focus({ preventScroll: true });
+  redrawAround(node);
+  standsFor(node.boxes[0]).made.focus({ preventScroll: true });
 }
 
 function foldAll() {
@@ -143,9 +162,8 @@ function unfoldEverything() {
   say(all ? "" : `At most ${LIMIT} boxes are shown at once: some of the ${leaves.length} stay folded.`);
 }
 
-function show(whole = false) {
-  const top = places.boxes[0];
-  camera.fit(places.size, whole, top ? top.x + top.width / 2 : 0);
+function show() {
+  camera.fit(places.size);
 }
 
 // Unfold down to a box of the picture and bring it to the middle.
@@ -169,19 +187,13 @@ function showCard(box) {
   fillCard(at("card"), box.node.label, cardRows(box.node, now.picture));
   placeCard(at("card"), box.made, at("stage"));
   box.made.setAttribute("aria-describedby", "card");
-  places.arrows.forEach(([tail, head], i) => {
-    places.lines[i].classList.toggle("near", places.boxes[tail] === box || places.boxes[head] === box);
-  });
-  const siblings = box.node.parent.parent ? box.node.parent : null;
-  for (const { node, made } of places.boxes) {
-    made.classList.toggle("sibling", siblings !== null && node.parent === siblings);
-  }
+  for (const { made, ends } of places.lines) made.classList.toggle("near", ends.includes(box.node));
 }
 
 function leave() {
   hideCard();
   for (const made of scene.querySelectorAll("[aria-describedby]")) made.removeAttribute("aria-describedby");
-  for (const made of scene.querySelectorAll(".near, .sibling")) made.classList.remove("near", "sibling");
+  for (const made of scene.querySelectorAll(".near")) made.classList.remove("near");
 }
 
 function select(index) {

@@ -8,10 +8,10 @@ function unpacked({ texts, picture, lines, places, note }) {
   };
 }
 
-function unpackedPicture({ title, boxes, heats, tails, heads, labels, groupings }, texts) {
+function unpackedPicture({ title, boxes, heats, scenes }, texts) {
   const pairs = (numbers) => {
     const found = [];
-    for (let i = 3; i < numbers.length; i += 2) found.push([texts[numbers[i]], texts[numbers[i + 1]]]);
+    for (let i = 4; i < numbers.length; i += 2) found.push([texts[numbers[i]], texts[numbers[i + 1]]]);
     return found;
   };
   return {
@@ -21,20 +21,32 @@ function unpackedPicture({ title, boxes, heats, tails, heads, labels, groupings 
       label: texts[numbers[0]],
       note: texts[numbers[1]],
       part: texts[numbers[2]],
+      order: numbers[3],
       details: pairs(numbers),
       heat: heats[id] ?? null,
     })),
-    arrows: tails.map((tail, i) => ({ tail, head: heads[i], label: texts[labels[i]] })),
-    groupings: Object.fromEntries(Object.entries(groupings).map(([kind, groups]) =>
-      [kind, groups.map(([label, ...runs]) => ({ label: texts[label], kind, members: membersOf(runs) }))])),
+    scenes: Object.fromEntries(Object.entries(scenes).map(([kind, groups]) =>
+      [kind, groups.map((group) => unpackedGroup(group, texts))])),
   };
 }
 
-// What runs, each a first number and a length, stand for.
-function membersOf(runs) {
-  const found = [];
-  for (let r = 0; r < runs.length; r += 2) {
-    for (let i = 0; i < runs[r + 1]; i++) found.push(runs[r] + i);
-  }
-  return found;
+function unpackedGroup(group, texts) {
+  return {
+    ...group,
+    label: texts[group.label],
+    note: texts[group.note],
+    part: texts[group.part],
+    kind: texts[group.kind],
+    ports: group.ports.map(([label, source, width, height]) => ({ label: texts[label], source, width, height })),
+    edges: group.edges.map((numbers) => unpackedEdge(numbers, texts)),
+    columns: group.columns.map(([part, order, left, right]) => ({ part: texts[part], order, left, right })),
+  };
+}
+
+// Twice the number of labels and 1 for a wire, how many arrows, ends, labels, and points.
+function unpackedEdge([kind, count, tail, head, ...rest], texts) {
+  const labels = rest.splice(0, kind >> 1).map((n) => texts[n]);
+  const route = [];
+  for (let i = 0; i < rest.length; i += 2) route.push([rest[i], rest[i + 1]]);
+  return { wire: kind % 2 === 1, count, tail, head, labels, route };
 }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from primgraph.derivatives import forward_grad as _forward_grad
-from primgraph.derivatives import grad
+from primgraph import derivatives, functional
+from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
+from primgraph.derivatives import Seeds, Variables
 from primgraph.errors import ArgumentError, BuildError
-from primgraph.functional import jvp, vjp
 from primgraph.ir.graph import Graph
-from primgraph.jacobian import Hessian, Jacobian
+from primgraph.jacobian import Hessian as _Hessian
+from primgraph.jacobian import Jacobian as _Jacobian
 from primgraph.program import Program, current_program
 from primgraph.transforms.lower import lower
 from primgraph.transforms.raise_ import raise_
@@ -32,8 +32,6 @@ __all__ = [
     "to_prim",
     "vjp",
 ]
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _enabled = [False]
 
@@ -57,21 +55,51 @@ def prim_enabled() -> bool:
     return _enabled[0]
 
 
-def _needs_prim(function: F) -> F:
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if not prim_enabled():
-            raise PrimDisabledError(
-                f"{function.__name__} is not there before enable_prim() is called"
-            )
-        return function(*args, **kwargs)
-
-    return cast(F, call)
+@as_paddle_raises
+@paddles
+def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = None) -> Any:
+    """`pg.forward_grad`, where `enable_prim` was called."""
+    if not prim_enabled():
+        raise PrimDisabledError("forward_grad is not there before enable_prim() is called")
+    return derivatives.forward_grad(outputs, inputs, grad_inputs)
 
 
-forward_grad = _needs_prim(_forward_grad)
+@as_paddle_raises
+@paddles
+def grad(outputs: Variables, inputs: Variables, grad_outputs: Seeds = None) -> Any:
+    """`pg.grad`: one result for one input, a list for a sequence, None for an unused input."""
+    return derivatives.grad(outputs, inputs, grad_outputs)
 
 
+@as_paddle_raises
+@paddles
+def vjp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
+    """`pg.vjp`: what the function returns, and the product of `v` with its Jacobian."""
+    return functional.vjp(func, xs, v)
+
+
+@as_paddle_raises
+@paddles
+def jvp(func: Callable[..., Any], xs: Variables, v: Seeds = None) -> Any:
+    """`pg.jvp`: what the function returns, and the product of its Jacobian with `v`."""
+    return functional.jvp(func, xs, v)
+
+
+@as_paddle_raises
+@paddles
+def Jacobian(func: Callable[..., Any], xs: Variables, is_batched: bool = False) -> _Jacobian:
+    """`pg.Jacobian`, evaluated where it is indexed."""
+    return _Jacobian(func, xs, is_batched)
+
+
+@as_paddle_raises
+@paddles
+def Hessian(func: Callable[..., Any], xs: Variables, is_batched: bool = False) -> _Hessian:
+    """`pg.Hessian`, evaluated where it is indexed."""
+    return _Hessian(func, xs, is_batched)
+
+
+@paddles
 def orig2prim(block: Program | None = None) -> Graph:
     """The program, by default the one being built, as a graph of primitives.
 
@@ -80,6 +108,7 @@ def orig2prim(block: Program | None = None) -> Graph:
     return lower(_graph(block))
 
 
+@paddles
 def prim2orig(block: Program | None = None, blacklist: AbstractSet[str] | None = None) -> Graph:
     """The program, by default the one being built, with operators in place of primitives.
 
@@ -89,16 +118,22 @@ def prim2orig(block: Program | None = None, blacklist: AbstractSet[str] | None =
     return raise_(_graph(block), deny=_names("blacklist", blacklist))
 
 
+@paddles
 def to_prim(
     blocks: Program,
     blacklist: AbstractSet[str] = frozenset(),
     whitelist: AbstractSet[str] = frozenset(),
+    start_idx: int = -1,
+    backward_length: int = -1,
 ) -> Graph:
     """The program as a graph in which operators are primitives.
 
     Those named in `blacklist` stay; with a `whitelist` only those in it are rewritten. The
-    program itself stays as it is. Raises `ArgumentError`, a TypeError, for other than sets.
+    program itself stays as it is. Raises `ArgumentError`, a TypeError, for other than sets, and
+    `OptionError`, a ValueError, for parts of a program.
     """
+    part = {"start_idx": start_idx, "backward_length": backward_length}
+    refused("to_prim", **{n: None if v == -1 else v for n, v in part.items()})
     allow, deny = _names("whitelist", whitelist), _names("blacklist", blacklist)
     return lower(_graph(blocks), allow=allow or None, deny=deny)
 

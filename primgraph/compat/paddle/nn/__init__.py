@@ -12,13 +12,16 @@ from primgraph.compat.paddle.framework import (
 )
 from primgraph.compat.paddle.nn import functional, initializer
 from primgraph.errors import ArgumentError
-from primgraph.nn import GELU, Sequential, Sigmoid, Softplus, Tanh
+from primgraph.nn import LayerDict, LayerList, ParameterList, Sequential
 from primgraph.operators.variable import Variable
 
 __all__ = [
     "GELU",
     "Layer",
+    "LayerDict",
+    "LayerList",
     "Linear",
+    "ParameterList",
     "Sequential",
     "Sigmoid",
     "Softplus",
@@ -29,7 +32,15 @@ __all__ = [
 
 
 class Layer(pg.Layer):
-    """`pg.nn.Layer` with the arguments of Paddle's."""
+    """`pg.nn.Layer` with the arguments of Paddle's.
+
+    `dtype` is that of parameters that are created without one; for float32, as for None, the
+    default one is. The name of a scope has no effect.
+    """
+
+    def __init__(self, name_scope: str | None = None, dtype: Any = "float32") -> None:
+        super().__init__()
+        self.dtype = None if dtype == "float32" else dtype
 
     def create_parameter(  # type: ignore[override]
         self,
@@ -48,7 +59,9 @@ class Layer(pg.Layer):
         name, rule = named_and_initialized(attr, default_initializer)
         if name is not None:
             raise ArgumentError(f"parameter {name!r} of a layer is named by its attribute")
-        return super().create_parameter(shape, dtype_or_default(dtype), rule, is_bias)
+        return super().create_parameter(
+            shape, dtype_or_default(self.dtype if dtype is None else dtype), rule, is_bias
+        )
 
 
 class Linear(Layer):
@@ -69,3 +82,49 @@ class Linear(Layer):
     def forward(self, x: Variable) -> Variable:
         """`x` of shape (..., in_features) becomes (..., out_features)."""
         return functional.linear(x, self.weight, self.bias)
+
+
+class Tanh(Layer):
+    """`functional.tanh`."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
+
+    def forward(self, x: Variable) -> Variable:
+        """The function of each element."""
+        return functional.tanh(x)
+
+
+class Sigmoid(Layer):
+    """`functional.sigmoid`."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
+
+    def forward(self, x: Variable) -> Variable:
+        """The function of each element."""
+        return functional.sigmoid(x)
+
+
+class GELU(Layer):
+    """`functional.gelu`."""
+
+    def __init__(self, approximate: bool = False, name: str | None = None) -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, x: Variable) -> Variable:
+        """The function of each element."""
+        return functional.gelu(x, self.approximate)
+
+
+class Softplus(Layer):
+    """`functional.softplus`."""
+
+    def __init__(self, beta: float = 1, threshold: float = 20, name: str | None = None) -> None:
+        super().__init__()
+        self.beta, self.threshold = beta, threshold
+
+    def forward(self, x: Variable) -> Variable:
+        """The function of each element."""
+        return functional.softplus(x, self.beta, self.threshold)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from primgraph import operators as pg
+from primgraph.compat.paddle.framework import paddles
 from primgraph.compat.paddle.tensor import sigmoid, tanh
 from primgraph.operators.variable import ArrayLike, Variable
 
@@ -20,11 +23,13 @@ __all__ = [
 ]
 
 
+@paddles
 def gelu(x: ArrayLike, approximate: bool = False, name: str | None = None) -> Variable:
     """`x` times the normal distribution function of `x`, or its approximation by tanh."""
     return pg.gelu(x, approximate)
 
 
+@paddles
 def linear(
     x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, name: str | None = None
 ) -> Variable:
@@ -32,11 +37,15 @@ def linear(
     return pg.linear(x, weight, bias)
 
 
-def log_softmax(x: ArrayLike, axis: int = -1, name: str | None = None) -> Variable:
-    """Logarithm of `softmax`."""
-    return pg.log_softmax(x, axis)
+@paddles
+def log_softmax(
+    x: ArrayLike, axis: int = -1, dtype: Any = None, name: str | None = None
+) -> Variable:
+    """Logarithm of `softmax`; of `x` in that dtype if one is given."""
+    return pg.log_softmax(x if dtype is None else pg.cast(x, dtype), axis)
 
 
+@paddles
 def mse_loss(
     input: ArrayLike, label: ArrayLike, reduction: str = "mean", name: str | None = None
 ) -> Variable:
@@ -44,21 +53,28 @@ def mse_loss(
     return pg.mse_loss(input, label, reduction)
 
 
+@paddles
 def relu(x: ArrayLike, name: str | None = None) -> Variable:
     """`x` where it is positive, 0 elsewhere."""
     return pg.relu(x)
 
 
+@paddles
 def silu(x: ArrayLike, name: str | None = None) -> Variable:
     """`x * sigmoid(x)`."""
     return pg.silu(x)
 
 
-def softmax(x: ArrayLike, axis: int = -1, name: str | None = None) -> Variable:
-    """`exp(x) / sum(exp(x))` over `axis`."""
-    return pg.softmax(x, axis)
+@paddles
+def softmax(x: ArrayLike, axis: int = -1, dtype: Any = None, name: str | None = None) -> Variable:
+    """`exp(x) / sum(exp(x))` over `axis`; of `x` in that dtype if one is given."""
+    return pg.softmax(x if dtype is None else pg.cast(x, dtype), axis)
 
 
-def softplus(x: ArrayLike, name: str | None = None) -> Variable:
-    """`log(1 + exp(x))`."""
-    return pg.softplus(x)
+@paddles
+def softplus(
+    x: ArrayLike, beta: float = 1, threshold: float = 20, name: str | None = None
+) -> Variable:
+    """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is above the threshold."""
+    scaled = pg.multiply(x, beta)
+    return pg.where(pg.greater(scaled, threshold), x, pg.divide(pg.softplus(scaled), beta))

@@ -1,6 +1,15 @@
 """Rules for first values by the names that they and their arguments have in Paddle."""
 
-from primgraph.initializers import Assign, Constant, Initializer, Kaiming, Normal, Uniform, Xavier
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from primgraph import initializers as pg
+from primgraph.compat.paddle.framework import paddles
+from primgraph.errors import OptionError
+from primgraph.initializers import Initializer
 
 __all__ = [
     "Assign",
@@ -14,22 +23,113 @@ __all__ = [
     "XavierUniform",
 ]
 
-
-def XavierUniform() -> Xavier:
-    """Uniform numbers of variance `2 / (fan_in + fan_out)`."""
-    return Xavier(uniform=True)
-
-
-def XavierNormal() -> Xavier:
-    """Normal numbers of variance `2 / (fan_in + fan_out)`."""
-    return Xavier(uniform=False)
-
-
-def KaimingUniform() -> Kaiming:
-    """Uniform numbers of variance `2 / fan_in`."""
-    return Kaiming(uniform=True)
+# How much a function changes the size of what it is given, by its name in Paddle.
+_GAINS: dict[str, Callable[[float], float]] = {
+    "linear": lambda slope: 1.0,
+    "sigmoid": lambda slope: 1.0,
+    "conv1d": lambda slope: 1.0,
+    "conv2d": lambda slope: 1.0,
+    "conv3d": lambda slope: 1.0,
+    "tanh": lambda slope: 5.0 / 3.0,
+    "relu": lambda slope: math.sqrt(2.0),
+    "leaky_relu": lambda slope: math.sqrt(2.0 / (1.0 + slope**2)),
+    "selu": lambda slope: 0.75,
+}
 
 
-def KaimingNormal() -> Kaiming:
-    """Normal numbers of variance `2 / fan_in`."""
-    return Kaiming(uniform=False)
+def _random(variance: Callable[[int, int], float], *, uniform: bool) -> Initializer:
+    """Numbers of a variance that depends on the inputs and outputs of each element."""
+
+    def initializer(shape: Any, dtype: Any, rng: Any) -> Any:
+        spread = math.sqrt(variance(*pg.fans(shape)))
+        if uniform:
+            limit = math.sqrt(3.0) * spread
+            return rng.uniform(-limit, limit, shape).astype(dtype)
+        return rng.normal(0.0, spread, shape).astype(dtype)
+
+    return initializer
+
+
+def _xavier(
+    fan_in: float | None, fan_out: float | None, gain: float, *, uniform: bool
+) -> Initializer:
+    def variance(inputs: int, outputs: int) -> float:
+        total = (inputs if fan_in is None else fan_in) + (outputs if fan_out is None else fan_out)
+        return 2.0 * gain**2 / max(total, 1.0)
+
+    return _random(variance, uniform=uniform)
+
+
+def _kaiming(
+    fan_in: float | None, negative_slope: float, nonlinearity: str, *, uniform: bool
+) -> Initializer:
+    if nonlinearity not in _GAINS:
+        raise OptionError(
+            f"there is no gain for {nonlinearity!r:.60}", hint=f"there is for {', '.join(_GAINS)}"
+        )
+    gain = _GAINS[nonlinearity](negative_slope)
+    return _random(
+        lambda inputs, _: gain**2 / max(inputs if fan_in is None else fan_in, 1.0), uniform=uniform
+    )
+
+
+@paddles
+def Constant(value: float = 0.0) -> Initializer:
+    """All elements equal to `value`."""
+    return pg.Constant(value)
+
+
+@paddles
+def Assign(value: Any, name: str | None = None) -> Initializer:
+    """A given array."""
+    return pg.Assign(value)
+
+
+@paddles
+def Normal(mean: float = 0.0, std: float = 1.0, name: str | None = None) -> Initializer:
+    """Normal numbers."""
+    return pg.Normal(mean, std)
+
+
+@paddles
+def Uniform(low: float = -1.0, high: float = 1.0, name: str | None = None) -> Initializer:
+    """Uniform numbers."""
+    return pg.Uniform(low, high)
+
+
+@paddles
+def XavierUniform(
+    fan_in: float | None = None,
+    fan_out: float | None = None,
+    gain: float = 1.0,
+    name: str | None = None,
+) -> Initializer:
+    """Uniform numbers of variance `2 * gain**2 / (fan_in + fan_out)`."""
+    return _xavier(fan_in, fan_out, gain, uniform=True)
+
+
+@paddles
+def XavierNormal(
+    fan_in: float | None = None,
+    fan_out: float | None = None,
+    gain: float = 1.0,
+    name: str | None = None,
+) -> Initializer:
+    """Normal numbers of variance `2 * gain**2 / (fan_in + fan_out)`."""
+    return _xavier(fan_in, fan_out, gain, uniform=False)
+
+
+@paddles
+def KaimingUniform(
+    fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu"
+) -> Initializer:
+    """Uniform numbers of variance `gain**2 / fan_in`."""
+    return _kaiming(fan_in, negative_slope, nonlinearity, uniform=True)
+
+
+@paddles
+def KaimingNormal(
+    fan_in: float | None = None, negative_slope: float = 0.0, nonlinearity: str = "relu"
+) -> Initializer:
+    """Normal numbers of variance `gain**2 / fan_in`."""
+    return _kaiming(fan_in, negative_slope, nonlinearity, uniform=False)

@@ -1,0 +1,30 @@
+"""Operators on the bits of integers, through which no derivative goes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from primgraph.primitives.elementwise import elementwise
+
+INTEGERS = "iu"
+
+bitwise_and = elementwise(
+    "bitwise_and", np.bitwise_and, operands=2, kinds=INTEGERS, commutative=True, constant=True,
+    flops=1,
+)  # fmt: skip
+bitwise_or = elementwise(
+    "bitwise_or", np.bitwise_or, operands=2, kinds=INTEGERS, commutative=True, constant=True,
+    flops=1,
+)  # fmt: skip
+bitwise_xor = elementwise(
+    "bitwise_xor", np.bitwise_xor, operands=2, kinds=INTEGERS, commutative=True, constant=True,
+    flops=1,
+)  # fmt: skip
+bitwise_not = elementwise("bitwise_not", np.invert, kinds=INTEGERS, constant=True, flops=1)
+# By as many bits as there are or more, and by a negative number, nothing but the sign is left.
+left_shift = elementwise(
+    "left_shift", np.left_shift, operands=2, kinds=INTEGERS, constant=True, flops=1
+)  # fmt: skip
+right_shift = elementwise(
+    "right_shift", np.right_shift, operands=2, kinds=INTEGERS, constant=True, flops=1
+)  # fmt: skip

@@ -1,0 +1,288 @@
+"""The groups of a picture by part and layer: what each layer does in each part, and within it.
+
+A layer is a path, such as `network.body.0`: that of the `nn.Layer` within which an equation was
+written, or the name of the parameter that it uses, up to the last dot.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TypeAlias, final
+
+from primgraph.ir.graph import Equation
+from primgraph.ir.source import UPDATE, Source
+
+# A part, and the order of the derivative.
+Part: TypeAlias = tuple[str, int]
+Path: TypeAlias = tuple[str, ...]
+Groups: TypeAlias = list[tuple[str, tuple[int, ...]]]
+
+# In pictures of no more boxes than this, only layers are groups.
+SMALL = 40
+# More boxes of no layer than this, in one part, are grouped by the lines that they come from.
+FEW = 8
+# The most groups and boxes of one part that stand side by side where nothing is unfolded.
+SIDE_BY_SIDE = 14
+
+# How many layers within one another are told apart.
+_DEEPEST = 8
+
+_FORWARD: Part = ("forward", 0)
+_ENDS = ("input", "constant", "output")
+
+
+def is_told(source: Source) -> bool:
+    """Whether it is a line that the user wrote, and not one of a transform or of a graph's text."""
+    return source.line > 0 and source.file != "graph text"
+
+
+def line_label(source: Source, part: str, order: int) -> str:
+    """What a group is called of what one line computes in one part."""
+    label = f"{source.file.rpartition('/')[2]}:{source.line}"
+    if order > 1:
+        return f"{label} {part}, order {order}"
+    return f"{label} {part}" if order == 1 else label
+
+
+def lanes_of(parts: Sequence[Part], pairs: Sequence[tuple[int, int]]) -> list[Part]:
+    """The part that each box stands with; inputs, constants and outputs go with their neighbours.
+
+    What is used in the forward part stands there, else in the first part that uses it.
+    """
+    lanes = list(parts)
+    users: list[set[Part]] = [set() for _ in parts]
+    makers: list[set[Part]] = [set() for _ in parts]
+    for tail, head in pairs:
+        users[tail].add(parts[head])
+        makers[head].add(parts[tail])
+    for box, (part, _) in enumerate(parts):
+        if part in _ENDS:
+            near = makers[box] if part == "output" else users[box]
+            lanes[box] = min((p for p in near if p[0] not in _ENDS), key=rank, default=_FORWARD)
+    return lanes
+
+
+def rank(lane: Part) -> tuple[int, int, str]:
+    """The place of a part from left to right: forward, then derivatives by order, then updates."""
+    part, order = lane
+    return (2 if part == UPDATE else 1 if order else 0, order, "" if part == "tangent" else part)
+
+
+@final
+@dataclass(slots=True)
+class _Branch:
+    """A layer in one part: its path, the boxes that are of it alone, and the layers within."""
+
+    path: Path
+    boxes: list[int] = field(default_factory=list)
+    inner: dict[str, _Branch] = field(default_factory=dict)
+
+    def at(self, path: Path) -> _Branch:
+        branch = self
+        for i, name in enumerate(path):
+            branch = branch.inner.setdefault(name, _Branch(path[: i + 1]))
+        return branch
+
+
+def layer_groups(
+    equations: Sequence[Equation | None],
+    parts: Sequence[Part],
+    pairs: Sequence[tuple[int, int]],
+    states: Mapping[int, str],
+) -> Groups:
+    """Labels and members of the groups, those that hold others before these.
+
+    Of each part there are groups by layer, in them groups by the layers within and by operator,
+    and of what belongs to no layer groups by line, if it is much. A group that would hold one
+    thing alone is left out, and so are the outermost ones as long as few enough groups are left.
+    """
+    lanes = lanes_of(parts, pairs)
+    paths = _Paths(equations, parts, lanes, pairs, states).paths
+    trunks: dict[Part, _Branch] = {}
+    for box, (lane, path) in enumerate(zip(lanes, paths, strict=True)):
+        trunks.setdefault(lane, _Branch(())).at(path).boxes.append(box)
+    _dissolve(list(trunks.values()))
+    found: Groups = []
+    for lane, trunk in trunks.items():
+        found += _groups(trunk, equations, lane)[0]
+    return found
+
+
+def _dissolve(trunks: Sequence[_Branch]) -> None:
+    """Let the layers within stand in the place of a layer, in all parts, while they are few."""
+    waiting = sorted({p for t in trunks for p in t.inner})
+    while waiting:
+        name = waiting.pop(0)
+        found = [t for t in trunks if name in t.inner and t.inner[name].inner]
+        if not found or any(_dissolved(t, name) > SIDE_BY_SIDE for t in found):
+            continue
+        for trunk in found:
+            branch = trunk.inner.pop(name)
+            trunk.boxes += branch.boxes
+            trunk.inner.update((f"{name}.{key}", inner) for key, inner in branch.inner.items())
+        waiting += sorted({p for t in found for p in t.inner if p.startswith(f"{name}.")})
+    for trunk in trunks:
+        trunk.boxes.sort()
+
+
+def _dissolved(trunk: _Branch, name: str) -> int:
+    """How many things a part would show with what is in a layer in the place of that; about.
+
+    Boxes of no layer count only so far, as they are grouped where they are many.
+    """
+    branch = trunk.inner[name]
+    boxes = len(trunk.boxes) + len(branch.boxes)
+    return min(boxes, FEW) + len(trunk.inner) - 1 + len(branch.inner)
+
+
+def _groups(
+    branch: _Branch, equations: Sequence[Equation | None], lane: Part
+) -> tuple[Groups, list[int], int]:
+    """The groups within a layer, all boxes of it, and how many things lie directly in it."""
+    found: Groups = []
+    boxes: list[int] = []
+    count = 0
+    for inner in branch.inner.values():
+        groups, members, things = _groups(inner, equations, lane)
+        if things > 1:
+            groups = [(".".join(inner.path), tuple(sorted(members))), *groups]
+        elif groups:
+            groups = [(".".join(inner.path), groups[0][1]), *groups[1:]]
+        found += groups
+        boxes += members
+        count += 1
+    computed = [b for b in branch.boxes if equations[b] is not None]
+    operators = _operators(computed, equations) if len(equations) > SMALL else []
+    things = len(computed) - sum(len(run) - 1 for _, run in operators)
+    lines = _lines(computed, equations, lane) if len(equations) > SMALL else []
+    if things > FEW and len(lines) > 1:
+        size = {b: len(members) for _, members in lines for b in members}
+        operators = lines + [(t, run) for t, run in operators if len(run) < size[run[0]]]
+        things = len(computed) - sum(len(members) - 1 for _, members in lines)
+    found += operators
+    count += things + len(branch.boxes) - len(computed)
+    return found, boxes + branch.boxes, count
+
+
+def _operators(computed: Sequence[int], equations: Sequence[Equation | None]) -> Groups:
+    """What one use of an operator became, of boxes that follow one another."""
+
+    def key(box: int) -> tuple[Source, str] | None:
+        eqn = equations[box]
+        if eqn is None or eqn.source is None or not eqn.source.operator:
+            return None
+        return eqn.source, eqn.source.operator
+
+    runs = ((k, tuple(run)) for k, run in groupby(computed, key))
+    return [(k[1], run) for k, run in runs if k is not None and len(run) > 1]
+
+
+def _lines(boxes: Sequence[int], equations: Sequence[Equation | None], lane: Part) -> Groups:
+    """What each line of the user's computes."""
+    found: dict[tuple[str, int], tuple[str, list[int]]] = {}
+    for box in boxes:
+        eqn = equations[box]
+        if eqn is not None and eqn.source is not None and is_told(eqn.source):
+            key = eqn.source.file, eqn.source.line
+            found.setdefault(key, (line_label(eqn.source, *lane), []))[1].append(box)
+    return [(label, tuple(members)) for label, members in found.values() if len(members) > 1]
+
+
+def _path(name: str) -> Path:
+    """The layer of a state of that name."""
+    return tuple(name.split(".")[:-1][:_DEEPEST]) if name.strip(".") else ()
+
+
+@final
+class _Paths:
+    """Finds the layer of each box; boxes are looked at in order, in which arrows point forward."""
+
+    def __init__(
+        self,
+        equations: Sequence[Equation | None],
+        parts: Sequence[Part],
+        lanes: Sequence[Part],
+        pairs: Sequence[tuple[int, int]],
+        states: Mapping[int, str],
+    ) -> None:
+        self.equations = equations
+        self.parts = parts
+        self.lanes = lanes
+        self.states = states
+        # Boxes whose layer is told from the name of a parameter, and not from a call.
+        self.named: set[int] = set()
+        self.makers: list[list[int]] = [[] for _ in parts]
+        self.users: list[list[int]] = [[] for _ in parts]
+        for tail, head in pairs:
+            self.makers[head].append(tail)
+            self.users[tail].append(head)
+        self.paths: list[Path] = [
+            _path(f"{e.source.scope}.") if e is not None and e.source is not None else ()
+            for e in equations
+        ]
+        for box in range(len(parts)):
+            if equations[box] is not None:
+                self.paths[box] = self._equation(box)
+        for box in reversed(range(len(parts))):
+            if not self.paths[box]:
+                self.paths[box] = self._by_users(box)
+        known = {(lanes[b], p) for b, p in enumerate(self.paths)}
+        for box in range(len(parts)):
+            if equations[box] is None:
+                self.paths[box] = self._end(box, known)
+
+    def _equation(self, box: int) -> Path:
+        own = self.paths[box]
+        near = [u for u in self.makers[box] if self.equations[u] is not None and self.makers[u]]
+        if self.parts[box][0] == UPDATE:
+            return self._shared(box, near) or own
+        if own:
+            return own
+        named = [self.states[u] for u in self.makers[box] if "." in self.states.get(u, "")]
+        if named:
+            self.named.add(box)
+            return _path(named[-1])
+        same = [u for u in near if u in self.named and self._line(u) == self._line(box)]
+        self.named.update([box] if same else [])
+        forward = [u for u in same if self.lanes[u] == _FORWARD]
+        return self.paths[max(forward or same)] if same else ()
+
+    def _shared(self, box: int, near: Sequence[int]) -> Path:
+        """The path of the optimizer for what is made of its own values alone: all layers use it."""
+        paths = {self.paths[u] for u in near}
+        if len(paths) != 1 or any(self.parts[u][0] != UPDATE for u in near):
+            return ()
+        (path,) = paths
+        names = [self.states[u] for u in self.makers[box] if u in self.states]
+        return path if all(_path(n) == path for n in names) else ()
+
+    def _line(self, box: int) -> tuple[str, int] | None:
+        eqn = self.equations[box]
+        if eqn is None or eqn.source is None:
+            return None
+        return eqn.source.file, eqn.source.line
+
+    def _by_users(self, box: int) -> Path:
+        """The layer of a derivative that goes only into what updates one layer."""
+        if self.parts[box][0] != "cotangent" or not self.users[box]:
+            return ()
+        paths = {self.paths[u] for u in self.users[box]}
+        updates = all(self.parts[u][0] == UPDATE for u in self.users[box])
+        return paths.pop() if updates and len(paths) == 1 else ()
+
+    def _end(self, box: int, known: set[tuple[Part, Path]]) -> Path:
+        """The layer of an input, a constant or an output; that of data is none."""
+        part, lane = self.parts[box][0], self.lanes[box]
+        if part == "output":
+            makers = [u for u in self.makers[box] if self.parts[u][0] == UPDATE]
+            return self.paths[makers[0]] if makers else ()
+        if part == "input" and box not in self.states:
+            return ()
+        path = _path(self.states.get(box, ""))
+        if path and (lane, path) in known:
+            return path
+        paths = Counter(self.paths[u] for u in self.users[box] if self.lanes[u] == lane)
+        return next(iter(paths)) if len(paths) == 1 else ()

@@ -1,0 +1,403 @@
+"""Paddle's functions have Paddle's parameters: names, order and defaults, from its public API."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import primgraph as pg
+import primgraph.compat.paddle as paddle
+from primgraph.errors import PrimgraphError
+
+SIGNATURES = {
+    "paddle": """
+        abs(x, name=None)
+        add(x, y, name=None)
+        add_n(inputs, name=None)
+        assign(x, output=None)
+        broadcast_to(x, shape, name=None)
+        cast(x, dtype)
+        concat(x, axis=0, name=None)
+        cos(x, name=None)
+        create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
+            default_initializer=None)
+        disable_static(place=None)
+        divide(x, y, name=None)
+        enable_static()
+        equal(x, y, name=None)
+        erf(x, name=None)
+        exp(x, name=None)
+        full(shape, fill_value, dtype=None, name=None)
+        full_like(x, fill_value, dtype=None, name=None)
+        gather(x, index, axis=None, name=None)
+        get_default_dtype()
+        grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False,
+            only_inputs=True, allow_unused=False, no_grad_vars=None)
+        greater_equal(x, y, name=None)
+        greater_than(x, y, name=None)
+        in_dynamic_mode()
+        index_select(x, index, axis=0, name=None)
+        less_equal(x, y, name=None)
+        less_than(x, y, name=None)
+        log(x, name=None)
+        matmul(x, y, transpose_x=False, transpose_y=False, name=None)
+        max(x, axis=None, keepdim=False, name=None)
+        maximum(x, y, name=None)
+        mean(x, axis=None, keepdim=False, name=None)
+        min(x, axis=None, keepdim=False, name=None)
+        minimum(x, y, name=None)
+        multiply(x, y, name=None)
+        norm(x, p=None, axis=None, keepdim=False, name=None)
+        not_equal(x, y, name=None)
+        ones(shape, dtype=None, name=None)
+        ones_like(x, dtype=None, name=None)
+        pow(x, y, name=None)
+        reshape(x, shape, name=None)
+        rsqrt(x, name=None)
+        scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None)
+        seed(seed)
+        set_default_dtype(d)
+        sigmoid(x, name=None)
+        sin(x, name=None)
+        slice(input, axes, starts, ends)
+        split(x, num_or_sections, axis=0, name=None)
+        sqrt(x, name=None)
+        square(x, name=None)
+        stack(x, axis=0, name=None)
+        strided_slice(x, axes, starts, ends, strides, name=None)
+        subtract(x, y, name=None)
+        sum(x, axis=None, dtype=None, keepdim=False, name=None)
+        tanh(x, name=None)
+        transpose(x, perm, name=None)
+        uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None)
+        where(condition, x=None, y=None, name=None)
+        zeros(shape, dtype=None, name=None)
+        zeros_like(x, dtype=None, name=None)
+        CPUPlace()
+        ParamAttr(name=None, initializer=None, learning_rate=1.0, regularizer=None,
+            trainable=True, do_model_average=True, need_clip=True)
+    """,
+    "paddle.static": """
+        append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
+            checkpoints=None, distop_context=None)
+        create_parameter(shape, dtype, name=None, attr=None, is_bias=False,
+            default_initializer=None)
+        data(name, shape, dtype=None, lod_level=0)
+        default_main_program()
+        default_startup_program()
+        gradients(targets, inputs, target_gradients=None, no_grad_set=None)
+        program_guard(main_program, startup_program=None)
+        Executor(place=None)
+        Executor.run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed',
+            fetch_var_name='fetch', scope=None, return_numpy=True, use_program_cache=False,
+            return_merged=True, use_prune=False)
+        Executor.close(self)
+    """,
+    "paddle.incubate.autograd": """
+        Hessian(func, xs, is_batched=False)
+        Jacobian(func, xs, is_batched=False)
+        disable_prim()
+        enable_prim()
+        forward_grad(outputs, inputs, grad_inputs=None)
+        grad(outputs, inputs, grad_outputs=None)
+        jvp(func, xs, v=None)
+        orig2prim(block=None)
+        prim2orig(block=None, blacklist=None)
+        prim_enabled()
+        to_prim(blocks, blacklist=frozenset(), whitelist=frozenset(), start_idx=-1,
+            backward_length=-1)
+        vjp(func, xs, v=None)
+    """,
+    "paddle.nn": """
+        GELU(approximate=False, name=None)
+        Layer(name_scope=None, dtype='float32')
+        Layer.create_parameter(self, shape, attr=None, dtype=None, is_bias=False,
+            default_initializer=None)
+        Linear(in_features, out_features, weight_attr=None, bias_attr=None, name=None)
+        Sequential(*layers)
+        Sigmoid(name=None)
+        Softplus(beta=1, threshold=20, name=None)
+        Tanh(name=None)
+    """,
+    "paddle.nn.functional": """
+        gelu(x, approximate=False, name=None)
+        linear(x, weight, bias=None, name=None)
+        log_softmax(x, axis=-1, dtype=None, name=None)
+        mse_loss(input, label, reduction='mean', name=None)
+        relu(x, name=None)
+        sigmoid(x, name=None)
+        silu(x, name=None)
+        softmax(x, axis=-1, dtype=None, name=None)
+        softplus(x, beta=1, threshold=20, name=None)
+        tanh(x, name=None)
+    """,
+    "paddle.nn.initializer": """
+        Assign(value, name=None)
+        Constant(value=0.0)
+        KaimingNormal(fan_in=None, negative_slope=0.0, nonlinearity='relu')
+        KaimingUniform(fan_in=None, negative_slope=0.0, nonlinearity='relu')
+        Normal(mean=0.0, std=1.0, name=None)
+        Uniform(low=-1.0, high=1.0, name=None)
+        XavierNormal(fan_in=None, fan_out=None, gain=1.0, name=None)
+        XavierUniform(fan_in=None, fan_out=None, gain=1.0, name=None)
+    """,
+    "paddle.optimizer": """
+        Adam(learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-08, parameters=None,
+            weight_decay=None, grad_clip=None, lazy_mode=False, multi_precision=False,
+            use_multi_tensor=False, amsgrad=False, name=None)
+        SGD(learning_rate=0.001, parameters=None, weight_decay=None, grad_clip=None,
+            multi_precision=False, name=None)
+        Adam.minimize(self, loss, startup_program=None, parameters=None, no_grad_set=None)
+        Adam.get_lr(self)
+        Adam.set_lr(self, value)
+    """,
+}  # fmt: skip
+LINES = [
+    (module, line.strip().partition("(")[0], "(" + line.strip().partition("(")[2])
+    for module, lines in SIGNATURES.items()
+    for line in lines.strip().replace("\n            ", " ").splitlines()
+]
+
+
+def found(path: str) -> Any:
+    thing: Any = paddle
+    for part in path.split(".")[1:]:
+        thing = getattr(thing, part)
+    return thing
+
+
+def bare(function: Any) -> str:
+    """The signature without annotations."""
+    signature = inspect.signature(function)
+    parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+    return str(signature.replace(parameters=parameters, return_annotation=signature.empty))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "signature"), LINES, ids=[f"{m}.{n}" for m, n, _ in LINES]
+)
+def test_a_signature_is_paddles(module: str, name: str, signature: str) -> None:
+    assert bare(found(f"{module}.{name}")) == signature
+
+
+# What the package has beside functions and classes of Paddle's signatures.
+OTHERS = {
+    "paddle": {"GradientError"},
+    "paddle.static": {"Program", "Scope", "Variable"},
+    "paddle.incubate.autograd": {"PrimDisabledError"},
+    "paddle.nn.initializer": {"Initializer"},
+}
+
+
+@pytest.mark.parametrize("module", SIGNATURES)
+def test_the_table_has_every_function_that_is_offered(module: str) -> None:
+    room = found(module)
+    names = getattr(room, "__all__", ["SGD", "Adam"])
+    offered = {n for n in names if callable(getattr(room, n))}
+    assert offered - OTHERS.get(module, set()) == {n for m, n, _ in LINES if m == module} - {
+        n for m, n, _ in LINES if "." in n
+    }
+
+
+@pytest.fixture(autouse=True)
+def fresh_defaults() -> Any:
+    with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
+        yield
+
+
+def run(fetches: Any, **feed: Any) -> list[np.ndarray[Any, Any]]:
+    return paddle.static.Executor().run(feed=feed, fetch_list=fetches)
+
+
+NAMED = [(m, n) for m, n, s in LINES if "name=None)" in s and n[0].islower()]
+NAMED = [(m, n) for m, n in NAMED if "create_parameter" not in n]
+
+
+@pytest.mark.parametrize(("module", "name"), NAMED)
+def test_another_argument_in_the_place_of_name_is_refused(module: str, name: str) -> None:
+    function = found(f"{module}.{name}")
+    parameters = inspect.signature(function).parameters
+    x = paddle.static.data("x", (2, 2))
+    with pytest.raises(TypeError, match=r"name is a string or None, not 2\.0") as caught:
+        function(*(x if p != "name" else 2.0 for p in parameters))
+    assert isinstance(caught.value, PrimgraphError)
+    assert "test_compat_signatures.py" in str(caught.value)
+    assert f"it takes {', '.join(parameters)}" in str(caught.value)
+    with pytest.raises(TypeError, match="there is no argument 'colour'"):
+        function(*(x for p in parameters.values() if p.default is p.empty), colour=3)
+
+
+def test_positional_arguments_go_where_paddle_has_them() -> None:
+    x = paddle.static.data("x", (2,), "float64")
+    scaled = paddle.scale(x, 2.0, 0.0, True, "tanh")
+    drawn = [paddle.uniform((3,), "float32", -1.0, 1.0, seed) for seed in (1, 1, 2)]
+    total = paddle.sum(x, 0, "float32", True, "total")
+    soft = paddle.nn.functional.softplus(x, 2, 3)
+    size = paddle.norm(x, 2, 0, True)
+    values = run([scaled, *drawn, total, soft, size], x=np.array([1.0, 2.0]))
+    assert_allclose(values[0], np.tanh([2.0, 4.0]))
+    assert_allclose(values[0][0], 0.964, atol=1e-3)
+    assert_array_equal(values[1], values[2])
+    assert np.all(values[1] != values[3])
+    assert_array_equal(run([drawn[0]])[0], values[1])
+    assert (values[4].shape, values[4].dtype) == ((1,), np.float32)
+    assert_allclose(values[5], [np.log1p(np.exp(2.0)) / 2, 2.0])
+    assert_allclose(values[6], [5**0.5])
+    with pytest.raises(TypeError, match="scale has no act 'tahn'"):
+        paddle.scale(x, act="tahn")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: paddle.assign(x, x),
+        lambda x: paddle.static.data("y", (2,), "float32", 1),
+        lambda x: paddle.static.append_backward(x, callbacks=[print]),
+        lambda x: paddle.optimizer.Adam(amsgrad=True),
+        lambda x: paddle.optimizer.SGD(multi_precision=True),
+        lambda x: paddle.ParamAttr(learning_rate=0.5),
+        lambda x: paddle.grad(x, x, only_inputs=False),
+        lambda x: paddle.incubate.autograd.to_prim(paddle.static.Program(), start_idx=2),
+    ],
+)
+def test_options_that_there_is_nothing_for_are_refused(call: Any) -> None:
+    with pytest.raises(ValueError, match="is not supported, leave it out"):
+        call(paddle.static.data("x", (2,)))
+
+
+def test_grad_has_all_arguments_of_paddles() -> None:
+    x, z = (paddle.static.data(n, (2,), "float64") for n in "xz")
+    y = x * x * x
+    (first,) = paddle.grad(y, x, None, True, True, True)
+    (second,) = paddle.grad([first], [x], create_graph=True, retain_graph=False)
+    unused = paddle.grad(y, [x, z], allow_unused=True)
+    assert unused[1] is None
+    (held,) = paddle.grad(x * y, x, no_grad_vars=[y])
+    for array, wanted in zip(
+        run([first, second, held], x=np.array([1.0, 2.0])),
+        ([3, 12], [6, 12], [1, 8]),
+        strict=True,
+    ):
+        assert_array_equal(array, wanted)
+    with pytest.raises(ValueError, match="'z'") as caught:
+        paddle.grad(y, [x, z])
+    assert isinstance(caught.value, paddle.GradientError)
+    autograd = paddle.incubate.autograd
+    matrix = autograd.Jacobian(func=lambda v: v * v, xs=x, is_batched=False)
+    values = [autograd.vjp(func=lambda v: v * v, xs=x)[1], matrix[:]]
+    found = run(values, x=np.array([1.0, 2.0]))
+    assert_array_equal(found[0], [2, 4])
+    assert_array_equal(found[1], np.diag([2, 4]))
+
+
+def test_anything_can_be_fetched_by_its_name() -> None:
+    x = paddle.static.data("x", (2, 3), "float64")
+    loss = paddle.mean(paddle.tanh(x) * x)
+    again = paddle.mean(x)
+    names = [loss.name, again.name, x.name]
+    assert len(set(names)) == 3
+    array = np.arange(6.0).reshape(2, 3)
+    by_name = run(names, x=array)
+    by_handle = run([loss, again, x], x=array)
+    for one, other in zip(by_name, by_handle, strict=True):
+        assert_array_equal(one, other)
+    main = paddle.static.default_main_program()
+    assert [v.value for v in map(main.variable, names)] == [loss.value, again.value, x.value]
+    for wrong in ("tanh_99.tmp_0", "sin_0.tmp_0", "tanh_0.tmp_7", f"{loss.name}0"):
+        assert main.variable(wrong) is None
+    with pytest.raises(pg.BuildError, match="taken"):
+        again.name = loss.name
+    clone = main.clone(for_test=True)
+    (cloned,) = paddle.static.Executor().run(clone, {"x": array}, [loss.name])
+    assert_array_equal(cloned, by_name[0])
+
+
+def test_programs_have_what_paddles_code_asks_for() -> None:
+    main = paddle.static.default_main_program()
+    x = paddle.static.data("x", (2, 3))
+    w = paddle.create_parameter((3, 2), "float32", "w")
+    y = paddle.tanh(paddle.matmul(x, w))
+    block = main.global_block()
+    assert main.num_blocks == len(main.blocks) == 1
+    assert main.block(0) == main.current_block() == block
+    with pytest.raises(IndexError, match="none at 1"):
+        main.block(1)
+    assert [op.type for op in block.ops] == ["matmul", "tanh"]
+    assert block.ops[0].input_arg_names == ["x", "w"]
+    assert block.ops[1].output_arg_names == [y.name]
+    assert block.ops[0].attr("colour") is None
+    assert [v.name for v in main.list_vars()] == list(block.vars) != []
+    assert [p.name for p in main.all_parameters()] == ["w"]
+    assert [p.name for p in block.all_parameters()] == ["w"]
+    assert block.var(y.name).value is y.value
+    assert block.has_var("w")
+    assert not block.has_var("v")
+    with pytest.raises(ValueError, match="no variable named 'W'") as caught:
+        block.var("W")
+    assert "did you mean 'w'?" in str(caught.value)
+
+
+def test_variables_have_methods_by_paddles_names() -> None:
+    x = paddle.static.data("x", (2, 3), "float64")
+    array = np.arange(1.0, 7.0).reshape(2, 3)
+    built = {
+        "sum": (x.sum(axis=1, keepdim=True), array.sum(1, keepdims=True)),
+        "mean": (x.mean(0, keepdim=True), array.mean(0, keepdims=True)),
+        "max": (x.max(keepdim=True), array.max(keepdims=True)),
+        "argmax": (x.argmax(1, keepdim=True), array.argmax(1, keepdims=True)),
+        "std": (x.std(0, keepdim=True), array.std(0, keepdims=True)),
+        "all": (x.all(1, keepdim=True), array.all(1, keepdims=True)),
+        "tanh": (x.tanh(), np.tanh(array)),
+        "exp": (x.exp(), np.exp(array)),
+        "pow": (x.pow(2), array**2),
+        "add": (x.add(x), 2 * array),
+        "matmul": (x.matmul(x.T), array @ array.T),
+        "unsqueeze": (x.unsqueeze(0), array[None]),
+        "cast": (x.cast("float32"), array.astype("float32")),
+        "norm": (x.norm(), np.linalg.norm(array)),
+        "less_than": (x.less_than(2.0), array < 2),
+        "reshape": (x.reshape([3, 2]), array.reshape(3, 2)),
+        "astype": (x.astype("int64"), array.astype("int64")),
+    }
+    values = run([v for v, _ in built.values()], x=array)
+    for name, value in zip(built, values, strict=True):
+        wanted = np.asarray(built[name][1])
+        assert (value.shape, value.dtype) == (wanted.shape, wanted.dtype), name
+        assert_allclose(value, wanted, rtol=1e-12)
+
+
+def test_attributes_and_rules_of_parameters() -> None:
+    rules = paddle.nn.initializer
+    held = paddle.create_parameter((2,), "float32", attr=paddle.ParamAttr("held", trainable=False))
+    assert held.stop_gradient
+    found = {}
+    for kind in (
+        rules.XavierUniform(fan_in=30.0, fan_out=70.0),
+        rules.XavierUniform(None, None, 2.0),
+        rules.KaimingUniform(fan_in=50.0),
+        rules.KaimingUniform(None, 1.0, "leaky_relu"),
+    ):
+        w = paddle.create_parameter((300, 100), "float64", default_initializer=kind)
+        found[w.name] = paddle.static.default_main_program().state_dict()[w.name]
+    limits = [(6 / 100) ** 0.5, 2 * (6 / 400) ** 0.5, (6 / 50) ** 0.5, (3 / 300) ** 0.5]
+    for array, limit in zip(found.values(), limits, strict=True):
+        assert limit * 0.999 < np.abs(array).max() <= limit
+    with pytest.raises(ValueError, match="no gain for 'swish'"):
+        rules.KaimingNormal(nonlinearity="swish")
+
+
+def test_the_learning_rate_of_an_optimizer_can_be_read_and_set() -> None:
+    one = paddle.nn.initializer.Constant(1.0)
+    w = paddle.create_parameter((2,), "float64", default_initializer=one)
+    optimizer = paddle.optimizer.SGD(0.5)
+    optimizer.minimize(paddle.sum(w))
+    assert optimizer.get_lr() == 0.5
+    run([])
+    optimizer.set_lr(0.25)
+    assert optimizer.get_lr() == 0.25
+    run([])
+    assert_array_equal(paddle.static.default_main_program().state_dict()[w.name], [0.25, 0.25])

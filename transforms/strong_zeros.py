@@ -1,0 +1,196 @@
+"""Zeros of a seed stay zeros on their way through a derivative, whatever they are multiplied by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, final
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.types import BOOL, INT64
+from primgraph.primitives.constants import full, zeros_like
+from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.logic import logical_and, logical_or, not_equal, select
+from primgraph.primitives.reductions import reduce_max, reduce_sum
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    pad,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    slice_assign,
+    split,
+)
+from primgraph.transforms.contract import primitives_only, transform
+from primgraph.transforms.ranges import Range, ranges_of
+from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
+
+# Where an operand may be other than zero; None where that is not known.
+_Supports: TypeAlias = Sequence[Value | None]
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def strong_zeros(graph: Graph, seed: int) -> Graph:
+    """The derivative `graph`, in which no zero of the input at `seed` meets an infinite factor.
+
+    The zeros of a unit vector are structural: an element of a Jacobian that no path leads to is
+    zero, though a slope beside it be infinite, and 0 * inf would be NaN. Where the seed can reach
+    is followed as a condition beside the numbers, and products with factors that may be infinite
+    or NaN are zero elsewhere. A graph that has no such factors is left as it is.
+    """
+    ranges = ranges_of(graph)
+    if not any(_is_risky(eqn, ranges) for eqn in graph.body):
+        return graph
+    builder, moved = rebuild(graph)
+    place = graph.inputs[seed]
+    with builder:
+        follow = _Following(builder, moved, ranges)
+        follow.supports[place] = not_equal(place, zeros_like(place))
+        for eqn in graph.body:
+            builder.source = eqn.source or NOWHERE
+            follow.record(eqn)
+        return builder.graph([moved[v] for v in graph.outputs])
+
+
+def _is_risky(eqn: Equation, ranges: dict[Value, Range]) -> bool:
+    """Whether a product or quotient with zero may be something else."""
+    if eqn.op is div:
+        return not (ranges[eqn.inputs[1]].excludes_zero and ranges[eqn.inputs[1]].finite)
+    return eqn.op in (mul, matmul) and not all(ranges[v].finite for v in eqn.inputs)
+
+
+@final
+class _Following:
+    """Copies equations, and where their results may be other than zero."""
+
+    def __init__(
+        self, builder: Builder, moved: dict[Value, Value], ranges: dict[Value, Range]
+    ) -> None:
+        self.builder = builder
+        self.moved = moved
+        self.ranges = ranges
+        self.supports: dict[Value, Value] = {}
+
+    def record(self, eqn: Equation) -> None:
+        copy(self.builder, eqn, self.moved)
+        if self.supports.keys().isdisjoint(eqn.inputs):
+            return
+        rule = _RULES.get(eqn.op)
+        found = None if rule is None else rule(eqn, [self._of(v) for v in eqn.inputs], self.moved)
+        if found is None:
+            return
+        listed = found if isinstance(found, tuple) else (found,)
+        self.supports.update(zip(eqn.outputs, listed, strict=True))
+        if not isinstance(found, tuple) and _is_risky(eqn, self.ranges):
+            result = self.moved[eqn.output]
+            self.moved[eqn.output] = select(found, result, zeros_like(result))
+
+    def _of(self, value: Value) -> Value | None:
+        """Where `value` may be other than zero."""
+        if value in self.supports:
+            return self.supports[value]
+        known = self.ranges[value]
+        if known.is_number and known.low == 0:
+            result: Value = full(value=False, shape=value.shape, dtype=BOOL)
+            return result
+        return None
+
+
+_Found: TypeAlias = "Value | tuple[Value, ...] | None"
+_Rule: TypeAlias = Callable[[Equation, _Supports, dict[Value, Value]], _Found]
+
+
+def _both(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    """A product is zero where a factor is."""
+    left, right = supports
+    if left is None or right is None:
+        return right if left is None else left
+    result: Value = logical_and(left, right)
+    return result
+
+
+def _either(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    left, right = supports
+    if left is None or right is None:
+        return None
+    result: Value = logical_or(left, right)
+    return result
+
+
+def _numerator(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    return supports[0]
+
+
+def _select(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    _, x, y = supports
+    if x is None or y is None:
+        return None
+    result: Value = select(moved[eqn.inputs[0]], x, y)
+    return result
+
+
+def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    """What moves elements moves conditions."""
+    assert isinstance(eqn.op, Primitive)
+    pairs = zip(eqn.inputs, supports, strict=True)
+    operands = [s if v.type.is_float else moved[v] for v, s in pairs]
+    known = [v for v in operands if v is not None]
+    if len(known) < len(operands):
+        return None
+    result: Value | tuple[Value, ...] = eqn.op(*known, **eqn.kwargs)
+    return result
+
+
+def _scatter_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    whole, part, *_ = supports
+    if whole is None or part is None:
+        return None
+    indices = [moved[v] for v in eqn.inputs[2:]]
+    counts = cast(whole, dtype=INT64), cast(part, dtype=INT64)
+    total = scatter_add(*counts, *indices, **eqn.kwargs)
+    result: Value = not_equal(total, zeros_like(total))
+    return result
+
+
+def _reduced(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    return _any(supports[0], eqn.kwargs["axes"])
+
+
+def _any(support: Value | None, axes: tuple[int, ...]) -> Value | None:
+    if support is None or not support.type.size:
+        return None
+    result: Value = reduce_max(support, axes=axes)
+    return result
+
+
+def _matmul(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    """A row of the left factor that is zero makes a row of zeros, and so do columns."""
+    shape, last = eqn.output.shape, eqn.output.type.ndim - 1
+    parts = [_any(s, (a,)) for s, a in zip(supports, (last, last - 1), strict=True)]
+    spread: list[Value | None] = [
+        None if part is None else broadcast(part, shape=shape, new_axes=(axis,))
+        for part, axis in zip(parts, (last, last - 1), strict=True)
+    ]
+    return _both(eqn, spread, moved)
+
+
+_RULES: dict[Op, _Rule] = {
+    add: _either,
+    sub: _either,
+    mul: _both,
+    matmul: _matmul,
+    div: _numerator,
+    neg: _numerator,
+    select: _select,
+    reduce_sum: _reduced,
+    scatter_add: _scatter_add,
+    **dict.fromkeys(
+        (broadcast, concat, gather, pad, permute, reshape, reverse, slice_, slice_assign, split),
+        _moved,
+    ),
+}
