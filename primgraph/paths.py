@@ -12,10 +12,11 @@ from primgraph.ir.primitive import recording
 from primgraph.primitives.elementwise import as_function_of
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
+from primgraph.transforms.bounds import ranges_near
 from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.linearize import depending, linearize
 from primgraph.transforms.lower import lower
-from primgraph.transforms.ranges import Range, ranges_near
+from primgraph.transforms.ranges import Range
 from primgraph.transforms.transpose import transpose
 
 

@@ -315,6 +315,10 @@ def behind(x: Value, place: str) -> Value:
             return select(kept, x, zeros)
         case "select the other side":
             return select(logical_not(kept), zeros, x)
+        case "maximum":
+            return e.maximum(x - constant(value=np.array([0.0, 2.0, 0.0])), zeros)
+        case "minimum":
+            return -e.minimum(zeros, constant(value=np.array([0.0, 2.0, 0.0])) - x)
         case "pad":
             return pad(x, low=(1,), high=(2,))
         case "concat":
@@ -337,7 +341,7 @@ def behind(x: Value, place: str) -> Value:
 
 
 PLACES = (
-    "select", "select the other side", "pad", "concat", "slice_assign",
+    "select", "select the other side", "maximum", "minimum", "pad", "concat", "slice_assign",
     "slice_assign into a constant", "moved", "taken", "summed", "split",
 )  # fmt: skip
 

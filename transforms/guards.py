@@ -73,9 +73,9 @@ class _Use:
 
 
 # What throws elements of its operands away.
-_EXTREMA: dict[Op, Op] = {maximum: less, minimum: greater, reduce_max: less, reduce_min: greater}
+_BEATEN: dict[Op, Op] = {reduce_max: less, reduce_min: greater}
 _PARTS: frozenset[Op] = frozenset({slice_, slice_assign, split})
-CHOOSING: frozenset[Op] = frozenset({select, gather, *_EXTREMA, *_PARTS})
+CHOOSING: frozenset[Op] = frozenset({select, gather, maximum, minimum, *_BEATEN, *_PARTS})
 
 
 def are_met(graph: Graph, risks: Risks) -> bool:
@@ -199,12 +199,13 @@ class _Walk:
             everywhere = self.conditions.everywhere(eqn.outputs[0])
             return (Guard(self.conditions.before(eqn, 0, 0, everywhere), True),)
         if eqn.op in (maximum, minimum):
-            worse = record(_EXTREMA[eqn.op], operands[position], operands[1 - position])
-            return (Guard(worse, False),)
+            own, other = operands[position], operands[1 - position]
+            beaten = (other, own) if eqn.op is maximum else (own, other)
+            return (Guard(record(greater, *beaten), False),)
         if eqn.op in (reduce_max, reduce_min):
             (x,), (z,) = operands, eqn.outputs
             best = record(broadcast, z, shape=x.shape, new_axes=eqn.kwargs["axes"])
-            return (Guard(record(_EXTREMA[eqn.op], x, best), False),)
+            return (Guard(record(_BEATEN[eqn.op], x, best), False),)
         return ()
 
     def _nested(self, guards: Guards) -> Guards:

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import concat, pad, slice_assign
 from primgraph.transforms.conditions import Conditions
@@ -32,7 +33,7 @@ class Masks:
 
 
 # What joins a value with others, which may have no tangents.
-_JOINING = frozenset({select, concat, pad, slice_assign})
+_JOINING = frozenset({select, maximum, minimum, concat, pad, slice_assign})
 
 
 def masks_of(

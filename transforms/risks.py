@@ -9,8 +9,9 @@ from typing import final
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.linalg import matmul
+from primgraph.transforms.bounds import factors_of_slope, ranges_of, slope_stays_finite
 from primgraph.transforms.conditions import Conditions
-from primgraph.transforms.ranges import Range, factors_of_slope, ranges_of, slope_stays_finite
+from primgraph.transforms.ranges import Range
 
 # A slope that is a finite constant; that is finite if all inputs are; that may be infinite or NaN
 # at finite inputs too.

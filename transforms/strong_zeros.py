@@ -26,8 +26,9 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
+from primgraph.transforms.bounds import ranges_of
 from primgraph.transforms.contract import primitives_only, transform
-from primgraph.transforms.ranges import Range, ranges_of
+from primgraph.transforms.ranges import Range
 from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
 
 # Where an operand may be other than zero; None where that is not known.

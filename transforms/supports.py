@@ -13,7 +13,8 @@ from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.logic import select
+from primgraph.primitives.elementwise import maximum, minimum
+from primgraph.primitives.logic import greater, select
 from primgraph.transforms.conditions import FORTH, Conditions
 from primgraph.transforms.risks import ALWAYS, Risks
 
@@ -71,6 +72,8 @@ class _Walk:
         """Where a result may have a tangent; None for everywhere, or where it is not known."""
         if eqn.op is select:
             return self._of_select(eqn, operands)
+        if eqn.op in (maximum, minimum) and None in operands:
+            return self._of_extremum(eqn, operands)
         changes = any(
             s is None or v in self.known for v, s in zip(eqn.inputs, operands, strict=True)
         )
@@ -98,6 +101,16 @@ class _Walk:
         if self.known.keys().isdisjoint(eqn.inputs[1:]):
             return None
         return self.conditions.record(select, condition, left, right)
+
+    def _of_extremum(self, eqn: Equation, operands: list[Value | None]) -> Value | None:
+        """Where the only operand with a tangent is not beaten by the other."""
+        x, y = eqn.inputs
+        place = 1 if operands[0] is None else 0
+        beaten = (y, x) if (eqn.op is maximum) == (place == 0) else (x, y)
+        lost = self.conditions.record(greater, *beaten)
+        support = operands[place]
+        assert support is not None
+        return self._within(self.conditions.negated(lost), eqn.inputs[place], support)
 
     def _within(self, condition: Value, value: Value, support: Value) -> Value:
         return self.conditions.both(condition, support) if value in self.known else condition

@@ -62,18 +62,48 @@ def mean(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     return narrow(_mean(wide(value), axes_of("mean", value, axis), keepdims), value)
 
 
-def _variance(name: str, x: Variable, axis: Axes, keepdims: bool, ddof: float) -> Variable:
+def _centered(
+    name: str, x: Variable, axis: Axes, ddof: float
+) -> tuple[Variable, tuple[int, ...], float]:
+    """`x` less its mean, the axes, and what the sum of squares is divided by for the variance."""
     axes = axes_of(name, x, axis)
     divisor = _count(x, axes) - require_number("ddof", ddof)
-    centered = x - _mean(x, axes, keepdims=True)
-    return sum(square(centered), axes, keepdims) / (divisor if divisor > 0 else 0.0)
+    return x - _mean(x, axes, keepdims=True), axes, divisor if divisor > 0 else 0.0
+
+
+# Beyond these powers of two, by the size of floats, squares are scaled by the others.
+_SCALES = {
+    8: (2.0**960, 2.0**-600, 2.0**-960, 2.0**600),
+    4: (2.0**110, 2.0**-80, 2.0**-98, 2.0**96),
+}
+
+
+def _root_of_squares(
+    x: Variable, axes: tuple[int, ...], keepdims: bool, divisor: float | None = None
+) -> Variable:
+    """The root of the sum of squares over `axes`, divided by `divisor` before if that is given.
+
+    Where squares would over- or underflow `x` is scaled, by a power of two, which changes no bit
+    elsewhere. Where the sum is 0 the root has slope 0, the subgradient of least norm.
+    """
+    large, smaller, small, larger = _SCALES[x.dtype.itemsize]
+    squares = stop_gradient(sum(square(x), axes, True))
+    scale = where(squares > large, smaller, where(squares < small, larger, 1.0))
+    total = sum(square(x * converted(scale, x.dtype)), axes, True)
+    if divisor is not None:
+        total = total / divisor
+    zero = equal(total, 0)
+    # Twice guarded: the root is never taken at zero, where its slope is infinite.
+    root = where(zero, 0, sqrt(where(zero, 1, total))) / converted(scale, x.dtype)
+    return root if keepdims else squeeze(root, axes)
 
 
 @operator("x")
 def var_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
     """What `var` is made of."""
     value = lift(x)
-    return narrow(_variance("var", wide(value), axis, keepdims, ddof), value)
+    centered, axes, divisor = _centered("var", wide(value), axis, ddof)
+    return narrow(sum(square(centered), axes, keepdims) / divisor, value)
 
 
 @public
@@ -99,7 +129,9 @@ def var(
 def std_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float = 0) -> Variable:
     """What `std` is made of."""
     value = lift(x)
-    return narrow(sqrt(_variance("std", wide(value), axis, keepdims, ddof)), value)
+    centered, axes, divisor = _centered("std", wide(value), axis, ddof)
+    require_flag("keepdims", keepdims)
+    return narrow(_root_of_squares(centered, axes, keepdims, divisor), value)
 
 
 @public
@@ -113,10 +145,9 @@ def std(
 ) -> Variable:
     """Standard deviation over `axis`, or of all: the square root of `var` with the same `ddof`.
 
-    Where all elements are equal it is 0 and its slope NaN, as the root has none there.
-    float16 is summed in float32; integers give float64. Raises `ShapeError` for axes that `x`
-    lacks or that are named twice. `correction` is
-    NumPy's other name of `ddof`, which is 0 unless given.
+    Where all elements are equal it is 0, with the subgradient 0, as `norm` has. float16 is summed
+    in float32; integers give float64. Raises `ShapeError` for axes that `x` lacks or that are
+    named twice. `correction` is NumPy's other name of `ddof`, which is 0 unless given.
     """
     freedom = either("std", ddof=ddof, correction=correction)
     return std_(x, axis, keepdims, ddof=0 if freedom is None else freedom)
@@ -130,9 +161,9 @@ def norm(
 
     Without `ord` it is the 2-norm of all elements over the axes, which for a matrix is that of
     Frobenius. With `ord` there is one axis: NumPy's norms of matrices that go by the same numbers
-    are others, and not supported. At a vector of zeros norm 2 has the subgradient 0. Raises
-    `ArgumentError` for other values of `ord` and for `ord` with several axes, `ShapeError` for
-    axes that `x` lacks or that are named twice.
+    are others, and not supported. Norm 2 neither over- nor underflows where squares do; at a
+    vector of zeros it has the subgradient 0. Raises `ArgumentError` for other values of `ord` and
+    for `ord` with several axes, `ShapeError` for axes that `x` lacks or that are named twice.
     """
     value = lift(x)
     elements = wide(value)
@@ -149,10 +180,7 @@ def norm(
     elif ord == math.inf:
         result = max(abs(elements), axes, keepdims)
     elif ord == 2:
-        squares = sum(square(elements), axes, keepdims)
-        zero = equal(squares, 0)
-        # Twice guarded: the root is never taken at zero, where its slope is infinite.
-        result = where(zero, 0, sqrt(where(zero, 1, squares)))
+        result = _root_of_squares(elements, axes, keepdims)
     else:
         raise ArgumentError(f"norm of {value.type} with ord {ord!r:.40} is not supported")
     return narrow(result, value)

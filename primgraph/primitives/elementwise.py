@@ -239,7 +239,17 @@ arccos = elementwise(
     "arccos", np.arccos, singular=True, jvp=lambda z, x, d: -(d * rsqrt((1.0 - x) * (1.0 + x)))
 )  # fmt: skip
 arctan = elementwise("arctan", np.arctan, jvp=lambda z, x, d: d / (1.0 + x * x))
-arcsinh = elementwise("arcsinh", np.arcsinh, jvp=lambda z, x, d: d * rsqrt(1.0 + x * x))
+
+
+def _arcsinh_jvp(z: Value, x: Value, d: Value) -> Value:
+    """`1 / sqrt(1 + x*x)`, without overflow of the square; the scale may be held constant."""
+    scale = stop_gradient(maximum(abs_(x), filled(1, x.type)))
+    one, x = 1.0 / scale, x / scale
+    result: Value = d * (one * rsqrt(one * one + x * x))
+    return result
+
+
+arcsinh = elementwise("arcsinh", np.arcsinh, jvp=_arcsinh_jvp)
 arccosh = elementwise(
     "arccosh", np.arccosh, singular=True, jvp=lambda z, x, d: d * (rsqrt(x - 1.0) * rsqrt(x + 1.0))
 )  # fmt: skip
@@ -273,20 +283,34 @@ arctan2 = elementwise(
 
 _SLOPE = 2 / math.sqrt(math.pi)
 
+# Beyond this `exp(-x*x)` is 0 in every dtype, and so are all its derivatives.
+_FLAT = 40.0
+
+
+def _bell(x: Value) -> Value:
+    """`exp(-x*x)`; where that is 0 no power of x comes beside it."""
+    edge = filled(_FLAT, x.type)
+    near = select(greater(abs_(x), edge), edge, x)
+    result: Value = exp(-(near * near))
+    return result
+
+
 erf = elementwise(
-    "erf", lambda x: _per_element(math.erf, x), jvp=lambda z, x, d: d * (_SLOPE * exp(-(x * x)))
+    "erf", lambda x: _per_element(math.erf, x), jvp=lambda z, x, d: d * (_SLOPE * _bell(x))
 )  # fmt: skip
 erfc = elementwise(
-    "erfc", lambda x: _per_element(math.erfc, x), jvp=lambda z, x, d: d * (-_SLOPE * exp(-(x * x)))
+    "erfc", lambda x: _per_element(math.erfc, x), jvp=lambda z, x, d: d * (-_SLOPE * _bell(x))
 )  # fmt: skip
 
-# With kinks. At a tie of maximum or minimum the slope is split evenly; abs' (0) is 0.
+# With kinks. At a tie of maximum or minimum the slope is split evenly, beside a NaN it is NaN;
+# abs' (0) is 0.
 
 
-def _greater_share(d: Value, x: Value, y: Value) -> Value:
-    """`d` where x is the greater, half of it at a tie."""
-    shared = select(equal(x, y), 0.5 * d, d)
-    result: Value = select(greater(y, x), zeros_like(d), shared)
+def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
+    """`d` where x is the greater, half of it at a tie, NaN beside a NaN."""
+    half, one, nan = (filled(w, x.type) for w in (0.5, 1, math.nan))
+    weight = select(equal(x, y), half, select(equal(z, z), one, nan))
+    result: Value = select(greater(y, x), zeros_like(d), d * weight)
     return result
 
 
@@ -294,15 +318,15 @@ abs_ = elementwise("abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d 
 maximum = elementwise(
     "maximum", np.maximum, flops=1, operands=2, kinds=ANY,
     jvp=(
-        lambda z, x, y, d: _greater_share(d, x, y),
-        lambda z, x, y, d: _greater_share(d, y, x),
+        lambda z, x, y, d: _greater_share(d, z, x, y),
+        lambda z, x, y, d: _greater_share(d, z, y, x),
     ),
 )  # fmt: skip
 minimum = elementwise(
     "minimum", np.minimum, flops=1, operands=2, kinds=ANY,
     jvp=(
-        lambda z, x, y, d: _greater_share(d, y, x),
-        lambda z, x, y, d: _greater_share(d, x, y),
+        lambda z, x, y, d: _greater_share(d, z, y, x),
+        lambda z, x, y, d: _greater_share(d, z, x, y),
     ),
 )  # fmt: skip
 remainder = elementwise(

@@ -20,9 +20,9 @@ from primgraph.ir.types import (
     check_axis,
     drop_axes,
 )
-from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.logic import equal, select
+from primgraph.primitives.logic import equal, greater, less, select
 from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
 
 Axes = tuple[int, ...]
@@ -123,8 +123,11 @@ def _last(x: Value, start: int, size: int) -> Value:
     return result
 
 
-def _extremum(name: str, impl: Rule) -> Primitive:
-    """Declare a maximum or minimum over axes; its slope is split evenly among the tied."""
+def _extremum(name: str, impl: Rule, beaten: Primitive) -> Primitive:
+    """Declare a maximum or minimum over axes; its slope is split evenly among the tied.
+
+    `beaten` compares an element with the extreme one. Where that is NaN, so are all slopes.
+    """
 
     def type_rule(x: TensorType, *, axes: Axes) -> TensorType:
         result = _reduced(name, x, axes)
@@ -137,17 +140,18 @@ def _extremum(name: str, impl: Rule) -> Primitive:
 
     @op.jvp()
     def jvp_rule(z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
-        tied = equal(x, broadcast(z, shape=x.shape, new_axes=axes))
-        count = reduce_sum(cast(tied, dtype=accumulator(x.dtype)), axes=axes)
-        total = reduce_sum(select(tied, d, zeros_like(d)), axes=axes)
-        share: Value = total / cast(count, dtype=x.dtype)
+        lost = beaten(x, broadcast(z, shape=x.shape, new_axes=axes))
+        one = filled(1, x.type.with_dtype(accumulator(x.dtype)))
+        count = reduce_sum(select(lost, zeros_like(one), one), axes=axes)
+        number = select(equal(z, z), cast(count, dtype=x.dtype), filled(math.nan, z.type))
+        share: Value = reduce_sum(select(lost, zeros_like(d), d), axes=axes) / number
         return share
 
     return op
 
 
-reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes))
-reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes))
+reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes), less)
+reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes), greater)
 
 
 def _along(x: TensorType, *, axis: int, reverse: bool = False) -> int:
