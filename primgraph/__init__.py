@@ -79,6 +79,9 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph", name, __all__, _instead(name))
 
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
 
 def _instead(name: str) -> str:
     """Where else there is a thing of that name, or what stands for it; nothing if unknown."""

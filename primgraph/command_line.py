@@ -213,7 +213,7 @@ def _grad(options: argparse.Namespace) -> None:
             f"{', '.join(v.hint for v in inputs)}",
             hint="say by which one, as in: --wrt x",
         )
-    mode: Callable[..., list[Variable | None]] = forward_grad if options.forward else grad
+    mode: Callable[..., list[Variable]] = forward_grad if options.forward else grad
 
     def derive(outputs: list[Variable], wrt: list[Variable]) -> Sequence[Variable | None]:
         found: Sequence[Variable | None] = outputs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import reduce, wraps
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from primgraph.transforms.diagonal import is_diagonal
 
 Seeds = ArrayLike | Sequence[ArrayLike | None] | None
 Variables = Variable | Sequence[Variable]
+Gradients = Variable | list[Variable] | list[Variable | None] | None
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,6 +71,7 @@ def _refuse_functions(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+# Where nobody says that inputs may be unused, checkers of types take it that none is.
 @overload
 def grad(
     outputs: Variables,
@@ -88,7 +90,19 @@ def grad(
     inputs: Sequence[Variable],
     grad_outputs: Seeds = None,
     *,
-    allow_unused: bool = True,
+    allow_unused: Literal[False] = False,
+    materialize_grads: bool = False,
+    strict_scalar: bool = False,
+    is_grads_batched: bool = False,
+    no_grad_vars: Collection[Variable] | None = None,
+) -> list[Variable]: ...
+@overload
+def grad(
+    outputs: Variables,
+    inputs: Sequence[Variable],
+    grad_outputs: Seeds = None,
+    *,
+    allow_unused: Literal[True],
     materialize_grads: bool = False,
     strict_scalar: bool = False,
     is_grads_batched: bool = False,
@@ -105,7 +119,7 @@ def grad(
     strict_scalar: bool = False,
     is_grads_batched: bool = False,
     no_grad_vars: Collection[Variable] | None = None,
-) -> Variable | list[Variable | None] | None: ...
+) -> Gradients: ...
 @_refuse_functions
 @checked_late
 def grad(
@@ -118,7 +132,7 @@ def grad(
     strict_scalar: bool = False,
     is_grads_batched: bool = False,
     no_grad_vars: Collection[Variable] | None = None,
-) -> Variable | list[Variable | None] | None:
+) -> Gradients:
     """The gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
 
     One result of the input's type for each input, alone for a single input, in a list for a
@@ -177,22 +191,16 @@ def grad(
 
 
 @overload
-def forward_grad(
-    outputs: Variable, inputs: Variables, grad_inputs: Seeds = None
-) -> Variable | None: ...
+def forward_grad(outputs: Variable, inputs: Variables, grad_inputs: Seeds = None) -> Variable: ...
 @overload
 def forward_grad(
     outputs: Sequence[Variable], inputs: Variables, grad_inputs: Seeds = None
-) -> list[Variable | None]: ...
+) -> list[Variable]: ...
 @overload
-def forward_grad(
-    outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
-) -> Variable | list[Variable | None] | None: ...
+def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = None) -> Gradients: ...
 @_refuse_functions
 @checked_late
-def forward_grad(
-    outputs: Variables, inputs: Variables, grad_inputs: Seeds = None
-) -> Variable | list[Variable | None] | None:
+def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = None) -> Gradients:
     """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
     One result of the output's type for each output, summed over all inputs; alone for a single

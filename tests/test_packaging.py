@@ -325,6 +325,48 @@ def test_an_error_of_types_is_found_wherever_it_is(tmp_path, name):
     assert "faulty.py:1: error" in bad.stdout
 
 
+USERS = """
+import numpy as np
+import primgraph as pg
+
+with pg.Program() as program:
+    w, b = pg.data("w", (3, 2)), pg.data("b", (2,))
+    loss = pg.sum((w + b) ** 2)
+    dw, db = pg.grad(loss, [w, b])
+    new = w - 0.1 * dw
+    second = pg.grad(pg.sum(dw * dw), w) * 2.0
+    along = pg.forward_grad(loss, w) * 2.0
+    perhaps = pg.grad(loss, [w, b], allow_unused=True)
+    found = [g if g is None else g + 1.0 for g in perhaps]
+"""
+
+
+@in_checkout
+@pytest.mark.long
+@pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="needs mypy")
+def test_a_file_of_a_user_passes_strict_types(tmp_path):
+    lay_out = runpy.run_path(str(ROOT / ".ci" / "types.py"))["lay_out"]
+    lay_out(tmp_path / "laid")
+    shutil.copy(PACKAGE / "py.typed", tmp_path / "laid" / "primgraph")
+
+    def checked(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "cache", name]
+        environment = os.environ | {"MYPYPATH": str(tmp_path / "laid")}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        return "\n".join(x for x in done.stdout.splitlines() if x.startswith(name))
+
+    assert checked("good.py", USERS) == ""
+    # What may be None has to be looked at first.
+    assert "Unsupported operand" in checked("bad.py", USERS + "    found[0] * 2.0\n")
+
+
+def test_names_that_are_listed_are_the_public_ones():
+    assert dir(pg) == sorted(pg.__all__)
+
+
 def test_public_names_are_distinct_and_there():
     assert len(set(pg.__all__)) == len(pg.__all__)
     assert [name for name in pg.__all__ if not hasattr(pg, name)] == []

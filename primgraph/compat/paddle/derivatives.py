@@ -30,6 +30,11 @@ def grad(
     """
     refused("grad", only_inputs=None if only_inputs else "False")
     listed = [inputs] if isinstance(inputs, Variable) else inputs
-    return derivatives.grad(
-        outputs, listed, grad_outputs, allow_unused=allow_unused, no_grad_vars=no_grad_vars
+    if allow_unused:
+        return derivatives.grad(
+            outputs, listed, grad_outputs, allow_unused=True, no_grad_vars=no_grad_vars
+        )
+    found = derivatives.grad(
+        outputs, listed, grad_outputs, allow_unused=False, no_grad_vars=no_grad_vars
     )
+    return list[Variable | None](found)

@@ -75,7 +75,7 @@ def gradients(
     listed = [inputs] if isinstance(inputs, Variable) else inputs
     first = targets if isinstance(targets, Variable) else next(iter(targets), None)
     constant = variables_named(first, no_grad_set)
-    return grad(targets, listed, target_gradients, no_grad_vars=constant)
+    return grad(targets, listed, target_gradients, allow_unused=True, no_grad_vars=constant)
 
 
 @as_paddle_raises
