@@ -117,7 +117,10 @@ SIGNATURES = {
         Layer(name_scope=None, dtype='float32')
         Layer.create_parameter(self, shape, attr=None, dtype=None, is_bias=False,
             default_initializer=None)
+        LayerDict(sublayers=None)
+        LayerList(sublayers=None)
         Linear(in_features, out_features, weight_attr=None, bias_attr=None, name=None)
+        ParameterList(parameters=None)
         Sequential(*layers)
         Sigmoid(name=None)
         Softplus(beta=1, threshold=20, name=None)

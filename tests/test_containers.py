@@ -176,6 +176,13 @@ OTHERS = {
     "Hessian.__init__ function",
     "fit feeds",
     "unknown_name known",
+    # Their own tests say what holders of layers and of parameters take.
+    "nn.LayerDict.__init__ sublayers",
+    "nn.LayerDict.update sublayers",
+    "nn.LayerList.__init__ sublayers",
+    "nn.LayerList.extend layers",
+    "nn.ParameterList.__init__ parameters",
+    "nn.ParameterList.extend parameters",
 }
 
 

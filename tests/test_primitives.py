@@ -5,6 +5,7 @@ A primitive without a row in samples.py fails it, and so does one that lacks a r
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -106,8 +107,9 @@ def directions(types: Sequence[TensorType], seed: int) -> list[np.ndarray]:
 # The registry.
 
 
+@cache
 def ours() -> dict[str, Primitive]:
-    """The primitives that primgraph declares; tests elsewhere may have declared others."""
+    """The primitives that primgraph declares; tests that run later may declare others."""
     return {
         name: op
         for name, op in registered().items()
