@@ -1,6 +1,6 @@
 """Checks the types of all files of primgraph, laid out as an installed primgraph has them.
 
-    python .ci/types.py [ARGUMENT OF MYPY ...]
+    python .ci/check_types.py [ARGUMENT OF MYPY ...]
 
 Type checkers do not run code, so in a checkout they do not find the packages at its root.
 """
