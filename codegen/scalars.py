@@ -216,7 +216,8 @@ def _sum(terms: Sequence[str]) -> str:
     heads = [" + ".join(terms[k:whole:_PAIRWISE]) for k in range(_PAIRWISE)]
     while len(heads) > 1:
         heads = [f"({a}) + ({b})" for a, b in zip(heads[::2], heads[1::2], strict=True)]
-    return " + ".join([heads[0], *terms[whole:]])
+    # The sum of zeros that are negative begins with a positive one, too.
+    return " + ".join([heads[0], *terms[whole:], "0.0"])
 
 
 def _is_short(text: str) -> bool:

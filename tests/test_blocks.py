@@ -178,7 +178,8 @@ def test_sums_are_added_up_from_the_first_block_to_the_last():
       %0: f64[9] = neg(%x)
       %1: f64[9] = neg(%0)
       %2: f64[] = reduce_sum(%1, axes=(0,))
-      return %2
+      %3: f64[9] = sinh(%1)
+      return %2, %3
     }""")
     x = np.random.default_rng(0).normal(size=9) * 10.0 ** np.arange(9)
     kernel = compile_graph(graph, limits=replace(SMALL, rows=2))

@@ -249,6 +249,9 @@ def test_sums_add_in_the_order_of_numpy(count):
     assert whole._code.scalar is not None
     # Of several long rows the sums are dot products.
     assert (rows._code.scalar is not None) == (count < 8)
+    zeros = np.full(count, -0.0)
+    assert not np.signbit(np.sum(zeros))
+    assert not np.signbit(whole(zeros)[0])
     rng = np.random.default_rng(count)
     for _ in range(200):
         x = rng.normal(size=(2, count)) * 10.0 ** rng.integers(-8, 8, (2, count))
