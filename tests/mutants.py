@@ -44,16 +44,6 @@ GUARDS = [
     "ranges", "conditions", "guards", "edge_slopes", "edges", "conventions", "regressions",
     "derivatives", "scalars",
 ]  # fmt: skip
-    "ranges",
-    "conditions",
-    "guards",
-    "edge_slopes",
-    "edges",
-    "conventions",
-    "regressions",
-    "derivatives",
-    "scalars",
-]
 TESTS: dict[str, list[str]] = {
     "primgraph/primitives/*.py": [
         "primitives", "edges", "conventions", "operators", "codegen", "indexing",
