@@ -73,7 +73,7 @@ class _Paint:
 
 
 def _steps(error: BaseException) -> list[_Step]:
-    """The frames from the outermost of the user's on; all of them where none is."""
+    """The frames from the first cell on, or from the first of the user's where there is none."""
     found = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
@@ -83,8 +83,9 @@ def _steps(error: BaseException) -> list[_Step]:
         elif is_library(code.co_filename):
             owner = str(frame.f_globals.get("__name__")).partition(".")[0]
         found.append(_Step(code.co_filename, line, code.co_name, owner))
-    first = next((i for i, step in enumerate(found) if not step.owner), 0)
-    return found[first:]
+    cells = (i for i, step in enumerate(found) if cell_of(step.file))
+    own = (i for i, step in enumerate(found) if not step.owner)
+    return found[next(cells, next(own, 0)) :]
 
 
 def _told(steps: Iterable[_Step], paint: _Paint) -> Iterator[str]:

@@ -65,9 +65,8 @@ class Sheet:
         """
         title, *notes = (escaped(shortened(plain(t), _LONGEST)) for t in (self.title, *self.notes))
         told = "".join(f"<br/>{note}" for note in notes)
-        parts = [f'<table><caption style="text-align:left"><b>{title}</b>{told}</caption>']
-        if self.head:
-            parts.append(self._line("th", Row(self.head)))
+        top = f"<div><b>{title}</b>{told}</div>"
+        parts = [self._line("th", Row(self.head))] if self.head else []
         size = shown = 0
         for row in islice(self.rows, ROWS):
             if size > _MOST:
@@ -78,12 +77,13 @@ class Sheet:
         if shown < self.count:
             more = f"{self.count - shown} more"
             parts.append(self._line("td", Row(("",) * (len(self.kinds) - 1) + (more,))))
-        return "".join([*parts, "</table>"])
+        table = f"<table>{''.join(parts)}</table>" if parts else ""
+        return f'<div style="overflow:auto">{top}{table}</div>'
 
     def _line(self, element: str, row: Row) -> str:
         cells = []
         for k, (kind, text) in enumerate(zip(self.kinds, row.cells, strict=True)):
-            style = _STYLES[kind]
+            style = _STYLES[kind if element == "td" or kind == "n" else "t"]
             if row.share is not None and k == self.bar:
                 end = f"{100 * min(max(row.share, 0.0), 1.0):.1f}%"
                 style += f";background:linear-gradient(to right,{_BAR} {end},transparent {end})"
