@@ -46,7 +46,7 @@ GUARDS = [
 ]  # fmt: skip
 TESTS: dict[str, list[str]] = {
     "primgraph/primitives/*.py": [
-        "primitives", "edges", "conventions", "operators", "codegen", "indexing",
+        "primitives", "edges", "conventions", "operators", "codegen", "indexing", "cost",
     ],
     "transforms/linearize.py": [
         "transforms", "derivatives", "edges", "conventions", "grad_options", "guards",
@@ -83,6 +83,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if any(x.type.ndim == 0 or x.shape[1:] != parts[0].shape[1:] for x in parts):",
         "if any(x.type.ndim == 0 or x.shape[1:] != parts[1].shape[1:] for x in parts):",
     ): "all are equal if they equal any of them",
+    (
+        "transforms/rules_functions.py",
+        "_DIGITS = {2: 11, 4: 24, 8: 53}",
+        "_DIGITS = {2: 12, 4: 24, 8: 53}",
+    ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
+    (
+        "transforms/rules_functions.py",
+        "_DIGITS = {2: 11, 4: 24, 8: 53}",
+        "_DIGITS = {2: 11, 4: 25, 8: 53}",
+    ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
+    (
+        "transforms/rules_functions.py",
+        "_DIGITS = {2: 11, 4: 24, 8: 53}",
+        "_DIGITS = {2: 11, 4: 24, 8: 54}",
+    ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
     (
         "transforms/rules_sums.py",
         "if small.type.is_float and (number != count or count == 0):",

@@ -165,11 +165,9 @@ def _rsqrt(x: Range) -> Range:
 
 
 def _maximum(x: Range, y: Range) -> Range:
-    if x.below and y.below:
-        low = min(x.low, y.low)
-    else:
-        # Where one is -inf there is only the other.
-        low = max(v.low for v in (x, y) if not v.below)
+    # Where one is -inf there is only the other.
+    lows = [v.low for v in (x, y) if not v.below]
+    low = max(lows) if lows else min(x.low, y.low)
     return Range(low, max(x.high, y.high), x.below and y.below, x.above or y.above, x.nan or y.nan)
 
 
