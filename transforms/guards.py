@@ -241,6 +241,7 @@ class _Walk:
             return ()
         parts = [u.part for u in uses if u.part is not None]
         guards = [u.guards for u in uses if u.guards]
+        guards = [g for g in guards if _may_matter(g)] or guards[:1]
         if not guards:
             return self._of_parts(value, parts)
         if not parts:
@@ -317,6 +318,12 @@ def _common(uses: Sequence[Guards]) -> Guards:
         for g in uses[0]
         if (g.condition, g.side) in shared
     )
+
+
+def _may_matter(guards: Guards) -> bool:
+    """Whether `guards` do not demand both sides of one condition."""
+    sides = {(g.condition, g.side) for g in guards}
+    return len({condition for condition, _ in sides}) == len(sides)
 
 
 def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
