@@ -269,6 +269,17 @@ def test_one_nan_takes_the_slopes_of_its_extremum_alone(mode: Any) -> None:
     np.testing.assert_array_equal(pairs, [[nan, 0.5], [nan, 0]])
 
 
+@pytest.mark.parametrize("bound", [np.float64(1.0), 1, np.ones(1)])
+def test_relu_is_flat_at_zero_and_clip_is_not_at_its_bounds(bound: Any) -> None:
+    x = np.array([-np.inf, -3.0, -1.0, 0.0, -0.0, 0.5, 1.0, 1.5, np.inf])
+    for found in slopes(pg.relu, x):
+        np.testing.assert_array_equal(found, x > 0)
+    for found in slopes(lambda x: pg.clip(x, -bound, bound), x):
+        np.testing.assert_array_equal(found, np.abs(x) <= 1)
+    for found in slopes(lambda x: pg.clip(x, None, bound), x):
+        np.testing.assert_array_equal(found, x <= 1)
+
+
 @pytest.mark.parametrize("size", [1, 5, 300])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_relu_and_clip_of_nan_have_slope_nan(size: int, dtype: Any) -> None:
