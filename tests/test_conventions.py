@@ -285,8 +285,9 @@ ROWS = {
         "a_symbolic_zero_times_an_infinite_slope_stays_zero",
     ),
     "`where(c, f(x), g(x))`": (
-        "guards", "every_function_of_what_is_not_chosen", "a_step_between_a_function_and_the_choice",
-        "modes_agree_to_third_order", "a_sample_that_is_not_selected_does_not_poison_what_is_shared",
+        "guards", "every_function_of_what_is_not_chosen",
+        "a_step_between_a_function_and_the_choice", "modes_agree_to_third_order",
+        "a_sample_that_is_not_selected_does_not_poison_what_is_shared",
     ),
     "elements that are left out": (
         "guards", "what_an_extremum_leaves_out", "every_function_of_what_is_not_chosen",
