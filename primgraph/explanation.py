@@ -15,6 +15,7 @@ from primgraph.executor import check_names, input_values
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.sheet import Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late
 from primgraph.ir.source import Source
 from primgraph.numerics import Walk, spread
@@ -27,6 +28,8 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.rebuild import full_value
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_HEAD = ("ends at", "because it", "line")
 
 # So many ends of ways are listed.
 _MANY = 8
@@ -47,8 +50,8 @@ class Cut:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Tabled):
     """What the derivative of one variable by another is, and why; it prints as text.
 
     `kind` is "independent" where nothing leads from input to output, "cut" where all that leads
@@ -72,6 +75,16 @@ class Explanation:
         return "\n".join([self.title, *(f"  {t}" for t in (*self.reasons, *shown, *self.at_feed))])
 
     __repr__ = __str__
+
+    def _title(self) -> str:
+        return self.title
+
+    def _sheet(self) -> Sheet:
+        places = (c.source for c in self.cuts)
+        lines = ["" if s is None else f"{s}   {s.text}".rstrip() for s in places]
+        rows = [Row((c.op, c.why, line)) for c, line in zip(self.cuts, lines, strict=True)]
+        notes = (*self.reasons, *self.at_feed)
+        return Sheet(self.title, "ctc", _HEAD if rows else (), rows, len(rows), notes)
 
 
 @checked_late
