@@ -23,6 +23,8 @@ os.environ.setdefault("PRIMGRAPH_DEBUG", "1")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from program_checks import check  # noqa: E402
+from program_guard_checks import check_guarded  # noqa: E402
+from program_guards import GuardedProgram  # noqa: E402
 from program_training import check_training  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
 
@@ -34,8 +36,9 @@ from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
 
-# Of so many seeds one makes a training program too.
+# Of so many seeds one makes a training program too, and one a program with guards.
 _TRAINED = 10
+_GUARDED = 12
 
 
 def main() -> int:
@@ -60,6 +63,8 @@ def main() -> int:
             report(program, fault)
         if seed % _TRAINED == 0:
             failures += not trains(seed, seen)
+        if seed % _GUARDED == 0:
+            failures += not guards(seed, seen)
         if done % options.progress == 0:
             seconds = time.monotonic() - start
             print(f"{done} programs, {failures} failed, {seconds:.0f} s", flush=True)
@@ -81,6 +86,18 @@ def trains(seed: int, seen: Counter[str]) -> bool:
     return True
 
 
+def guards(seed: int, seen: Counter[str]) -> bool:
+    """Whether the program with guards of that seed does what it should; it is shrunk if not."""
+    program = GuardedProgram(seed)
+    fault = fault_of(program, seen, check_guarded)
+    if fault:
+        print("=" * 90)
+        print(f"guarded program {seed} failed: {fault}")
+        small = without_steps(program, fault.split("\n")[0])
+        print(f"left out: {sorted(small.left_out)}\n{small}", flush=True)
+    return not fault
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Check random programs.")
     parser.add_argument("--programs", type=int, default=20000)
@@ -90,10 +107,12 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def fault_of(program: Program, seen: Counter[str] | None = None) -> str:
+def fault_of(
+    program: Any, seen: Counter[str] | None = None, made: Callable[..., None] = check
+) -> str:
     """What is wrong with `program`: the kind of fault in its first line; nothing if all is well."""
     try:
-        check(program, seen)
+        made(program, seen)
     except Exception as error:
         return f"{kind_of(error)}\n{traceback.format_exc(limit=-4)}"
     return ""
@@ -114,6 +133,15 @@ def report(program: Program, fault: str) -> None:
 
 
 # Shrinking.
+
+
+def without_steps(program: GuardedProgram, kind: str) -> GuardedProgram:
+    """The program with as few steps as still fail in the same way."""
+    for step in range(program.count):
+        fewer = replace(program, left_out=program.left_out | {step})
+        if fault_of(fewer, made=check_guarded).split("\n")[0] == kind:
+            program = fewer
+    return program
 
 
 def shrunk(program: Program, kind: str) -> Program:

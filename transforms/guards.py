@@ -291,8 +291,10 @@ class _Walk:
 
         Each use keeps its own guards too, where they are risky.
         """
-        last = {(g[-1].condition, g[-1].side) for g in uses}
-        if len({condition for condition, _ in last}) < len(last) or len(uses) > _ALTERNATIVES:
+        if len(uses) > _ALTERNATIVES:
+            return ()
+        uses = _without_twins(uses)
+        if not all(uses):
             return ()
         both, either = self.conditions.both, self.conditions.either
         each = [reduce(both, map(self._matters, guards)) for guards in uses]
@@ -348,6 +350,33 @@ def _common(uses: Sequence[Guards]) -> Guards:
         for g in uses[0]
         if (g.condition, g.side) in shared
     )
+
+
+def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
+    """`uses`, those of both sides of one condition as one with the guards before that only."""
+    found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
+    for guards in uses:
+        while guards:
+            *outer, (condition, side) = _sides(guards)
+            twin = found.pop((*outer, (condition, not side)), None)
+            if twin is None:
+                break
+            guards = _alike(guards[:-1], twin)
+        key = _sides(guards)
+        found[key] = _alike(guards, found.get(key, guards))
+    return list(found.values())
+
+
+def _alike(one: Guards, other: Guards) -> Guards:
+    """Guards of two uses with the same conditions, as those of one use."""
+    return tuple(
+        replace(g, strict=g.strict and h.strict, risky=g.risky or h.risky)
+        for g, h in zip(one, other, strict=False)
+    )
+
+
+def _sides(guards: Guards) -> tuple[tuple[Value, bool], ...]:
+    return tuple((g.condition, g.side) for g in guards)
 
 
 def _beginning(use: Guards, held: Guards) -> Guards:
