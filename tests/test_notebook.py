@@ -31,6 +31,7 @@ from primgraph.ir.source import Source
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = "<script>alert('&\"')</script>"
+PAGE = ROOT / "docs" / "tutorial" / "notebooks.md"
 # No output of a cell has more characters.
 BOUND = 100_000
 
@@ -437,6 +438,7 @@ def test_a_cell_keeps_its_name_in_files_kernels_and_pictures(shell, tmp_path):
     [
         ("/home/me/model.py", "model.py:2"),
         ("<stdin>", "<stdin>:2"),
+        ("<stdin>-3", "<stdin>:2"),
         ("<python-input-4>", "<python-input-4>:2"),
         ("<doctest docs/index.md[0]>", "<doctest docs/index.md[0]>:2"),
         ("Cell In[12]", "Cell In[12], line 2"),
@@ -532,6 +534,15 @@ def test_an_error_in_a_cell_shows_the_users_frames_ours_counted_and_the_message(
         "  f64[5,2] comes from full at Cell In[3], line 3   return h @ pg.ones((5, 2))"
     ]
     assert not any("primgraph/" in block for block in blocks)
+
+
+@pytest.mark.skipif(not PAGE.exists(), reason="the tests run without the checkout around them")
+def test_the_page_on_notebooks_shows_an_error_as_it_looks(shell):
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    cell, expected = (text for kind, text in fences if not kind)
+    found = "\n".join(shell.error(3, cell)._render_traceback_())
+    # How many frames there are is up to the version of Python.
+    assert re.sub(r"\d+ frames", "4 frames", found) == expected.rstrip()
 
 
 def test_frames_of_installed_packages_and_ours_between_the_users_are_counted_by_package(shell):

@@ -89,7 +89,9 @@ class Source:
         """Where the line is: `model.py:27`, or `Cell In[3], line 2`."""
         if is_cell(self.file):
             return f"{self.file}, line {self.line}"
-        # Names such as `<stdin>` are no paths.
+        # Names such as `<stdin>` are no paths; Python 3.13 counts what is typed there.
+        if self.file.startswith("<stdin>-"):
+            return f"<stdin>:{self.line}"
         name = self.file if self.file.startswith("<") else self.file.rpartition("/")[2]
         return f"{name}:{self.line}"
 
