@@ -21,6 +21,7 @@ from primgraph.ir.source import Source
 from primgraph.numerics import Walk, spread
 from primgraph.operators.variable import Variable
 from primgraph.paths import Path
+from primgraph.primitives.logic import unless_nan
 from primgraph.program import Program, program_of
 from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
@@ -144,9 +145,7 @@ class _Search:
         if differentiable and self.start in self.constants:
             return set()
         for eqn in self.graph.body:
-            # Along its other operand it is constant.
-            one = differentiable and eqn.op.formal
-            if reached.isdisjoint(eqn.inputs[:1] if one else eqn.inputs):
+            if reached.isdisjoint(_differentiable(eqn) if differentiable else eqn.inputs):
                 continue
             for value in eqn.outputs:
                 if not differentiable or (not _ends(eqn, value) and value not in self.constants):
@@ -214,7 +213,7 @@ class _Search:
         """How many differentiable ways lead to the output, and through how many equations."""
         count, through = {self.start: 1}, 0
         for eqn in self.graph.body:
-            arriving = sum(count.get(v, 0) for v in eqn.inputs)
+            arriving = sum(count.get(v, 0) for v in _differentiable(eqn))
             through += bool(arriving) and not self.needed.isdisjoint(eqn.outputs)
             if arriving:
                 count.update((v, arriving) for v in eqn.outputs if v in self.active)
@@ -265,6 +264,11 @@ def _vanishing(walk: Walk, seed: Value) -> list[str]:
             if value.type.size and not walk.known[value].any():
                 return [f"{eqn.op.name} makes it zero", *walk.origin(eqn), *walk.operands(eqn)]
     return []
+
+
+def _differentiable(eqn: Equation) -> tuple[Value, ...]:
+    """The operands of `eqn`, without what it only looks at."""
+    return eqn.inputs[:1] if eqn.op.formal or eqn.op is unless_nan else eqn.inputs
 
 
 def _ends(eqn: Equation, value: Value) -> str:

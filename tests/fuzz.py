@@ -25,6 +25,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 from program_checks import check  # noqa: E402
 from program_guard_checks import check_guarded  # noqa: E402
 from program_guards import GuardedProgram  # noqa: E402
+from program_sizes import check_sizes, sides  # noqa: E402
 from program_training import check_training  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
 
@@ -36,9 +37,11 @@ from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
 
-# Of so many seeds one makes a training program too, and one a program with guards.
+# Of so many seeds one makes a training program too, and one a program with guards, and
+# one a program whose size lies at a threshold.
 _TRAINED = 10
 _GUARDED = 12
+_SIZED = 25
 
 
 def main() -> int:
@@ -48,6 +51,7 @@ def main() -> int:
     count_rules(coverage)
     seen: Counter[str] = Counter()
     primitives: Counter[str] = Counter()
+    sizes: Counter[str] = Counter(sides())
     start, failures, done = time.monotonic(), 0, 0
     for seed in range(options.seed, options.seed + options.programs):
         if time.monotonic() - start > 60 * options.minutes or failures >= _ENOUGH_FAILURES:
@@ -65,11 +69,13 @@ def main() -> int:
             failures += not trains(seed, seen)
         if seed % _GUARDED == 0:
             failures += not guards(seed, seen)
+        if seed % _SIZED == 0:
+            failures += not fits(seed // _SIZED, sizes)
         if done % options.progress == 0:
             seconds = time.monotonic() - start
             print(f"{done} programs, {failures} failed, {seconds:.0f} s", flush=True)
     print(f"\n{done} programs from seed {options.seed}, {failures} failed")
-    unused = table(primitives, coverage, seen)
+    unused = table(primitives, coverage, seen, sizes)
     return int(failures > 0 or bool(unused))
 
 
@@ -83,6 +89,17 @@ def trains(seed: int, seen: Counter[str]) -> bool:
             print(f"training program {seed} failed:\n{traceback.format_exc(limit=-4)}", flush=True)
             return False
     seen["training programs"] += 1
+    return True
+
+
+def fits(number: int, sizes: Counter[str]) -> bool:
+    """Whether the program of that number at a threshold does what it should; told if not."""
+    try:
+        check_sizes(number, sizes)
+    except Exception:
+        print("=" * 90)
+        print(f"program {number} at a threshold failed:\n{traceback.format_exc(limit=-4)}")
+        return False
     return True
 
 
@@ -241,7 +258,10 @@ def count_rules(coverage: dict[str, Counter[str]]) -> None:
 
 
 def table(
-    primitives: Counter[str], coverage: dict[str, Counter[str]], seen: Counter[str]
+    primitives: Counter[str],
+    coverage: dict[str, Counter[str]],
+    seen: Counter[str],
+    sizes: Counter[str],
 ) -> list[str]:
     """Print all counts; the primitives that were never used."""
     ops = registered()
@@ -249,11 +269,14 @@ def table(
     others = {n: primitives[n] for n, op in ops.items() if not isinstance(op, Primitive)}
     parts = {"primitives": known, "operators": others}
     parts |= {f"{kind} rules": dict(counts) for kind, counts in coverage.items()}
+    parts["sizes at thresholds"] = dict(sizes)
     for title, counts in parts.items():
         print(f"\n{title}:")
+        width = 56 if title == "sizes at thresholds" else 24
         cells = [f"{name} {count}" for name, count in sorted(counts.items(), key=lambda c: c[1])]
-        for start in range(0, len(cells), 4):
-            print("  " + "".join(f"{cell:<24}" for cell in cells[start : start + 4]))
+        row = 112 // width
+        for start in range(0, len(cells), row):
+            print("  " + "".join(f"{cell:<{width}}" for cell in cells[start : start + row]))
     print("\nchecks:")
     for name, count in seen.most_common():
         print(f"  {name} {count}")

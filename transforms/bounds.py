@@ -135,6 +135,8 @@ def slope_stays_finite(eqn: Equation, position: int, ranges: dict[Value, Range])
     if op in (e.exp, e.expm1):
         return _exp_is_finite(given[0], eqn.outputs[0])
     factors = [given[i] for i in factors_of_slope(op, position, len(given))]
+    if op is logic.unless_nan:
+        return not any(x.nan for x in factors)
     if not all(x.finite for x in factors):
         return False
     if op is e.integer_pow:

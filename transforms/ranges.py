@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from primgraph.ir.primitive import Op
@@ -16,6 +16,7 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 from primgraph.primitives.indexing import gather
+from primgraph.primitives.logic import unless_nan
 
 INF = math.inf
 
@@ -227,6 +228,7 @@ BY_RANGE: dict[Op, _Rule] = {
     e.remainder: _quotient,
     e.floor_divide: _quotient,
     e.logaddexp: _logaddexp,
+    unless_nan: lambda x, y: replace(x, nan=x.nan or y.nan),
     s.pad: lambda x: hull([x, Range(0.0, 0.0)]),
     gather: lambda x, *indices: hull([x]),
 }
