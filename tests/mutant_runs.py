@@ -156,7 +156,7 @@ def _single(tests: Sequence[str], items: dict[str, pytest.Item]) -> Iterator[str
         if name in items:
             yield name
         else:
-            yield from (i for i in items if i.startswith(f"{name}::"))
+            yield from (i for i in items if i.startswith((f"{name}::", f"{name}[")))
 
 
 def _fails(session: pytest.Session, items: list[pytest.Item]) -> bool:

@@ -63,7 +63,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/supports.py": GUARDS,
     "transforms/strong_zeros.py": [*GUARDS, "jacobian", "functional"],
     "transforms/diagonal.py": ["jacobian", "functional"],
-    "transforms/mixing.py": ["jacobian", "functional"],
+    "transforms/mixing.py": ["mixing", "jacobian", "functional"],
     "transforms/rules*.py": [*RULES, "scalars", "transforms"],
 }  # fmt: skip
 # They see what the others do not, and take longer.
@@ -83,6 +83,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if any(x.type.ndim == 0 or x.shape[1:] != parts[0].shape[1:] for x in parts):",
         "if any(x.type.ndim == 0 or x.shape[1:] != parts[1].shape[1:] for x in parts):",
     ): "all are equal if they equal any of them",
+    (
+        "primgraph/primitives/shapes.py",
+        "result.append(slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0))",
+        "result.append(slice(start, stop if stop >= 0 else None, step) if size else slice(1, 0))",
+    ): "nothing is taken, from wherever",
     (
         "transforms/rules_functions.py",
         "_DIGITS = {2: 11, 4: 24, 8: 53}",

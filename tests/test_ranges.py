@@ -335,6 +335,15 @@ def test_slopes_stay_finite_up_to_where_they_do_not(row: Any) -> None:
         assert not slope_stays_finite(eqn, position, dict(zip(eqn.inputs, wild, strict=True)))
 
 
+def test_functions_of_no_known_range_are_finite_unless_they_are_singular() -> None:
+    for op in (e.floor, e.arcsinh):
+        assert _ranges(op, REAL) == REAL
+        assert _ranges(op, Range(above=True)) == ANYTHING
+    for op in (e.tan, e.sinh):
+        assert _ranges(op, REAL) == ANYTHING
+    assert _ranges(lambda v: e.cast(greater(v, v), dtype=FLOAT64), REAL).finite
+
+
 def test_slopes_of_integer_powers() -> None:
     for n, x, tame in [
         (0, REAL, True), (1, REAL, True), (3, REAL, True), (-1, REAL, False),
