@@ -259,6 +259,7 @@ def test_what_is_less_its_own_largest_is_not_positive_and_its_exponentials_make_
     assert _ranges(_weights, Range(-5.0, 5.0)) == Range(1.0, 3.0)
     # Where all are -inf the shift is 0, and so is the sum.
     assert _ranges(_weights, below) == Range(0.0, 3.0)
+    assert _ranges(_shift, ANYTHING, shape=(3, 3)).finite
     wrong = {
         "of another": lambda v: v - _shift(v, v * 2.0),
         "where it is small": lambda v: v - _shift(v, bound=1.0),
