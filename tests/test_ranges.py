@@ -123,6 +123,8 @@ def test_powers_lie_in_their_range(n: int) -> None:
 NARROW = {
     "add": (e.add, [Range(1, 2), Range(-3, 5)], Range(-2, 7)),
     "sub": (e.sub, [Range(1, 2), Range(-3, 5)], Range(-4, 5)),
+    "add to what overflows": (e.add, [Range(INF, INF), REAL], REAL),
+    "add to anything real": (e.add, [REAL, Range(1, 2)], REAL),
     "neg": (e.neg, [Range(-1, 2)], Range(-2, 1)),
     "mul": (e.mul, [Range(-1, 2), Range(-3, 5)], Range(-6, 10)),
     "mul by zero": (e.mul, [Range(0, 0), REAL], Range(0, 0)),

@@ -629,6 +629,11 @@ def test_products_with_other_patterns_than_the_identity_stay(made):
     assert ops(simplify(graph, "finite"))["matmul"] == 1
 
 
+def test_stacks_of_identities_stay():
+    graph = built(lambda x, y: matmul(x, known(np.stack([np.eye(3)] * 3))), F64, (3, 3, 3))
+    assert ops(simplify(graph, "finite"))["matmul"] == 1
+
+
 def test_counters_that_wrap_are_no_identity():
     """Rows and columns beyond 127 are the same numbers again in eight bits."""
     with Builder() as builder:
