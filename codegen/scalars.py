@@ -20,6 +20,7 @@ from primgraph.codegen.literals import scalar_text
 from primgraph.codegen.module import Function
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.ir.types import BOOL, FLOAT64, TensorType
+from primgraph.primitives.reductions import safe_squares
 
 # Longer programs, those with more inputs, and longer vectors gain little beside what they take.
 LONGEST = 500
@@ -136,6 +137,8 @@ class _Scalars:
         if name == "reduce_sum" and step.operands[0].size > result.size:
             in_order = step.inputs[0] not in self.reversed
             return _sums(step, operands[0]) if in_order else None
+        if name == "root_of_squares":
+            return [_root(text, step) for text in operands[1].ravel().tolist()]
         rule = _RULES.get(name)
         if rule is None or not _is_by_element(step):
             return None
@@ -195,6 +198,13 @@ def _padded(step: Step, elements: Elements) -> list[str]:
     made = np.full(places.shape, "0.0" if step.results[0].dtype == FLOAT64 else "False", object)
     made[places] = elements.ravel()
     return made.ravel().tolist()
+
+
+def _root(squares: str, step: Step) -> str:
+    """The root of a sum of squares; of one that is to be summed again, an exception."""
+    low, high = safe_squares(step.results[0].dtype)
+    divided = f"{squares} / {step.params['divisor']!r}"
+    return f"math_sqrt({divided} if {low!r} <= {squares} <= {high!r} else -1.0)"
 
 
 def _sums(step: Step, elements: Elements) -> list[str] | None:

@@ -428,6 +428,10 @@ UNEVEN: dict[str, list[Call]] = {
         Call("f64[3,2]", "f64[3,500]", "i64[500]", axis=1),
         Call("f64[3,2]", "f64[500,2]", "i64[500]", axis=0),
     ],
+    "root_of_squares": [
+        Call(LARGE, "f64[]", axes=(0, 1), divisor=1.0),
+        Call("f64[2,3]", "f64[3]", axes=(0,), divisor=1.0),
+    ],
     "slice_assign": [
         Call(LARGE, "f64[1,1]", starts=(0, 0), steps=(1, 1)),
         Call(LARGE, "f64[40,29]", starts=(0, 0), steps=(1, 1)),
