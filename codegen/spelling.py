@@ -122,6 +122,8 @@ def _read_cast(args: Sequence[Text], step: Step) -> Text:
 
 def _write_select(to: Target) -> list[str]:
     condition, x, y = to.args
+    if to.step.results[0].size == 1:
+        return [f"{to.out}[...] = {x} if {condition} else {y}"]
     chosen = f"{to.np('copyto')}({to.out}, {x}, 'same_kind', {condition})"
     return [chosen] if to.taken == 2 else [f"{to.out}[...] = {y}", chosen]
 

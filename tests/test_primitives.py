@@ -429,7 +429,7 @@ UNEVEN: dict[str, list[Call]] = {
         Call("f64[3,2]", "f64[500,2]", "i64[500]", axis=0),
     ],
     "root_of_squares": [
-        Call(LARGE, "f64[]", axes=(0, 1), divisor=1.0),
+        # A sum is not without its terms: many sums of the same large array are not met.
         Call("f64[2,3]", "f64[3]", axes=(0,), divisor=1.0),
     ],
     "slice_assign": [
