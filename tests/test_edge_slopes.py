@@ -337,6 +337,18 @@ def test_a_slope_that_is_nan_at_nan_costs_a_relu_one_choice() -> None:
     assert value.count("np.where") == 2
 
 
+def test_a_random_mask_guards_no_relu_and_costs_its_slope_nothing() -> None:
+    """What a dropout leaves out it leaves out by chance: a NaN there is one like any other."""
+
+    def step(x: pg.Variable, w: pg.Variable) -> Any:
+        return pg.grad(pg.sum(pg.dropout(pg.relu(x), 3, 0.5) * w), x)
+
+    kernel = pg.compile(pg.trace(step, pg.spec((500,)), pg.spec((500,))))
+    assert kernel.source.count("np.where") == 3
+    found = kernel(np.full(500, np.nan), np.ones(500))
+    assert np.isnan(found).all()
+
+
 @pytest.mark.parametrize(
     ("at", "expected"),
     [
