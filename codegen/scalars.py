@@ -105,9 +105,7 @@ class _Scalars:
         """Write one equation, if it can be written."""
         operands = [self.elements[v] for v in step.inputs]
         if step.op.name in _MOVING:
-            moved = step.op.impl(*operands, **step.params)
-            moved = moved if step.op.multiple else [moved]
-            self.elements.update(zip(step.outputs, map(np.asarray, moved), strict=True))
+            self.elements.update(zip(step.outputs, _moved(step, operands), strict=True))
             if _turns(step) or not self.reversed.isdisjoint(step.inputs):
                 self.reversed.update(step.outputs)
             return True
@@ -146,6 +144,19 @@ class _Scalars:
         texts = [rule(row, step) for row in rows]
         known = [text for text in texts if text is not None]
         return known if len(known) == len(texts) else None
+
+
+def _moved(step: Step, operands: Sequence[Elements]) -> list[Elements]:
+    """The elements of the results of what moves elements, which says where it takes each from."""
+    texts = np.concatenate([x.ravel() for x in operands])
+    ends = np.cumsum([x.size for x in operands])
+    places = [
+        np.arange(end - x.size, end).reshape(x.shape) for x, end in zip(operands, ends, strict=True)
+    ]
+    taken = step.op.impl(*places, **step.params)
+    taken = taken if step.op.multiple else [taken]
+    pairs = zip(taken, step.results, strict=True)
+    return [_array(texts[np.ravel(found)].tolist(), type) for found, type in pairs]
 
 
 def _is_by_element(step: Step) -> bool:

@@ -39,9 +39,9 @@ _ENOUGH_FAILURES = 20
 
 # Of so many seeds one makes a training program too, and one a program with guards, and
 # one a program whose size lies at a threshold.
-_TRAINED = 10
-_GUARDED = 12
-_SIZED = 25
+_TRAINED = 25
+_GUARDED = 50
+_SIZED = 120
 
 
 def main() -> int:

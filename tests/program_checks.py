@@ -54,7 +54,7 @@ _PASSES = (simplify, fold_constants, dead_code, clean_up, clean_up_at_last)
 _KERNEL_OF_DERIVATIVE = 0.3
 _BATCH = 0.3
 _FILES = 0.2
-_FORMS = 0.15
+_FORMS = 0.1
 
 # By how many units in the last place every equation may be off at level "fast".
 _FAST_ULPS = 8.0

@@ -121,6 +121,7 @@ FUNCTIONS = {op.name: op for op in UNARY} | {
     "arccosh": lambda x: e.arccosh(x + 1.0),
     "integer_pow -2": lambda x: e.integer_pow(x, n=-2),
     "integer_pow 3": lambda x: e.integer_pow(x, n=3),
+    "power of a number": lambda x: e.sin(e.power(zeros_like(x) + 2.0, x)),
 } | {
     f"{op.name} by {name}": (lambda x, op=op, k=k: op(*((x, 0.5 * x + 0.1) if k else (2.3 - x, x))))
     for op in BINARY

@@ -433,6 +433,17 @@ def test_a_cell_keeps_its_name_in_files_kernels_and_pictures(shell, tmp_path):
         assert "Cell In[3], line 3" in str(pg.cost(found.graph()))
 
 
+def test_the_shell_is_asked_once_however_many_lines_are_found(shell, monkeypatch):
+    asked = []
+    stand_in = SimpleNamespace(get_ipython=lambda: asked.append(1) or shell)
+    monkeypatch.setitem(sys.modules, "IPython", stand_in)
+    shell.run(
+        1, "with pg.Program():\n    x = pg.data('x', (3,))\n    for _ in range(50): x = x * x\n"
+    )
+    assert sum(asked) == 1
+    assert "Cell In[1], line 3" in shell.namespace["x"]._repr_html_()
+
+
 @pytest.mark.parametrize(
     ("file", "place"),
     [

@@ -114,8 +114,6 @@ def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
 
 def factors_of_slope(op: Primitive, position: int, count: int) -> list[int]:
     """The operands, of `count`, on whose values the slope along that at `position` depends."""
-    if op.linear is True:
-        return []
     if op.linear == "each":
         return [i for i in range(count) if i != position]
     together = op.linear_operands(count)
