@@ -22,7 +22,7 @@ import numpy as np
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.constants import constant_op
+from primgraph.primitives.constants import constant_op, random_bernoulli
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.linalg import matmul
@@ -171,7 +171,7 @@ class _Walk:
         if eqn.op is not matmul:
             risk = self.risks.along(eqn, position)
             guards = tuple(
-                replace(g, risky=g.risky or (risk >= g.least and not self._compares(eqn, g)))
+                replace(g, risky=g.risky or (risk >= g.least and not self._spares(eqn, g)))
                 for g in guards
             )
         before = self.risks.before[value]
@@ -179,15 +179,20 @@ class _Walk:
         part = eqn.op in _PARTS and (eqn.op is not slice_assign or position == 0)
         return _Use(guards, (eqn, place) if part and not guards and before == ALWAYS else None)
 
-    def _compares(self, eqn: Equation, guard: Guard) -> bool:
-        """Whether `eqn` makes slopes NaN beside a NaN that matters to `guard`, as to a `relu`.
+    def _spares(self, eqn: Equation, guard: Guard) -> bool:
+        """Whether `eqn` makes slopes NaN beside a NaN that `guard` does not guard against.
 
-        No comparison holds for a NaN.
+        No comparison holds for a NaN, and a random mask, as that of a dropout after a `relu`,
+        knows nothing of what it leaves out.
         """
-        if eqn.op is not unless_nan or guard.side:
+        if eqn.op is not unless_nan:
             return False
         made = self.conditions.definition(guard.condition)
-        return made is not None and made.op in COMPARISONS and eqn.inputs[1] in made.inputs
+        if made is None:
+            return False
+        if made.op is random_bernoulli:
+            return True
+        return not guard.side and made.op in COMPARISONS and eqn.inputs[1] in made.inputs
 
     def _together(self, eqn: Equation, guards: Guards) -> Guards:
         """`guards` of a result as one, where `eqn` repeats elements and does not repeat them.
