@@ -20,7 +20,7 @@ from derive import (
     tangents_of,
     type_of,
 )
-from samples import DIFFERENCES, ROWS, Call, Row, Union
+from samples import DIFFERENCES, INTS, ROWS, Call, Row, Union
 
 import primgraph.primitives  # noqa: F401
 from primgraph.errors import MissingRuleError
@@ -307,6 +307,47 @@ def test_jvp(case: Case) -> None:
             assert np.array_equal(found, value)
         for found, derivative in zip(results[len(values) :], expected, strict=True):
             assert_close(found, derivative, slack + TOLERANCE["jvp"] * unit(jvp))
+
+
+def is_linear(case: Case, wrt: Sequence[int]) -> bool:
+    """Whether sums and multiples of these operands together, others as they are, go through."""
+    one, other = case.arrays("f64"), case.arrays("f64")
+    for i, along in zip(wrt, directions([of_array(one[i]) for i in wrt], 5), strict=True):
+        other[i] = along
+    joined = [
+        a - 2.5 * b if i in wrt else a for i, (a, b) in enumerate(zip(one, other, strict=True))
+    ]
+    with np.errstate(all="ignore"):
+        of_one, of_other, found = (
+            np.concatenate([np.ravel(r) for r in case.op.evaluate(xs, case.call.params)])
+            for xs in (one, other, joined)
+        )
+    return bool(np.allclose(found, of_one - 2.5 * of_other, rtol=1e-6, atol=1e-6))
+
+
+@pytest.mark.parametrize("name", [n for n, op in ours().items() if not (op.constant or op.formal)])
+def test_a_primitive_is_linear_in_what_it_says_and_says_so(name: str) -> None:
+    op, row = ours()[name], ROWS[name]
+    cases = [c for c in (Case(op, row, call) for call in row.calls) if c.is_float]
+    together = []
+    for case in cases:
+        inputs = float_inputs(case.graph("f64"))
+        declared = [i for i in inputs if i in op.linear_operands(len(case.call.operands))]
+        groups = [[i] for i in declared] if op.linear == "each" else [declared]
+        assert all(is_linear(case, group) for group in groups if group), (str(case.call), groups)
+        together.append(is_linear(case, inputs))
+    if cases and all(together):
+        assert op.linear
+
+
+def test_functions_of_integers_alone_are_constant() -> None:
+    integers = [
+        op
+        for name, op in ours().items()
+        if op.elementwise and all(dtype in INTS for dtype in ROWS[name].dtypes)
+    ]
+    assert len(integers) > 4
+    assert all(op.constant for op in integers)
 
 
 @every_float_case
