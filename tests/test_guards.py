@@ -39,6 +39,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
+from primgraph.transforms import lower
 from primgraph.transforms.masks import masks_of
 
 # Elements 0 and 3 of five are not chosen; the last entry of `v` is what all elements share.
@@ -121,6 +122,9 @@ FUNCTIONS = {op.name: op for op in UNARY} | {
     "arccosh": lambda x: e.arccosh(x + 1.0),
     "integer_pow -2": lambda x: e.integer_pow(x, n=-2),
     "integer_pow 3": lambda x: e.integer_pow(x, n=3),
+    "root of a square": lambda x: e.sqrt(x * x),
+    "root of a size": lambda x: e.sqrt(e.abs_(x)),
+    "angle of a square": lambda x: e.arctan2(x, x * x),
     "power of a number": lambda x: e.sin(e.power(zeros_like(x) + 2.0, x)),
 } | {
     f"{op.name} by {name}": (lambda x, op=op, k=k: op(*((x, 0.5 * x + 0.1) if k else (2.3 - x, x))))
@@ -224,6 +228,7 @@ STEPS = {
         op.name: (lambda y, b, op=op: op(shifted(y, b)))
         for op in (e.tanh, e.sin, e.cos, e.sigmoid, e.erf, e.arctan, e.abs_, e.exp)
     },
+    "factor": lambda y, b: y * shifted(zeros_like(y), b),
     "product of matrices": weighted,
     "product of matrices, on the right": on_the_right,
     "maxima": lambda y, b: reduce_max(pairs(shifted(y, b)), axes=(1,)),
@@ -242,7 +247,7 @@ STEPS = {
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("choice", ["select", "slices", "gather"])
 def test_a_step_between_a_function_and_the_choice(step, choice):
-    for function in (e.log, e.sqrt):
+    for function in (e.log, e.sqrt, FUNCTIONS["root of a square"]):
         graph = program(function, CHOICES[choice], STEPS[step])
         assert_nothing_comes_back(graph, SINGULAR)
         if choice == "select" and "matrices" not in step:
@@ -259,6 +264,21 @@ def test_a_running_sum_before_what_is_lost():
         return total(both[0]) + total(both[1] * both[1])
 
     assert_nothing_comes_back(build(f, "f64[6]"), [[0.0], [-1.0]], lost=[3])
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [lambda y: pg.take(y, [1, 4, 2]), lambda y: y[1:3], lambda y: pg.split(y, [1, 3])[1]],
+)
+@pytest.mark.parametrize("function", [pg.arccos, lambda x: pg.log(x) + 0.5])
+def test_what_looks_for_a_nan_before_the_choice(choose, function):
+    """What is shared stands behind a `clip`, whose own conditions are of what is left out too."""
+
+    def f(v):
+        y = choose(pg.clip(function(v[:5]), -1.5, 1.5) + v[5])
+        return pg.sum(y * y)
+
+    assert_nothing_comes_back(lower(pg.trace(f, pg.spec(6))), SINGULAR)
 
 
 def test_a_factor_of_a_product_that_is_not_differentiated():

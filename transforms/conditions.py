@@ -67,7 +67,7 @@ class Conditions:
 
     def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
         """The result of an equation beside the graph, or of the one that the graph has."""
-        same = self._less_repeated(op, inputs, params)
+        same = self._less_repeated(op, inputs, params) or self._assigned(op, inputs, params)
         if same is not None:
             return same
         frozen = freeze_all(params.items())
@@ -93,6 +93,14 @@ class Conditions:
             return None
         return self.record(broadcast, x, shape=sizes, new_axes=new_axes)
 
+    def _assigned(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
+        """What was put at a place, where that place is looked at again."""
+        eqn = self.definition(inputs[0]) if op is slice_ else None
+        if eqn is None or eqn.op is not slice_assign or eqn.inputs[1].shape != params["sizes"]:
+            return None
+        same = all(eqn.kwargs[name] == params[name] for name in ("starts", "steps"))
+        return eqn.inputs[1] if same else None
+
     def plain(self, condition: Value) -> tuple[Value, bool]:
         """What `condition` is, or is the negation of, and whether it is that."""
         negated = False
@@ -105,10 +113,14 @@ class Conditions:
         return plain if negated else self.record(logical_not, plain)
 
     def either(self, x: Value, y: Value) -> Value:
-        return x if x is y else self.record(logical_or, x, y)
+        if x is y or self.never(y) or self.always(x):
+            return x
+        return y if self.never(x) or self.always(y) else self.record(logical_or, x, y)
 
     def both(self, x: Value, y: Value) -> Value:
-        return x if x is y else self.record(logical_and, x, y)
+        if x is y or self.always(y) or self.never(x):
+            return x
+        return y if self.always(x) or self.never(y) else self.record(logical_and, x, y)
 
     def nowhere(self, like: Value) -> Value:
         """False everywhere, in the shape of `like`."""
@@ -132,6 +144,11 @@ class Conditions:
         """Whether `condition` is known to hold everywhere."""
         array = self.array(condition)
         return array is not None and bool(array.all())
+
+    def never(self, condition: Value) -> bool:
+        """Whether `condition` is known to hold nowhere."""
+        array = self.array(condition)
+        return array is not None and not array.any()
 
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The elements of `value` if it depends on no input and is not too large."""

@@ -160,13 +160,15 @@ class _Walk:
     def _use(self, eqn: Equation, position: int, place: int, guards: Guards) -> _Use:
         """The use of one operand for the result at `place`, which has `guards`."""
         assert isinstance(eqn.op, Primitive)
+        fewer = True
         if eqn.op in BACK:
             guards = self._together(eqn, guards)
+            fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
             guards = tuple(self._moved(eqn, position, place, g) for g in guards)
         elif not eqn.op.elementwise:
             return _Use()
         value = eqn.inputs[position]
-        if not (guards and eqn.op is gather):
+        if fewer or eqn.op is not gather:
             guards = (*guards, *self._chosen(eqn, position))
         if eqn.op is not matmul:
             risk = self.risks.along(eqn, position)
@@ -260,7 +262,7 @@ class _Walk:
         """
         found = [
             ()
-            if self.risks.ranges[v].finite
+            if self.risks.ranges[v].finite and self.risks.before.get(v) != ALWAYS
             else tuple(self._moved(eqn, i, 0, replace(g, risky=True)) for g in guards)
             for i, v in enumerate(eqn.inputs)
         ]
@@ -268,7 +270,15 @@ class _Walk:
             self.factors[eqn] = found
 
     def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
-        """The guards that hold on all uses; if there are none, that one of them holds."""
+        """The guards that hold on all uses; if there are none, that one of them holds.
+
+        Those that are risky for some use are left to what is before by that use too.
+        """
+        risky = {(g.condition, g.side) for u in uses for g in u.guards if g.risky}
+        found = self._of_uses(value, uses)
+        return tuple(replace(g, risky=(g.condition, g.side) in risky) for g in found)
+
+    def _of_uses(self, value: Value, uses: Sequence[_Use]) -> Guards:
         if not all(u.guards or u.part for u in uses):
             return ()
         parts = [u.part for u in uses if u.part is not None]
@@ -347,15 +357,8 @@ def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
 
 def _common(uses: Sequence[Guards]) -> Guards:
     """The guards of the first use that all others have."""
-    shared = {(g.condition, g.side): g.risky for g in uses[0]}
-    for guards in uses[1:]:
-        found = {(g.condition, g.side): g.risky for g in guards}
-        shared = {key: risky or found[key] for key, risky in shared.items() if key in found}
-    return tuple(
-        replace(g, risky=shared[g.condition, g.side])
-        for g in uses[0]
-        if (g.condition, g.side) in shared
-    )
+    shared = set(_sides(uses[0])).intersection(*map(_sides, uses[1:]))
+    return tuple(g for g in uses[0] if (g.condition, g.side) in shared)
 
 
 def _may_matter(guards: Guards) -> bool:
