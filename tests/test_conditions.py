@@ -26,6 +26,7 @@ from primgraph.primitives.reductions import (
     reduce_min,
     reduce_prod,
     reduce_sum,
+    root_of_squares,
 )
 from primgraph.primitives.shapes import (
     broadcast,
@@ -69,6 +70,10 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "reduce_sum": (lambda x: reduce_sum(x, axes=(1,)), "f64[2,3,2]"),
     "reshape": (lambda x: reshape(x, shape=(3, 4)), "f64[2,6]"),
     "reverse": (lambda x: reverse(x, axes=(1,)), "f64[2,3]"),
+    "root_of_squares": (
+        lambda x: root_of_squares(x, reduce_sum(x * x, axes=(0,)), axes=(0,), divisor=1),
+        "f64[2,3]",
+    ),
     "scatter_add": (
         lambda x, y: scatter_add(x, y, indices(OTHERS), axis=1), "f64[2,3]", "f64[2,2,2]",
     ),

@@ -404,8 +404,7 @@ def _any_of_sum(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
     known = operands[0]
-    assert known is not None
-    return _any(conditions, known, eqn.kwargs["axes"])
+    return None if known is None else _any(conditions, known, eqn.kwargs["axes"])
 
 
 # Where a result depends on operands, from where each of those counts.
