@@ -32,7 +32,7 @@ from primgraph.codegen.names import Names, assigned_name, comment, is_safe
 from primgraph.codegen.notation import ATOM, Spelling, Text
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.codegen.spelling import SHORT_CUTS, SPELLINGS, iota_shape, literal
-from primgraph.codegen.structure import expanded_shape
+from primgraph.codegen.views import expanded_shape, view_text
 from primgraph.ir.form import Form, Tree
 from primgraph.ir.source import Source
 from primgraph.ir.types import FLOAT32, FLOAT64, Shape, TensorType, broadcast_shapes
@@ -408,14 +408,14 @@ class _Reader:
         assert spelling.view is not None
         source = step.inputs[0]
         piece = self.pieces[source]
-        template = spelling.view(step, k)
+        how = spelling.view(step, k)
         if piece.scalar is not None:
             self.pieces[value] = piece
             return
-        if piece.pending and (template != "{}" or self.schedule.uses[value] != 1):
+        if piece.pending and (how is not None or self.schedule.uses[value] != 1):
             self._write(source)
             piece = self.pieces[source]
-        if template == "{}":
+        if how is None:
             if piece.pending:
                 self.waiting.pop(source, None)
                 self.waiting[value] = None
@@ -424,7 +424,7 @@ class _Reader:
             return
         piece = self._explicit(piece, step.operands[0])
         shape = expanded_shape(step) if step.op.name == "broadcast" else step.results[k].shape
-        text = Text(template.format(piece.text.within(ATOM)))
+        text = Text(view_text(how, piece.text.within(ATOM)))
         joined = self._joined(text, shape, [piece], i, value)
         self._settle(joined, inline=len(step.outputs) == 1)
 
