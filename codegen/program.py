@@ -21,7 +21,7 @@ from primgraph.codegen.places import (
 )
 from primgraph.codegen.regions import Region
 from primgraph.codegen.schedule import Schedule, Step
-from primgraph.codegen.views import How, view_text
+from primgraph.codegen.views import Reshape, Slice, view_text
 from primgraph.ir.types import DType
 
 
@@ -64,10 +64,10 @@ class Site(Protocol):
     def scratch(self) -> Place:
         """A buffer like the result, for this step alone."""
 
-    def part(self, how: How | None) -> Place:
+    def part(self, how: Reshape | Slice | None) -> Place:
         """A view of `out`; itself for None."""
 
-    def operand_part(self, position: int, how: How | None) -> Place:
+    def operand_part(self, position: int, how: Reshape | Slice | None) -> Place:
         """A view of an operand."""
 
     def is_repeated(self, position: int) -> bool:
@@ -285,12 +285,11 @@ def text_of(x: Instruction | Place) -> str:
             return view_text(how, text_of(of))
         case Argument() | Result() | Held() | Constant():
             return name_of(x)
-        case Compute(step=step, operands=operands, out=out, parts=parts, new=new):
+        case Compute(step=step, operands=operands, out=out, parts=parts):
             more = f" with {', '.join(map(text_of, parts))}" if parts else ""
             sign = "=" if x.taken is None else "<-"
-            return (
-                f"{'new ' if new else ''}{text_of(out)} {sign} {_operation(step, operands)}{more}"
-            )
+            what = f"{text_of(out)}: {step.results[0]} {sign} {_operation(step, operands)}{more}"
+            return f"new {what}" if x.new else what
         case Create(step=step, operands=operands, out=out):
             return f"new {text_of(out)}: {out.type} = {_operation(step, operands)}"
         case Call(step=step, operands=operands, outs=outs):

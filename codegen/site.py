@@ -10,7 +10,7 @@ from typing import Any, final
 from primgraph.codegen.draft import Draft
 from primgraph.codegen.places import Buffer, Place, View
 from primgraph.codegen.schedule import Step
-from primgraph.codegen.views import How, Reshape, Rows
+from primgraph.codegen.views import Reshape, Rows, Slice, part_shape
 from primgraph.ir.types import FLOAT32, FLOAT64, DType
 
 # Longer rows are added up by NumPy, which is more accurate.
@@ -33,12 +33,16 @@ class At:
     def number(self, value: Any, dtype: DType) -> Place:
         return self.draft.store.number(value, dtype)
 
-    def part(self, how: How | None) -> Place:
-        return self.out if how is None else self.draft.store.view(self.out, how, self.out.shape)
+    def part(self, how: Reshape | Slice | None) -> Place:
+        return self._seen(self.out, how)
 
-    def operand_part(self, position: int, how: How | None) -> Place:
-        place = self.operands[position]
-        return place if how is None else self.draft.store.view(place, how, place.shape)
+    def operand_part(self, position: int, how: Reshape | Slice | None) -> Place:
+        return self._seen(self.operands[position], how)
+
+    def _seen(self, place: Place, how: Reshape | Slice | None) -> Place:
+        if how is None:
+            return place
+        return self.draft.store.view(place, how, part_shape(how, place.shape))
 
     def scratch(self) -> Buffer:
         store, loop = self.draft.store, self.draft.loop

@@ -12,8 +12,8 @@ from primgraph.codegen.program import Site
 from primgraph.codegen.schedule import Step
 from primgraph.codegen.views import (
     VIEWS,
-    How,
     Reshape,
+    Slice,
     part_of,
     sliced,
     view_text,
@@ -52,7 +52,7 @@ def _write_copy(to: Target) -> list[str]:
 # Parts of arrays.
 
 
-def _assigned(step: Step) -> How | None:
+def _assigned(step: Step) -> Slice | None:
     p, y = step.params, step.operands[1]
     return sliced(strided(p["starts"], y.shape, p["steps"]), step.results[0].shape)
 
@@ -99,7 +99,7 @@ def write_pad(to: Target) -> list[str]:
     return [*(f"{edge}[...] = {zero}" for edge in edges), f"{inner}[...] = {to.args[0]}"]
 
 
-def _edges(shape: Shape, low: Sequence[int], high: Sequence[int]) -> list[How | None]:
+def _edges(shape: Shape, low: Sequence[int], high: Sequence[int]) -> list[Slice | None]:
     """The parts of an array that are padding, if that is so along one axis only; else nothing."""
     padded = [a for a in range(len(low)) if low[a] or high[a]]
     if len(padded) != 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias, final
 
 from primgraph.codegen.module import tuple_text
@@ -103,6 +104,16 @@ def flipped(axes: Sequence[int]) -> Slice | None:
     last = max(axes, default=-1)
     ranges = [(None, None, -1) if i in axes else WHOLE for i in range(last + 1)]
     return Slice(tuple(ranges)) if ranges else None
+
+
+def part_shape(how: Reshape | Slice, shape: Shape) -> Shape:
+    """The shape of a part of an array, or of the same elements in rows."""
+    if isinstance(how, Slice):
+        taken = [len(range(n)[slice(*r)]) for n, r in zip(shape, how.ranges, strict=False)]
+        return (*taken, *shape[len(taken) :])
+    extents = [shape[n.axis] if isinstance(n, Rows) else n for n in how.shape]
+    known = prod(n for n in extents if n >= 0)
+    return tuple([prod(shape) // max(known, 1) if n < 0 else n for n in extents])
 
 
 def expanded_shape(step: Step) -> Shape:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.ir.debug import debug
 from primgraph.ir.graph import Graph
 from primgraph.transforms import (
     batch,
