@@ -33,7 +33,7 @@ def entries(
         if given:
             lines.append(f"{tuple_text(given)[1:-1]} = results")
         function.first([*lines, *workspace.unpack(list(taken[0]))])
-        function.line(f"return {results[0]}" if options.alone else f"return [{', '.join(results)}]")
+        function.returns([results[0] if options.alone else f"[{', '.join(results)}]"])
         return [function]
     first = parts.finish([*arguments, *given], results)
     for part, names in zip(parts.parts, taken, strict=True):
@@ -44,7 +44,7 @@ def entries(
     entry.line(f"carried = [*arrays{more}, *[None] * {count}]")
     for part in parts.parts:
         entry.line(f"{part.name}(w, carried)")
-    entry.line(f"return carried[{first}]" if options.alone else f"return carried[{first}:]")
+    entry.returns([f"carried[{first}]" if options.alone else f"carried[{first}:]"])
     return [*parts.parts, entry]
 
 
@@ -59,13 +59,13 @@ def check_of(types: Sequence[TensorType]) -> Function | None:
     function = Function("fit", ", ".join(names))
     for name, type in zip(names, types, strict=True):
         function.line(f"if {name}.__class__ is not np.ndarray or not {name}.flags.carray:")
-        function.line("    return False")
+        function.line("return False", depth=1)
         dtype = f"dtype_of_{dtype_text(type.dtype)[3:]}"
         function.line(f"if {name}.dtype is not {dtype} or {name}.shape != {type.shape!r}:")
-        function.line("    return False")
+        function.line("return False", depth=1)
         if 1 in type.shape and type.size:
             strides = strides_of(type.shape, type.dtype.itemsize)
             function.line(f"if {name}.strides != {strides!r}:")
-            function.line("    return False")
-    function.line("return True")
+            function.line("return False", depth=1)
+    function.returns(["True"])
     return function

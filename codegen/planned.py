@@ -8,7 +8,7 @@ from typing import Any, final
 from primgraph.codegen.entry import check_of, entries
 from primgraph.codegen.fallback import caller_of
 from primgraph.codegen.literals import dtype_text, scalar_text, shape_text
-from primgraph.codegen.module import MANY, Function, Module, Parts, tuple_text
+from primgraph.codegen.module import MANY, Function, Line, Module, Parts, tuple_text
 from primgraph.codegen.notation import number_of
 from primgraph.codegen.places import (
     Constant,
@@ -131,7 +131,6 @@ class Statement:
 class _Body:
     """The lines of a loop while it is printed, and the names from outside that they have."""
 
-    loop: Loop
     function: Function
     outside: dict[str, None] = field(default_factory=dict)
 
@@ -310,47 +309,35 @@ class Printer:
 
     def _print_loop(self, loop: Loop) -> None:
         """A loop in the current function, or a function for threads to share its blocks."""
-        shared = loop.region.threads > 1
-        made = self._loop = _Body(loop, Function(f"loop_{loop.number}", "blocks, turn, outside"))
-        lines = self._lines_of(loop)
+        number, threads = loop.number, loop.region.threads
+        made = self._loop = _Body(Function(f"loop_{number}", "blocks, turn, outside"))
+        lines, header = self._lines_of(loop, made.function), self.workspace.loop_header
         self._loop = None
-        if not shared:
-            self._lay_out(loop, lines, self.parts.current, f"w[{loop.number}]")
+        if threads == 1:
+            self.parts.current.body += [*header(loop, f"w[{number}]"), *lines]
             return
         names = list(made.outside)
-        groups = [names[i : i + MANY] for i in range(0, len(names), MANY)]
+        groups = [tuple_text(names[i : i + MANY]) for i in range(0, len(names), MANY)]
         for k, group in enumerate(groups):
-            made.function.line(f"{tuple_text(group)[1:-1]} = outside[{k}]")
-        self._lay_out(loop, lines, made.function, "blocks")
+            made.function.line(f"{group[1:-1]} = outside[{k}]")
+        made.function.body += [*header(loop, "blocks"), *lines]
         self.functions.append(made.function)
-        outside, threads = tuple_text([tuple_text(g) for g in groups]), loop.region.threads
-        number = loop.number
-        self.parts.current.line(
-            f"share(loop_{number}, w[{number}], {outside}, {threads}, {number}, space, spares)"
-        )
+        blocks = f"w[{number}], {tuple_text(groups)}, {threads}, {number}"
+        call = f"share(loop_{number}, {blocks}, space, spares)"
+        self.parts.current.body.append(Line(call, shares=True))
 
-    def _lines_of(self, loop: Loop) -> list[tuple[str, int]]:
-        """The lines of a turn, each with its step; names are given in the order of steps."""
-        assert self._loop is not None
-        function, lines = self._loop.function, dict[int, list[tuple[str, int]]]()
+    def _lines_of(self, loop: Loop, function: Function) -> list[Line]:
+        """The lines of a turn; names are given in the order of steps."""
+        lines = dict[int, list[Line]]()
         instructions = (*loop.body, *loop.totals)
         for k, x in sorted(enumerate(instructions), key=lambda pair: pair[1].at):
             self._print(x)
-            lines[k] = list(zip(function.lines, function.steps, strict=True))
-            function.lines, function.steps = [], []
+            lines[k] = [Line(text, step, 1) for text, step, _, _ in function.body]
+            function.body = []
         turn = len(loop.body)
         body = [line for k in range(turn) for line in lines[k]]
         totals = [line for k in range(turn, len(instructions)) for line in lines[k]]
-        return [*body, ("turn()", -1), *totals] if totals else body
-
-    def _lay_out(
-        self, loop: Loop, lines: list[tuple[str, int]], function: Function, blocks: str
-    ) -> None:
-        """Write the loop over `blocks` into `function`."""
-        for line in self.workspace.loop_header(loop, blocks):
-            function.line(line)
-        for line, i in lines:
-            function.line(f"    {line}", i)
+        return [*body, Line("turn()", -1, 1), *totals] if totals else body
 
 
 _PRINTERS: dict[Any, Any] = {

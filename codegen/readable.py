@@ -189,22 +189,19 @@ class _Reader:
         results = [self._result(v, inline=only) for v in self.schedule.outputs]
         text, last = ", ".join(results) or "()", len(self.schedule.steps) - 1
         if self.form is not None:
-            for line in self._returned(results):
-                function.line(line, last)
+            function.returns(self._returned(results), last)
         elif only or len(text) <= _LONGEST:
-            function.line(f"return {text}", last)
+            function.returns([text], last)
         else:
-            for line in ("return (", *(f"    {r}," for r in results), ")"):
-                function.line(line, last)
+            function.returns(["(", *(f"    {r}," for r in results), ")"], last)
         function.first(self._begun(arguments, roots))
         return function
 
     def _returned(self, results: list[str]) -> list[str]:
-        """The statement that returns results in their containers."""
+        """The expression of results in their containers."""
         assert self.form is not None
         names, tree = self.names, self.form.results
-        first, *more = returned(tree, results, self.file.classes, names, _LONGEST - 7)
-        return [f"return {first}", *more]
+        return returned(tree, results, self.file.classes, names, _LONGEST - 7)
 
     def _several(self, arguments: list[str], roots: list[tuple[str, Tree]]) -> list[Function]:
         """Parts, and an entry that calls one after the other."""
@@ -222,12 +219,11 @@ class _Reader:
         for part in self.parts.parts:
             entry.line(f"{part.name}(carried)")
         if self.form is not None:
-            for line in self._returned([f"carried[{first + k}]" for k in range(len(results))]):
-                entry.line(line)
+            entry.returns(self._returned([f"carried[{first + k}]" for k in range(len(results))]))
         elif len(results) == 1:
-            entry.line(f"return carried[{first}]")
+            entry.returns([f"carried[{first}]"])
         else:
-            entry.line(f"return tuple(carried[{first}:])")
+            entry.returns([f"tuple(carried[{first}:])"])
         return [*self.parts.parts, entry]
 
     def _result(self, value: int, *, inline: bool) -> str:

@@ -123,11 +123,12 @@ def _copies_held(draft: Draft, donated: dict[int, int]) -> dict[int, Held]:
 
     Both are written to, and none of the two orders would be right for all such outputs.
     """
-    schedule, held = draft.schedule, dict[int, Held]()
+    schedule, held, count = draft.schedule, dict[int, Held](), 0
     for k, j in donated.items():
         value = schedule.outputs[k]
         if schedule.root[value] != j and schedule.root[value] in donated.values():
-            copy = held[value] = Held(len(held), schedule.types[value])
+            copy = held[value] = Held(count, schedule.types[value])
+            count += 1
             draft.body.append(Copy(len(schedule.steps) - 1, value, draft.places[value], copy, True))
     return held
 

@@ -16,6 +16,7 @@ from primgraph.codegen.places import (
     Place,
     Result,
     View,
+    name_of,
     root_of,
 )
 from primgraph.codegen.program import (
@@ -104,6 +105,9 @@ class _Run:
                 self.holds[place] = place.step.outputs[0]
         self.writable = {plan.arguments[j] for _, j in plan.options.donated}
         self.loop: Loop | None = None
+        # Buffers of the block, and names of what a call makes.
+        self.inside: list[Place] = []
+        self.named: set[str] = set()
         self.rows: dict[Place, int | None] = {}
         self.now: Instruction | None = None
 
@@ -129,27 +133,26 @@ class _Run:
             self._demand(right, f"{text_of(place)} does not hold result {k}")
 
     def _turns(self, loop: Loop) -> None:
-        self.loop, self.rows = loop, {}
-        for x in (*loop.body, *loop.totals):
-            for place in _written(x):
-                if isinstance(place, View) and isinstance(place.how, Cut):
-                    self.rows[root_of(place)] = place.how.axis
-        totals = [x for x in loop.body if isinstance(x, Combine)]
-        self._demand(not totals or loop.region.threads == 1, "a total is added to out of turn")
-        for x in (*loop.body, *loop.totals):
-            if isinstance(x, Combine):
-                self.rows[x.total] = None
-        before = {
-            p: self.holds.get(p, _NOTHING) for p, axis in self.rows.items() if axis is not None
-        }
+        both = (*loop.body, *loop.totals)
+        outs = [x.out for x in both if isinstance(x, Compute | Copy)]
+        filled = {root_of(p): axis for p in outs if (axis := _cut_of(p)) is not None}
+        totals = {x.total: x for x in both if isinstance(x, Combine)}
+        self.loop, self.rows = loop, {**filled, **dict.fromkeys(totals)}
+        late = loop.region.threads == 1 or not any(x in loop.body for x in totals.values())
+        self._demand(late, "a total is added to out of turn")
+        for place in filled:
+            there = place in self.holds or _given(place)
+            self._demand(there, f"{text_of(place)}, which a loop fills, is not there")
+        before = {p: self.holds.get(p, _NOTHING) for p in filled}
         for _ in range(2):
             self.space = _Memory(self.plan.space)
             self.holds.update(before)
-            for x in (*loop.body, *loop.totals):
+            for x in both:
                 self.now = x
                 _STEPS[x.__class__](self, x)
-            for place in [p for p in self.holds if isinstance(p, Buffer) and p.loop >= 0]:
-                del self.holds[place]
+            for place in self.inside:
+                self.holds.pop(place, None)
+            self.inside.clear()
         self.loop, self.rows = None, {}
 
     # What instructions do.
@@ -184,6 +187,8 @@ class _Run:
             there = isinstance(root, Result | Buffer) and (root in self.holds or _given(root))
             self._demand(there, f"{text_of(root)} cannot be written")
         self.holds[root] = value
+        if inner:
+            self.inside.append(root)
 
     def _take(self, buffer: Buffer) -> None:
         self._demand((buffer.loop >= 0) == (self.loop is not None), "a buffer of another loop")
@@ -227,8 +232,10 @@ class _Run:
         self.holds[x.out] = self.schedule.root[x.step.outputs[0]]
 
     def _create_result(self, place: Place) -> None:
-        new = isinstance(place, Result | Held) and not _given(place) and place not in self.holds
+        new = isinstance(place, Result | Held) and not _given(place)
+        new = new and name_of(place) not in self.named
         self._demand(new, f"{text_of(place)} is there already")
+        self.named.add(name_of(place))
         self.holds[place] = _NOTHING
 
     def _call(self, x: Call) -> None:
@@ -275,10 +282,6 @@ class _Run:
     def _fail(self, fault: str) -> NoReturn:
         at = "" if self.now is None else f", at: {text_of(self.now)}"
         raise InternalError(f"plan of {self.schedule.name}: {fault}{at}\n{self.plan}")
-
-
-def _written(x: Instruction) -> tuple[Place, ...]:
-    return (x.out,) if isinstance(x, Compute | Copy) else ()
 
 
 def _given(place: Place) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import final
 
 from primgraph.codegen.literals import dtype_text, shape_text
-from primgraph.codegen.module import MANY, Function, tuple_text
+from primgraph.codegen.module import MANY, Function, Line, tuple_text
 from primgraph.codegen.places import Buffer, Life, Ones, View, loop_of, name_of
 from primgraph.codegen.program import Loop, Plan
 from primgraph.codegen.views import view_text
@@ -62,7 +62,7 @@ class Table:
                 part.line(line)
             entry.line(f"{part.name}(a, w, groups)")
             functions.append(part)
-        entry.line("return groups")
+        entry.returns(["groups"])
         return [*functions, entry]
 
     def _buffer_lines(self) -> list[str]:
@@ -139,7 +139,7 @@ class Workspace:
             self.groups.append(group)
         return lines
 
-    def loop_header(self, loop: Loop, blocks: str) -> list[str]:
+    def loop_header(self, loop: Loop, blocks: str) -> list[Line]:
         """The first lines of a loop; within, the things of its block have their names."""
         things, region = self.blocks[loop.number], loop.region
         names = list(things)
@@ -153,9 +153,9 @@ class Workspace:
         )
         self.loops[loop.number] = f"blocks({region.extent}, {region.rows}, {ones}, {others})"
         if simple:
-            return [f"for s, {tuple_text(names) if names else '_'} in {blocks}:"]
-        lines = [f"    {tuple_text(g)[1:-1]} = g[{k}]" for k, g in enumerate(groups)]
-        return [f"for s, g in {blocks}:", *lines]
+            return [Line(f"for s, {tuple_text(names) if names else '_'} in {blocks}:")]
+        lines = [Line(f"{tuple_text(g)[1:-1]} = g[{k}]", -1, 1) for k, g in enumerate(groups)]
+        return [Line(f"for s, g in {blocks}:"), *lines]
 
     def setup(self, poisoned: bool) -> list[Function]:
         """Functions that make a workspace: all its things, and from them the groups."""
