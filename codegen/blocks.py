@@ -25,7 +25,7 @@ from primgraph.codegen.program import (
 from primgraph.codegen.regions import Region, narrowed
 from primgraph.codegen.roles import Role
 from primgraph.codegen.schedule import Step
-from primgraph.codegen.site import At, is_plain
+from primgraph.codegen.site import At, is_plain, needed
 from primgraph.codegen.views import VIEWS, Cut
 from primgraph.ir.types import DType, Shape
 
@@ -152,7 +152,7 @@ def _add_up(
     value = step.outputs[0]
     part = draft.store.buffer(step.results[0], loop.number)
     site = At(draft, step, operands, part, None, is_plain(places, step), role.operands[0])
-    draft.body.append(Compute(i, step, tuple(operands), part, None, tuple(card.needs(site))))
+    draft.body.append(Compute(i, step, tuple(operands), part, None, needed(card, site)))
     combine = Combine(i, role.combine, part, loop.sums[value])
     if loop.region.threads > 1:
         loop.totals.append(combine)
@@ -189,7 +189,7 @@ def _compute(
                 draft.buffers[value] = buffer
     draft.places[value] = out
     site = At(draft, step, operands, out, taken, is_plain(places, step), role.operands[0])
-    draft.body.append(Compute(i, step, tuple(operands), out, taken, tuple(card.needs(site))))
+    draft.body.append(Compute(i, step, tuple(operands), out, taken, needed(card, site)))
     if whole is not None and not direct:
         # Only some operations write to rows that do not lie side by side.
         rows = draft.places[value] = draft.store.view(whole, Cut(axis, loop.number), type.shape)

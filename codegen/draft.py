@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
-from primgraph.codegen.places import Argument, Buffer, Number, Place, Result, View
+from primgraph.codegen.places import Argument, Buffer, Life, Number, Place, Result, View
 from primgraph.codegen.program import Card, Combine, Instruction, Make, Options, Release, See
 from primgraph.codegen.regions import Region
 from primgraph.codegen.schedule import Schedule, Step
@@ -113,28 +113,27 @@ class Draft:
 
     # Buffers.
 
-    def owns(self, buffer: Buffer) -> bool:
+    def owns(self, buffer: Place) -> bool:
         """Whether the step that is being planned may overwrite or give back a buffer."""
-        return self.loop is None or buffer.loop >= 0
+        return self.loop is None or buffer.life is Life.BLOCK
 
     def dying(self, i: int, step: Step, card: Card, places: Sequence[Place]) -> int | None:
         """The operand whose buffer the result may take over: nothing else reads it any more.
 
         A single element is not computed in place, because NumPy takes twice as long for that.
         """
-        form, schedule = step.form, self.schedule
+        form, inputs, schedule = step.form, step.inputs, self.schedule
         type = form.results[0]
         if type.size == 1 and card.itself:
             return None
-        roots = [schedule.root[v] for v in step.inputs]
         for k in card.in_place[: len(places)]:
-            place, root = places[k], roots[k]
-            if schedule.last[root] != i or form.operands[k] is not type:
+            place, value = places[k], inputs[k]
+            root = schedule.root[value]
+            if schedule.last[root] != i or self.buffers.get(root) is not place:
                 continue
-            if not isinstance(place, Buffer) or self.buffers.get(root) is not place:
+            if form.operands[k] is not type or value in self.widened or not self.owns(place):
                 continue
-            if not self.is_plain(step.inputs[k], place) or not self.owns(place):
-                continue
+            roots = [schedule.root[v] for v in inputs]
             if roots.count(root) == 1 or (card.itself and self._alike(k, step, places, roots)):
                 return k
         return None

@@ -33,11 +33,19 @@ class Text(NamedTuple):
 class Target(Protocol):
     """What a planned statement is written for: operands by name, and the buffer to fill."""
 
-    step: Step
-    args: list[str]
-    out: str
-    taken: int | None  # the operand whose buffer `out` is, if it was taken over
-    parts: list[str]  # what the row has asked for beside these, in that order
+    @property
+    def step(self) -> Step: ...
+    @property
+    def args(self) -> list[str]: ...
+    @property
+    def out(self) -> str: ...
+    @property
+    def taken(self) -> int | None:
+        """The operand whose buffer `out` is, if it was taken over."""
+
+    @property
+    def parts(self) -> list[str]:
+        """What the row has asked for beside these, in that order."""
 
     def np(self, name: str) -> str:
         """A local name for `np.<name>`."""
@@ -49,11 +57,6 @@ class Target(Protocol):
 def number_of(place: Place) -> Any:
     """The number that all elements of a place equal, if it is a constant."""
     return place.value if isinstance(place, Number) else None
-
-
-def no_needs(site: Site) -> Sequence[Place]:
-    """Nothing beside operands and the result."""
-    return ()
 
 
 Read: TypeAlias = Callable[[Sequence[Text], Step], Text]
@@ -89,7 +92,7 @@ class Spelling:
     fallible: bool = False
     repeated: Read | None = None
     helper: str = ""
-    needs: Needs = no_needs
+    needs: Needs | None = None
 
     @property
     def itself(self) -> bool:

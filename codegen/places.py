@@ -199,17 +199,17 @@ def loop_of(place: Place) -> int:
 
 
 _LETTERS = {
-    "Argument": "x",
-    "Result": "r",
-    "Held": "held",
-    "Buffer": "b",
-    "Number": "c",
-    "Ones": "c",
-    "Constant": "k",
-    "View": "v",
+    Argument: "x",
+    Result: "r",
+    Held: "held",
+    Buffer: "b",
+    Number: "c",
+    Ones: "c",
+    Constant: "k",
+    View: "v",
 }
 
 
 def name_of(place: Place) -> str:
     """What a place is called, in texts and in NumPy code."""
-    return f"{_LETTERS[place.__class__.__name__]}{place.number}"
+    return f"{_LETTERS[place.__class__]}{place.number}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from primgraph.codegen.entry import check_of, entries
 from primgraph.codegen.fallback import caller_of
@@ -106,9 +105,7 @@ def _constant(place: Fixed) -> str:
             return SPELLINGS[step.op.name].read([], step).code
 
 
-@final
-@dataclass(slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One instruction to write, as spellings see it."""
 
     printer: Printer
@@ -127,15 +124,6 @@ class Statement:
 
 
 @final
-@dataclass(slots=True)
-class _Body:
-    """The lines of a loop while it is printed, and the names from outside that they have."""
-
-    function: Function
-    outside: dict[str, None] = field(default_factory=dict)
-
-
-@final
 class Printer:
     """Prints instructions as lines of functions; `taken` are names of the workspace, by part."""
 
@@ -148,10 +136,14 @@ class Printer:
         self.users: list[str] = []
         # Loops that are functions, because threads may share their blocks.
         self.functions: list[Function] = []
+        self.results: dict[int, str] = {}
         self.at = 0
         self._bound: dict[str, str] = {}
         self._made: set[str] = set()
-        self._loop: _Body | None = None
+        self._outside: dict[str, None] | None = None
+        self._lines: list[Line] = []
+        # Names of places that the current lines have used before.
+        self._known: dict[Place, str] = {}
 
     def print(self) -> list[str]:
         """Print all instructions; the names of the results, in order."""
@@ -159,39 +151,24 @@ class Printer:
             self.parts.argument(name_of(argument))
         for k in dict.fromkeys(self.plan.options.given):
             self.parts.argument(f"r{k}")
-        ends, results = self._ends(), {}
+        _, *starts = _starts(self.plan)
         self._begin()
         for x in self.plan.body:
-            if isinstance(x, Return):
-                results[x.number] = self.use(x.place)
-                continue
-            while len(ends) > 1 and x.at >= ends[0]:
-                del ends[0]
+            while starts and x.at >= starts[0]:
+                del starts[0]
                 self._begin()
-            self._print(x)
-        for _ in ends[1:]:
-            self._begin()
-        return [results[k] for k in range(len(results))]
+            self.at = x.at
+            _PRINTERS[x.__class__](self, x)
+        return [self.results[k] for k in range(len(self.results))]
 
     def _begin(self) -> None:
         self.parts.begin()
         self.taken.append({})
+        self._go_on(self.parts.current)
 
-    def _ends(self) -> list[int]:
-        """The last steps of functions and one more; no loop is in two of them."""
-        count = len(self.plan.schedule.steps)
-        ends, end = [], CHUNK
-        inside = {i for r in self.plan.regions for i in range(r.start + 1, r.stop)}
-        while end < count:
-            while end in inside:
-                end -= 1
-            ends.append(end)
-            end += CHUNK
-        return [*ends, count]
-
-    def _print(self, x: Any) -> None:
-        self.at = x.at
-        _PRINTERS[x.__class__](self, x)
+    def _go_on(self, function: Function, outside: dict[str, None] | None = None) -> None:
+        """Print into a function, which may be the body of a loop that notes names from outside."""
+        self._lines, self._known, self._outside = function.body, {}, outside
 
     # Names.
 
@@ -205,20 +182,26 @@ class Printer:
         return local
 
     def use(self, place: Place) -> str:
-        """The name of a place that the current function reads or writes."""
-        name, life = name_of(place), place.life
+        """The name of a place that the current lines read or write."""
+        name = self._known.get(place)
+        if name is None:
+            name = self._known[place] = name_of(place)
+            self._note(place, name)
+        return name
+
+    def _note(self, place: Place, name: str) -> None:
+        life, outside = place.life, self._outside
         if life is Life.KEPT:
-            if self._loop is not None:
-                self._loop.outside[name] = None
+            if outside is not None:
+                outside[name] = None
             self.taken[-1][name] = None
         elif life is Life.CALL or life is Life.TURN:
             if isinstance(place, View) and name not in self._made:
                 self._view(place, name)
             if life is Life.CALL:
-                if self._loop is not None and self.parts.has(name):
-                    self._loop.outside[name] = None
+                if outside is not None and self.parts.has(name):
+                    outside[name] = None
                 self.parts.use(name)
-        return name
 
     def _view(self, view: View, name: str) -> None:
         """Make a view that is not kept: in each call, or in each turn of a loop."""
@@ -234,8 +217,7 @@ class Printer:
         self.parts.bind(name)
 
     def line(self, text: str) -> None:
-        loop = self._loop
-        (self.parts.current if loop is None else loop.function).line(text, self.at)
+        self._lines.append(Line(text, self.at))
 
     # Instructions.
 
@@ -307,37 +289,51 @@ class Printer:
 
     # Loops.
 
+    def _return(self, x: Return) -> None:
+        self.results[x.number] = self.use(x.place)
+
     def _print_loop(self, loop: Loop) -> None:
         """A loop in the current function, or a function for threads to share its blocks."""
-        number, threads = loop.number, loop.region.threads
-        made = self._loop = _Body(Function(f"loop_{number}", "blocks, turn, outside"))
-        lines, header = self._lines_of(loop, made.function), self.workspace.loop_header
-        self._loop = None
+        number, threads, outside = loop.number, loop.region.threads, dict[str, None]()
+        function = Function(f"loop_{number}", "blocks, turn, outside")
+        self._go_on(function, outside)
+        lines, header = self._turn(loop), self.workspace.loop_header
+        self._go_on(self.parts.current)
         if threads == 1:
             self.parts.current.body += [*header(loop, f"w[{number}]"), *lines]
             return
-        names = list(made.outside)
+        names = list(outside)
         groups = [tuple_text(names[i : i + MANY]) for i in range(0, len(names), MANY)]
-        for k, group in enumerate(groups):
-            made.function.line(f"{group[1:-1]} = outside[{k}]")
-        made.function.body += [*header(loop, "blocks"), *lines]
-        self.functions.append(made.function)
+        function.body = [Line(f"{group[1:-1]} = outside[{k}]") for k, group in enumerate(groups)]
+        function.body += [*header(loop, "blocks"), *lines]
+        self.functions.append(function)
         blocks = f"w[{number}], {tuple_text(groups)}, {threads}, {number}"
         call = f"share(loop_{number}, {blocks}, space, spares)"
         self.parts.current.body.append(Line(call, shares=True))
 
-    def _lines_of(self, loop: Loop, function: Function) -> list[Line]:
+    def _turn(self, loop: Loop) -> list[Line]:
         """The lines of a turn; names are given in the order of steps."""
-        lines = dict[int, list[Line]]()
+        lines, turn = dict[int, list[Line]](), len(loop.body)
         instructions = (*loop.body, *loop.totals)
         for k, x in sorted(enumerate(instructions), key=lambda pair: pair[1].at):
-            self._print(x)
-            lines[k] = [Line(text, step, 1) for text, step, _, _ in function.body]
-            function.body = []
-        turn = len(loop.body)
+            self.at, self._lines = x.at, []
+            _PRINTERS[x.__class__](self, x)
+            lines[k] = [Line(text, step, 1) for text, step, _, _ in self._lines]
         body = [line for k in range(turn) for line in lines[k]]
         totals = [line for k in range(turn, len(instructions)) for line in lines[k]]
         return [*body, Line("turn()", -1, 1), *totals] if totals else body
+
+
+def _starts(plan: Plan) -> list[int]:
+    """The first steps of functions; no loop is in two of them."""
+    starts, start = [0], CHUNK
+    inside = {i for r in plan.regions for i in range(r.start + 1, r.stop)}
+    while start < len(plan.schedule.steps):
+        while start in inside:
+            start -= 1
+        starts.append(start)
+        start += CHUNK
+    return starts
 
 
 _PRINTERS: dict[Any, Any] = {
@@ -351,4 +347,5 @@ _PRINTERS: dict[Any, Any] = {
     Combine: Printer._combine,
     Release: Printer._release,
     Loop: Printer._print_loop,
+    Return: Printer._return,
 }

@@ -95,7 +95,7 @@ class Card(Protocol):
     @property
     def fallible(self) -> bool: ...
     @property
-    def needs(self) -> Callable[[Site], Sequence[Place]]: ...
+    def needs(self) -> Callable[[Site], Sequence[Place]] | None: ...
 
 
 # Instructions. Each has the number of the step that it belongs to.
@@ -200,6 +200,7 @@ class Loop(NamedTuple):
 class Return(NamedTuple):
     """A place is the result of that number."""
 
+    at: int
     number: int
     place: Place
 

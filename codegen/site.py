@@ -9,6 +9,7 @@ from typing import Any, final
 
 from primgraph.codegen.draft import Draft
 from primgraph.codegen.places import Buffer, Place, View
+from primgraph.codegen.program import Card
 from primgraph.codegen.schedule import Step
 from primgraph.codegen.views import Reshape, Rows, Slice, part_shape
 from primgraph.ir.types import FLOAT32, FLOAT64, DType
@@ -91,3 +92,8 @@ def is_plain(operands: Sequence[Place], step: Step) -> bool:
     first = operands[0] if operands else None
     whole = first is not None and first.shape == step.operands[0].shape
     return whole and not isinstance(first, View)
+
+
+def needed(card: Card, site: At) -> tuple[Place, ...]:
+    """The places that the back end asks for beside operands and result."""
+    return tuple(card.needs(site)) if card.needs is not None else ()

@@ -30,7 +30,6 @@ from primgraph.codegen.notation import (
     Spelling,
     Target,
     Text,
-    no_needs,
     number_of,
 )
 from primgraph.codegen.places import Place
@@ -178,7 +177,7 @@ def _reduction(name: str, ufunc: str, *, accumulates: bool) -> Spelling:
         wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
         return [f"{reduce}, {wide}, {to.out})"]
 
-    return Spelling(read, write, needs=_summed if name == "sum" else no_needs)
+    return Spelling(read, write, needs=_summed if name == "sum" else None)
 
 
 def _summed(site: Site) -> Sequence[Place]:

@@ -64,8 +64,10 @@ def _compute(draft: Draft, i: int, step: Step, card: Card) -> None:
         else:
             out = draft.take_over(step, taken)
     draft.places[value] = out
-    site = At(draft, step, operands, out, taken, is_plain(places, step))
-    draft.body.append(Compute(i, step, operands, out, taken, tuple(card.needs(site)), new))
+    parts: tuple[Place, ...] = ()
+    if card.needs is not None:
+        parts = tuple(card.needs(At(draft, step, operands, out, taken, is_plain(places, step))))
+    draft.body.append(Compute(i, step, operands, out, taken, parts, new))
 
 
 def _donated(
@@ -148,4 +150,4 @@ def _result(draft: Draft, k: int, value: int, j: int | None, held: dict[int, Hel
             if not new:
                 draft.body.append(Make(last, result))
             draft.body.append(Copy(last, value, place, out, new))
-    draft.body.append(Return(k, out))
+    draft.body.append(Return(last, k, out))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from primgraph.codegen.notation import ATOM, WIDEST, Spelling, Target, Text, no_needs
+from primgraph.codegen.notation import ATOM, WIDEST, Spelling, Target, Text
 from primgraph.codegen.places import Place
 from primgraph.codegen.program import Site
 from primgraph.codegen.schedule import Step
@@ -33,7 +33,7 @@ def viewed(name: str) -> Spelling:
 
     copied = name == "reshape"
     return Spelling(read, _write_copy if copied else _nothing, inline=True, view=VIEWS[name],
-                    needs=_copied_into if copied else no_needs)  # fmt: skip
+                    needs=_copied_into if copied else None)  # fmt: skip
 
 
 def _nothing(to: Target) -> list[str]:
