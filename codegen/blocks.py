@@ -30,8 +30,8 @@ from primgraph.codegen.views import VIEWS, Cut
 from primgraph.ir.types import DType, Shape
 
 
-def plan_region(draft: Draft, region: Region, number: int) -> None:
-    """Add the loop of a region, and what is before and behind it."""
+def plan_region(draft: Draft, region: Region, number: int) -> Loop:
+    """Add the loop of a region, and what is before and behind it; the loop."""
     loop, outer = _begun(draft, region, number), draft.body
     body: list[Instruction] = []
     draft.loop, draft.body = loop, body
@@ -44,13 +44,15 @@ def plan_region(draft: Draft, region: Region, number: int) -> None:
         totals.append(total)
         draft.free(last, total.part, totals)
     draft.loop, draft.body = None, outer
-    draft.body.append(Loop(region.start, number, region, tuple(body), tuple(totals)))
+    made = Loop(region.start, number, region, tuple(body), tuple(totals))
+    draft.body.append(made)
     draft.places.update(loop.sums)
     draft.places.update(loop.whole)
     for i in region.views:
         step = draft.schedule.steps[i]
         draft.view(last, step, draft.places[step.inputs[0]])
     draft.release(last, loop.touched)
+    return made
 
 
 def _begun(draft: Draft, region: Region, number: int) -> LoopDraft:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from primgraph.codegen.blocks import plan_region
 from primgraph.codegen.draft import Draft
-from primgraph.codegen.program import Card, Options, Plan
+from primgraph.codegen.program import Card, Loop, Options, Plan
 from primgraph.codegen.regions import Region
 from primgraph.codegen.schedule import Schedule
 from primgraph.codegen.steps import plan_results, plan_step
@@ -21,11 +21,11 @@ def planned(
     """What is done step by step, and where, for a back end that has these `cards`."""
     draft = Draft(schedule, cards, options)
     begins = {r.start: (r, number) for number, r in enumerate(regions)}
-    i, steps = 0, schedule.steps
+    i, steps, loops = 0, schedule.steps, list[Loop]()
     while i < len(steps):
         if i in begins:
             region, number = begins[i]
-            plan_region(draft, region, number)
+            loops.append(plan_region(draft, region, number))
             i = region.stop
             continue
         step = steps[i]
@@ -42,6 +42,7 @@ def planned(
         tuple(store.arrays),
         tuple(store.buffers),
         tuple(draft.body),
+        tuple(loops),
         store.arena.size,
         store.arena.least,
         store.space.size,

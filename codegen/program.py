@@ -228,13 +228,10 @@ class Plan:
     arrays: tuple[Buffer | View | Ones, ...]
     buffers: tuple[Buffer, ...]
     body: tuple[Instruction, ...]
+    loops: tuple[Loop, ...]
     arena: int
     least: int
     space: int
-
-    @property
-    def loops(self) -> tuple[Loop, ...]:
-        return tuple(x for x in self.body if isinstance(x, Loop))
 
     @property
     def regions(self) -> tuple[Region, ...]:
