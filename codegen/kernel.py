@@ -56,7 +56,7 @@ def compile_graph(
 
 
 @final
-@checked_methods()
+@checked_methods("fill")
 class Kernel(Drawn):
     """An executable made from a graph: call it with an array for each input.
 

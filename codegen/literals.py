@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -153,7 +154,7 @@ def _proposed_ranges(flat: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarr
     dtype, count = flat.dtype, flat.size
     start, second, last = flat[[0, 1, -1]].tolist()
     step, stop = second - start, start + count * (second - start)
-    if not np.isfinite([start, last, stop]).all() or step == 0:
+    if not all(map(math.isfinite, (start, last, stop))) or step == 0:
         return
     if start == int(start) and step == int(step) and (dtype.kind == "f" or _holds(dtype, stop)):
         numbers = [start, stop, step] if step != 1 else [start, stop] if start else [stop]

@@ -295,6 +295,7 @@ _RULES: dict[str, Expression] = {
     "logical_xor": _template("{} != {}"),
     "logical_not": _template("not {}"),
     "select": _template("{1} if {0} else {2}"),
+    "unless_nan": _template("{0} if {1} == {1} else {1}"),
     "cast": _cast,
     "reduce_max": _template("{}"),
     "reduce_min": _template("{}"),

@@ -197,7 +197,7 @@ def _drawn(operation: Operation, itemsize: int) -> int:
 
 
 # Elementwise steps that are assignments, which need no buffers.
-_ASSIGNED = frozenset({"cast", "select", "stop_gradient"})
+_ASSIGNED = frozenset({"cast", "select", "stop_gradient", "unless_nan"})
 
 _RULES: dict[str, Rule] = {
     "matmul": _product,

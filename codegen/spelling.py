@@ -145,6 +145,12 @@ def _write_select(to: Target) -> list[str]:
     return [chosen] if to.taken == 2 else [f"{to.out}[...] = {y}", chosen]
 
 
+def _write_unless_nan(to: Target) -> list[str]:
+    x, y = to.args
+    chosen = f"{to.np('copyto')}({to.out}, {y}, 'same_kind', {to.np('isnan')}({y}))"
+    return [chosen] if to.taken == 0 else [f"{to.out}[...] = {x}", chosen]
+
+
 # Reductions, scans and products; float16 accumulates in float32.
 
 
@@ -363,6 +369,15 @@ SPELLINGS: dict[str, Spelling] = {
         _write_select,
         broadcasts=_ALL,
         in_place=(2,),
+        inline=True,
+    ),
+    "unless_nan": Spelling(
+        lambda args, step: Text(
+            f"np.where(np.isnan({args[1].code}), {args[1].code}, {args[0].code})"
+        ),
+        _write_unless_nan,
+        broadcasts=_ALL,
+        in_place=(0,),
         inline=True,
     ),
     **{name: structure.viewed(name) for name in VIEWS},

@@ -26,6 +26,7 @@ _ELEMENT: dict[str, tuple[float, float]] = {
     "integer_pow": (1.4, 1.0),
     "arctan2": (1.3, 0.4),
     "select": (1.2, 1.2),
+    "unless_nan": (1.4, 1.3),
     "power": (1.2, 0.4),
     "arcsinh": (1.2, 0.4),
     "rsqrt": (1.2, 0.4),

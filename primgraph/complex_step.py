@@ -40,7 +40,7 @@ KNOWN = frozenset(
     matmul maximum minimum mul neg not_equal pad permute power random_bernoulli random_uniform
     reduce_max reduce_min reduce_prod reduce_sum remainder reshape reverse right_shift round rsqrt
     scatter_add select sigmoid sign sin sinh slice slice_assign split sqrt stop_gradient sub tan
-    tanh
+    tanh unless_nan
     """.split()  # noqa: SIM905
 )
 
@@ -181,6 +181,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "abs": lambda x: x * np.sign(x.real),
     "maximum": lambda x, y: np.where(x.real >= y.real, x, y),
     "minimum": lambda x, y: np.where(x.real <= y.real, x, y),
+    "unless_nan": lambda x, y: np.where(np.isnan(np.real(y)), y, x),
     "remainder": lambda x, y: x - y * np.floor_divide(x.real, y.real),
     "integer_pow": lambda x, *, n: (
         np.prod([x] * n, axis=0) if n > 0 else 1 / np.prod([x] * -n, axis=0) if n else x**0

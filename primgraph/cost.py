@@ -15,6 +15,7 @@ from primgraph.errors import ArgumentError
 from primgraph.executor import Executor, Fetch
 from primgraph.figures import place_of, quantity, table
 from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late
 from primgraph.ir.source import Source
 from primgraph.program import Program
@@ -23,6 +24,8 @@ from primgraph.transforms.rebuild import NOWHERE
 
 # Lines that a table shows; what is left is added up.
 _SHOWN = 12
+
+_HEAD = ("flops", "read", "written", "line")
 
 _CONSTANTS = frozenset({"full", "constant", "iota"})
 
@@ -43,6 +46,12 @@ class Work:
             self.bytes_written + other.bytes_written,
         )
 
+    def __str__(self) -> str:
+        return (
+            f"{quantity(self.flops, 'flop')}, {quantity(self.bytes_read, 'B')} read, "
+            f"{quantity(self.bytes_written, 'B')} written"
+        )
+
     @property
     def bytes_moved(self) -> int:
         return self.bytes_read + self.bytes_written
@@ -57,8 +66,8 @@ class Work:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Cost:
+@dataclass(frozen=True, slots=True, repr=False)
+class Cost(Tabled):
     """What one evaluation costs. It prints as a table by lines of the user's.
 
     `work` adds up `parts`, which has the work of each equation of `graph`, in order; nothing for
@@ -140,28 +149,42 @@ class Cost:
         """The same as text."""
         return json.dumps(self.data(), indent=2)
 
+    def _title(self) -> str:
+        return f"{self.name}: {self.equations} equations, {self.work}"
+
     def __str__(self) -> str:
-        work = self.work
+        return "\n".join([*self._head(), *table(_HEAD, [row.cells for row in self._rows(_SHOWN)])])
+
+    def _sheet(self) -> Sheet:
+        title, *notes = self._head()
+        rows = self._rows(ROWS - 1)
+        return Sheet(title, "nnnc", _HEAD, rows, len(rows), tuple(notes))
+
+    def _head(self) -> list[str]:
+        """The figures of the whole."""
         peak = f"peak {quantity(self.peak_bytes, 'B')}"
         if self.kept_bytes:
             peak += (
                 f": {quantity(self.kept_bytes, 'B')} kept between calls, "
                 f"{quantity(self.call_bytes, 'B')} in each"
             )
-        head = [
-            f"{self.name}: {self.equations} equations, {quantity(work.flops, 'flop')}, "
-            f"{quantity(work.bytes_read, 'B')} read, {quantity(work.bytes_written, 'B')} written",
+        return [
+            self._title(),
             f"{peak}; inputs {quantity(self.input_bytes, 'B')}, "
             f"results {quantity(self.output_bytes, 'B')}, "
             f"constants {quantity(self.constant_bytes, 'B')}",
         ]
+
+    def _rows(self, most: int) -> list[Row]:
+        """The lines that weigh most; the others are added up."""
         lines = ((s, work) for s, work in self.by_line().items() if _weight(work))
         order = sorted(lines, key=lambda pair: -_weight(pair[1]))
-        rows = [_row(place_of(source), work) for source, work in order[:_SHOWN]]
-        if len(order) > _SHOWN:
-            rest = sum((work for _, work in order[_SHOWN:]), Work())
-            rows.append(_row(f"({len(order) - _SHOWN} more lines)", rest))
-        return "\n".join([*head, *table(("flops", "read", "written", "line"), rows)])
+        named = [(place_of(source), work) for source, work in order[:most]]
+        if len(order) > most:
+            rest = sum((work for _, work in order[most:]), Work())
+            named.append((f"({len(order) - most} more lines)", rest))
+        whole = max(_weight(self.work), 1)
+        return [Row(_cells(text, work), share=_weight(work) / whole) for text, work in named]
 
 
 @checked_late
@@ -329,7 +352,7 @@ def _weight(work: Work) -> int:
     return work.flops + work.bytes_moved
 
 
-def _row(text: str, work: Work) -> tuple[str, ...]:
+def _cells(text: str, work: Work) -> tuple[str, ...]:
     return (
         quantity(work.flops, ""),
         quantity(work.bytes_read, "B"),

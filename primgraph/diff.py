@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from itertools import islice
+from typing import Any, TypeAlias, final
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits
+from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late
 from primgraph.ir.text import TEXT_FILE, equation_text, names
 
 _LONGEST = 200
 
 Pair: TypeAlias = tuple[Equation, Equation]
+# A sign, what it stands before, and the place of that.
+Line: TypeAlias = tuple[str, str, str]
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Difference:
+@dataclass(frozen=True, slots=True, repr=False)
+class Difference(Tabled):
     """How `after` differs from `before`. It prints as text, `-` before what is gone, `+` new.
 
     `kept` counts equations that are there in both, whatever their values are called. `changed`
@@ -52,9 +56,36 @@ class Difference:
         one, other = (Counter(e.op.name for e in g.body) for g in (self.before, self.after))
         return {n: (one[n], other[n]) for n in sorted(one | other) if one[n] != other[n]}
 
+    def _title(self) -> str:
+        return self._head()[0]
+
     def __str__(self) -> str:
+        return "\n".join([*self._head(), *map(_joined, self._lines())])
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        lines = [_joined(line) for line in islice(self._lines(), ROWS)]
+        more = self._count - len(lines)
+        printer.text("\n".join([*self._head(), *lines, *([f"... {more} more"] if more else [])]))
+
+    def _sheet(self) -> Sheet:
+        title, *notes = self._head()
+        rows = (Row((sign, text, place), tint=sign) for sign, text, place in self._lines())
+        head = ("", "equation", "line") if self else ()
+        return Sheet(title, "ccc", head, rows, self._count, tuple(notes))
+
+    @property
+    def _count(self) -> int:
+        """How many lines tell what differs."""
+        return (
+            2 * (len(self.changed) + self.header + self.returns)
+            + len(self.removed)
+            + len(self.added)
+        )
+
+    def _head(self) -> list[str]:
+        """What differs in all, and how many equations of which op."""
         if not self:
-            return f"the graphs are equal: {_counted(self.kept, 'equation')}"
+            return [f"the graphs are equal: {_counted(self.kept, 'equation')}"]
         parts = [
             f"{len(found)} {word}"
             for found, word in (
@@ -66,11 +97,12 @@ class Difference:
         ]
         sizes = f"{_counted(len(self.before), 'equation')} -> {len(self.after)}"
         lines = [f"{sizes}: {', '.join([*parts, f'{self.kept} kept'])}"]
-        lines += [f"  {name} {a} -> {b}" for name, (a, b) in self.counts().items()]
-        return "\n".join([*lines, *self._lines()])
+        return lines + [f"  {name} {a} -> {b}" for name, (a, b) in self.counts().items()]
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self) -> Iterator[Line]:
         """The equations that differ, in the order of the graphs, with lines of the user's."""
+        if not self:
+            return
         old, new = names(self.before), names(self.after)
         if self.header:
             yield _inputs("-", self.before, old)
@@ -88,8 +120,8 @@ class Difference:
                 yield _line("+", eqn, new)
         yield from (_line("-", eqn, old) for eqn in gone)
         if self.returns:
-            yield f"- return {', '.join(old[v] for v in self.before.outputs)}"
-            yield f"+ return {', '.join(new[v] for v in self.after.outputs)}"
+            yield "-", f"return {', '.join(old[v] for v in self.before.outputs)}", ""
+            yield "+", f"return {', '.join(new[v] for v in self.after.outputs)}", ""
 
     def _ends(self, place: dict[Equation, int], partner: dict[Equation, Equation]) -> list[int]:
         """For each equation after, the place before of the next one that has a partner."""
@@ -230,14 +262,20 @@ def _arranged(eqn: Equation, operands: Sequence[Value | None]) -> tuple[Value | 
     return tuple(sorted(operands, key=id) if eqn.op.commutative else operands)
 
 
-def _line(sign: str, eqn: Equation, name: dict[Value, str]) -> str:
+def _joined(line: Line) -> str:
+    sign, text, place = line
+    return f"{sign} {text}  # {place}" if place else f"{sign} {text}"
+
+
+def _line(sign: str, eqn: Equation, name: dict[Value, str]) -> Line:
     text = equation_text(eqn, name)
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-    return f"{sign} {short}" + (f"  # {eqn.source}" if eqn.source else "")
+    return sign, short, str(eqn.source or "")
 
 
-def _inputs(sign: str, graph: Graph, name: dict[Value, str]) -> str:
-    return f"{sign} graph {graph.name}({', '.join(f'{name[v]}: {v.type}' for v in graph.inputs)})"
+def _inputs(sign: str, graph: Graph, name: dict[Value, str]) -> Line:
+    listed = ", ".join(f"{name[v]}: {v.type}" for v in graph.inputs)
+    return sign, f"graph {graph.name}({listed})", ""
 
 
 def _counted(count: int, word: str) -> str:

@@ -209,9 +209,7 @@ def _by_directions(
 ) -> Variable:
     """The second derivatives along all axes, or their sum, in one vectorised pass."""
     count = _extent(x.shape, lead)
-    second = clean_up(_second(path))
-    if not total:
-        second = strong_zeros(second, len(path.free))
+    second = strong_zeros(clean_up(_second(path)), len(path.free))
     directions = _directions(x, lead, count)
     last = len(path.free)
     if total:

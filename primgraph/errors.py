@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import ClassVar
 
+from primgraph.ir.frames import rendered
 from primgraph.ir.source import Source, caller
 
 # How the line of a message begins that says where the user wrote what went wrong.
@@ -18,6 +20,9 @@ class PrimgraphError(Exception):
     what went wrong, `hint` what to do about it. The parts are joined by `str`. `place` is the
     user's line that was being executed, if there is one, which is named where `origin` has none.
     """
+
+    # Whether it tells of a defect of primgraph, whose frames are then what one wants to see.
+    _is_ours: ClassVar[bool] = False
 
     def __init__(self, message: str, *, origin: Iterable[str] = (), hint: str = "") -> None:
         super().__init__(message)
@@ -39,6 +44,10 @@ class PrimgraphError(Exception):
         if self.hint:
             lines.append(self.hint)
         return "\n".join([self.message, *(f"  {line}" for line in lines)])
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: the user's frames, those within primgraph counted, the message."""
+        return rendered(self, str(self), whole=self._is_ours)
 
 
 class BuildError(PrimgraphError):
@@ -123,6 +132,8 @@ class NumericalError(RunError):
 
 class InternalError(PrimgraphError):
     """A transform broke a promise: a defect of primgraph, not of the user's program."""
+
+    _is_ours = True
 
 
 def near_matches(name: object, known: Iterable[str]) -> str:

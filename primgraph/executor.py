@@ -117,6 +117,10 @@ class Executor:
         self.scope = scope
         self.math = math
 
+    def __repr__(self) -> str:
+        where = "of each program" if self.scope is None else repr(self.scope)
+        return f"<Executor: scope {where}, math {self.math!r}>"
+
     @overload
     def run(
         self,

@@ -15,11 +15,13 @@ from primgraph.executor import check_names, input_values
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.sheet import Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late
 from primgraph.ir.source import Source
 from primgraph.numerics import Walk, spread
 from primgraph.operators.variable import Variable
 from primgraph.paths import Path
+from primgraph.primitives.logic import unless_nan
 from primgraph.program import Program, program_of
 from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
@@ -27,6 +29,8 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.rebuild import full_value
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_HEAD = ("ends at", "because it", "line")
 
 # So many ends of ways are listed.
 _MANY = 8
@@ -47,8 +51,8 @@ class Cut:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Tabled):
     """What the derivative of one variable by another is, and why; it prints as text.
 
     `kind` is "independent" where nothing leads from input to output, "cut" where all that leads
@@ -72,6 +76,16 @@ class Explanation:
         return "\n".join([self.title, *(f"  {t}" for t in (*self.reasons, *shown, *self.at_feed))])
 
     __repr__ = __str__
+
+    def _title(self) -> str:
+        return self.title
+
+    def _sheet(self) -> Sheet:
+        places = (c.source for c in self.cuts)
+        lines = ["" if s is None else f"{s}   {s.text}".rstrip() for s in places]
+        rows = [Row((c.op, c.why, line)) for c, line in zip(self.cuts, lines, strict=True)]
+        notes = (*self.reasons, *self.at_feed)
+        return Sheet(self.title, "ctc", _HEAD if rows else (), rows, len(rows), notes)
 
 
 @checked_late
@@ -131,9 +145,7 @@ class _Search:
         if differentiable and self.start in self.constants:
             return set()
         for eqn in self.graph.body:
-            # Along its other operand it is constant.
-            one = differentiable and eqn.op.formal
-            if reached.isdisjoint(eqn.inputs[:1] if one else eqn.inputs):
+            if reached.isdisjoint(_differentiable(eqn) if differentiable else eqn.inputs):
                 continue
             for value in eqn.outputs:
                 if not differentiable or (not _ends(eqn, value) and value not in self.constants):
@@ -201,7 +213,7 @@ class _Search:
         """How many differentiable ways lead to the output, and through how many equations."""
         count, through = {self.start: 1}, 0
         for eqn in self.graph.body:
-            arriving = sum(count.get(v, 0) for v in eqn.inputs)
+            arriving = sum(count.get(v, 0) for v in _differentiable(eqn))
             through += bool(arriving) and not self.needed.isdisjoint(eqn.outputs)
             if arriving:
                 count.update((v, arriving) for v in eqn.outputs if v in self.active)
@@ -252,6 +264,11 @@ def _vanishing(walk: Walk, seed: Value) -> list[str]:
             if value.type.size and not walk.known[value].any():
                 return [f"{eqn.op.name} makes it zero", *walk.origin(eqn), *walk.operands(eqn)]
     return []
+
+
+def _differentiable(eqn: Equation) -> tuple[Value, ...]:
+    """The operands of `eqn`, without what it only looks at."""
+    return eqn.inputs[:1] if eqn.op.formal or eqn.op is unless_nan else eqn.inputs
 
 
 def _ends(eqn: Equation, value: Value) -> str:

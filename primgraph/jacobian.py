@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from primgraph.functional import gradient_of, require_scalar
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.sheet import facts
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.types import DType, Shape, TensorType, as_dtype
 from primgraph.operators.shaping import reshape
@@ -24,6 +26,9 @@ from primgraph.paths import Path
 from primgraph.samples import require_apart, require_independent
 from primgraph.selection import Selection
 from primgraph.slopes import Layout, Passes, Slopes, picked, zeros_of
+
+# So many inputs and outputs are listed.
+_SHOWN = 8
 
 Function: TypeAlias = "Callable[..., Variables] | Variables"
 
@@ -60,6 +65,18 @@ class Block:
 
     def __repr__(self) -> str:
         return f"<Block {TensorType(self.shape, self.dtype)}>"
+
+    def _repr_html_(self) -> str:
+        rows, columns = (math.prod(part) for part in self._axes[1:])
+        return facts(
+            "Block of a Jacobian",
+            [
+                ("type", str(TensorType(self.shape, self.dtype))),
+                ("rows", f"{self._rows} to {self._rows + rows}, of outputs"),
+                ("columns", f"{self._columns} to {self._columns + columns}, of inputs"),
+                *_counted(self._slopes),
+            ],
+        ).html()
 
     def __len__(self) -> int:
         if not self.shape:
@@ -156,6 +173,22 @@ class DerivativeMatrix(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.dtype} {self.shape}>"
 
+    def _repr_html_(self) -> str:
+        """How it is laid out and what of it has been evaluated; nothing is, to show that."""
+        outputs, inputs = self._slopes.outputs, self._slopes.inputs
+        return facts(
+            f"{type(self).__name__} of {self._slopes.builder.name}",
+            [
+                ("shape", str(self.shape)),
+                ("dtype", str(self.dtype)),
+                ("samples", "" if outputs.batch is None else str(outputs.batch)),
+                ("outputs", _shapes(outputs, self.dtype)),
+                ("inputs", _shapes(inputs, self.dtype)),
+                *_counted(self._slopes),
+            ],
+            ["evaluated where it is indexed"],
+        ).html()
+
     def __len__(self) -> int:
         return len(self._blocks if self._whole is None else self._whole)
 
@@ -187,6 +220,22 @@ class DerivativeMatrix(ABC):
             if self._slopes.outputs.batch is None:
                 raise OptionError("there are no samples without is_batched=True")
             require_independent(self._values, feed)
+
+
+def _counted(slopes: Slopes) -> list[tuple[str, str]]:
+    """What has been evaluated of a matrix."""
+    passes = slopes.passes
+    return [
+        ("evaluated", f"{passes.reverse} rows by reverse mode"),
+        ("", f"{passes.forward} columns by forward mode"),
+    ]
+
+
+def _shapes(layout: Layout, dtype: DType) -> str:
+    """The types of the first few arrays."""
+    shown = [str(TensorType(s, dtype)) for s in layout.shapes[:_SHOWN]]
+    more = len(layout.shapes) - len(shown)
+    return ", ".join([*shown, f"{more} more"] if more else shown)
 
 
 @final

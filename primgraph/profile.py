@@ -21,6 +21,7 @@ from primgraph.errors import ArgumentError
 from primgraph.executor import Executor, Fetch
 from primgraph.figures import percent, place_of, quantity, table
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.source import Source
 from primgraph.program import Program
@@ -31,6 +32,8 @@ from primgraph.view.steps import as_built
 from primgraph.view.svg import to_svg
 
 _SHOWN = 15
+_HEAD = ("time", "share", "calls", "moved", "flops", "GB/s", "Gflop/s")
+_SHARE = _HEAD.index("share")
 # Repeats go on for about so many seconds, if nobody says how many there are to be.
 _ENOUGH = 1.0
 _FEWEST, _MOST = 5, 1000
@@ -77,8 +80,8 @@ class Range(NamedTuple):
 
 @final
 @checked_methods("__init__")
-@dataclass(frozen=True, slots=True)
-class Profile:
+@dataclass(frozen=True, slots=True, repr=False)
+class Profile(Tabled):
     """Where the time of one call goes. It prints as a table, by lines of the user's.
 
     `seconds` is what a call of `kernel` takes, with nothing in it that measures: the mean of the
@@ -135,6 +138,14 @@ class Profile:
 
         Raises `ArgumentError` for other words.
         """
+        return "\n".join(table((*_HEAD, by), [row.cells for row in self._rows(by, top)]))
+
+    def _sheet(self) -> Sheet:
+        rows = self._rows("line", ROWS - 2)
+        kinds = "n" * len(_HEAD) + "c"
+        return Sheet(self.headline, kinds, (*_HEAD, "line"), rows, len(rows), bar=_SHARE)
+
+    def _rows(self, by: str, top: int) -> list[Row]:
         match by:
             case "line":
                 named = [(place_of(s), spent) for s, spent in self.by_line().items()]
@@ -151,12 +162,11 @@ class Profile:
             rest = _added(("", spent) for _, spent in order[top:])[""]
             rows.append(self._row(f"({len(order) - top} more)", rest))
         rows.append(self._row("(around the equations)", Spent(1, self.around, Work())))
-        head = ("time", "share", "calls", "moved", "flops", "GB/s", "Gflop/s", by)
-        return "\n".join(table(head, rows))
+        return rows
 
-    def _row(self, text: str, spent: Spent) -> tuple[str, ...]:
+    def _row(self, text: str, spent: Spent) -> Row:
         moved, flops = spent.work.bytes_moved, spent.work.flops
-        return (
+        cells = (
             quantity(spent.seconds, "s"),
             percent(_ratio(spent.seconds, self.seconds)),
             str(spent.calls),
@@ -166,6 +176,7 @@ class Profile:
             f"{_ratio(flops, spent.seconds) / 1e9:.2f}",
             text,
         )
+        return Row(cells, share=_ratio(spent.seconds, self.seconds))
 
     def data(self) -> dict[str, Any]:
         """All figures as dictionaries, lists, strings and numbers, which JSON can hold."""
@@ -238,6 +249,9 @@ class Profile:
             f"{self.graph.name}: {quantity(self.seconds, 's')} a call of the {self.style} code, "
             f"{percent(self.explained)} of it in the lines below"
         )
+
+    def _title(self) -> str:
+        return self.headline
 
     def __str__(self) -> str:
         return f"{self.headline}\n{self.table()}"

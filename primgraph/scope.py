@@ -22,6 +22,8 @@ from weakref import WeakSet, WeakValueDictionary, ref
 import numpy as np
 
 from primgraph.errors import FeedError, near_matches
+from primgraph.figures import quantity
+from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
 
@@ -188,6 +190,21 @@ class Scope:
 
     def __len__(self) -> int:
         return len(self.newest.arrays)
+
+    def __repr__(self) -> str:
+        arrays = self.newest.arrays
+        size = quantity(sum(a.nbytes for a in arrays.values()), "B")
+        return f"<Scope of {len(arrays)} arrays, {size}>"
+
+    def _repr_html_(self) -> str:
+        """Names and types; the elements stay where they are."""
+        arrays = self.newest.arrays
+        rows = (
+            Row((name, str(a.dtype), str(a.shape), quantity(a.nbytes, "B")))
+            for name, a in arrays.items()
+        )
+        head = ("name", "dtype", "shape", "size")
+        return Sheet(repr(self)[1:-1], "cccn", head, rows, len(arrays)).html()
 
     # For runs.
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +12,7 @@ from primgraph.executor import Executor
 from primgraph.ir.signature import applied, checked
 from primgraph.operators.variable import Variable
 from primgraph.program import Program
+from primgraph.progress import progress as shown
 
 Feed: TypeAlias = Mapping[str, Any]
 Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
@@ -37,7 +34,9 @@ def fit(
     Returns the mean of `loss`, which has one element, over the runs of each epoch.
     `callback(epoch, loss)` sees that mean, and ends training by returning True.
 
-    `progress` shows a bar, by default where rich is installed and the output is a terminal.
+    `progress` tells how far it has come: in a notebook by a table that renews itself, on a
+    terminal by a bar, for which rich has to be installed. By default these are shown where they
+    can be, and nothing where the output is a file.
     `executor` is a new one unless given.
 
     Raises `BuildError` for a program that updates nothing, `ShapeError` for a loss of more than
@@ -55,7 +54,7 @@ def fit(
         raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
     runner = Executor() if executor is None else executor
     history: list[float] = []
-    with _bar(progress, epochs) as advance:
+    with shown(progress, epochs, program.name) as advance:
         for epoch in range(epochs):
             batches = applied(feeds, epoch) if callable(feeds) else feeds
             losses = [runner.run(program, batch, [loss])[0].item() for batch in batches]
@@ -101,22 +100,3 @@ def minibatches(
     order = np.arange(count) if rng is None else rng.permutation(count)
     end = count - count % size if drop_last else count
     return ({n: a[order[i : i + size]] for n, a in samples.items()} for i in range(0, end, size))
-
-
-@contextmanager
-def _bar(wanted: bool | None, epochs: int) -> Iterator[Callable[[float], None]]:
-    """A bar on the terminal, advanced by the loss of each epoch; nothing unless wanted."""
-    installed = importlib.util.find_spec("rich") is not None
-    if wanted is None:
-        wanted = installed and sys.stdout.isatty()
-    if not wanted:
-        yield lambda loss: None
-        return
-    if not installed:
-        raise ArgumentError(
-            "a progress bar needs rich", hint="install it with: pip install 'primgraph[progress]'"
-        )
-    progress = importlib.import_module("rich.progress")
-    with progress.Progress(transient=True) as bar:
-        task = bar.add_task("training", total=epochs)
-        yield lambda loss: bar.update(task, advance=1, description=f"loss {loss:.4g}")

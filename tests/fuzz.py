@@ -23,6 +23,9 @@ os.environ.setdefault("PRIMGRAPH_DEBUG", "1")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from program_checks import check  # noqa: E402
+from program_guard_checks import check_guarded  # noqa: E402
+from program_guards import GuardedProgram  # noqa: E402
+from program_sizes import check_sizes, sides  # noqa: E402
 from program_training import check_training  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
 
@@ -34,8 +37,11 @@ from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
 
-# Of so many seeds one makes a training program too.
-_TRAINED = 10
+# Of so many seeds one makes a training program too, and one a program with guards, and
+# one a program whose size lies at a threshold.
+_TRAINED = 25
+_GUARDED = 50
+_SIZED = 120
 
 
 def main() -> int:
@@ -45,6 +51,7 @@ def main() -> int:
     count_rules(coverage)
     seen: Counter[str] = Counter()
     primitives: Counter[str] = Counter()
+    sizes: Counter[str] = Counter(sides())
     start, failures, done = time.monotonic(), 0, 0
     for seed in range(options.seed, options.seed + options.programs):
         if time.monotonic() - start > 60 * options.minutes or failures >= _ENOUGH_FAILURES:
@@ -60,11 +67,15 @@ def main() -> int:
             report(program, fault)
         if seed % _TRAINED == 0:
             failures += not trains(seed, seen)
+        if seed % _GUARDED == 0:
+            failures += not guards(seed, seen)
+        if seed % _SIZED == 0:
+            failures += not fits(seed // _SIZED, sizes)
         if done % options.progress == 0:
             seconds = time.monotonic() - start
             print(f"{done} programs, {failures} failed, {seconds:.0f} s", flush=True)
     print(f"\n{done} programs from seed {options.seed}, {failures} failed")
-    unused = table(primitives, coverage, seen)
+    unused = table(primitives, coverage, seen, sizes)
     return int(failures > 0 or bool(unused))
 
 
@@ -81,6 +92,29 @@ def trains(seed: int, seen: Counter[str]) -> bool:
     return True
 
 
+def fits(number: int, sizes: Counter[str]) -> bool:
+    """Whether the program of that number at a threshold does what it should; told if not."""
+    try:
+        check_sizes(number, sizes)
+    except Exception:
+        print("=" * 90)
+        print(f"program {number} at a threshold failed:\n{traceback.format_exc(limit=-4)}")
+        return False
+    return True
+
+
+def guards(seed: int, seen: Counter[str]) -> bool:
+    """Whether the program with guards of that seed does what it should; it is shrunk if not."""
+    program = GuardedProgram(seed)
+    fault = fault_of(program, seen, check_guarded)
+    if fault:
+        print("=" * 90)
+        print(f"guarded program {seed} failed: {fault}")
+        small = without_steps(program, fault.split("\n")[0])
+        print(f"left out: {sorted(small.left_out)}\n{small}", flush=True)
+    return not fault
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Check random programs.")
     parser.add_argument("--programs", type=int, default=20000)
@@ -90,10 +124,12 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def fault_of(program: Program, seen: Counter[str] | None = None) -> str:
+def fault_of(
+    program: Any, seen: Counter[str] | None = None, made: Callable[..., None] = check
+) -> str:
     """What is wrong with `program`: the kind of fault in its first line; nothing if all is well."""
     try:
-        check(program, seen)
+        made(program, seen)
     except Exception as error:
         return f"{kind_of(error)}\n{traceback.format_exc(limit=-4)}"
     return ""
@@ -114,6 +150,15 @@ def report(program: Program, fault: str) -> None:
 
 
 # Shrinking.
+
+
+def without_steps(program: GuardedProgram, kind: str) -> GuardedProgram:
+    """The program with as few steps as still fail in the same way."""
+    for step in range(program.count):
+        fewer = replace(program, left_out=program.left_out | {step})
+        if fault_of(fewer, made=check_guarded).split("\n")[0] == kind:
+            program = fewer
+    return program
 
 
 def shrunk(program: Program, kind: str) -> Program:
@@ -213,7 +258,10 @@ def count_rules(coverage: dict[str, Counter[str]]) -> None:
 
 
 def table(
-    primitives: Counter[str], coverage: dict[str, Counter[str]], seen: Counter[str]
+    primitives: Counter[str],
+    coverage: dict[str, Counter[str]],
+    seen: Counter[str],
+    sizes: Counter[str],
 ) -> list[str]:
     """Print all counts; the primitives that were never used."""
     ops = registered()
@@ -221,11 +269,14 @@ def table(
     others = {n: primitives[n] for n, op in ops.items() if not isinstance(op, Primitive)}
     parts = {"primitives": known, "operators": others}
     parts |= {f"{kind} rules": dict(counts) for kind, counts in coverage.items()}
+    parts["sizes at thresholds"] = dict(sizes)
     for title, counts in parts.items():
         print(f"\n{title}:")
+        width = 56 if title == "sizes at thresholds" else 24
         cells = [f"{name} {count}" for name, count in sorted(counts.items(), key=lambda c: c[1])]
-        for start in range(0, len(cells), 4):
-            print("  " + "".join(f"{cell:<24}" for cell in cells[start : start + 4]))
+        row = 112 // width
+        for start in range(0, len(cells), row):
+            print("  " + "".join(f"{cell:<{width}}" for cell in cells[start : start + row]))
     print("\nchecks:")
     for name, count in seen.most_common():
         print(f"  {name} {count}")

@@ -7,54 +7,69 @@ status is 1 if less than 97 % of the faults were noticed, but for those that EQU
 changes that no test can notice, as the program means the same, each with its reason.
 
 Which tests come by which line is recorded first, by coverage.py, which takes as long as the tests;
-`--record FILE` keeps that for later, until lines or tests move.
+`--record FILE` keeps that for later, until lines or tests move. Faults in functions are tried in
+processes that are forked from one that has imported all tests; what these do not notice, and what
+runs on import, is tried in a process of its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import contextlib
 import json
 import os
-import queue
+import pkgutil
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from importlib import import_module
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import coverage
 import pytest
+from mutant_changes import Mutant, mutants_of
+from mutant_runs import Forks, Trial, limit_time
 
 ROOT = Path(__file__).parent.parent
 
 # What is changed, and the tests of it, those that notice most first.
 RULES = ["simplify", "places", "products", "batch_sum", "math_levels", "edges", "regressions"]
+GUARDS = [
+    "ranges", "conditions", "guards", "edge_slopes", "edges", "conventions", "regressions",
+    "derivatives", "scalars",
+]  # fmt: skip
 TESTS: dict[str, list[str]] = {
     "primgraph/primitives/*.py": [
-        "primitives", "edges", "conventions", "operators", "codegen", "indexing",
+        "primitives", "edges", "conventions", "operators", "codegen", "indexing", "cost",
     ],
     "transforms/linearize.py": [
-        "transforms", "derivatives", "edges", "conventions", "grad_options",
+        "transforms", "derivatives", "edges", "conventions", "grad_options", "guards",
     ],
     "transforms/transpose.py": ["transforms", "derivatives", "grad_options", "primitives"],
     "transforms/batch.py": ["transforms", "jacobian", "functional", "primitives"],
     "transforms/batch_sum.py": ["batch_sum", "simplify", "transforms"],
-    "transforms/guards.py": ["edges", "conventions", "derivatives", "regressions"],
+    "transforms/bounds.py": GUARDS,
+    "transforms/conditions.py": GUARDS,
+    "transforms/guards.py": GUARDS,
+    "transforms/masks.py": GUARDS,
+    "transforms/ranges.py": GUARDS,
+    "transforms/risks.py": GUARDS,
+    "transforms/supports.py": GUARDS,
+    "transforms/strong_zeros.py": [*GUARDS, "jacobian", "functional"],
     "transforms/diagonal.py": ["jacobian", "functional"],
+    "transforms/mixing.py": ["mixing", "jacobian", "functional"],
     "transforms/rules*.py": [*RULES, "scalars", "transforms"],
 }  # fmt: skip
 # They see what the others do not, and take longer.
 LAST = ["random_programs"]
+# Tests of times fail on a busy machine, whatever is changed.
+TIMED = ("linear_time", "growth")
 
 # Changes that mean the same, by file, line and what the line becomes, with the reason.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
@@ -69,6 +84,26 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if any(x.type.ndim == 0 or x.shape[1:] != parts[1].shape[1:] for x in parts):",
     ): "all are equal if they equal any of them",
     (
+        "primgraph/primitives/shapes.py",
+        "result.append(slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0))",
+        "result.append(slice(start, stop if stop >= 0 else None, step) if size else slice(1, 0))",
+    ): "nothing is taken, from wherever",
+    (
+        "transforms/rules_functions.py",
+        "_DIGITS = {2: 11, 4: 24, 8: 53}",
+        "_DIGITS = {2: 12, 4: 24, 8: 53}",
+    ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
+    (
+        "transforms/rules_functions.py",
+        "_DIGITS = {2: 11, 4: 24, 8: 53}",
+        "_DIGITS = {2: 11, 4: 25, 8: 53}",
+    ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
+    (
+        "transforms/rules_functions.py",
+        "_DIGITS = {2: 11, 4: 24, 8: 53}",
+        "_DIGITS = {2: 11, 4: 24, 8: 54}",
+    ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
+    (
         "transforms/rules_sums.py",
         "if small.type.is_float and (number != count or count == 0):",
         "if small.type.is_float and (number != count or count == 1):",
@@ -82,118 +117,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
 
 ENOUGH = 0.97
 
-# A run may take longer than the same tests took before, on a machine that is busy.
-_PATIENCE = 30.0
+# A fault may make tests slower; they are ended after so many seconds and times what they took.
+_PATIENCE, _TIMES = 60.0, 10.0
 
-_BINARY = {
-    ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
-    ast.FloorDiv: ("//", "*"), ast.Mod: ("%", "*"), ast.Pow: ("**", "*"), ast.BitAnd: ("&", "|"),
-    ast.BitOr: ("|", "&"),
-}  # fmt: skip
-_COMPARED = {
-    ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"),
-    ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"),
-}  # fmt: skip
-_JOINED = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A change of one place in a file: bytes from `start` to `stop` of it become `text`."""
-
-    file: str
-    start: int
-    stop: int
-    text: str
-    line: int
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}\n    - {self.before}\n    + {self.after}"
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.file, self.before, self.after
-
-    def applied(self, source: bytes) -> bytes:
-        return source[: self.start] + self.text.encode() + source[self.stop :]
-
-
-def mutants_of(file: str) -> list[Mutant]:
-    """All changes of a file that this command knows to make."""
-    source = (ROOT / file).read_bytes()
-    starts = [0]
-    for row in source.splitlines(keepends=True):
-        starts.append(starts[-1] + len(row))
-    found = []
-    for start, stop, text in _changes(ast.parse(source), source, starts):
-        line = next(i for i, s in enumerate(starts) if s > start)
-        first, last = starts[line - 1], starts[line]
-        before = source[first:last].decode().strip()
-        after = (source[first:start] + text.encode() + source[stop:last]).decode().strip()
-        found.append(Mutant(file, start, stop, text, line, before, after))
-    return found
-
-
-def _changes(tree: ast.AST, source: bytes, starts: list[int]) -> Iterator[tuple[int, int, str]]:
-    def place(node: Any, end: bool = False) -> int:
-        line, column = (
-            (node.end_lineno, node.end_col_offset) if end else (node.lineno, node.col_offset)
-        )
-        return int(starts[line - 1] + column)
-
-    def between(left: Any, right: Any, pair: tuple[str, str]) -> Iterator[tuple[int, int, str]]:
-        begin = place(left, end=True)
-        found = source.find(pair[0].encode(), begin, place(right))
-        if found >= 0:
-            yield found, found + len(pair[0]), pair[1]
-
-    for node in _walked(tree):
-        if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-            yield from between(node.left, node.right, _BINARY[type(node.op)])
-        elif isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            for left, op, right in zip(sides, node.ops, sides[1:], strict=False):
-                yield from between(left, right, _COMPARED[type(op)])
-        elif isinstance(node, ast.BoolOp):
-            for left, right in zip(node.values, node.values[1:], strict=False):
-                yield from between(left, right, _JOINED[type(node.op)])
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not):
-            yield place(node), place(node.operand), ""
-        elif isinstance(node, ast.Constant) and type(node.value) in (bool, int, float):
-            yield place(node), place(node, end=True), _other(node.value)
-
-
-def _other(value: bool | float) -> str:
-    if isinstance(value, bool):
-        return str(not value)
-    return repr(value + 1) if isinstance(value, int) or value == 0 else repr(value * 2)
-
-
-def _walked(tree: ast.AST) -> Iterator[ast.AST]:
-    """Expressions that run; not types, messages, assertions, and estimates of operations."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert):
-            continue
-        yield node
-        for name, value in ast.iter_fields(node):
-            if name in ("annotation", "returns") or (name == "value" and _is_alias(node)):
-                continue
-            children = value if isinstance(value, list) else [value]
-            waiting += [c for c in children if isinstance(c, ast.AST) and not _is_beside(c)]
-
-
-def _is_alias(node: ast.AST) -> bool:
-    return isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
-
-
-def _is_beside(node: ast.AST) -> bool:
-    """Whether an argument says nothing of what is computed: `zip(..., strict=True)` asserts."""
-    return isinstance(node, ast.keyword) and node.arg in ("flops", "strict")
+# Lines that run on import, and when tests are collected, are recorded under these names.
+_IMPORT, _COLLECTION = "import", "collection"
 
 
 def tests_of(file: str) -> list[str]:
@@ -228,6 +156,16 @@ class Recorder:
         self.seconds[item.nodeid] = time.monotonic() - start
         return result
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [i for i in items if _is_wanted(i)]
+
+
+def _is_wanted(item: pytest.Item) -> bool:
+    """Whether a test tells of faults: not of times, and in no time that others do not need."""
+    last = Path(item.path).stem.removeprefix("test_") in LAST
+    timed = any(word in item.name for word in TIMED)
+    return not timed and not (last and item.get_closest_marker("long"))
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -237,16 +175,17 @@ class Record:
     seconds: dict[str, float]
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """The tests of a line; those of the whole file where it runs on import.
+        """The tests that come by the line of a fault, or by another of its statement before.
 
-        A line within a statement is that of the statement.
+        All of its file for what is run on import.
         """
         lines = self.lines.get(mutant.file, {})
-        first = next((n for n in range(mutant.line, 0, -1) if n in lines), 0)
-        return lines.get(first) or tests_of(mutant.file)
+        places = range(mutant.line, mutant.statement - 1, -1)
+        found = next((lines[n] for n in places if n in lines), [])
+        return tests_of(mutant.file) if _IMPORT in found else [t for t in found if "::" in t]
 
-    def patience(self, tests: list[str]) -> float:
-        return _PATIENCE * (10 + sum(self.seconds.get(t, 20.0) for t in tests))
+    def patience(self, tests: Sequence[str]) -> float:
+        return _PATIENCE + _TIMES * sum(self.seconds.get(t, 20.0) for t in tests)
 
 
 def recorded() -> Record:
@@ -256,24 +195,35 @@ def recorded() -> Record:
     )
     recorder = Recorder(measured)
     named = sorted({t for f in files() for t in tests_of(f)})
-    sys.path.insert(0, str(ROOT))
     with measured.collect():
+        measured.switch_context(_IMPORT)
+        _import_everything()
+        measured.switch_context(_COLLECTION)
         status = pytest.main(["-q", "-p", "no:cacheprovider", *named], plugins=[recorder])
     if status != 0:
         raise SystemExit("tests fail without any fault: nothing can be told with them")
     data = measured.get_data()
     seconds, lines = recorder.seconds, {}
     for file in files():
-        by_line = data.contexts_by_lineno(str(ROOT / file))
-        mine = {t.partition("::")[0] for t in tests_of(file)}
+        mine = {*tests_of(file), _IMPORT}
         lines[file] = {
             line: sorted(
-                (t for t in tests if t.partition("::")[0] in mine), key=seconds.__getitem__
+                (t for t in tests if t.partition("::")[0] in mine),
+                key=lambda t: seconds.get(t, 0.0),
             )
-            for line, tests in by_line.items()
-            if "" not in tests
+            for line, tests in data.contexts_by_lineno(str(ROOT / file)).items()
         }
     return Record(lines, seconds)
+
+
+def _import_everything() -> None:
+    """Import all of primgraph, as tests do."""
+    os.environ["PRIMGRAPH_DEBUG"] = "1"
+    sys.path.insert(0, str(ROOT))
+    for name in ("primgraph.primitives", "primgraph.transforms"):
+        package = import_module(name)
+        for module in pkgutil.iter_modules(package.__path__, f"{name}."):
+            import_module(module.name)
 
 
 def kept(path: str) -> Record:
@@ -287,7 +237,30 @@ def kept(path: str) -> Record:
     return record
 
 
-# Each copy of the checkout has one fault at a time.
+# Faults in functions are tried in forked processes, others in a copy of the checkout.
+
+
+def forked(
+    trials: Sequence[Trial], jobs: int, deadline: float, done: Callable[[Trial, bool | None], None]
+) -> None:
+    """Try faults in processes that are forked after all tests have been collected."""
+    if not trials:
+        return
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    _import_everything()
+    named = sorted({t.partition("::")[0] for trial in trials for t in trial.tests})
+    with tempfile.TemporaryDirectory() as place:
+        quiet = [
+            "-s",
+            "-oaddopts=",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:terminal",
+            f"--basetemp={place}/base",
+        ]
+        plugin = Forks(ROOT, list(trials), jobs, done, deadline)
+        pytest.main([*quiet, *named], plugins=[plugin])
 
 
 def copied(folder: Path) -> Path:
@@ -300,85 +273,83 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def exit_status(folder: Path, tests: list[str], patience: float) -> int | None:
-    """How pytest ends in a copy, at the first failure; None if it takes too long."""
+def exit_status(folder: Path, tests: Sequence[str], patience: float) -> int:
+    """How pytest ends in a copy, at the first failure or after so many seconds."""
     chosen = folder / "chosen.txt"
     chosen.write_text("\n".join(tests))
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{chosen}"]
+    timed = " or ".join(TIMED)
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-k", f"not ({timed})", f"@{chosen}"]
     paths = {"PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        command,
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest", *options],
         cwd=folder,
         env={**os.environ, **paths},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        start_new_session=True,
+        check=False,
+        preexec_fn=lambda: limit_time(patience),
     )
-    try:
-        return process.wait(patience)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return None
+    return process.returncode
 
 
-def survives(folder: Path, mutant: Mutant, number: int, record: Record) -> bool:
-    """Whether the tests pass with the fault."""
-    path, tests = folder / mutant.file, record.tests(mutant)
+def survives(folder: Path, trial: Trial, number: int) -> bool:
+    """Whether the tests pass with the fault in a copy of the checkout."""
+    path = folder / trial.mutant.file
     source = path.read_bytes()
     try:
-        path.write_bytes(mutant.applied(source))
+        path.write_bytes(trial.mutant.applied(source))
         # Compiled files are told apart by time and size.
         os.utime(path, (number, number))
-        return exit_status(folder, tests, record.patience(tests)) == 0
+        return exit_status(folder, trial.tests, trial.patience) == 0
     finally:
         path.write_bytes(source)
 
 
+def missed(trials: Sequence[Trial], jobs: int, minutes: float) -> tuple[list[Mutant], int]:
+    """The faults that no test notices, and how many have been tried."""
+    start = time.monotonic()
+    deadline = start + 60 * minutes
+    again: list[Trial] = [t for t in trials if not t.tests]
+    tried: list[Trial] = []
+
+    def done(trial: Trial, passed: bool | None) -> None:
+        (again if passed or passed is None else tried).append(trial)
+
+    forked([t for t in trials if t.tests], jobs, deadline, done)
+    print(f"{len(tried)} noticed in {time.monotonic() - start:.0f} s", flush=True)
+    found: list[Mutant] = []
+    with tempfile.TemporaryDirectory() as place:
+        folder = copied(Path(place))
+        for number, trial in enumerate(again, 10**9):
+            if time.monotonic() > deadline:
+                break
+            tried.append(trial)
+            if not trial.tests or survives(folder, trial, number):
+                found.append(trial.mutant)
+                print(f"not noticed: {trial.mutant}", flush=True)
+    return found, len(tried)
+
+
 def main() -> int:
     options = _options()
-    every = [m for f in files() if fnmatch(f, options.only) for m in mutants_of(f)]
+    every = [m for f in files() if fnmatch(f, options.only) for m in mutants_of(ROOT, f)]
     if options.line:
         every = [m for m in every if m.line in options.line]
     chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
     known = [m for m in chosen if m.key in EQUIVALENT]
-    tried = [m for m in chosen if m.key not in EQUIVALENT]
+    wanted = [m for m in chosen if m.key not in EQUIVALENT]
     print(f"{len(every)} possible, {len(chosen)} chosen, {len(known)} known to mean the same")
     if options.list:
         print(*chosen, sep="\n")
         return 0
     record = kept(options.record) if options.record else recorded()
-    waiting: queue.Queue[tuple[int, Mutant]] = queue.Queue()
-    for pair in enumerate(tried):
-        waiting.put(pair)
-    missed: list[Mutant] = []
-    done = [0]
-    start = time.monotonic()
-
-    def work(folder: Path) -> None:
-        with contextlib.suppress(queue.Empty):
-            while time.monotonic() - start < 60 * options.minutes:
-                number, mutant = waiting.get_nowait()
-                if survives(folder, mutant, 10**9 + number, record):
-                    missed.append(mutant)
-                    print(f"not noticed: {mutant}", flush=True)
-                done[0] += 1
-
-    with tempfile.TemporaryDirectory() as place:
-        folders = [Path(place, str(i)) for i in range(options.jobs)]
-        for folder in folders:
-            folder.mkdir()
-            copied(folder)
-        threads = [threading.Thread(target=work, args=[folder]) for folder in folders]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    noticed = 1 - len(missed) / max(1, done[0])
+    tests = [record.tests(m) for m in wanted]
+    trials = [Trial(m, t, record.patience(t)) for m, t in zip(wanted, tests, strict=True)]
+    found, tried = missed(trials, options.jobs, options.minutes)
+    noticed = 1 - len(found) / max(1, tried)
     print(
-        f"{done[0]} of {len(tried)} tried in {time.monotonic() - start:.0f} s: "
-        f"{done[0] - len(missed)} noticed, {len(missed)} not ({100 * noticed:.1f} %)"
+        f"{tried} of {len(trials)} tried: {tried - len(found)} noticed, {len(found)} not "
+        f"({100 * noticed:.1f} %)"
     )
     return int(noticed < ENOUGH)
 

@@ -11,6 +11,7 @@ from complex_step import widened
 from plan_checks import NEVER, SHARED
 from program_derivatives import check_derivatives, demand
 from program_files import check_files
+from program_forms import check_forms
 from program_tolerance import differs, roughly_differs
 from random_programs import Program
 from thread_checks import threads_at_work
@@ -53,6 +54,7 @@ _PASSES = (simplify, fold_constants, dead_code, clean_up, clean_up_at_last)
 _KERNEL_OF_DERIVATIVE = 0.3
 _BATCH = 0.3
 _FILES = 0.2
+_FORMS = 0.1
 
 # By how many units in the last place every equation may be off at level "fast".
 _FAST_ULPS = 8.0
@@ -68,6 +70,8 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     if files.random() < _FILES:
         check_files(graph, files)
         seen["files"] += 1
+    if files.random() < _FORMS:
+        check_forms(graph, program.feeds, files, seen)
     check_passes(program)
     check_levels(program, seen)
     lowered = lower(graph)

@@ -51,11 +51,35 @@ class Unfit(Exception):
     """A production that the values at hand do not allow."""
 
 
-class Draft:
+class Choices:
+    """What is drawn at random, the same for the same seed."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng = rng
+
+    def chance(self, share: float) -> bool:
+        return bool(self.rng.random() < share)
+
+    def choose(self, options: Sequence[Any], shares: Sequence[float] | None = None) -> Any:
+        return options[int(self.rng.choice(len(options), p=shares))]
+
+    def below(self, count: int, start: int = 0) -> int:
+        return int(self.rng.integers(start, count))
+
+    def subset(self, count: int, least: int = 0) -> tuple[int, ...]:
+        """Some of `range(count)`, in order."""
+        size = self.below(count + 1, min(least, count))
+        return tuple(sorted(int(i) for i in self.rng.permutation(count)[:size]))
+
+    def order(self, count: int) -> tuple[int, ...]:
+        return tuple(int(i) for i in self.rng.permutation(count))
+
+
+class Draft(Choices):
     """A program in the making: what has been recorded, and which values may be used."""
 
     def __init__(self, rng: np.random.Generator, smooth: bool) -> None:
-        self.rng = rng
+        super().__init__(rng)
         self.smooth = smooth
         self.builder = Builder("f")
         self.feeds: list[np.ndarray] = []
@@ -70,15 +94,6 @@ class Draft:
 
     # Choices.
 
-    def chance(self, share: float) -> bool:
-        return bool(self.rng.random() < share)
-
-    def choose(self, options: Sequence[Any], shares: Sequence[float] | None = None) -> Any:
-        return options[int(self.rng.choice(len(options), p=shares))]
-
-    def below(self, count: int, start: int = 0) -> int:
-        return int(self.rng.integers(start, count))
-
     def dtype(self) -> DType:
         return self.choose(DTYPES, _DTYPE_SHARES)
 
@@ -90,14 +105,6 @@ class Draft:
         rank = min(max(self.choose(range(5), _RANK_SHARES), lowest), highest)
         shape = tuple(self.choose(range(6), _SIZE_SHARES) for _ in range(rank))
         return shape if math.prod(shape) <= LARGEST else self.shape(lowest, highest)
-
-    def subset(self, count: int, least: int = 0) -> tuple[int, ...]:
-        """Some of `range(count)`, in order."""
-        size = self.below(count + 1, min(least, count))
-        return tuple(sorted(int(i) for i in self.rng.permutation(count)[:size]))
-
-    def order(self, count: int) -> tuple[int, ...]:
-        return tuple(int(i) for i in self.rng.permutation(count))
 
     # Operands.
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from program_draft import Draft
+from program_draft import Choices, Draft
+from program_networks import OPTIMIZERS, NetworkTraining
 from program_tolerance import differs
 from random_programs import random_draft
 
@@ -24,12 +27,10 @@ from primgraph.ir.interpret import interpret
 _RUNS = 6
 _SIDE = 9
 
-_OPTIMIZERS: tuple[Callable[[], pg.optimizer.Optimizer], ...] = (
-    lambda: pg.optimizer.SGD(0.01),
-    lambda: pg.optimizer.Momentum(0.01, nesterov=True),
-    lambda: pg.optimizer.Adam(0.01, grad_clip=pg.optimizer.clip_by_global_norm(1.0)),
-    lambda: pg.optimizer.RMSProp(0.01, schedule=pg.optimizer.exponential_decay(0.9)),
-)
+# How often the program is one of a network, is built twice for one scope, is run by two threads.
+_NETWORKS = 0.4
+_TWICE = 0.3
+_THREADS = 0.2
 
 # Parts of no input, of more elements than are folded.
 _CONSTANTS: tuple[Callable[[], pg.Variable], ...] = (
@@ -110,7 +111,7 @@ class Training:
             loss = loss + pg.mean(pg.tanh(draft.choose(floats).astype("float64")))
         free = [p for p in program.parameters() if p.value not in program.updates]
         try:
-            optimizer = draft.choose(_OPTIMIZERS)()
+            optimizer = draft.choose(OPTIMIZERS)()
             for _ in range(draft.below(3, 1)):
                 optimizer.minimize(loss, parameters=free)
         except pg.BuildError:
@@ -121,16 +122,21 @@ class Training:
 def check_training(seed: int, folder: Path, seen: Counter[str] | None = None) -> None:
     """Runs of a random training program do what the interpreter says, in all ways to run it."""
     seen = Counter() if seen is None else seen
-    made = Training(seed)
+    kind = NetworkTraining if np.random.default_rng((seed, 6)).random() < _NETWORKS else Training
+    made = kind(seed)
+    seen[kind.__name__] += 1
     draft, program = made.draft, made.program
     scope = program.scope if draft.chance(0.5) else pg.Scope()
     executors = [pg.Executor(scope), pg.Executor(scope)]
-    names: list[str] = []
-    for i, fetch in enumerate(made.fetches):
-        if not fetch.name:
-            fetch.name = f"fetch{i}"
-        names.append(fetch.name)
+    names = _named(program, made.fetches)
     programs = [program, program.clone(), program.clone(for_test=True)]
+    if draft.chance(_TWICE):
+        twin = kind(seed)
+        assert _named(twin.program, twin.fetches) == names
+        programs.append(twin.program)
+        seen["two programs in one scope"] += 1
+    if isinstance(made, NetworkTraining):
+        made.check_modes(scope)
     for number in range(_RUNS):
         if draft.chance(0.2):
             path = folder / f"{seed}_{number}.pgz"
@@ -142,16 +148,54 @@ def check_training(seed: int, folder: Path, seen: Counter[str] | None = None) ->
         chosen = draft.choose(programs)
         listed = draft.choose([names, [draft.choose(names)], []])
         fetches = [made.program.variable(n) if chosen is made.program else None for n in listed]
-        wanted = [n if v is None or draft.chance(0.5) else v
-                  for n, v in zip(listed, fetches, strict=True)]  # fmt: skip
+        wanted: Any = [n if v is None or draft.chance(0.5) else v
+                       for n, v in zip(listed, fetches, strict=True)]  # fmt: skip
         options: dict[str, Any] = {"update": draft.chance(0.8)}
         if draft.chance(0.2):
             options["borrow"] = True
         if draft.chance(0.2):
             types = [_variable(chosen, n).type for n in listed]
             options["out"] = [np.empty(t.shape, t.dtype) for t in types]
+        elif draft.chance(0.3):
+            wanted = _in_dicts(draft, wanted)
+            seen["dicts of fetches"] += 1
         seen.update(k for k, v in options.items() if v is not True)
         _check_run(draft.choose(executors), chosen, scope, made.feeds, listed, wanted, options)
+    if draft.chance(_THREADS):
+        _check_threads(program, scope, made.feeds, names)
+        seen["scopes shared by threads"] += 1
+
+
+def _named(program: pg.Program, fetches: list[pg.Variable]) -> list[str]:
+    """The names of all fetches; those that were given none get one, which copies have too."""
+    given = {value: name for name, value in program.builder.names.items()}
+    for i, fetch in enumerate(fetches):
+        if fetch.value not in given:
+            fetch.name = given[fetch.value] = f"fetch{i}"
+    return [given[fetch.value] for fetch in fetches]
+
+
+def _check_threads(
+    program: pg.Program, scope: pg.Scope, feeds: dict[str, np.ndarray], names: list[str]
+) -> None:
+    """Four runs in two threads leave what four runs after each other do."""
+    outputs = [_variable(program, n).value for n in names] + list(program.updates.values())
+    graph = Graph(program.builder.inputs, program.builder.slice(outputs), outputs, "all")
+    feed, other = {n: feeds[n] for n in _needed(graph)}, pg.Scope()
+    program.set_state_dict(program.state_dict(scope), other)
+    serial = pg.Executor(other)
+    for _ in range(4):
+        serial.run(program, feed, names)
+
+    def runs(_: int) -> None:
+        executor = pg.Executor(scope)
+        for _ in range(2):
+            executor.run(program, feed, names)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(runs, range(2)))
+    expected, found = program.state_dict(other), program.state_dict(scope)
+    assert all(expected[n].tobytes() == found[n].tobytes() for n in expected), "threads mix states"
 
 
 def _variable(program: pg.Program, name: str) -> pg.Variable:
@@ -167,7 +211,7 @@ def _check_run(
     scope: pg.Scope,
     feeds: dict[str, np.ndarray],
     names: list[str],
-    wanted: list[Any],
+    wanted: list[Any] | dict[str, Any],
     options: dict[str, Any],
 ) -> None:
     before = program.state_dict(scope)
@@ -179,13 +223,36 @@ def _check_run(
     arrays = [before[v.hint] if v in program.states else feeds[v.hint] for v in graph.inputs]
     with np.errstate(all="ignore"):
         expected = interpret(graph, *arrays)
-    found = executor.run(program, {n: feeds[n] for n in _needed(graph)}, wanted, **options)
+    results = executor.run(program, {n: feeds[n] for n in _needed(graph)}, wanted, **options)
+    found = _in_order(results, wanted)
     after = program.state_dict(scope)
     new = [after[program.states[v].name] for v in updates]
     fault = differs(graph, arrays, expected, [*found, *new])
     assert not fault, f"{options}, fetched {names}: {fault}\n{graph}"
     kept = [s.name for v, s in program.states.items() if v not in updates]
     assert all(before[n].tobytes() == after[n].tobytes() for n in kept)
+
+
+def _in_dicts(draw: Choices, wanted: list[Any]) -> dict[str, Any]:
+    """The same fetches, by names, in dicts and lists, which keep their order."""
+    ends = sorted({0, len(wanted), draw.below(len(wanted) + 1)})
+    parts = [wanted[i:k] for i, k in pairwise(ends)]
+    return {
+        "first": parts[0] if parts else [],
+        "others": {f"k{i}": item for i, item in enumerate(parts[1] if len(parts) > 1 else ())},
+    }
+
+
+def _in_order(results: Any, wanted: Any) -> list[np.ndarray]:
+    """The arrays in results, which have the containers of what was `wanted`."""
+    if not isinstance(wanted, list | dict):
+        return [results]
+    assert type(results) is type(wanted)
+    if isinstance(wanted, dict):
+        assert list(results) == list(wanted)
+        results, wanted = results.values(), wanted.values()
+    pairs = zip(results, wanted, strict=True)
+    return [array for result, item in pairs for array in _in_order(result, item)]
 
 
 def _needed(graph: Graph) -> list[str]:

@@ -454,6 +454,16 @@ ROWS: dict[str, Row] = {
     "logical_or": logical(2),
     "logical_xor": logical(2),
     "logical_not": logical(1),
+    "unless_nan": Row(
+        [Call(f"x[{shape}]", f"x[{shape}]") for shape in SHAPES],
+        [
+            Refused(DTypeError, "i64[3]", "i64[3]"),
+            Refused(DTypeError, "f64[3]", "f32[3]"),
+            Refused(ShapeError, "f64[]", "f64[3]"),
+        ],
+        reference=lambda x, y: np.where(np.isnan(y), y, x),
+        analytic=lambda x, y: x,
+    ),
     "select": Row(
         [Call(f"bool[{shape}]", f"x[{shape}]", f"x[{shape}]") for shape in SHAPES],
         [

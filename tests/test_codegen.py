@@ -1,5 +1,6 @@
 """Generated code computes what the interpreter does, in both styles, and reads well."""
 
+import itertools
 import math
 import runpy
 import statistics
@@ -524,6 +525,16 @@ def test_constants_that_differ_from_a_pattern_in_one_bit_are_not_spelled_as_it(t
             other.reshape(-1).view(np.uint8)[byte] ^= 1 << rng.integers(8)
         found = short_text(other)
         assert found is None or eval(found, {"np": np}).tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int8", "float64", "float16"])
+def test_constants_at_the_limits_of_their_type_are_spelled(dtype):
+    limits = np.finfo(dtype) if dtype.startswith("f") else np.iinfo(dtype)
+    for first in itertools.product((limits.min, limits.max, 1), repeat=3):
+        array = np.array([*first, *range(10)], dtype)
+        for part in (array[:3], array):
+            found = short_text(part)
+            assert found is None or eval(found, {"np": np}).tobytes() == part.tobytes()
 
 
 ERRORS = """graph f(%x: f64[], %y: f32[3], %z: f16[2]) {

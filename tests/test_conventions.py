@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -253,3 +255,94 @@ def test_norm_is_zero_at_zero() -> None:
     same(evaluate_one(lambda v: ops.norm(v, axis=1), np.zeros((2, 3))), np.zeros(2))
     same(evaluate_one(ops.norm, np.array([3.0, -4.0])), np.float64(5))
     same(evaluate_one(ops.norm, np.array([np.inf, 1.0])), np.float64(math.inf))
+
+
+# Where each row of the table of derivatives is tested, by how the row begins.
+ROWS = {
+    "`maximum`, `minimum`, `max`, `min` at a tie": (
+        "edges", "maximum_and_minimum_split_a_tie_evenly", "extrema_split_a_tie_evenly",
+        "maximum_and_minimum_with_zero_add_up_to_the_identity", "infinite_extrema_are_ties_too",
+    ),
+    "`maximum`, `minimum`, `max`, `min` of a NaN": (
+        "edge_slopes", "extrema_of_nan_have_slopes_of_nan",
+        "one_nan_takes_the_slopes_of_its_extremum_alone",
+    ),
+    "`relu`, `clip` of a NaN": ("edge_slopes", "relu_and_clip_of_nan_have_slope_nan"),
+    "`clip`": ("edge_slopes", "relu_is_flat_at_zero_and_clip_is_not_at_its_bounds"),
+    "`relu` at 0": ("edge_slopes", "relu_is_flat_at_zero_and_clip_is_not_at_its_bounds"),
+    "`abs` at 0": ("edges", "abs"),
+    "`sign`, `floor`": (
+        "edges", "steps_are_flat", "a_step_has_a_symbolic_zero",
+        "results_that_are_no_floats_have_no_tangent",
+    ),
+    "`x ** n`": ("edges", "small_integer_powers", "negative_integer_powers_at_zero"),
+    "`x ** y`": (
+        "edges", "a_power_by_its_exponent", "a_power_by_its_base_at_zero",
+        "mixed_derivatives_of_a_power",
+    ),
+    "`sqrt`, `log`": (
+        "edges", "the_edge_of_the_domain_is_not_hidden",
+        "a_symbolic_zero_times_an_infinite_slope_stays_zero",
+    ),
+    "`where(c, f(x), g(x))`": (
+        "guards", "every_function_of_what_is_not_chosen",
+        "a_step_between_a_function_and_the_choice", "modes_agree_to_third_order",
+        "a_sample_that_is_not_selected_does_not_poison_what_is_shared",
+    ),
+    "elements that are left out": (
+        "guards", "what_an_extremum_leaves_out", "every_function_of_what_is_not_chosen",
+    ),
+    "a number beside what is differentiated": ("guards", "a_slope_where_there_is_no_tangent"),
+    "`norm` (2-norm) at zero": (
+        "edge_slopes", "a_root_of_squares_that_are_zero_has_slope_zero",
+        "a_root_of_squares_that_over_or_underflow",
+    ),
+    "far tails: `arcsinh`": (
+        "edge_slopes", "the_slope_of_arcsinh_does_not_vanish",
+        "tails_of_the_error_function_and_of_gelu_are_flat",
+        "the_approximate_gelu_is_right_in_its_tails",
+        "slopes_of_sigmoid_do_not_vanish_in_either_tail", "far_tails_are_not_nan",
+    ),
+    "far tails of `tanh`": (
+        "edge_slopes", "the_slope_of_tanh_is_right_to_a_unit_in_the_last_place_of_one",
+        "slopes_of_sigmoid_do_not_vanish_in_either_tail",
+    ),
+    "`logsumexp`": ("edge_slopes", "logsumexp_of_infinite_elements"),
+    "cast of floats": ("edges", "casts_to_integers_and_back_are_flat"),
+    "an integer or boolean input": ("derivatives", "none_zero_and_error_are_told_apart"),
+    "an input that no output": ("grad_options", "an_unused_input_is_none_zero_or_an_error"),
+    "outputs of which none": ("grad_options", "an_independent_output_is_an_error_or_zero"),
+    "an output that no input": (
+        "grad_options", "outputs_that_no_input_reaches_among_others_are_no_error",
+    ),
+    "a derivative that is zero everywhere": (
+        "grad_options", "derivatives_past_the_degree_of_a_polynomial_are_zeros",
+    ),
+    "a path whose factor is zero": (
+        "grad_options", "a_path_with_a_zero_factor_gives_zeros_and_not_none",
+    ),
+    "samples that mix": (
+        "jacobian", "samples_that_mix_are_found", "every_batched_form_refuses_samples_that_mix",
+    ),
+    "an element of a Jacobian": (
+        "jacobian", "rows_columns_and_gradients_agree_where_a_slope_is_infinite",
+        "gradients_of_elements_of_a_jacobian_are_second_derivatives",
+        "traces_of_second_derivatives_where_one_is_infinite",
+    ),
+    "an intermediate value": (
+        "derivatives", "gradient_for_an_input_and_for_what_is_computed_from_it",
+    ),
+}  # fmt: skip
+
+
+def test_every_row_of_the_table_of_derivatives_has_a_test() -> None:
+    here = Path(__file__).parent
+    text = (here.parent / "docs" / "conventions.md").read_text(encoding="utf-8")
+    table = text.partition("## Derivatives at kinks and edges")[2].partition("\n## ")[0]
+    cases = re.findall(r"^\| (.*?) \| ", table, re.MULTILINE)[1:]
+    tested = [max((r for r in ROWS if case.startswith(r)), key=len, default=case) for case in cases]
+    assert tested == list(ROWS)
+    for module, *names in ROWS.values():
+        code = (here / f"test_{module}.py").read_text(encoding="utf-8")
+        for name in names:
+            assert f"\ndef test_{name}(" in code, f"test_{module}.py has no test_{name}"

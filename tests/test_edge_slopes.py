@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -146,6 +147,104 @@ def test_the_slope_of_erf_has_all_digits_where_it_is_not_zero() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-15)
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_the_approximate_gelu_is_right_in_its_tails(order: int) -> None:
+    def gelu(x: pg.Variable) -> pg.Variable:
+        return pg.gelu(x, approximate=True)
+
+    x = np.array([1e200, -1e200, 1e20, -1e20, 30.0, -30.0, 1.7e308])
+    for found in slopes(gelu, x, order):
+        np.testing.assert_array_equal(found, (x > 0) * float(order == 1))
+    # In the left tail the logistic function is the exponential one.
+    left = np.array([-6.0, -8.0, -12.0])
+    for found in slopes(gelu, left, order):
+        for other in slopes(
+            lambda x: x * pg.exp(1.5957691216057308 * (x + 0.044715 * x**3)), left, order
+        ):
+            np.testing.assert_allclose(found, other, rtol=1e-9)
+    for found in slopes(gelu, np.array([700.0, -700.0], np.float16), order):
+        np.testing.assert_array_equal(found, [float(order == 1), 0.0])
+
+
+def tail_of_logistic(x: np.ndarray, order: int) -> np.ndarray:
+    """A derivative of `1 / (1 + exp(-x))`, by sums of positive powers of a small exponential."""
+    small = np.exp(-np.abs(x).astype(np.longdouble))
+    terms = [(-1.0) ** (n + 1) * np.longdouble(n) ** order * small**n for n in range(1, 12)]
+    sign = np.where(x < 0, 1.0, (-1.0) ** (order + 1))
+    return sign * np.sum(terms, axis=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_slopes_of_sigmoid_do_not_vanish_in_either_tail(order: int, dtype: Any) -> None:
+    """Nor do those of softplus, and of tanh written by sigmoid."""
+    x = np.array([30.0, -30.0, 60.0, -60.0, 17.0, -17.0], dtype)
+    rtol = 1e-13 if dtype == np.float64 else 1e-5
+    for found in slopes(pg.sigmoid, x, order):
+        np.testing.assert_allclose(found, tail_of_logistic(x, order), rtol=rtol)
+    for found in slopes(pg.softplus, x, order) if order > 1 else []:
+        np.testing.assert_allclose(found, tail_of_logistic(x, order - 1), rtol=rtol)
+    near = x / 2
+    for found in slopes(lambda x: 2.0 * pg.sigmoid(2.0 * x) - 1.0, near, order):
+        expected = 2.0 ** (order + 1) * tail_of_logistic(2 * near, order)
+        np.testing.assert_allclose(found, expected, rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("function", "exact"),
+    [
+        (pg.silu, lambda x: x / (1 + mpmath.exp(-x))),
+        (
+            lambda x: pg.logaddexp(x, 0.5 * x),
+            lambda x: mpmath.log(mpmath.exp(x) + mpmath.exp(x / 2)),
+        ),
+    ],
+)
+def test_slopes_of_silu_and_logaddexp_do_not_vanish_in_either_tail(
+    function: Function, exact: Callable[[Any], Any], order: int, dtype: Any
+) -> None:
+    x = np.array([30.0, -30.0, 60.0, -60.0, 17.0, -17.0], dtype)
+    with mpmath.workdps(60):
+        step = mpmath.mpf(10) ** -15
+        expected = [float(mpmath.diff(exact, mpmath.mpf(float(v)), order, h=step)) for v in x]
+    for found in slopes(function, x, order):
+        np.testing.assert_allclose(found, expected, rtol=1e-15 if dtype == np.float64 else 1e-6)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("function", "right"),
+    [
+        (lambda x: x * pg.sigmoid(x), 1.0),
+        (pg.silu, 1.0),
+        (pg.softplus, 1.0),
+        (lambda x: x * pg.tanh(pg.softplus(x)), 1.0),
+        (pg.tanh, 0.0),
+        (pg.sigmoid, 0.0),
+        (lambda x: pg.logaddexp(x, 0.5 * x), None),
+        (lambda x: pg.softmax(pg.stack([x, 0.0 * x]), axis=0)[0], 0.0),
+        (lambda x: pg.logsumexp(pg.stack([x, 0.0 * x]), axis=0), 1.0),
+    ],
+)
+def test_far_tails_are_not_nan(function: Function, right: float | None, order: int) -> None:
+    x = np.array([1e200, -1e200, 1e100, -1e100, 900.0, -900.0])
+    ends = (1.0, 0.5) if right is None else (right, 0.0)
+    for found in slopes(function, x, order):
+        expected = np.where(x > 0, *ends) * float(order == 1)
+        np.testing.assert_allclose(found, expected, rtol=1e-15, atol=1e-100)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_slope_of_tanh_is_right_to_a_unit_in_the_last_place_of_one(dtype: Any) -> None:
+    x = np.linspace(-30.0, 30.0, 241).astype(dtype)
+    exact = 1 / np.cosh(x.astype(np.float64)) ** 2
+    for found in slopes(pg.tanh, x):
+        assert np.max(np.abs(found - exact)) <= 2 * np.finfo(dtype).eps
+        assert not np.any(found[np.abs(x) > 19.1])
+
+
 # NaN beside NaN.
 
 
@@ -161,6 +260,14 @@ def test_the_slope_of_erf_has_all_digits_where_it_is_not_zero() -> None:
         lambda x: pg.max(pg.stack([x, 2.0 * x]), axis=0) * x,
         lambda x: pg.abs(x) * x,
         lambda x: pg.norm(x, ord=np.inf) * x,
+        lambda x: pg.relu(x) * x,
+        lambda x: pg.relu(x) ** 2,
+        lambda x: pg.relu(pg.relu(2.0 * x) - 1.0) * x,
+        lambda x: pg.clip(x, -1.0, 1.0) * x,
+        lambda x: pg.clip(x, None, 1.0) * x,
+        lambda x: pg.clip(x, np.zeros(1), None) ** 2,
+        lambda x: pg.clip(x, -pg.sin(x), 6.0) * x,
+        lambda x: x * pg.clip(x + 3.0, 0.0, 6.0),
     ],
 )
 def test_extrema_of_nan_have_slopes_of_nan(function: Function, order: int) -> None:
@@ -183,6 +290,84 @@ def test_one_nan_takes_the_slopes_of_its_extremum_alone(mode: Any) -> None:
     expected = [[nan, nan], [0, 1]] if mode is pg.grad else [nan, 1]
     np.testing.assert_array_equal(along, expected)
     np.testing.assert_array_equal(pairs, [[nan, 0.5], [nan, 0]])
+
+
+@pytest.mark.parametrize("bound", [np.float64(1.0), 1, np.ones(1)])
+def test_relu_is_flat_at_zero_and_clip_is_not_at_its_bounds(bound: Any) -> None:
+    x = np.array([-np.inf, -3.0, -1.0, 0.0, -0.0, 0.5, 1.0, 1.5, np.inf])
+    for found in slopes(pg.relu, x):
+        np.testing.assert_array_equal(found, x > 0)
+    for found in slopes(lambda x: pg.clip(x, -bound, bound), x):
+        np.testing.assert_array_equal(found, np.abs(x) <= 1)
+    for found in slopes(lambda x: pg.clip(x, None, bound), x):
+        np.testing.assert_array_equal(found, x <= 1)
+
+
+@pytest.mark.parametrize("size", [1, 5, 300])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_relu_and_clip_of_nan_have_slope_nan(size: int, dtype: Any) -> None:
+    x = np.resize(np.array([np.nan, -2.0, 0.0, 1.0, 3.0], dtype), size)
+    for found in slopes(pg.relu, x):
+        np.testing.assert_array_equal(found, np.where(np.isnan(x), x, x > 0))
+    for found in slopes(lambda x: pg.clip(x, 0.0, 1.0), x):
+        np.testing.assert_array_equal(found, np.where(np.isnan(x), x, (x >= 0) & (x <= 1)))
+    for found in slopes(lambda x: pg.clip(x), x):
+        np.testing.assert_array_equal(found, np.where(np.isnan(x), x, 1.0))
+
+
+def test_a_nan_that_is_not_selected_leaves_the_slopes_beside_it_alone() -> None:
+    for function in (pg.relu, lambda x: pg.clip(x, -5.0, 5.0)):
+        for found in slopes(lambda x, f=function: pg.where(x > 0, f(x), 0.0), [np.nan, 1.0]):
+            np.testing.assert_array_equal(found, [0.0, 1.0])
+
+
+def test_a_slope_that_is_nan_at_nan_costs_a_relu_one_choice() -> None:
+    """The value and the slope: two comparisons, and two choices as without NaN."""
+
+    def step(x: pg.Variable, w: pg.Variable) -> Any:
+        y = pg.relu(x)
+        return y, pg.grad(pg.sum(y * w), x)
+
+    source = pg.compile(pg.trace(step, pg.spec((500,)), pg.spec((500,)))).source
+    assert source.count("np.where") == 2
+    assert "isnan" not in source
+    value = pg.compile(pg.trace(pg.relu, pg.spec((500,)))).source
+    assert value.count("np.where") == 1
+    value = pg.compile(pg.trace(lambda x: pg.clip(x, -1.0, 1.0), pg.spec((500,)))).source
+    assert value.count("np.where") == 2
+
+
+def test_a_random_mask_guards_no_relu_and_costs_its_slope_nothing() -> None:
+    """What a dropout leaves out it leaves out by chance: a NaN there is one like any other."""
+
+    def step(x: pg.Variable, w: pg.Variable) -> Any:
+        return pg.grad(pg.sum(pg.dropout(pg.relu(x), 3, 0.5) * w), x)
+
+    kernel = pg.compile(pg.trace(step, pg.spec((500,)), pg.spec((500,))))
+    assert kernel.source.count("np.where") == 3
+    found = kernel(np.full(500, np.nan), np.ones(500))
+    assert np.isnan(found).all()
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ([np.inf, 0.0], [np.nan, 0.0]),
+        ([0.0, np.inf, -np.inf], [0.0, np.nan, 0.0]),
+        ([np.inf, np.inf], [np.nan, np.nan]),
+        ([-np.inf, 0.0], [0.0, 1.0]),
+        ([1e308, 0.0], [1.0, 0.0]),
+    ],
+)
+def test_logsumexp_of_infinite_elements(at: list[float], expected: list[float]) -> None:
+    with pg.Program() as program:
+        x = pg.data("x", (len(at),))
+        y = pg.logsumexp(x)
+        results = [y, pg.grad(y, x), pg.jacobian(y, x), pg.Jacobian(y, x)[:]]
+    value, slope, *matrices = pg.Executor().run(program, {"x": at}, results)
+    assert value == np.max(at)
+    for found in (slope, *matrices):
+        np.testing.assert_array_equal(np.reshape(found, -1), expected)
 
 
 @pytest.mark.parametrize("at", [np.inf, -np.inf])

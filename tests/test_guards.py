@@ -121,6 +121,7 @@ FUNCTIONS = {op.name: op for op in UNARY} | {
     "arccosh": lambda x: e.arccosh(x + 1.0),
     "integer_pow -2": lambda x: e.integer_pow(x, n=-2),
     "integer_pow 3": lambda x: e.integer_pow(x, n=3),
+    "power of a number": lambda x: e.sin(e.power(zeros_like(x) + 2.0, x)),
 } | {
     f"{op.name} by {name}": (lambda x, op=op, k=k: op(*((x, 0.5 * x + 0.1) if k else (2.3 - x, x))))
     for op in BINARY
@@ -515,3 +516,15 @@ def test_elements_taken_one_by_one_take_linear_time():
 
     small, large = (min(seconds(n) for _ in range(3)) for n in (200, 1600))
     assert large < 8 * 3 * small
+
+
+def test_both_sides_of_a_condition_within_another_choice():
+    """What both branches of an inner `where` use matters where the outer one chooses it."""
+
+    def f(v: Value) -> Value:
+        y = e.log(part(v, 0, 5))
+        both = select(condition(), y * shifted(zeros_like(y), part(v, 5, 1)), e.tanh(y))
+        chosen = select(condition(), both, zeros_like(y))
+        return total(chosen * chosen) + total(part(y, 1, 2)) * total(part(y, 4, 1))
+
+    assert_nothing_comes_back(build(f, "f64[6]"), SINGULAR)

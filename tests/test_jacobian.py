@@ -650,6 +650,74 @@ def test_rows_columns_and_gradients_agree_where_a_slope_is_infinite(name):
     np.testing.assert_array_equal(found[count + 2], expected)
 
 
+@pytest.mark.parametrize("name", [n for n in SINGULAR if n != "several"])
+def test_gradients_of_elements_of_a_jacobian_are_second_derivatives(name):
+    """Also where an element beside it has an infinite slope, however the element is taken."""
+    function = SINGULAR[name]
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        y = function(x)
+        whole, matrix = pg.jacobian(y, x), pg.Jacobian(y, x)
+        expected, found, forward = [], [], []
+        for i, j in itertools.product(range(y.shape[0]), range(2)):
+            element = pg.grad(y[i], x, materialize_grads=True)[j]
+            expected.append(pg.grad(element, x, materialize_grads=True))
+            taken = whole[i, j], matrix[i, j], matrix[i, :][j], matrix[:, j][i]
+            found.append([pg.grad(v, x, materialize_grads=True) for v in taken])
+            forward.append([pg.forward_grad(v, x, np.array([0.0, 1.0])) for v in taken])
+    at = np.array([0.0, 2.0])
+    right = run(program, expected, x=at)
+    assert any(np.isinf(e).any() for e in right) or name in ("with a function of all",)
+    for slope, ways, along in zip(right, found, forward, strict=True):
+        assert not np.isnan(slope).any()
+        for result in run(program, ways, x=at):
+            np.testing.assert_array_equal(result, slope)
+        if np.isfinite(slope).all():
+            for result in run(program, [v for v in along if v is not None], x=at):
+                np.testing.assert_array_equal(result, slope[1])
+
+
+@pytest.mark.parametrize("mode", [pg.grad, pg.forward_grad])
+def test_rows_and_columns_of_a_whole_jacobian_have_derivatives(mode):
+    with pg.Program() as program:
+        x = pg.data("x", (2,))
+        whole = pg.jacobian(SINGULAR["stacked"](x), x)
+        found = [mode(pg.sum(whole[1]), x), mode(pg.sum(whole[:, 1]), x), mode(whole[1, 0], x)]
+    row, column, element = run(program, found, x=np.array([0.0, 2.0]))
+    gradient = mode is pg.grad
+    np.testing.assert_array_equal(row, [1.0, 1.0] if gradient else 2.0)
+    np.testing.assert_array_equal(column, [1.0, 0.0] if gradient else 1.0)
+    np.testing.assert_array_equal(element, [0.0, 1.0] if gradient else 1.0)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x[0] ** 1.5 + x[0] * x[1] ** 2 + x[2] ** 3,
+        lambda x: pg.sqrt(x[0]) * x[1] + x[2] ** 3 * x[1],
+        lambda x: pg.sum(pg.tanh(np.arange(6.0).reshape(2, 3) @ x)) + pg.sqrt(x[0]),
+        lambda x: pg.sum(x[1:] ** 3) - pg.sum(pg.sqrt(x)[:1] * x[2]),
+    ],
+)
+def test_traces_of_second_derivatives_where_one_is_infinite(function):
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = function(x)
+        slope = pg.grad(y, x)
+        diagonal = pg.hessian_diagonal(y, x)
+        traces = [pg.laplacian(y, x), pg.divergence(slope, x)]
+        elements = [pg.grad(diagonal[i], x) for i in (1, 2)]
+        expected = [pg.grad(pg.grad(slope[i], x)[i], x) for i in (1, 2)]
+        found = [diagonal, pg.hessian(y, x), *traces, *elements, *expected]
+    found = run(program, found, x=np.array([0.0, 2.0, 0.5]))
+    parts, matrix, laplacian, divergence, *elements = found
+    assert not any(np.isnan(v).any() for v in found)
+    np.testing.assert_array_equal(np.diag(matrix), parts)
+    assert np.isinf(parts).tolist() == [True, False, False]
+    assert laplacian == divergence == np.sum(parts)
+    np.testing.assert_allclose(elements[:2], elements[2:], rtol=1e-13)
+
+
 def test_parts_of_second_derivatives_stay_apart_where_one_is_infinite():
     with pg.Program() as program:
         x = pg.data("x", (2,))

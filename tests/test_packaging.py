@@ -391,6 +391,7 @@ FLOORS = (
     (
         *("primgraph.checkout", "primgraph.errors", "primgraph.defaults"),
         *("primgraph.meanings", "primgraph.ir.source", "primgraph.ir.types"),
+        *("primgraph.ir.cells", "primgraph.ir.frames"),
     ),
     ("primgraph.ir",),
     ("primgraph.primitives",),

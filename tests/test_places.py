@@ -166,6 +166,31 @@ PLACES: dict[str, tuple[Function, dict[str, int], bool]] = {
         {"permute": 1, "gather": 1},
         False,
     ),
+    "reshaped slices of one array, of different widths": (
+        lambda x, y: concat(row(x, 0, (4, 1)), reshape(cut(x, 1, 2), shape=(4, 1)), axis=0),
+        {"slice": 2, "reshape": 2, "concat": 1},
+        False,
+    ),
+    "one column put by a step, beside others": (
+        lambda x, y: put(zeros(y, 2, 8), cut(y, 0, 1), 0, 3, step=3) + put(zeros(x, 2, 8), x, 0, 4),
+        {"slice": 1, "concat": 1, "pad": 1},
+        True,
+    ),
+    "put among zeros with gaps that others would fill": (
+        lambda x, y: put(zeros(x, 2, 8), x, 0, 0, step=2) + pad(y, low=(0, 4), high=(0, 0)),
+        {"slice_assign": 1, "pad": 1, "add": 1},
+        False,
+    ),
+    "rows of what is scattered": (
+        lambda x, y: slice_(
+            scatter_add(zeros(x, 5, 2), reshape(x, shape=(4, 2)), constants([2, 0, -2, 1]), axis=0),
+            starts=(1, 0),
+            sizes=(3, 2),
+            steps=(1, 1),
+        ),
+        {"reshape": 1, "gather": 1},
+        True,
+    ),
     "a part of what is scattered, one not at all": (
         lambda x, y: cut(scattered(x, [5, 0, -3, 0], 6), 3, 3),
         {"scatter_add": 1, "slice": 1},
@@ -266,6 +291,71 @@ def test_parts_that_overlap_are_added_where_they_do(name, monkeypatch):
             np.testing.assert_array_equal(results[0], results[2])
             different += np.sum(~same_bits(results[0], results[2]))
     assert (different > 0) == ("concat" in left)
+
+
+def gapped(x: Value, start: int, whole: Value | None = None) -> Value:
+    """`x` in every other column of sixteen, which are zeros elsewhere."""
+    return put(zeros(x, 2, 16) if whole is None else whole, x, 0, start, step=2)
+
+
+def ones(like: Value) -> Value:
+    return filled(1, TensorType((2, 16), like.dtype))
+
+
+# With what is left where zeros have no sign; the rest is left as it is.
+GAPPED: dict[str, tuple[Function, dict[str, int] | None]] = {
+    "apart": (lambda x, y: gapped(x, 0) + gapped(y, 8), {"slice_assign": 2}),
+    "apart, the second first": (lambda x, y: gapped(x, 9) + gapped(y, 1), {"slice_assign": 2}),
+    "one among the other": (lambda x, y: gapped(x, 0) + gapped(y, 3), None),
+    "one among ones": (lambda x, y: gapped(x, 0, ones(x)) + gapped(y, 8), None),
+    "the other among ones": (lambda x, y: gapped(x, 0) + gapped(y, 8, ones(y)), None),
+    "to what is not put": (lambda x, y: gapped(x, 0) + concat(y, x, y, x, axis=1), None),
+    "what is not put, to it": (lambda x, y: concat(y, x, y, x, axis=1) + gapped(x, 0), None),
+}
+
+
+@pytest.mark.parametrize("name", GAPPED)
+def test_parts_with_gaps_are_put_into_the_same_zeros(name):
+    function, left = GAPPED[name]
+    for dtype in (np.float64, np.float16):
+        graph = built(function, dtype)
+        exact, finite = simplify(graph), simplify(graph, "finite")
+        assert ops(exact) == ops(graph)
+        assert ops(finite) == (ops(graph) if left is None else left)
+        for x, y in feeds(dtype):
+            results = [interpret(g, x, y)[0] for g in (graph, exact, finite)]
+            assert np.all(same_bits(results[0], results[1]))
+            np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_a_part_with_gaps_that_has_other_readers_is_put_once():
+    with Builder() as builder:
+        x, y = (builder.input(TensorType(SHAPE, np.dtype(np.float64)), n) for n in "xy")
+        part = gapped(y, 8)
+        graph = builder.graph([gapped(x, 0) + part, part])
+    assert ops(simplify(graph, "finite")) == {"slice_assign": 2, "add": 1}
+
+
+def test_slices_that_follow_one_another_are_one():
+    """One element goes with any step."""
+    for function in (
+        lambda x, y: concat(cut(x, 0, 3, 2), cut(x, 6, 1), axis=1),
+        lambda x, y: concat(cut(x, 0, 1), cut(x, 2, 3, 2), axis=1),
+        lambda x, y: concat(cut(x, 0, 1), cut(x, 3, 1), cut(x, 6, 1), axis=1),
+    ):
+        graph = built(function, np.float64, (2, 8))
+        simple = simplify(graph)
+        assert ops(simple) == {"slice": 1}
+        x = np.arange(16.0).reshape(2, 8)
+        np.testing.assert_array_equal(interpret(simple, x, x)[0], interpret(graph, x, x)[0])
+
+
+def test_reshaped_slices_of_a_vector_are_one():
+    def half(x: Value, start: int) -> Value:
+        return reshape(slice_(x, starts=(start,), sizes=(4,), steps=(1,)), shape=(2, 2))
+
+    graph = built(lambda x, y: concat(half(x, 0), half(x, 4), axis=0), np.float64, (8,))
+    assert ops(simplify(graph)) == {"reshape": 1}
 
 
 @pytest.mark.parametrize("index", [[0, 1, 2, 3], [3, 1, 0, 2], [0, 0, 1, 1]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -655,6 +656,36 @@ def test_sums_of_up_to_four_equal_floats_are_products_for_all_numbers():
             product = halves * np.float16(n)
             fine = same_bits(found.astype(np.float16), product) | (halves == 0)
             assert np.all(fine)
+
+
+EVERY = [np.dtype(c) for c in "?bhiqBHIQefd"]
+
+
+def holds(wide: np.dtype, narrow: np.dtype) -> bool:
+    """Whether every number of dtype `narrow` is one of `wide`; floats have not all of 64 bits."""
+    rounds = wide.kind == "f" and narrow.kind in "iu" and narrow.itemsize == 8
+    return bool(np.can_cast(narrow, wide)) and not rounds
+
+
+@pytest.mark.parametrize("first", EVERY, ids=str)
+def test_a_cast_of_a_cast_is_one_where_that_is_the_same(first):
+    for middle, target in product(EVERY, EVERY):
+        if first in (middle, target) or middle == target:
+            continue
+        whole = all(d.kind in "iu" for d in (first, middle, target))
+        expected = holds(middle, first) or (whole and middle.itemsize >= target.itemsize)
+        # What becomes of floats out of the range of integers depends on where they come from.
+        if target.kind in "iu" and "f" in (first.kind, middle.kind):
+            expected = expected and holds(target, first)
+        graph = built(
+            lambda x, y, m=middle, t=target: e.cast(e.cast(x, dtype=m), dtype=t), first, X24
+        )
+        simple = simplify(graph)
+        assert ops(simple) == {"cast": 1 if expected else 2}, (middle, target)
+        if expected:
+            numbers = specials(first)[:8].reshape(X24)
+            before, after = (interpret(g, numbers, numbers)[0] for g in (graph, simple))
+            assert np.all(same_bits(before, after)), (middle, target)
 
 
 # Levels, sweeps and cost.

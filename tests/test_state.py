@@ -10,6 +10,7 @@ import pytest
 
 import primgraph as pg
 from primgraph import initializers
+from primgraph.ir import signature
 
 PACKAGE = Path(pg.__file__).parent
 
@@ -518,6 +519,19 @@ def test_a_program_that_updates_its_states_runs_as_one_kernel():
     program, y = scaled()
     program.update(program.variable("w"), program.variable("w") * 2.0)
     assert pg.Executor()._plan(program, [y]).early is None
+
+
+@pytest.mark.parametrize("update", [False, True])
+def test_runs_after_the_first_check_no_signatures(monkeypatch, update):
+    """That would be a good part of the time of a small step, for calls that are all our own."""
+    program, _x, w = counting()
+    executor, checked = pg.Executor(), []
+    executor.run(program, {"x": X}, [w * 2.0], update=update)
+    fetched = [w * 2.0]
+    executor.run(program, {"x": X}, fetched, update=update)
+    monkeypatch.setattr(signature, "_require", lambda function, *rest: checked.append(function))
+    executor.run(program, {"x": X}, fetched, update=update)
+    assert checked == []
 
 
 def test_the_arguments_of_a_run_are_no_way_into_the_scope():

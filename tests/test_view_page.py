@@ -12,10 +12,10 @@ import pytest
 
 import primgraph as pg
 from primgraph.errors import ArgumentError
+from primgraph.ir.plain import plain
 from primgraph.view.grouping import Group
 from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
-from primgraph.view.plain import plain
 
 pytestmark = pytest.mark.long
 

@@ -114,8 +114,6 @@ def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
 
 def factors_of_slope(op: Primitive, position: int, count: int) -> list[int]:
     """The operands, of `count`, on whose values the slope along that at `position` depends."""
-    if op.linear is True:
-        return []
     if op.linear == "each":
         return [i for i in range(count) if i != position]
     together = op.linear_operands(count)
@@ -135,6 +133,8 @@ def slope_stays_finite(eqn: Equation, position: int, ranges: dict[Value, Range])
     if op in (e.exp, e.expm1):
         return _exp_is_finite(given[0], eqn.outputs[0])
     factors = [given[i] for i in factors_of_slope(op, position, len(given))]
+    if op is logic.unless_nan:
+        return not any(x.nan for x in factors)
     if not all(x.finite for x in factors):
         return False
     if op is e.integer_pow:

@@ -22,14 +22,14 @@ import numpy as np
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.constants import constant_op
+from primgraph.primitives.constants import constant_op, random_bernoulli
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.linalg import matmul
-from primgraph.primitives.logic import greater, less, select
+from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
 from primgraph.primitives.reductions import reduce_max, reduce_min
 from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
-from primgraph.transforms.conditions import BACK, LARGEST, Conditions
+from primgraph.transforms.conditions import BACK, LARGEST, REPEATING, Conditions
 from primgraph.transforms.risks import ALWAYS, AT_NAN, NEVER, Risks
 
 # How many nested guards of one value are followed one by one; it bounds the work on chains of
@@ -161,6 +161,7 @@ class _Walk:
         """The use of one operand for the result at `place`, which has `guards`."""
         assert isinstance(eqn.op, Primitive)
         if eqn.op in BACK:
+            guards = self._together(eqn, guards)
             guards = tuple(self._moved(eqn, position, place, g) for g in guards)
         elif not eqn.op.elementwise:
             return _Use()
@@ -169,11 +170,45 @@ class _Walk:
             guards = (*guards, *self._chosen(eqn, position))
         if eqn.op is not matmul:
             risk = self.risks.along(eqn, position)
-            guards = tuple(replace(g, risky=g.risky or risk >= g.least) for g in guards)
+            guards = tuple(
+                replace(g, risky=g.risky or (risk >= g.least and not self._spares(eqn, g)))
+                for g in guards
+            )
         before = self.risks.before[value]
         guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
         part = eqn.op in _PARTS and (eqn.op is not slice_assign or position == 0)
         return _Use(guards, (eqn, place) if part and not guards and before == ALWAYS else None)
+
+    def _spares(self, eqn: Equation, guard: Guard) -> bool:
+        """Whether `eqn` makes slopes NaN beside a NaN that `guard` does not guard against.
+
+        No comparison holds for a NaN, and a random mask, as that of a dropout after a `relu`,
+        knows nothing of what it leaves out.
+        """
+        if eqn.op is not unless_nan:
+            return False
+        made = self.conditions.definition(guard.condition)
+        if made is None:
+            return False
+        if made.op is random_bernoulli:
+            return True
+        return not guard.side and made.op in COMPARISONS and eqn.inputs[1] in made.inputs
+
+    def _together(self, eqn: Equation, guards: Guards) -> Guards:
+        """`guards` of a result as one, where `eqn` repeats elements and does not repeat them.
+
+        An element then matters if one of its copies does by all guards: that each guard leaves
+        some copy, maybe another one, is not enough.
+        """
+        if len(guards) < 2 or eqn.op not in REPEATING:
+            return guards
+        alike = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
+        others = [g for g in guards if g not in alike]
+        return (*alike, reduce(self._both, others)) if others else alike
+
+    def _both(self, one: Guard, other: Guard) -> Guard:
+        condition = self.conditions.both(self._matters(one), self._matters(other))
+        return Guard(condition, True, one.strict or other.strict, one.risky or other.risky)
 
     def _moved(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
         """`guard` of a result as a guard of an operand.
@@ -212,10 +247,7 @@ class _Walk:
         """`guards`, the two outermost as one if there are many."""
         if len(guards) <= _NESTING:
             return guards
-        one, other = guards[:2]
-        condition = self.conditions.both(self._matters(one), self._matters(other))
-        strict, risky = one.strict or other.strict, one.risky or other.risky
-        return (Guard(condition, True, strict, risky), *guards[2:])
+        return (self._both(*guards[:2]), *guards[2:])
 
     def _matters(self, guard: Guard) -> Value:
         """Where what `guard` guards matters."""
@@ -241,25 +273,34 @@ class _Walk:
             return ()
         parts = [u.part for u in uses if u.part is not None]
         guards = [u.guards for u in uses if u.guards]
+        guards = [g for g in guards if _may_matter(g)] or guards[:1]
         if not guards:
             return self._of_parts(value, parts)
         if not parts:
             common = _common(guards)
             if common:
-                return common
+                return (*common, *self._beside(common, guards))
         elif not (read := self._of_parts(value, parts)):
             return ()
         else:
             guards.append(read)
         return self._either(guards)
 
+    def _beside(self, common: Guards, uses: Sequence[Guards]) -> Guards:
+        """The guard of what all uses have, each in its own way, beside what is `common` to them."""
+        shared = {(g.condition, g.side) for g in common}
+        rest = [tuple(g for g in u if (g.condition, g.side) not in shared) for u in uses]
+        return self._either(rest) if all(rest) else ()
+
     def _either(self, uses: Sequence[Guards]) -> Guards:
         """One guard in the place of those of several uses: that one of these matters.
 
         Each use keeps its own guards too, where they are risky.
         """
-        last = {(g[-1].condition, g[-1].side) for g in uses}
-        if len({condition for condition, _ in last}) < len(last) or len(uses) > _ALTERNATIVES:
+        if len(uses) > _ALTERNATIVES:
+            return ()
+        uses = _without_twins(uses)
+        if not all(uses):
             return ()
         both, either = self.conditions.both, self.conditions.either
         each = [reduce(both, map(self._matters, guards)) for guards in uses]
@@ -315,6 +356,39 @@ def _common(uses: Sequence[Guards]) -> Guards:
         for g in uses[0]
         if (g.condition, g.side) in shared
     )
+
+
+def _may_matter(guards: Guards) -> bool:
+    """Whether `guards` do not demand both sides of one condition."""
+    sides = {(g.condition, g.side) for g in guards}
+    return len({condition for condition, _ in sides}) == len(sides)
+
+
+def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
+    """`uses`, those of both sides of one condition as one with the guards before that only."""
+    found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
+    for guards in uses:
+        while guards:
+            *outer, (condition, side) = _sides(guards)
+            twin = found.pop((*outer, (condition, not side)), None)
+            if twin is None:
+                break
+            guards = _alike(guards[:-1], twin)
+        key = _sides(guards)
+        found[key] = _alike(guards, found.get(key, guards))
+    return list(found.values())
+
+
+def _alike(one: Guards, other: Guards) -> Guards:
+    """Guards of two uses with the same conditions, as those of one use."""
+    return tuple(
+        replace(g, strict=g.strict and h.strict, risky=g.risky or h.risky)
+        for g, h in zip(one, other, strict=False)
+    )
+
+
+def _sides(guards: Guards) -> tuple[tuple[Value, bool], ...]:
+    return tuple((g.condition, g.side) for g in guards)
 
 
 def _beginning(use: Guards, held: Guards) -> Guards:

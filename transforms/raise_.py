@@ -205,6 +205,7 @@ _FINDERS: Finders = {
     "mul": (("gelu", _gelu, None), ("silu", _alike, None), ("mean", _reducing, None)),
     "logaddexp": (("softplus", _alike, None),),
     "select": (("relu", _alike, None),),
+    "unless_nan": (("relu", _alike, None),),
 }
 _LOOSE_FINDERS: Finders = {
     **_FINDERS,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from primgraph.ir.primitive import Op
@@ -16,6 +16,7 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 from primgraph.primitives.indexing import gather
+from primgraph.primitives.logic import unless_nan
 
 INF = math.inf
 
@@ -67,7 +68,7 @@ SMOOTH: dict[Op, Callable[..., bool]] = {
     e.rsqrt: lambda x: x.low > 0,
     e.div: lambda x, y: y.excludes_zero,
     e.remainder: lambda x, y: y.excludes_zero,
-    e.power: lambda x, y: x.low > 0,
+    e.power: lambda x, y: x.low > 0 and _is_polynomial(x, y),
     e.sinh: lambda x: x.within(-80, 80),
     e.cosh: lambda x: x.within(-80, 80),
     e.tan: lambda x: True,
@@ -79,6 +80,11 @@ SMOOTH: dict[Op, Callable[..., bool]] = {
     e.arctan2: lambda y, x: y.excludes_zero or x.excludes_zero,
     r.reduce_prod: lambda x: True,
 }
+
+
+def _is_polynomial(x: Range, y: Range) -> bool:
+    """Whether powers do not grow like an exponential, for `x` that are not negative."""
+    return (y.high < INF or x.high <= 1) and (y.low > -INF or x.low >= 1)
 
 
 # Ranges of results.
@@ -160,10 +166,10 @@ def _rsqrt(x: Range) -> Range:
 
 
 def _maximum(x: Range, y: Range) -> Range:
-    return Range(
-        max(x.low, y.low), max(x.high, y.high),
-        x.below and y.below, x.above or y.above, x.nan or y.nan,
-    )  # fmt: skip
+    # Where one is -inf there is only the other.
+    lows = [v.low for v in (x, y) if not v.below]
+    low = max(lows) if lows else min(x.low, y.low)
+    return Range(low, max(x.high, y.high), x.below and y.below, x.above or y.above, x.nan or y.nan)
 
 
 def _minimum(x: Range, y: Range) -> Range:
@@ -171,8 +177,8 @@ def _minimum(x: Range, y: Range) -> Range:
 
 
 def _power(x: Range, y: Range) -> Range:
-    positive = x.low > 0 or (x.low >= 0 and y.low >= 0)
-    return Range(0.0) if x.finite and y.finite and positive else ANYTHING
+    tame = (x.low > 0 or (x.low >= 0 and y.low >= 0)) and _is_polynomial(x, y)
+    return Range(0.0) if x.finite and y.finite and tame else ANYTHING
 
 
 def _quotient(x: Range, y: Range) -> Range:
@@ -222,6 +228,7 @@ BY_RANGE: dict[Op, _Rule] = {
     e.remainder: _quotient,
     e.floor_divide: _quotient,
     e.logaddexp: _logaddexp,
+    unless_nan: lambda x, y: replace(x, nan=x.nan or y.nan),
     s.pad: lambda x: hull([x, Range(0.0, 0.0)]),
     gather: lambda x, *indices: hull([x]),
 }

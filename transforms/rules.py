@@ -144,6 +144,7 @@ class Seen:
         self.rename = builder.rename
         self.hold = builder.hold
         self.name_of = builder.name_of
+        self.described = builder.described
         self.stopped = builder.stopped
         self.kept = builder.kept
         self.type = TensorType((), BOOL)

@@ -13,13 +13,24 @@ from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add
+from primgraph.primitives.logic import (
+    COMPARISONS,
+    equal,
+    greater,
+    less_equal,
+    select,
+    unless_nan,
+)
 from primgraph.primitives.shapes import broadcast, pad, reshape, slice_assign
-from primgraph.transforms.rules import Family, Seen
+from primgraph.transforms.rules import Family, Seen, is_zero
 from primgraph.transforms.rules_places import sum_of_overlapping
 from primgraph.transforms.rules_views import repeated, reshaped
 
 LAST = Family()
 _rule = LAST.rule
+
+# How many choices, one in another, are looked through.
+_NESTED = 3
 
 # Elements from which on moving them takes longer than calling a function.
 _LARGE = 2048
@@ -62,6 +73,59 @@ def _sum_of_overlapping(seen: Seen, inputs: list[Value], params: dict[str, Any])
     For small arrays that takes as long as to put each among zeros.
     """
     return sum_of_overlapping(seen, inputs) if seen.type.size >= _LARGE else None
+
+
+# A choice by a comparison with a NaN takes what stands last, and so does a choice by `y == y`.
+
+
+@_rule(unless_nan)
+def _unless_nan(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`x` where `y == y`; what is NaN wherever `y` is needs no such choice."""
+    x, y = inputs
+    if _is_nan_with(seen, x, y):
+        return x
+    result: Value = select(equal(y, y), x, y)
+    return result
+
+
+def _is_nan_with(seen: Seen, x: Value, y: Value) -> bool:
+    """Whether `x` is known to be NaN where `y` is."""
+    for _ in range(_NESTED):
+        eqn = seen.made_by(select, x)
+        if eqn is None:
+            break
+        test = seen.builder.definition(eqn.inputs[0])
+        if test is None or test.op not in COMPARISONS:
+            break
+        if not any(v is y or v is eqn.inputs[2] for v in test.inputs):
+            break
+        x = eqn.inputs[2]
+    return x is y
+
+
+@_rule(select, of=(select,))
+def _positive_part(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`d` where `x > 0`, 0 where `x <= 0`, NaN at NaN: one choice, between `d` and `max(x, 0)`.
+
+    Where this is a slope of `max(x, 0)`, that is there already.
+    """
+    by_size = seen.made_by(less_equal, inputs[0])
+    inner = seen.made_by(select, inputs[1 if by_size is None else 2])
+    if inner is None:
+        return None
+    if by_size is None:
+        (same, _, x), (below, zero, d) = inputs, inner.inputs
+        by_size = seen.made_by(less_equal, below)
+    else:
+        (below, zero, _), (same, d, x) = inputs, inner.inputs
+    itself = seen.made_by(equal, same)
+    if by_size is None or itself is None or itself.inputs != (x, x) or by_size.inputs[0] is not x:
+        return None
+    if not all(is_zero(seen.scalar(v), 1.0) for v in (zero, by_size.inputs[1])):
+        return None
+    part = select(below, zero, x)
+    result: Value = select(greater(part, zero), d, part)
+    return result
 
 
 for _op in registered().values():

@@ -13,7 +13,7 @@ from primgraph.primitives.constants import full, zeros_like
 from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
-from primgraph.primitives.logic import logical_and, logical_or, not_equal, select
+from primgraph.primitives.logic import logical_and, logical_or, not_equal, select, unless_nan
 from primgraph.primitives.reductions import reduce_max, reduce_sum
 from primgraph.primitives.shapes import (
     broadcast,
@@ -62,6 +62,8 @@ def _is_risky(eqn: Equation, ranges: dict[Value, Range]) -> bool:
     """Whether a product or quotient with zero may be something else."""
     if eqn.op is div:
         return not (ranges[eqn.inputs[1]].excludes_zero and ranges[eqn.inputs[1]].finite)
+    if eqn.op is unless_nan:
+        return ranges[eqn.inputs[1]].nan
     return eqn.op in (mul, matmul) and not all(ranges[v].finite for v in eqn.inputs)
 
 
@@ -187,6 +189,7 @@ _RULES: dict[Op, _Rule] = {
     matmul: _matmul,
     div: _numerator,
     neg: _numerator,
+    unless_nan: _numerator,
     select: _select,
     reduce_sum: _reduced,
     scatter_add: _scatter_add,

@@ -405,6 +405,22 @@ class Builder:
                 lines.append(f"{value.type} is input {value.hint!r} of {place}   {place.text}")
         return lines
 
+    def described(self, value: Value) -> list[tuple[str, str]]:
+        """What is known of `value`, as names and texts; nothing where it is empty."""
+        eqn = self._defined_by.get(value)
+        place = self.declared_at.get(value) if eqn is None else eqn.source
+        made = "changed by runs" if value in self.kept else "fed"
+        return [
+            ("type", str(value.type)),
+            ("name", self.name_of(value)),
+            ("program", self.name),
+            ("input", made if eqn is None else ""),
+            ("computed by", "" if eqn is None else eqn.op.name),
+            ("line", "" if place is None else f"{place}   {place.text}".rstrip()),
+            ("layer", "" if place is None else place.scope),
+            ("stop_gradient", "True" if value in self.stopped else ""),
+        ]
+
     def _append(self, key: Hashable, eqn: Equation) -> None:
         self.body.append(eqn)
         self._known[key] = eqn.outputs

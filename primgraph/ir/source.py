@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType, FrameType
 
-_PACKAGE = __name__.partition(".")[0]
-_PASSED = (_PACKAGE + ".", _PACKAGE + " kernel")
+from primgraph.ir.cells import cell_of, is_cell
+
+PACKAGE = __name__.partition(".")[0]
+_PASSED = (PACKAGE + ".", PACKAGE + " kernel")
 
 # Folders of code that is not the user's: the standard library, the scripts that start programs,
 # and whatever is installed.
@@ -33,6 +35,7 @@ UPDATE = "update"
 class Source:
     """A line of the user's code, and what was made of it.
 
+    `file` is its path, or what a notebook calls the cell, such as `Cell In[3]`.
     `role` is "tangent" or "cotangent" in a derivative, as the last transform made it, "update" in
     what an optimizer does, and else empty; `order` is how often it was differentiated, and
     `operator` the name of the operator that was rewritten into primitives. `scope` is the path of
@@ -81,11 +84,21 @@ class Source:
         """The line alone."""
         return _marked(self, "", "", "", 0)
 
+    @property
+    def spot(self) -> str:
+        """Where the line is: `model.py:27`, or `Cell In[3], line 2`."""
+        if is_cell(self.file):
+            return f"{self.file}, line {self.line}"
+        # Names such as `<stdin>` are no paths; Python 3.13 counts what is typed there.
+        if self.file.startswith("<stdin>-"):
+            return f"<stdin>:{self.line}"
+        name = self.file if self.file.startswith("<") else self.file.rpartition("/")[2]
+        return f"{name}:{self.line}"
+
     def __str__(self) -> str:
-        place = f"{self.file.rpartition('/')[2]}:{self.line}"
-        return (
-            f"in the {_SPOKEN.get(self.role, self.role)} of {place}" if self.is_derived else place
-        )
+        if self.is_derived:
+            return f"in the {_SPOKEN.get(self.role, self.role)} of {self.spot}"
+        return self.spot
 
 
 @lru_cache(maxsize=65536)
@@ -95,12 +108,12 @@ def _marked(source: Source, role: str, operator: str, scope: str, order: int) ->
 
 
 @lru_cache(maxsize=65536)
-def _at(code: CodeType, file: str, line: int, marks: tuple[str, str]) -> Source:
-    """A line of `code`, which is being executed; equal code may be from several files."""
+def _at(code: CodeType, file: str, cell: str, line: int, marks: tuple[str, str]) -> Source:
+    """A line of `code`, which is being executed; equal code may be from several files, or cells."""
     role, scope = marks
     lines = lines_of(code, file)
     text = shown(lines[line - 1]) if 0 < line <= len(lines) else ""
-    return Source(file, line, role, text=text, scope=scope)
+    return Source(cell or file, line, role, text=text, scope=scope)
 
 
 @lru_cache(maxsize=1024)
@@ -143,11 +156,17 @@ _EXTENSION = "__primgraph_extension__"
 
 
 @lru_cache(maxsize=65536)
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
     """Whether a file belongs to the standard library, or to what is installed."""
     if file.startswith(("<frozen ", "<__array_function__", *_FOLDERS)):
         return True
     return not set(_INSTALLED).isdisjoint(file.replace("\\", "/").split("/"))
+
+
+def is_own(frame: FrameType) -> bool:
+    """Whether a frame is of primgraph, of a kernel, or of a module that extends primgraph."""
+    name = frame.f_globals.get("__name__", "")
+    return name == PACKAGE or name.startswith(_PASSED) or _EXTENSION in frame.f_globals
 
 
 def user_frame() -> FrameType:
@@ -159,9 +178,8 @@ def user_frame() -> FrameType:
     frame = sys._getframe(1)
     outside: FrameType | None = None
     while True:
-        name = frame.f_globals.get("__name__", "")
-        if name != _PACKAGE and not name.startswith(_PASSED) and _EXTENSION not in frame.f_globals:
-            if not _is_library(frame.f_code.co_filename):
+        if not is_own(frame):
+            if not is_library(frame.f_code.co_filename):
                 return frame
             outside = outside or frame
         if frame.f_back is None:
@@ -172,4 +190,5 @@ def user_frame() -> FrameType:
 def caller() -> Source:
     """The user's line that is being executed; see `user_frame`."""
     frame = user_frame()
-    return _at(frame.f_code, frame.f_code.co_filename, frame.f_lineno, _marks.get())
+    file = frame.f_code.co_filename
+    return _at(frame.f_code, file, cell_of(file), frame.f_lineno, _marks.get())

@@ -18,6 +18,7 @@ from primgraph.errors import (
 )
 from primgraph.initializers import Assign, Initializer
 from primgraph.ir.graph import Value
+from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.nn.scopes import calling, outermost
@@ -311,6 +312,15 @@ class Layer:
         inner = [f"{n} {type(s).__name__}" for n, s in self._inner()]
         parts = ", ".join([*states, *inner])
         return f"<{type(self).__name__}{': ' if parts else ''}{parts}>"
+
+    def _repr_html_(self) -> str:
+        """The parameters and buffers of all that is within, by name."""
+        states = list(self._named_states())
+        rows = [Row((name, str(p.type), "" if p.trainable else "buffer")) for name, p in states]
+        count = sum(p.type.size for _, p in states if p.trainable)
+        note = f"{count:,} trainable numbers"
+        head = ("name", "type", "")
+        return Sheet(repr(self)[1:-1], "cct", head, rows, len(rows), (note,)).html()
 
     def _set_training(self: L, training: bool) -> L:
         for _, layer in self._tree():

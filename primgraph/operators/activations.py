@@ -6,21 +6,24 @@ import math
 
 from primgraph.operators.arithmetic import logaddexp
 from primgraph.operators.call import operator
-from primgraph.operators.elementary import erfc, exp, log, sigmoid, tanh
-from primgraph.operators.logic import less_equal, where
+from primgraph.operators.elementary import erfc, exp, log, sigmoid
+from primgraph.operators.logic import beside_nan, greater, less, less_equal, where
 from primgraph.operators.promotion import axes_of, floating, lift, require_flag
 from primgraph.operators.reductions import sum
 from primgraph.operators.statistics import narrow, wide, without_largest
 from primgraph.operators.variable import ArrayLike, Axes, Variable
+
+# Beyond this the sigmoid in the approximate gelu is 0 or 1 in every dtype, and its slope 0.
+_GELU_FLAT = 22.0
 
 
 @operator("x")
 def relu(x: ArrayLike) -> Variable:
     """`x` where it is positive, 0 elsewhere, element by element; NaN stays NaN.
 
-    The derivative is 0 at 0. Integers stay integers, booleans become int64.
+    The derivative is 0 at 0, and NaN at NaN. Integers stay integers, booleans become int64.
     """
-    return where(less_equal(x, 0), 0, x)
+    return beside_nan(where(less_equal(x, 0), 0, x), x)
 
 
 @operator("x")
@@ -38,16 +41,16 @@ def silu(x: ArrayLike) -> Variable:
 def gelu(x: ArrayLike, approximate: bool = False) -> Variable:
     """`x` times the normal distribution function of `x`.
 
-    The exact form is `x / 2 * erfc(-x / sqrt(2))`, right in the left tail too; the approximate
-    one is `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))` (Hendrycks and Gimpel,
-    Gaussian Error Linear Units, 2016).
+    The exact form is `x / 2 * erfc(-x / sqrt(2))`; the approximate one is
+    `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))` (Hendrycks and Gimpel, Gaussian
+    Error Linear Units, 2016), written as `x * sigmoid(...)`. Both are right in the left tail too.
     """
     value = lift(x, floating(x))
-    half = 0.5 * value
     if not require_flag("approximate", approximate):
-        return half * erfc(value * -math.sqrt(0.5))
-    inside = math.sqrt(2 / math.pi) * (value + 0.044715 * value**3)
-    return half * (1.0 + tanh(inside))
+        return 0.5 * value * erfc(value * -math.sqrt(0.5))
+    near = where(greater(value, _GELU_FLAT), _GELU_FLAT, value)
+    near = where(less(near, -_GELU_FLAT), -_GELU_FLAT, near)
+    return value * sigmoid(math.sqrt(8 / math.pi) * (near + 0.044715 * near**3))
 
 
 @operator("x")

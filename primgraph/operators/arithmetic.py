@@ -12,7 +12,7 @@ from primgraph.errors import ArgumentError, DTypeError
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.operators.call import operator, public
-from primgraph.operators.logic import logical_or, not_equal, where
+from primgraph.operators.logic import beside_nan, logical_or, not_equal, where
 from primgraph.operators.promotion import (
     SCALARS,
     array_of,
@@ -223,7 +223,7 @@ def clip_(x: ArrayLike, min: ArrayLike | None = None, max: ArrayLike | None = No
         result = where(_outside(result < min, min), min, result)
     if max is not None:
         result = where(_outside(result > max, max), max, result)
-    return converted(result, dtype)
+    return beside_nan(converted(result, dtype), x)
 
 
 @public
@@ -237,9 +237,9 @@ def clip(
 ) -> Variable:
     """`x` limited to the interval from `min` to `max`; either may be None.
 
-    The derivative with respect to `x` is 1 inside and at the bounds, and 0 outside. NaN stays
-    NaN; where `min` exceeds `max`, the result is `max`. The bounds may also be named `a_min` and
-    `a_max`, as in `np.clip`; giving one by both names is an `ArgumentError`.
+    The derivative with respect to `x` is 1 inside and at the bounds, 0 outside, and NaN at NaN,
+    which stays NaN; where `min` exceeds `max`, the result is `max`. The bounds may also be named
+    `a_min` and `a_max`, as in `np.clip`; giving one by both names is an `ArgumentError`.
     """
     low = either("clip", min=min, a_min=a_min)
     return clip_(x, low, either("clip", max=max, a_max=a_max))

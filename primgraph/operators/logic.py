@@ -219,6 +219,13 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Variable:
     return emit(logic.select, broadcasted(chosen, shape), first, second)
 
 
+def beside_nan(value: Variable, x: ArrayLike) -> Variable:
+    """`value`, which is NaN where `x` is, with slopes that are NaN there too."""
+    if not type_of(x).is_float:
+        return value
+    return emit(logic.unless_nan, value, broadcasted(lift(x, value.dtype), value.shape))
+
+
 @public
 def isnan(x: ArrayLike) -> Variable:
     """Whether elements are not a number; false for integers and booleans."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from primgraph.errors import ArgumentError, BuildError, unknown_name
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Recorder
+from primgraph.ir.sheet import facts
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.meanings import method_instead, renamed, written_instead
@@ -152,6 +153,9 @@ class Variable:
     def __repr__(self) -> str:
         name = f" {self.value.hint!r}" if self.value.hint else ""
         return f"<Variable{name} {self.type}>"
+
+    def _repr_html_(self) -> str:
+        return facts("Variable", self.recorder.described(self.value)).html()
 
     def __len__(self) -> int:
         if not self.shape:

@@ -59,6 +59,9 @@ greater_equal = _comparison("greater_equal", np.greater_equal)
 less = _comparison("less", np.less)
 less_equal = _comparison("less_equal", np.less_equal)
 
+# These hold for no NaN.
+COMPARISONS = frozenset({equal, greater, greater_equal, less, less_equal})
+
 logical_and = _logical(2)("logical_and", np.logical_and)
 logical_or = _logical(2)("logical_or", np.logical_or)
 logical_xor = _logical(2)("logical_xor", np.logical_xor)
@@ -85,4 +88,32 @@ def _select_transpose(
 @select.batch
 def _select_batch(batched: tuple[bool, ...], *inputs: Value) -> Value:
     result: Value = select(*with_batch_axis(batched, inputs))
+    return result
+
+
+@primitive(impl=lambda x, y: np.where(np.isnan(y), y, x), linear=(0,), elementwise=True, flops=2)
+def unless_nan(x: TensorType, y: TensorType) -> TensorType:
+    """`x` unless `y` is NaN, and NaN there: what a slope is beside a value that is NaN.
+
+    Choices by comparison do not see a NaN, as it is not less than anything, nor equal to itself.
+    """
+    found = common_type("unless_nan", x, y)
+    if not found.is_float:
+        raise DTypeError(f"unless_nan takes floats, not {found}")
+    return found
+
+
+@unless_nan.transpose
+def _unless_nan_transpose(ct: Value, x: Linear, y: Value) -> tuple[Any, ...]:
+    return unless_nan(ct, y), None
+
+
+@unless_nan.jvp(1)
+def _unless_nan_jvp_of_condition(z: Value, x: Value, y: Value, d: Value) -> None:
+    return None
+
+
+@unless_nan.batch
+def _unless_nan_batch(batched: tuple[bool, ...], *inputs: Value) -> Value:
+    result: Value = unless_nan(*with_batch_axis(batched, inputs))
     return result

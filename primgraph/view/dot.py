@@ -6,8 +6,8 @@ import shutil
 import subprocess
 
 from primgraph.errors import ArgumentError, RunError
+from primgraph.ir.plain import plain, shortened
 from primgraph.view.picture import Box, Picture
-from primgraph.view.plain import plain, shortened
 
 # Seconds; layouts of what is drawn at most take a few.
 _PATIENCE = 120

@@ -71,7 +71,7 @@ class Faces:
         print(tree_text(graph_of(drawn), lines, width, encoding))
 
     def notebook(self, drawn: Drawn) -> str:
-        return to_notebook(picture_of(drawn))
+        return to_notebook(drawn)
 
 
 def _to_json(picture: Picture) -> str:

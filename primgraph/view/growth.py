@@ -14,11 +14,11 @@ from primgraph.derivatives import forward_grad, grad
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
+from primgraph.ir.plain import plain, shortened, width_of
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.operators.creation import zeros
 from primgraph.operators.variable import Variable
 from primgraph.tracing import trace
-from primgraph.view.plain import plain, shortened, width_of
 from primgraph.view.scene import LABEL_SIZE
 from primgraph.view.svg import document, label_text, number
 

@@ -41,10 +41,9 @@ def is_told(source: Source) -> bool:
 
 def line_label(source: Source, part: str, order: int) -> str:
     """What a group is called of what one line computes in one part."""
-    label = f"{source.file.rpartition('/')[2]}:{source.line}"
     if order > 1:
-        return f"{label} {part}, order {order}"
-    return f"{label} {part}" if order == 1 else label
+        return f"{source.spot} {part}, order {order}"
+    return f"{source.spot} {part}" if order == 1 else source.spot
 
 
 def lanes_of(parts: Sequence[Part], pairs: Sequence[tuple[int, int]]) -> list[Part]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from primgraph.ir.plain import plain, shortened
 from primgraph.view.folding import LIMIT, folded, shut_groups
 from primgraph.view.picture import Box, Picture
-from primgraph.view.plain import plain, shortened
 
 _MOST = 60
 # What Mermaid draws unless it is told otherwise, outside of the text: maxEdges and maxTextSize.

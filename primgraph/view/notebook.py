@@ -1,37 +1,93 @@
-"""What a notebook shows: a picture of what is small, otherwise a table of equations."""
+"""What a notebook shows: a picture of what is small, else a table of equations, or of lines."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
-from primgraph.view.picture import Box, Picture
-from primgraph.view.svg import escaped, to_svg
+from primgraph.figures import place_of
+from primgraph.ir.drawn import Drawn
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.plain import shortened
+from primgraph.ir.sheet import ROWS, Row, Sheet
+from primgraph.view.layers import is_told
+from primgraph.view.picture import Box, Picture, graph_of, picture_of
+from primgraph.view.svg import to_svg
 
-# The most boxes in a picture, and the most rows in a table.
+# The most boxes and arrows in a picture.
 _SMALL = 40
-_ROWS = 100
+_FEW = 160
+_MOST_NAME = 80
+
+# How many equations of one part there are on a line, within a layer.
+_Kind = tuple[str, str, str]
 
 
-def to_notebook(picture: Picture) -> str:
-    """HTML to stand inside a page, which it leaves alone."""
-    if len(picture.boxes) <= _SMALL:
+def to_notebook(drawable: Drawn) -> str:
+    """HTML to stand inside a page, which it leaves alone.
+
+    The time it takes is linear in the equations, its size is bounded, whatever is shown.
+    """
+    graph = graph_of(drawable)
+    if len(graph) > ROWS:
+        return _summary(graph).html()
+    picture = picture_of(drawable)
+    if len(picture.boxes) <= _SMALL and len(picture.arrows) <= _FEW:
         return f'<div style="overflow:auto">{to_svg(picture)}</div>'
-    equations = [b for b in picture.boxes if b.part not in ("input", "output")]
-    rows = [_row("th", ["", "equation", "part", "source"])]
-    rows += [_row("td", _cells(i, box)) for i, box in enumerate(equations[:_ROWS])]
-    if len(equations) > _ROWS:
-        rows.append(_row("td", ["", f"{len(equations) - _ROWS} equations more", "", ""]))
+    return _equations(picture).html()
+
+
+def _equations(picture: Picture) -> Sheet:
+    """All equations, one a row."""
+    found = [b for b in picture.boxes if b.part not in ("input", "output")]
     parts = Counter(box.part for box in picture.boxes)
     told = ", ".join(f"{n} {part}" for part, n in parts.items())
-    caption = escaped(f"{picture.title}: {len(equations)} equations ({told})")
-    return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"
+    title = f"{_short(picture.title)}: {_counted(len(found))} ({told})"
+    rows = (Row(_cells(i, box)) for i, box in enumerate(found))
+    return Sheet(title, "nctc", ("", "equation", "part", "line"), rows, len(found))
 
 
-def _cells(number: int, box: Box) -> list[str]:
+def _cells(number: int, box: Box) -> tuple[str, ...]:
     details = dict(box.details)
-    return [str(number), details.get("equation", box.label), box.part, details.get("source", "")]
+    return str(number), details.get("equation", box.label), box.part, details.get("source", "")
 
 
-def _row(kind: str, cells: list[str]) -> str:
-    style = ' style="text-align:left"'
-    return f"<tr>{''.join(f'<{kind}{style}>{escaped(c)}</{kind}>' for c in cells)}</tr>"
+def _summary(graph: Graph) -> Sheet:
+    """How many equations there are of each line and part; of each op where no line is known."""
+    inputs, outputs = len(graph.inputs), len(graph.outputs)
+    title = f"{_short(graph.name)}: {_counted(len(graph))}, {inputs} inputs, {outputs} outputs"
+    counts = Counter(map(_kind, graph.body))
+    if not any(line for _, _, line in counts):
+        ops = Counter(eqn.op.name for eqn in graph.body)
+        rows = [Row((str(n), op), share=n / len(graph)) for op, n in ops.most_common()]
+        return Sheet(title, "nc", ("equations", "op"), rows, len(rows))
+    layers = any(layer for _, layer, _ in counts)
+    return Sheet(
+        title,
+        "ntcc" if layers else "ntc",
+        ("equations", "part", *(("layer",) if layers else ()), "line"),
+        list(_counts(counts, len(graph), layers)),
+        len(counts),
+    )
+
+
+def _counts(counts: Counter[_Kind], total: int, layers: bool) -> Iterator[Row]:
+    for (part, layer, line), n in counts.items():
+        cells = (str(n), part, layer, line) if layers else (str(n), part, line)
+        yield Row(cells, share=n / total)
+
+
+def _kind(eqn: Equation) -> _Kind:
+    source = eqn.source
+    if source is None or not is_told(source):
+        return "", "", ""
+    order = f", order {source.order}" if source.order > 1 else ""
+    return f"{source.role or 'forward'}{order}", source.scope, place_of(source.written)
+
+
+def _counted(count: int) -> str:
+    return "1 equation" if count == 1 else f"{count} equations"
+
+
+def _short(name: str) -> str:
+    return shortened(name, _MOST_NAME)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, final
 
+from primgraph.ir.plain import plain
 from primgraph.view.folding import LIMIT, first_kind, opened, tree_of, within
 from primgraph.view.picture import Picture
-from primgraph.view.plain import plain
 from primgraph.view.scene import Inside, scene_of
 
 # Digits of a share of the time.

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, final
 
 from primgraph.errors import ArgumentError
+from primgraph.ir.plain import plain
 from primgraph.view.packing import Texts, packed_lines, packed_picture
 from primgraph.view.picture import Picture
-from primgraph.view.plain import plain
 
 _ASSETS = Path(__file__).parent / "assets"
 # In this order they make the one script of the page.

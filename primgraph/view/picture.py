@@ -14,12 +14,12 @@ from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
+from primgraph.ir.plain import shortened
 from primgraph.ir.source import UPDATE
 from primgraph.ir.text import names, value_text
 from primgraph.program import Program
 from primgraph.view.grouping import Group, groupings_of
 from primgraph.view.layers import is_told
-from primgraph.view.plain import shortened
 from primgraph.view.twins import without_twins
 
 # How much of a long text a box tells.

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from primgraph.figures import percent
+from primgraph.ir.plain import plain, shortened, width_of
 from primgraph.view.folding import Node, within
 from primgraph.view.ladder import Lane, ladder
 from primgraph.view.layers import Part, rank
 from primgraph.view.layout import Layout, layout
 from primgraph.view.picture import Picture
-from primgraph.view.plain import plain, shortened, width_of
 
 LABEL_SIZE, NOTE_SIZE = 13.0, 11.0
 HEIGHT = 42.0

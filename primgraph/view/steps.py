@@ -13,6 +13,8 @@ from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Graph
+from primgraph.ir.plain import plain, shortened
+from primgraph.ir.sheet import Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.text import names
 from primgraph.transforms.clean_up import clean_up
@@ -21,7 +23,6 @@ from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
 from primgraph.view.page import Step, page
 from primgraph.view.picture import Limits, Picture, equation_text, graph_of, numbered
-from primgraph.view.plain import plain, shortened
 
 _LONGEST = 400
 
@@ -39,6 +40,13 @@ class Stage:
     lines: tuple[str, ...]
     equations: tuple[int, ...]
     note: str
+
+    def __repr__(self) -> str:
+        return f"<Stage {self.name!r}: {self.graph!r}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows is the graph."""
+        return self.graph._repr_html_()
 
     def step(
         self,
@@ -59,8 +67,8 @@ class Stage:
 
 @final
 @checked_methods("__init__")
-@dataclass(frozen=True, slots=True)
-class Steps:
+@dataclass(frozen=True, slots=True, repr=False)
+class Steps(Tabled):
     """The stages of one program, in order; it prints as how many equations each has."""
 
     stages: tuple[Stage, ...]
@@ -94,8 +102,14 @@ class Steps:
             raise ArgumentError(f"steps are saved as .html, not to {os.fspath(path)!r:.200}")
         Path(path).write_text(self.to_html(), encoding="utf-8")
 
-    def __repr__(self) -> str:
-        return f"<Steps {', '.join(f'{s.name}: {len(s.graph)}' for s in self.stages)}>"
+    def _sheet(self) -> Sheet:
+        rows = [Row((s.name, str(len(s.graph)), s.note)) for s in self.stages]
+        note = "save('steps.html') writes a page with all of them side by side"
+        title = f"{self.stages[0].graph.name} on its way through the compiler"
+        return Sheet(title, "tnt", ("step", "equations", ""), rows, len(rows), (note,))
+
+    def _title(self) -> str:
+        return ", ".join(f"{s.name}: {len(s.graph)}" for s in self.stages)
 
     def __str__(self) -> str:
         width = max(len(s.name) for s in self.stages)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from typing import final
 
+from primgraph.ir.plain import escaped, plain, shortened, width_of
 from primgraph.view.folding import Node, first_kind, opened, tree_of
 from primgraph.view.layout import Point
 from primgraph.view.picture import Picture
-from primgraph.view.plain import plain, shortened, width_of
 from primgraph.view.scene import (
     LABEL_SIZE,
     NOTE_SIZE,
@@ -209,11 +208,6 @@ def document(body: Iterable[str], width: float, height: float, title: str) -> st
     paper = f'<rect class="paper" width="{number(width)}" height="{number(height)}"/>'
     lines = [head, f"<title>{escaped(title)}</title>", f"<style>{_style()}</style>", paper]
     return "\n".join([*lines, *body, "</svg>", ""])
-
-
-def escaped(text: str) -> str:
-    """`text` as the content of an element or an attribute; the one way that text comes in."""
-    return html.escape(plain(text))
 
 
 def number(value: float) -> str:

@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.plain import plain, shortened
 from primgraph.ir.text import names
 from primgraph.view.layers import is_told
 from primgraph.view.picture import equation_text
-from primgraph.view.plain import plain, shortened
 
 # What stands for the lines of the tree where the terminal has ASCII only.
 _ASCII = str.maketrans({"├": "|", "└": "`", "│": "|", "─": "-", "…": "~", "→": ">"})

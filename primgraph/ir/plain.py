@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import unicodedata
 
 # Widths of the letters of DejaVu Sans Bold, in hundredths of the font size: a wide face, so that
@@ -30,6 +31,11 @@ def plain(text: str) -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def escaped(text: str) -> str:
+    """`text` as the content of an element or an attribute; the one way that text comes in."""
+    return html.escape(plain(text))
 
 
 def shortened(text: str, most: int) -> str:
