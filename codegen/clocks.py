@@ -40,7 +40,7 @@ def with_clocks(module: Module, steps: int) -> Clocks:
     """Put clocks into `module`, around each of its `steps` steps, where they are written."""
     clocks = Clocks(steps)
     for function in module.functions:
-        if any(line.step >= 0 for line in function.body):
+        if any(line.step >= 0 for line in function.rows):
             _insert(function, steps)
     module.table |= {
         _SECONDS: clocks.seconds,

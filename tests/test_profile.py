@@ -108,6 +108,12 @@ def test_results_on_many_lines_are_worked_out_before_the_last_reading():
     assert pg.profile(kernel, [np.ones(3)], repeats=2).style == "readable"
 
 
+def test_an_expression_that_is_returned_at_once_is_timed():
+    kernel = pg.compile(pg.trace(lambda x: -x, pg.spec(3)), style="readable")
+    assert "return -x" in kernel.source
+    assert pg.profile(kernel, [np.ones(3)], repeats=2).parts[0].calls == 1
+
+
 def test_scalar_code_is_profiled_unless_it_gives_up():
     graph = pg.trace(lambda x: pg.exp(x) * 2.0, pg.spec(()))
     assert pg.profile(graph, [np.array(1.0)], repeats=3).style == "scalar"
