@@ -137,6 +137,20 @@ def _reduce(combine: str) -> Rule:
     return rule
 
 
+def _root_of_squares(step: Step, axes: Axes) -> Role | None:
+    """Rows of the sum go with those of what was summed, which must not be along them."""
+    reduced = step.params["axes"]
+    remaining = [a for a in range(step.operands[0].ndim) if a not in reduced]
+    whole, total = axes
+    if whole is None:
+        assert total is not None
+        whole = remaining[total]
+    if whole in reduced or total not in (None, remaining.index(whole)):
+        return None
+    place = remaining.index(whole)
+    return Role(place, (whole, place))
+
+
 def _position(step: Step, axes: Axes) -> Role | None:
     axis, reduced = axes[0], step.params["axis"]
     assert axis is not None
@@ -177,4 +191,5 @@ _RULES: dict[str, Rule] = {
     "reduce_prod": _reduce("multiply"),
     "reduce_max": _reduce("maximum"),
     "reduce_min": _reduce("minimum"),
+    "root_of_squares": _root_of_squares,
 }

@@ -20,6 +20,7 @@ from primgraph.codegen.literals import scalar_text
 from primgraph.codegen.module import Function
 from primgraph.codegen.schedule import Schedule, Step
 from primgraph.ir.types import BOOL, FLOAT64, TensorType
+from primgraph.primitives.reductions import safe_squares
 
 # Longer programs, those with more inputs, and longer vectors gain little beside what they take.
 LONGEST = 500
@@ -104,9 +105,7 @@ class _Scalars:
         """Write one equation, if it can be written."""
         operands = [self.elements[v] for v in step.inputs]
         if step.op.name in _MOVING:
-            moved = step.op.impl(*operands, **step.params)
-            moved = moved if step.op.multiple else [moved]
-            self.elements.update(zip(step.outputs, map(np.asarray, moved), strict=True))
+            self.elements.update(zip(step.outputs, _moved(step, operands), strict=True))
             if _turns(step) or not self.reversed.isdisjoint(step.inputs):
                 self.reversed.update(step.outputs)
             return True
@@ -136,6 +135,8 @@ class _Scalars:
         if name == "reduce_sum" and step.operands[0].size > result.size:
             in_order = step.inputs[0] not in self.reversed
             return _sums(step, operands[0]) if in_order else None
+        if name == "root_of_squares":
+            return [_root(text, step) for text in operands[1].ravel().tolist()]
         rule = _RULES.get(name)
         if rule is None or not _is_by_element(step):
             return None
@@ -143,6 +144,19 @@ class _Scalars:
         texts = [rule(row, step) for row in rows]
         known = [text for text in texts if text is not None]
         return known if len(known) == len(texts) else None
+
+
+def _moved(step: Step, operands: Sequence[Elements]) -> list[Elements]:
+    """The elements of the results of what moves elements, which says where it takes each from."""
+    texts = np.concatenate([x.ravel() for x in operands])
+    ends = np.cumsum([x.size for x in operands])
+    places = [
+        np.arange(end - x.size, end).reshape(x.shape) for x, end in zip(operands, ends, strict=True)
+    ]
+    taken = step.op.impl(*places, **step.params)
+    taken = taken if step.op.multiple else [taken]
+    pairs = zip(taken, step.results, strict=True)
+    return [_array(texts[np.ravel(found)].tolist(), type) for found, type in pairs]
 
 
 def _is_by_element(step: Step) -> bool:
@@ -195,6 +209,13 @@ def _padded(step: Step, elements: Elements) -> list[str]:
     made = np.full(places.shape, "0.0" if step.results[0].dtype == FLOAT64 else "False", object)
     made[places] = elements.ravel()
     return made.ravel().tolist()
+
+
+def _root(squares: str, step: Step) -> str:
+    """The root of a sum of squares; of one that is to be summed again, an exception."""
+    low, high = safe_squares(step.results[0].dtype)
+    divided = f"{squares} / {step.params['divisor']!r}"
+    return f"math_sqrt({divided} if {low!r} <= {squares} <= {high!r} else -1.0)"
 
 
 def _sums(step: Step, elements: Elements) -> list[str] | None:

@@ -40,6 +40,7 @@ from primgraph.errors import BuildError
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.signature import checked
 from primgraph.ir.types import FLOAT16, FLOAT32, INT64, DType, Shape
+from primgraph.primitives.reductions import safe_squares
 
 # Elementwise functions.
 
@@ -141,6 +142,8 @@ def _read_cast(args: Sequence[Text], step: Step) -> Text:
 
 def _write_select(to: Target) -> list[str]:
     condition, x, y = to.args
+    if to.step.results[0].size == 1:
+        return [f"{to.out}[...] = {x} if {condition} else {y}"]
     chosen = f"{to.np('copyto')}({to.out}, {x}, 'same_kind', {condition})"
     return [chosen] if to.taken == 2 else [f"{to.out}[...] = {y}", chosen]
 
@@ -196,6 +199,30 @@ def _product_with_ones(to: Target) -> str:
     last = tuple(axes) == tuple(range(ndim - len(axes), ndim))
     factors = f"{x}, {ones}" if last else f"{ones}, {x}"
     return f"{to.np('dot')}({factors}, {out})"
+
+
+def _read_root(args: Sequence[Text], step: Step) -> Text:
+    divisor = step.params["divisor"]
+    last = "" if divisor == 1 else f", divisor={divisor!r}"
+    return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
+
+
+def _write_root(to: Target) -> list[str]:
+    """NumPy's root, and a helper for sums that have lost something to over- or underflow."""
+    (x, squares), (_, type), p = to.args, to.step.operands, to.step.params
+    low, high = safe_squares(type.dtype)
+    lines, root = [], squares
+    if p["divisor"] != 1:
+        divisor, root = to.scalar(p["divisor"], type.dtype), to.out
+        lines.append(f"{to.np('divide')}({squares}, {divisor}, {to.out})")
+    lines.append(f"{to.np('sqrt')}({root}, {to.out})")
+    if type.size == 1:
+        safe = f"{low!r} <= {squares}.item() <= {high!r}"
+    else:
+        safe = f"{low!r} <= {squares}.min() and {squares}.max() <= {high!r}"
+    again = f"{x}, {squares}, {p['axes']}, {p['divisor']!r}, {to.out}"
+    rescue = f"if not ({safe}): {to.helper('root_of_squares')}({again})"
+    return [*lines, rescue] if type.size else lines
 
 
 def _widens(dtype: DType) -> bool:
@@ -406,6 +433,7 @@ SPELLINGS: dict[str, Spelling] = {
     "reduce_prod": _reduction("prod", "multiply", accumulates=True),
     "reduce_max": _reduction("max", "maximum", accumulates=False),
     "reduce_min": _reduction("min", "minimum", accumulates=False),
+    "root_of_squares": Spelling(_read_root, _write_root),
     "argmax": _position("argmax"),
     "argmin": _position("argmin"),
     "cumsum": Spelling(_read_cumsum, _write_cumsum, needs=_reversed_parts),

@@ -17,6 +17,7 @@ CHUNK = 8192
 REQUIRES: dict[str, tuple[str, ...]] = {
     "sigmoid": (),
     "power_of_each": (),
+    "root_of_squares": (),
     "polynomial": (),
     "erf_near_zero": ("polynomial",),
     "erf_near_one": ("polynomial",),
@@ -50,6 +51,31 @@ def power_of_each(x: Any, y: Any) -> Any:
     """x**y by powers alone: for a single exponent of 0.5, NumPy takes the square root."""
     x, y = np.broadcast_arrays(x, y)
     return np.power(x.reshape(-1), y.flatten()).reshape(x.shape)
+
+
+def root_of_squares(
+    x: Any, squares: Any, axis: Any = None, divisor: float = 1.0, out: Any = None
+) -> Any:
+    """The root of a sum of squares of `x`, divided before; it is summed again where it must be.
+
+    Where `squares` has over- or underflowed, `x` is scaled by a power of two.
+    """
+    squares = np.asarray(squares)
+    info = np.finfo(squares.dtype)
+    safe = (squares >= info.tiny / info.eps) & (squares <= info.max)
+    root = np.sqrt(squares / squares.dtype.type(divisor))
+    if not np.all(safe):
+        largest = np.max(np.abs(x), axis=axis, keepdims=True, initial=0.0)
+        exponent = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)
+        scaled = np.ldexp(x, -exponent)
+        wide = np.dtype(np.float32) if squares.dtype == np.float16 else squares.dtype
+        total = np.sum(np.square(scaled, dtype=wide), axis=axis) / wide.type(divisor)
+        found = np.ldexp(np.sqrt(total), exponent.reshape(root.shape))
+        root = np.where(safe, root, found).astype(squares.dtype)
+    if out is None:
+        return root
+    out[...] = root
+    return out
 
 
 def polynomial(x: Any, *coefficients: float) -> Any:

@@ -20,6 +20,7 @@ from primgraph.ir.params import Array
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators.call import Operator
+from primgraph.primitives.reductions import root_of_squares
 
 STEP = 1e-30
 
@@ -38,7 +39,8 @@ KNOWN = frozenset(
     erf erfc exp expm1 floor floor_divide full gather greater greater_equal integer_pow iota
     left_shift less less_equal log log1p logaddexp logical_and logical_not logical_or logical_xor
     matmul maximum minimum mul neg not_equal pad permute power random_bernoulli random_uniform
-    reduce_max reduce_min reduce_prod reduce_sum remainder reshape reverse right_shift round rsqrt
+    reduce_max reduce_min reduce_prod reduce_sum remainder reshape reverse right_shift
+    root_of_squares round rsqrt
     scatter_add select sigmoid sign sin sinh slice slice_assign split sqrt stop_gradient sub tan
     tanh unless_nan
     """.split()  # noqa: SIM905
@@ -170,6 +172,13 @@ def _erf(function: Callable[[float], float], sign: float) -> Callable[..., Any]:
     return rule
 
 
+def _root_of_squares(x: Any, squares: Any, **params: Any) -> Any:
+    value = root_of_squares.impl(np.real(x), np.real(squares), **params)
+    unit = np.real(x) / np.expand_dims(value, params["axes"])
+    slope = np.sum(unit * np.imag(x), axis=params["axes"]) / params["divisor"]
+    return _dual(value, slope)
+
+
 _COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 
 _RULES: dict[str, Callable[..., Any]] = {
@@ -191,6 +200,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "arctan2": _arctan2,
     "erf": _erf(math.erf, 1.0),
     "erfc": _erf(math.erfc, -1.0),
+    "root_of_squares": _root_of_squares,
     "reduce_max": _extremum(np.argmax),
     "reduce_min": _extremum(np.argmin),
 }
@@ -208,6 +218,8 @@ def _is_smooth(
     if name in ("reduce_max", "reduce_min", "argmax", "argmin"):
         axes = params["axes"] if "axes" in params else (params["axis"],)
         return _leads(inputs[0] if name.endswith("max") else -inputs[0], axes)
+    if name == "root_of_squares":
+        return bool(np.all(np.real(_root_of_squares(*inputs, **params)) > MARGIN))
     if name == "arctan2":
         x, y = (np.real(v) for v in inputs)
         cut = (np.abs(x) < MARGIN) & (y < 0)

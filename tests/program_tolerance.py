@@ -28,11 +28,12 @@ ULPS: dict[str, tuple[float, str]] = {
     **dict.fromkeys(("arcsin", "arccos", "arctan", "arctan2", "logaddexp"), (4, _LOOPS)),
     **dict.fromkeys(("arcsinh", "arccosh", "arctanh"), (4, _LOOPS)),
     **dict.fromkeys(("reduce_sum", "reduce_prod", "cumsum", "matmul", "scatter_add"), (4, _ORDER)),
+    "root_of_squares": (4, _ORDER),
     **dict.fromkeys(("erf", "erfc"), (4, _FDLIBM)),
     **dict.fromkeys(("maximum", "minimum", "reduce_max", "reduce_min"), (0, _ZEROS)),
 }
 
-_SUMS = ("reduce_sum", "cumsum", "matmul", "scatter_add", "reduce_prod")
+_SUMS = ("reduce_sum", "cumsum", "matmul", "scatter_add", "reduce_prod", "root_of_squares")
 _RUNS = 4
 _MORE_RUNS = 40
 _SLACK = 8.0

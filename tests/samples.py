@@ -243,6 +243,12 @@ def assign_by_positions(x: np.ndarray, y: np.ndarray, *, starts: Any, steps: Any
     return result
 
 
+def root_of_known_squares(x: Any, squares: Any, *, axes: Any, divisor: float) -> Any:
+    """The root of `squares`, moving as a sum of squares of `x` would."""
+    total = np.real(squares) + 1j * np.imag(np.sum(x * x, axis=axes))
+    return np.sqrt(total / divisor)
+
+
 def cumsum_by_matrix(x: np.ndarray, *, axis: int, reverse: bool) -> np.ndarray:
     n = x.shape[axis]
     ones = np.tril(np.ones((n, n))) if not reverse else np.triu(np.ones((n, n)))
@@ -683,6 +689,29 @@ ROWS: dict[str, Row] = {
     ),
     "reduce_max": reduction(EVERYTHING, empty=False, analytic=extremum_of_complex(np.max)),
     "reduce_min": reduction(EVERYTHING, empty=False, analytic=extremum_of_complex(np.min)),
+    # Sums of squares that are fit to be used; `x` matters to derivatives only.
+    "root_of_squares": Row(
+        [
+            Call("x[]", "x[]", axes=(), divisor=1.0),
+            Call("x[3]", "x[]", axes=(0,), divisor=1.0),
+            Call("x[3]", "x[3]", axes=(), divisor=1.0),
+            Call("x[2,3]", "x[3]", axes=(0,), divisor=2.0),
+            Call("x[2,3]", "x[]", axes=(0, 1), divisor=5.0),
+            Call("x[2,3,5]", "x[3]", axes=(0, 2), divisor=1.0),
+            Call("x[2,0,3]", "x[0,3]", axes=(0,), divisor=1.0),
+            Call("x[2,0,3]", "x[2]", axes=(1, 2), divisor=1.0),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", "f64[]", axes=(1,), divisor=1.0),
+            Refused(ShapeError, "f64[3]", "f64[3]", axes=(0,), divisor=1.0),
+            Refused(ShapeError, "f64[3]", "f32[]", axes=(0,), divisor=1.0),
+            Refused(DTypeError, "i64[3]", "i64[]", axes=(0,), divisor=1.0),
+        ],
+        dtypes=FLOATS,
+        domain=[REAL, POSITIVE],
+        reference=lambda x, squares, *, axes, divisor: np.sqrt(squares / divisor),
+        analytic=root_of_known_squares,
+    ),
     "argmax": position(),
     "argmin": position(),
     "cumsum": Row(

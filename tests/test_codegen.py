@@ -151,6 +151,14 @@ STRUCTURAL = [
     ("reduce_sum", ["f64[0,3]"], {"axes": (0,)}),
     ("reduce_prod", ["f32[2,0]"], {"axes": (1,)}),
     ("reduce_max", ["bool[2,3]"], {"axes": (1,)}),
+    *(
+        ("root_of_squares", [f"{d}[{shape}]", f"{d}[{rest}]"], {"axes": axes, "divisor": divisor})
+        for d in ("f16", "f32", "f64")
+        for divisor in (1.0, 3.0)
+        for shape, rest, axes in (("", "", ()), ("3", "", (0,)), ("2,3", "2", (1,)),
+                                  ("2,3,4", "3", (0, 2)), ("2,3", "2,3", ()), ("2,0", "0", (0,)),
+                                  ("2,0", "2", (1,)))
+    ),
     ("argmax", ["f64[5]"], {"axis": 0}),
     ("argmin", ["i8[3,4]"], {"axis": 1}),
     ("argmax", ["bool[3,4]"], {"axis": 0}),

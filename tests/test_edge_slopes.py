@@ -86,6 +86,48 @@ def test_a_root_of_squares_that_over_or_underflow(name: str, scale: float) -> No
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-15)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("name", ["norm", "std"])
+def test_rows_of_all_sizes_beside_each_other_have_slopes_of_their_own(name: str, axis: int) -> None:
+    """The second derivatives too, as far as they are numbers: they shrink as the rows grow."""
+    scales = np.array([1e200, 1e-150, 0.0, 1.0, 1e300])
+    rows = np.array([3.0, 4.0, -1.0, 0.5]) * scales[:, None]
+    at = rows if axis == 1 else rows.T
+
+    def function(x: pg.Variable) -> pg.Variable:
+        return getattr(pg, name)(x, axis=axis)
+
+    weights = np.array([1.0, -2.0, 0.5, 3.0])
+    with pg.Program() as program:
+        x = pg.data("x", at.shape)
+        y = function(x)
+        slope = pg.grad(pg.sum(y), x)
+        along = slope * (weights if axis == 1 else weights[:, None])
+        results = [y, slope, pg.grad(pg.sum(along), x)]
+    found, first, second = pg.Executor().run(program, {"x": at}, results)
+    if axis == 0:
+        first, second = first.T, second.T
+    np.testing.assert_allclose(found, found[3] * scales, rtol=1e-14)
+    np.testing.assert_allclose(first, first[3] * (scales > 0)[:, None], rtol=1e-13)
+    inverse = np.divide(1.0, scales, where=scales > 0, out=np.zeros(5))
+    np.testing.assert_allclose(second, second[3] * inverse[:, None], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["norm", "std"])
+def test_scaling_costs_no_equations_beside_the_plain_formula(name: str) -> None:
+    def norm(x: pg.Variable) -> pg.Variable:
+        squares = pg.sum(x * x)
+        zero = pg.equal(squares, 0)
+        return pg.where(zero, 0, pg.sqrt(pg.where(zero, 1, squares)))
+
+    plain = norm if name == "norm" else lambda x: pg.sqrt(pg.mean((x - pg.mean(x)) ** 2))
+    ours, theirs = (
+        len(pg.compile(pg.trace(lambda x, f=f: (f(x), pg.grad(f(x), x)), pg.spec((5,)))).graph.body)
+        for f in (getattr(pg, name), plain)
+    )
+    assert ours <= theirs
+
+
 @pytest.mark.parametrize("scale", [1e25, 1e-25, 1e37])
 def test_a_norm_of_small_floats_that_over_or_underflow(scale: float) -> None:
     at = np.array([3.0, 4.0], np.float32) * np.float32(scale)

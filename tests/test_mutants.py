@@ -49,7 +49,7 @@ def test_changes_that_mean_the_same_are_changes_of_the_files_as_they_are() -> No
 
 @here
 def test_changed_files_are_python_and_differ_in_code() -> None:
-    file = "transforms/supports.py"
+    file = "transforms/bounds.py"
     source = (ROOT / file).read_bytes()
     mutants = mutants_of(ROOT, file)
     assert len(mutants) > 20

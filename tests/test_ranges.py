@@ -123,6 +123,8 @@ def test_powers_lie_in_their_range(n: int) -> None:
 NARROW = {
     "add": (e.add, [Range(1, 2), Range(-3, 5)], Range(-2, 7)),
     "sub": (e.sub, [Range(1, 2), Range(-3, 5)], Range(-4, 5)),
+    "add to what overflows": (e.add, [Range(INF, INF), REAL], REAL),
+    "add to anything real": (e.add, [REAL, Range(1, 2)], REAL),
     "neg": (e.neg, [Range(-1, 2)], Range(-2, 1)),
     "mul": (e.mul, [Range(-1, 2), Range(-3, 5)], Range(-6, 10)),
     "mul by zero": (e.mul, [Range(0, 0), REAL], Range(0, 0)),
@@ -259,6 +261,7 @@ def test_what_is_less_its_own_largest_is_not_positive_and_its_exponentials_make_
     assert _ranges(_weights, Range(-5.0, 5.0)) == Range(1.0, 3.0)
     # Where all are -inf the shift is 0, and so is the sum.
     assert _ranges(_weights, below) == Range(0.0, 3.0)
+    assert _ranges(_shift, ANYTHING, shape=(3, 3)).finite
     wrong = {
         "of another": lambda v: v - _shift(v, v * 2.0),
         "where it is small": lambda v: v - _shift(v, bound=1.0),

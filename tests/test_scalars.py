@@ -233,6 +233,22 @@ def test_short_vectors_are_taken_apart_and_put_together_to_the_bit():
             assert not np.shares_memory(a, b)
 
 
+@pytest.mark.parametrize(("dtype", "value"), [("bool", True), ("f64", -0.0)])
+def test_elements_are_moved_within_and_between_arrays_without_axes(dtype, value):
+    graph = parse(f"""
+graph f(%0: {dtype}[], %1: {dtype}[]) {{
+  %2: {dtype}[] = slice_assign(%0, %1, starts=(), steps=())
+  %3: {dtype}[] = pad(%2, low=(), high=())
+  %4: {dtype}[1] = reshape(%3, shape=(1,))
+  return %3, %4
+}}""")
+    arrays = [np.array(type(value)(not value)), np.array(value)]
+    kernel = compile_graph(graph)
+    assert kernel._code.scalar is not None
+    for found, expected in zip(kernel(*arrays), pg.interpret(graph, *arrays), strict=True):
+        assert same_bits(found, expected)
+
+
 def test_strided_and_transposed_feeds_are_read_in_the_order_of_their_elements():
     kernel = compile_graph(parse(PARTS))
     x, y = np.arange(1.0, 7.0), np.arange(2.0, 8.0).reshape(2, 3)

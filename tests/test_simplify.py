@@ -412,6 +412,16 @@ MOVES: dict[str, tuple[Function, dict[str, int]]] = {
         ),
         {"concat": 1},
     ),
+    "one column of a concat": (
+        lambda x, y: sliced(shapes.concat(x, y, axis=1), (0, 2, 1), (5, 1, 1)),
+        {"slice": 1},
+    ),
+    "no column of a concat": (
+        lambda x, y: shapes.concat(
+            x, sliced(shapes.concat(y, x, axis=1), (0, 2, 1), (5, 0, 1)), axis=1
+        ),
+        {},
+    ),
     "concat of split": (
         lambda x, y: shapes.concat(*shapes.split(x, sizes=(1, 3), axis=1), axis=1),
         {},
@@ -619,6 +629,11 @@ def test_products_with_other_patterns_than_the_identity_stay(made):
     assert ops(simplify(graph, "finite"))["matmul"] == 1
 
 
+def test_stacks_of_identities_stay():
+    graph = built(lambda x, y: matmul(x, known(np.stack([np.eye(3)] * 3))), F64, (3, 3, 3))
+    assert ops(simplify(graph, "finite"))["matmul"] == 1
+
+
 def test_counters_that_wrap_are_no_identity():
     """Rows and columns beyond 127 are the same numbers again in eight bits."""
     with Builder() as builder:
@@ -656,6 +671,39 @@ def test_sums_of_up_to_four_equal_floats_are_products_for_all_numbers():
             product = halves * np.float16(n)
             fine = same_bits(found.astype(np.float16), product) | (halves == 0)
             assert np.all(fine)
+
+
+# What looks like something that has a rule, and is not that.
+ALIKE: dict[str, Function] = {
+    "exp(x) - 2": lambda x, y: e.exp(x) - 2.0,
+    "tanh(x) - 1": lambda x, y: e.tanh(x) - 1.0,
+    "log(2 + x)": lambda x, y: e.log(x + 2.0),
+    "log(tanh(x))": lambda x, y: e.log(e.tanh(x)),
+    "log1p(tanh(x))": lambda x, y: e.log1p(e.tanh(x)),
+    "1 / (2 + exp(-x))": lambda x, y: 1.0 / (e.exp(-x) + 2.0),
+    "2 / (1 + exp(-x))": lambda x, y: 2.0 / (e.exp(-x) + 1.0),
+    "1 / (1 + tanh(x))": lambda x, y: 1.0 / (e.tanh(x) + 1.0),
+    "2 - sigmoid(x)": lambda x, y: 2.0 - e.sigmoid(x),
+    "1 - tanh(x)": lambda x, y: 1.0 - e.tanh(x),
+    "exp(x) / (1 + exp(y))": lambda x, y: e.exp(x) / (e.exp(y) + 1.0),
+    "sqrt(x) * sqrt(y)": lambda x, y: e.sqrt(x) * e.sqrt(y),
+    "sqrt(x * y)": lambda x, y: e.sqrt(x * y),
+    "sigmoid(x) * sigmoid(-y)": lambda x, y: e.sigmoid(x) * e.sigmoid(-y),
+    "sigmoid(x) * sigmoid(x)": lambda x, y: e.sigmoid(x) * e.sigmoid(x),
+    "a * b + c * d": lambda x, y: x * e.tanh(y) + y * e.tanh(x),
+    "x + y * 3": lambda x, y: x + 3.0 * y,
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_looks_alike_stays_what_it_is(name):
+    graph = built(ALIKE[name], F64, X24)
+    numbers = np.linspace(0.4, 1.9, 16)
+    feeds = numbers[:8].reshape(X24), numbers[8:].reshape(X24)
+    (before,) = interpret(graph, *feeds)
+    for level in LEVELS:
+        (after,) = interpret(simplify(graph, level), *feeds)
+        np.testing.assert_allclose(after, before, rtol=1e-13)
 
 
 EVERY = [np.dtype(c) for c in "?bhiqBHIQefd"]

@@ -188,6 +188,11 @@ def _of_product(eqn: Equation, given: list[Range], around: _Around) -> Range:
     return _square(given[0]) if x is y else multiplied(*given)
 
 
+def _of_root(eqn: Equation, given: list[Range], around: _Around) -> Range:
+    finite = all(x.finite for x in given) and eqn.kwargs["divisor"] > 0
+    return Range(0.0) if finite else replace(ANYTHING, low=0.0, below=False)
+
+
 def _of_integer_pow(eqn: Equation, given: list[Range], around: _Around) -> Range:
     (x,), n = given, eqn.kwargs["n"]
     if not x.finite or (n < 0 and not x.excludes_zero):
@@ -354,5 +359,6 @@ _BY_EQUATION: dict[Op, Callable[[Equation, list[Range], _Around], Range]] = {
     r.reduce_sum: _of_sum,
     r.cumsum: _of_running_sum,
     r.reduce_prod: _of_products,
+    r.root_of_squares: _of_root,
     linalg.matmul: _of_products,
 }

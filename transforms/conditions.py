@@ -29,6 +29,7 @@ from primgraph.primitives.reductions import (
     reduce_min,
     reduce_prod,
     reduce_sum,
+    root_of_squares,
 )
 from primgraph.primitives.shapes import (
     broadcast,
@@ -213,6 +214,14 @@ def _before_reduction(
     return conditions.record(broadcast, matters, shape=shape, new_axes=axes)
 
 
+def _before_root(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    if position == 1:
+        return matters
+    return _before_reduction(conditions, eqn, position, place, matters)
+
+
 def _before_reshape(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
@@ -338,6 +347,7 @@ BACK: dict[Op, _Back] = {
     reduce_sum: _before_reduction,
     reshape: _before_reshape,
     reverse: _before_reverse,
+    root_of_squares: _before_root,
     scatter_add: _before_scatter_add,
     slice_: _before_slice,
     slice_assign: _before_slice_assign,
@@ -376,7 +386,7 @@ def _part_of_split(
 def _any_of_sum(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
-    (known,) = operands
+    known = operands[0]
     assert known is not None
     return _any(conditions, known, eqn.kwargs["axes"])
 
@@ -391,6 +401,7 @@ FORTH: dict[Op, _Forth] = {
     reduce_sum: _any_of_sum,
     reshape: _alike,
     reverse: _alike,
+    root_of_squares: _any_of_sum,
     slice_: _alike,
     slice_assign: _alike,
     split: _part_of_split,

@@ -28,6 +28,7 @@ from primgraph.primitives.reductions import (
     reduce_min,
     reduce_prod,
     reduce_sum,
+    root_of_squares,
 )
 from primgraph.primitives.shapes import (
     broadcast,
@@ -243,6 +244,12 @@ def _reduce(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return [replace(place, axis=place.axis - sum(a < place.axis for a in gone))]
 
 
+def _root_of_squares(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    whole, total = places
+    found = [] if whole is None else _reduce(eqn, [whole], counts)
+    return found if isinstance(found, str) else _same((*found, total))
+
+
 def _cumsum(eqn: Equation, places: Places, counts: _Counts) -> Found:
     _, place = _only(places)
     if place.axis == eqn.kwargs["axis"]:
@@ -382,6 +389,7 @@ _RULES: dict[Op, _Rule] = {
     reduce_sum: _reduce,
     reshape: _reshape,
     reverse: _reverse,
+    root_of_squares: _root_of_squares,
     scatter_add: _scatter_add,
     slice_: _slice,
     slice_assign: _slice_assign,

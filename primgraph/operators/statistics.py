@@ -9,7 +9,7 @@ from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType
 from primgraph.operators.arithmetic import abs, square
 from primgraph.operators.call import operator, public
 from primgraph.operators.creation import stop_gradient
-from primgraph.operators.elementary import exp, log, sqrt
+from primgraph.operators.elementary import exp, log
 from primgraph.operators.logic import equal, isfinite, where
 from primgraph.operators.promotion import (
     axes_of,
@@ -17,14 +17,16 @@ from primgraph.operators.promotion import (
     common_shape,
     converted,
     either,
+    emit,
     floating,
     lift,
     require_flag,
     require_number,
 )
-from primgraph.operators.reductions import max, sum
+from primgraph.operators.reductions import kept, max, sum
 from primgraph.operators.shaping import squeeze
 from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.primitives.reductions import root_of_squares
 
 
 def wide(x: Variable) -> Variable:
@@ -71,31 +73,17 @@ def _centered(
     return x - _mean(x, axes, keepdims=True), axes, divisor if divisor > 0 else 0.0
 
 
-# Beyond these powers of two, by the size of floats, squares are scaled by the others.
-_SCALES = {
-    8: (2.0**960, 2.0**-600, 2.0**-960, 2.0**600),
-    4: (2.0**110, 2.0**-80, 2.0**-98, 2.0**96),
-}
-
-
 def _root_of_squares(
-    x: Variable, axes: tuple[int, ...], keepdims: bool, divisor: float | None = None
+    x: Variable, axes: tuple[int, ...], keepdims: bool, divisor: float = 1.0
 ) -> Variable:
-    """The root of the sum of squares over `axes`, divided by `divisor` before if that is given.
+    """The root of the sum of squares over `axes`, divided by `divisor` before.
 
-    Where squares would over- or underflow `x` is scaled, by a power of two, which changes no bit
-    elsewhere. Where the sum is 0 the root has slope 0, the subgradient of least norm.
+    Where squares would over- or underflow `x` is scaled. Where the sum is 0 the root has slope 0,
+    the subgradient of least norm.
     """
-    large, smaller, small, larger = _SCALES[x.dtype.itemsize]
-    squares = stop_gradient(sum(square(x), axes, True))
-    scale = where(squares > large, smaller, where(squares < small, larger, 1.0))
-    total = sum(square(x * converted(scale, x.dtype)), axes, True)
-    if divisor is not None:
-        total = total / divisor
-    zero = equal(total, 0)
-    # Twice guarded: the root is never taken at zero, where its slope is infinite.
-    root = where(zero, 0, sqrt(where(zero, 1, total))) / converted(scale, x.dtype)
-    return root if keepdims else squeeze(root, axes)
+    squares = stop_gradient(sum(square(x), axes))
+    root = emit(root_of_squares, x, squares, axes=axes, divisor=divisor)
+    return kept(root, x, axes, keepdims)
 
 
 @operator("x")

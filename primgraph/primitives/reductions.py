@@ -21,9 +21,16 @@ from primgraph.ir.types import (
     drop_axes,
 )
 from primgraph.primitives.constants import filled, zeros_like
-from primgraph.primitives.elementwise import cast
+from primgraph.primitives.elementwise import QUOTIENT, cast
 from primgraph.primitives.logic import equal, greater, less, select
-from primgraph.primitives.shapes import broadcast, concat, permute, reshape, slice_
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    permute,
+    reshape,
+    slice_,
+    with_batch_axis,
+)
 
 Axes = tuple[int, ...]
 
@@ -152,6 +159,79 @@ def _extremum(name: str, impl: Rule, beaten: Primitive) -> Primitive:
 
 reduce_max = _extremum("reduce_max", lambda x, *, axes: np.max(x, axis=axes), less)
 reduce_min = _extremum("reduce_min", lambda x, *, axes: np.min(x, axis=axes), greater)
+
+
+def safe_squares(dtype: DType) -> tuple[float, float]:
+    """The least and the largest sum of squares that has lost nothing to under- or overflow."""
+    info = np.finfo(dtype)
+    return float(info.tiny / info.eps), float(info.max)
+
+
+def _root_of_squares(x: Any, squares: Any, *, axes: Axes, divisor: float) -> Any:
+    low, high = safe_squares(x.dtype)
+    root = np.sqrt(squares / squares.dtype.type(divisor))
+    safe = (squares >= low) & (squares <= high)
+    if np.all(safe):
+        return root
+    largest = np.max(np.abs(x), axis=axes, keepdims=True, initial=0.0)
+    exponent = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)
+    scaled = np.ldexp(x, -exponent).astype(accumulator(x.dtype))
+    total = np.sum(scaled * scaled, axis=axes) / scaled.dtype.type(divisor)
+    found = np.ldexp(np.sqrt(total), exponent.reshape(root.shape))
+    return np.where(safe, root, found).astype(x.dtype)
+
+
+def _cost_of_root(x: TensorType, squares: TensorType, *, axes: Axes, divisor: float) -> int:
+    return squares.size * (QUOTIENT if divisor == 1 else 2 * QUOTIENT)
+
+
+@primitive(impl=_root_of_squares, flops=_cost_of_root)
+def root_of_squares(
+    x: TensorType, squares: TensorType, *, axes: Axes, divisor: float
+) -> TensorType:
+    """The root of the sum of squares of `x` over `axes`, divided by `divisor` before.
+
+    `squares` is that sum as arithmetic gives it. Where it has over- or underflowed, `x` is scaled
+    by a power of two and summed again, which would change no bit elsewhere. The result is a
+    function of `x` alone: no derivative goes through `squares`.
+    """
+    if not x.is_float:
+        raise DTypeError(f"root_of_squares does not take {x}")
+    result = _reduced("root_of_squares", x, axes)
+    if squares != result:
+        raise ShapeError(f"root_of_squares over axes {axes} of {x} takes squares {result}")
+    return result
+
+
+@root_of_squares.jvp(0)
+def _root_of_squares_jvp(
+    z: Value, x: Value, squares: Value, d: Value, *, axes: Axes, divisor: float
+) -> Value:
+    """The product with the unit vector; at zero it is 0, the subgradient of least norm.
+
+    There the length counts as infinite, which makes slopes of all orders 0. Elements are divided
+    by it before anything else, as neither its square nor its reciprocal need be finite.
+    """
+    length = select(equal(z, zeros_like(z)), filled(math.inf, z.type), z)
+    if divisor != 1:
+        length = length * filled(divisor, z.type)
+    slope: Value = reduce_sum(x / broadcast(length, shape=x.shape, new_axes=axes) * d, axes=axes)
+    return slope
+
+
+@root_of_squares.jvp(1)
+def _root_of_squares_jvp_of_sum(
+    z: Value, x: Value, squares: Value, d: Value, *, axes: Axes, divisor: float
+) -> None:
+    return None
+
+
+@root_of_squares.batch
+def _root_of_squares_batch(
+    batched: tuple[bool, ...], x: Value, squares: Value, *, axes: Axes, divisor: float
+) -> Any:
+    operands = with_batch_axis(batched, (x, squares))
+    return root_of_squares(*operands, axes=tuple(a + 1 for a in axes), divisor=divisor)
 
 
 def _along(x: TensorType, *, axis: int, reverse: bool = False) -> int:
