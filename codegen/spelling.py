@@ -207,21 +207,26 @@ def _read_root(args: Sequence[Text], step: Step) -> Text:
     return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
 
 
+def _divisor(site: Site) -> Sequence[Place]:
+    divisor = site.step.params["divisor"]
+    return [] if divisor == 1 else [site.number(divisor, site.step.results[0].dtype)]
+
+
 def _write_root(to: Target) -> list[str]:
     """NumPy's root, and a helper for sums that have lost something to over- or underflow."""
     (x, squares), (_, type), p = to.args, to.step.operands, to.step.params
     low, high = safe_squares(type.dtype)
     lines, root = [], squares
-    if p["divisor"] != 1:
-        divisor, root = to.scalar(p["divisor"], type.dtype), to.out
-        lines.append(f"{to.np('divide')}({squares}, {divisor}, {to.out})")
+    if to.parts:
+        root = to.out
+        lines.append(f"{to.np('divide')}({squares}, {to.parts[0]}, {to.out})")
     lines.append(f"{to.np('sqrt')}({root}, {to.out})")
     if type.size == 1:
         safe = f"{low!r} <= {squares}.item() <= {high!r}"
     else:
         safe = f"{low!r} <= {squares}.min() and {squares}.max() <= {high!r}"
     again = f"{x}, {squares}, {p['axes']}, {p['divisor']!r}, {to.out}"
-    rescue = f"if not ({safe}): {to.helper('root_of_squares')}({again})"
+    rescue = f"if not ({safe}): root_of_squares({again})"
     return [*lines, rescue] if type.size else lines
 
 
@@ -433,7 +438,7 @@ SPELLINGS: dict[str, Spelling] = {
     "reduce_prod": _reduction("prod", "multiply", accumulates=True),
     "reduce_max": _reduction("max", "maximum", accumulates=False),
     "reduce_min": _reduction("min", "minimum", accumulates=False),
-    "root_of_squares": Spelling(_read_root, _write_root),
+    "root_of_squares": Spelling(_read_root, _write_root, needs=_divisor),
     "argmax": _position("argmax"),
     "argmin": _position("argmin"),
     "cumsum": Spelling(_read_cumsum, _write_cumsum, needs=_reversed_parts),
