@@ -125,4 +125,4 @@ def _is_alias(node: ast.AST) -> bool:
 
 def _is_beside(node: ast.AST) -> bool:
     """Whether an argument says nothing of what is computed: `zip(..., strict=True)` asserts."""
-    return isinstance(node, ast.keyword) and node.arg in ("flops", "strict")
+    return isinstance(node, ast.keyword) and node.arg in ("flops", "strict", "frozen", "slots")

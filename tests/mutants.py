@@ -46,7 +46,7 @@ GUARDS = [
 ]  # fmt: skip
 TESTS: dict[str, list[str]] = {
     "primgraph/primitives/*.py": [
-        "primitives", "edges", "conventions", "operators", "codegen", "indexing", "cost",
+        "flags", "primitives", "edges", "conventions", "operators", "codegen", "indexing", "cost",
     ],
     "transforms/linearize.py": [
         "transforms", "derivatives", "edges", "conventions", "grad_options", "guards",

@@ -673,6 +673,18 @@ def test_sums_of_up_to_four_equal_floats_are_products_for_all_numbers():
             assert np.all(fine)
 
 
+@pytest.mark.parametrize("op", [logic.less, logic.less_equal, logic.greater, logic.greater_equal])
+def test_a_comparison_of_floats_that_is_denied_is_another_only_without_nan(op):
+    for dtype in (F64, I32):
+        graph = built(lambda x, y: logic.logical_not(op(x, y)), dtype, X24)
+        exact = simplify(graph)
+        assert (exact == graph) == (dtype is F64)
+        assert "logical_not" not in ops(simplify(graph, "finite"))
+        numbers = specials(dtype)[:8].reshape(X24), specials(dtype)[8:].reshape(X24)
+        before, after = (interpret(g, *numbers)[0] for g in (graph, exact))
+        np.testing.assert_array_equal(after, before)
+
+
 # What looks like something that has a rule, and is not that.
 ALIKE: dict[str, Function] = {
     "exp(x) - 2": lambda x, y: e.exp(x) - 2.0,
