@@ -158,7 +158,6 @@ THRESHOLDS = (
     Threshold("transforms.rules_functions", "_LARGEST", _powers),
     Threshold("transforms.rules_places", "_LONGEST", _assigned),
     Threshold("transforms.guards", "_NESTING", _assigned),
-    Threshold("transforms.guards", "_ALTERNATIVES", _assigned),
     Threshold("transforms.matrix_chain", "_LONGEST", _chained),
 )
 

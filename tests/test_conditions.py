@@ -275,8 +275,13 @@ def test_conditions_that_hold_everywhere_are_known_if_they_depend_on_no_input() 
 @pytest.mark.parametrize("size", [LARGEST, LARGEST + 1])
 def test_large_conditions_are_not_evaluated(size: int) -> None:
     conditions = Conditions(build(lambda x: x, "f64[1]"))
-    condition = conditions.record(full, value=True, shape=(size,), dtype=BOOL)
-    assert conditions.always(condition) == (size == LARGEST)
+    true, false = (
+        conditions.record(full, value=value, shape=(size,), dtype=BOOL) for value in (True, False)
+    )
+    assert conditions.always(true)
+    assert conditions.never(false)
+    assert conditions.always(conditions.record(logical_not, false)) == (size == LARGEST)
+    assert conditions.never(conditions.record(logical_not, true)) == (size == LARGEST)
 
 
 REPEATED: dict[str, Callable[..., Value]] = {

@@ -20,7 +20,7 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives.constants import constant, zeros_like
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
-from primgraph.primitives.logic import logical_not, select
+from primgraph.primitives.logic import greater, logical_not, select
 from primgraph.primitives.reductions import (
     cumsum,
     reduce_max,
@@ -536,6 +536,42 @@ def test_elements_taken_one_by_one_take_linear_time():
 
     small, large = (min(seconds(n) for _ in range(3)) for n in (200, 1600))
     assert large < 8 * 3 * small
+
+
+def guarded_one_by_one(v: Value, n: int) -> Value:
+    """A sum over the first `n` elements, each of which is chosen by a condition of its own."""
+    y, found = shifted(e.log(part(v, 0, n)), part(v, n, 1)), []
+    for i in range(n):
+        one = part(y, i, 1)
+        kept = greater(part(v, i, 1), zeros_like(one))
+        found.append(select(kept, one * one, zeros_like(one)))
+    return total(concat(*found, axis=0))
+
+
+@pytest.mark.parametrize("count", [7, 8, 9, 40])
+def test_any_number_of_uses_with_guards_of_their_own(count):
+    v, lost = np.linspace(0.3, 0.9, count + 1), [0, count // 2]
+    v[lost] = 0.0, -1.0
+    kept = np.delete(np.arange(count), lost)
+    graph = build(lambda v: guarded_one_by_one(v, count), f"f64[{count + 1}]")
+    slope = np.zeros(count + 1)
+    sums = np.log(v[kept]) + v[count]
+    slope[kept], slope[count] = 2 * sums / v[kept], 2 * np.sum(sums)
+    d = np.linspace(0.5, 1.5, count + 1)
+    moved = d[kept] / v[kept] + d[count]
+    second = np.zeros(count + 1)
+    second[kept] = 2 * moved / v[kept] - 2 * sums * d[kept] / v[kept] ** 2
+    second[count] = 2 * np.sum(moved)
+    (found,) = interpret(derived(graph, "r"), v, np.ones(()))
+    np.testing.assert_allclose(found, slope)
+    for modes, given in (("rf", (np.ones(()), d)), ("fr", (d, np.ones(())))):
+        np.testing.assert_allclose(interpret(derived(graph, modes), v, *given)[0], second)
+
+
+def test_parts_of_large_arrays_are_guarded_too(monkeypatch):
+    monkeypatch.setattr(sys.modules["primgraph.transforms.guards"], "LARGEST", 4)
+    for choice in ("slices", "slices that overlap", "elements", "split", "slice_assign"):
+        assert_nothing_comes_back(program(e.log, CHOICES[choice]), SINGULAR)
 
 
 def test_both_sides_of_a_condition_within_another_choice():

@@ -121,7 +121,21 @@ class Conditions:
     def both(self, x: Value, y: Value) -> Value:
         if x is y or self.always(y) or self.never(x):
             return x
-        return y if self.always(x) or self.never(y) else self.record(logical_and, x, y)
+        if self.always(x) or self.never(y):
+            return y
+        return self._both_there(x, y) or self.record(logical_and, x, y)
+
+    def _both_there(self, x: Value, y: Value) -> Value | None:
+        """Where both hold, of two that hold at most at the same places."""
+        one, other = self.definition(x), self.definition(y)
+        if one is None or other is None or not one.op is other.op is slice_assign:
+            return None
+        nowhere, first = one.inputs
+        same = other.inputs[0] is nowhere and first.shape == other.inputs[1].shape
+        if not same or one.params != other.params or not self.never(nowhere):
+            return None
+        there = self.record(logical_and, first, other.inputs[1])
+        return self.record(slice_assign, nowhere, there, **one.kwargs)
 
     def nowhere(self, like: Value) -> Value:
         """False everywhere, in the shape of `like`."""
@@ -143,11 +157,17 @@ class Conditions:
 
     def always(self, condition: Value) -> bool:
         """Whether `condition` is known to hold everywhere."""
+        eqn = self.definition(condition)
+        if eqn is not None and eqn.op is full:
+            return bool(eqn.kwargs["value"])
         array = self.array(condition)
         return array is not None and bool(array.all())
 
     def never(self, condition: Value) -> bool:
         """Whether `condition` is known to hold nowhere."""
+        eqn = self.definition(condition)
+        if eqn is not None and eqn.op is full:
+            return not eqn.kwargs["value"]
         array = self.array(condition)
         return array is not None and not array.any()
 

@@ -29,15 +29,13 @@ from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
 from primgraph.primitives.reductions import reduce_max, reduce_min
 from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
+from primgraph.transforms.boxes import any_of
 from primgraph.transforms.conditions import BACK, LARGEST, REPEATING, Conditions
 from primgraph.transforms.risks import ALWAYS, AT_NAN, NEVER, Risks
 
 # How many nested guards of one value are followed one by one; it bounds the work on chains of
 # `select`.
 _NESTING = 6
-
-# How many uses of a value, each with a guard of its own, are followed further as one.
-_ALTERNATIVES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,25 +305,22 @@ class _Walk:
 
         Each use keeps its own guards too, where they are risky.
         """
-        if len(uses) > _ALTERNATIVES:
-            return ()
         uses = _without_twins(uses)
         if not all(uses):
             return ()
-        both, either = self.conditions.both, self.conditions.either
+        both = self.conditions.both
         each = [reduce(both, map(self._matters, guards)) for guards in uses]
-        found = reduce(either, dict.fromkeys(each))
+        found = any_of(self.conditions, each)
         strict = all(any(g.strict for g in guards) for guards in uses)
         return () if self.conditions.always(found) else (Guard(found, True, strict),)
 
     def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
         """The guard of what some part has; none if the parts have everything."""
         if len(parts) == 1:
-            ((eqn, place),) = parts
-            everywhere = self.conditions.everywhere(eqn.outputs[place])
-            condition = self.conditions.before(eqn, 0, place, everywhere)
+            condition = self._of_part(parts[0])
         elif value.type.size > LARGEST:
-            return ()
+            # A constant of that size would be kept in the program.
+            condition = any_of(self.conditions, map(self._of_part, parts))
         else:
             read = np.zeros(value.shape, bool)
             for eqn, place in parts:
@@ -333,6 +328,12 @@ class _Walk:
             op, params = constant_op(read)
             condition = self.conditions.record(op, **params)
         return () if self.conditions.always(condition) else (Guard(condition, True),)
+
+    def _of_part(self, part: tuple[Equation, int]) -> Value:
+        """Where what `part` reads is."""
+        eqn, place = part
+        everywhere = self.conditions.everywhere(eqn.outputs[place])
+        return self.conditions.before(eqn, 0, place, everywhere)
 
 
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
