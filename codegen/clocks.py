@@ -6,7 +6,7 @@ import statistics
 import time
 from typing import final
 
-from primgraph.codegen.module import Function, Module
+from primgraph.codegen.module import Function, Line, Module
 
 # Names that generated code does not use: its own end in a number, or are NumPy's.
 _SECONDS, _CALLS, _CLOCK = "clock_seconds", "clock_calls", "clock_now"
@@ -40,7 +40,7 @@ def with_clocks(module: Module, steps: int) -> Clocks:
     """Put clocks into `module`, around each of its `steps` steps, where they are written."""
     clocks = Clocks(steps)
     for function in module.functions:
-        if any(step >= 0 for step in function.steps):
+        if any(line.step >= 0 for line in function.rows):
             _insert(function, steps)
     module.table |= {
         _SECONDS: clocks.seconds,
@@ -56,32 +56,29 @@ def _insert(function: Function, rest: int) -> None:
     A line that begins a block is followed by a reading within it, and what is returned is worked
     out before the last one. The call of a loop has clocks of its own in it.
     """
-    lines, steps = function.lines, function.steps
-    function.lines, function.steps = [], []
-    function.line(f"{_BEFORE} = {_CLOCK}()")
-    for i, (line, step) in enumerate(zip(lines, steps, strict=True)):
-        text = line.lstrip()
-        indent = line[: len(line) - len(text)]
-        returns = text.startswith("return ")
-        function.line(f"{indent}{_RESULT} = {text[7:]}" if returns else line, step)
-        following = lines[i + 1] if i + 1 < len(lines) else ""
-        inner = len(following) - len(following.lstrip())
-        if returns or not following or steps[i + 1] != step or inner < len(indent):
-            within = indent + "    " if text.endswith(":") else indent
-            readings = _lines(step if step >= 0 else rest)
-            for reading in readings[-1:] if text.startswith("share(") else readings:
-                function.line(within + reading, step)
-        if returns:
-            function.line(f"{indent}return {_RESULT}", step)
+    lines, result = function.body, function.result
+    if result:
+        text, step, *_ = result[0]
+        lines = [*lines, Line(f"{_RESULT} = {text}", step), *result[1:]]
+        function.returns([_RESULT], step)
+    body = [Line(f"{_BEFORE} = {_CLOCK}()")]
+    for line, following in zip(lines, [*lines[1:], None], strict=True):
+        body.append(line)
+        if following is None or following.step != line.step or following.depth < line.depth:
+            depth = line.depth if following is None else max(line.depth, following.depth)
+            body += _readings(line, rest, depth)
+    function.body = body
 
 
-def _lines(place: int) -> tuple[str, ...]:
-    return (
+def _readings(line: Line, rest: int, depth: int) -> list[Line]:
+    place = line.step if line.step >= 0 else rest
+    texts = (
         f"{_AFTER} = {_CLOCK}()",
         f"{_SECONDS}[{place}] += {_AFTER} - {_BEFORE}",
         f"{_CALLS}[{place}] += 1",
         f"{_BEFORE} = {_CLOCK}()",
     )
+    return [Line(text, line.step, depth) for text in (texts[-1:] if line.shares else texts)]
 
 
 def _reading() -> float:

@@ -11,19 +11,22 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from primgraph.codegen import blas
-from primgraph.codegen.call import Options
 from primgraph.codegen.clocks import Clocks, with_clocks
 from primgraph.codegen.containers import is_nested
 from primgraph.codegen.limits import Limits
 from primgraph.codegen.load import Loaded, render
 from primgraph.codegen.module import Module
 from primgraph.codegen.once import parted
-from primgraph.codegen.plan import Plan
-from primgraph.codegen.planned import plan_of, planned
+from primgraph.codegen.planned import printed
+from primgraph.codegen.planner import planned
+from primgraph.codegen.program import Options, Plan
 from primgraph.codegen.readable import readable
 from primgraph.codegen.regions import arranged
 from primgraph.codegen.scalars import scalar_function
 from primgraph.codegen.schedule import Schedule, schedule
+from primgraph.codegen.spelling import SPELLINGS
+from primgraph.codegen.verify import verify
+from primgraph.ir.debug import debugging
 from primgraph.ir.form import Form, leaves_of, put_together
 from primgraph.ir.graph import Graph
 
@@ -138,8 +141,8 @@ def _compiled_part(
     clocks: list[Clocks] | None = None,
 ) -> Compiled:
     """Planned code for a part of `graph`, to which its lines belong."""
-    steps, regions = arranged(schedule(part), limits)
-    module = planned(steps, regions, options)
+    plan = plan_for(part, options, limits)
+    steps, module = plan.schedule, printed(plan)
     computes = not options.donated and not options.given
     scalar = scalar_function(steps, options.alone) if computes else None
     if scalar is not None:
@@ -149,7 +152,7 @@ def _compiled_part(
         clocks.append(with_clocks(module, len(steps.steps)))
     made = Compiled(graph, steps, module)
     made.start = made.loaded.function("workspace")
-    if any(region.products for region in regions):
+    if any(region.products for region in plan.regions):
         made.run = blas.single_threaded(made.run)
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
@@ -158,9 +161,10 @@ def _compiled_part(
 
 
 def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
-    """What the planned code for `graph` does with memory, and in blocks."""
-    steps, regions = arranged(schedule(graph), limits)
-    return plan_of(steps, regions, options)
+    """What the planned code for `graph` does, instruction by instruction."""
+    steps, regions = arranged(schedule(graph), limits, SPELLINGS)
+    plan = planned(steps, regions, options, SPELLINGS)
+    return verify(plan) if debugging.get() else plan
 
 
 def _nothing() -> None:

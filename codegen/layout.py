@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from primgraph.codegen.schedule import Step
-from primgraph.codegen.structure import expanded_shape
+from primgraph.codegen.views import Cut, Expand, How, Permute, Repeat, Reshape, Slice
 from primgraph.ir.types import Shape
 
 
@@ -102,27 +101,22 @@ def joined(nested: Sequence[Loop]) -> list[Loop]:
     return found
 
 
-def viewed_layout(step: Step, k: int, x: Layout) -> Layout:
-    """The layout of result `k` of a step that gives a view of an operand of layout `x`.
-
-    The view of `broadcast` has no more axes than `expanded_shape` says.
-    """
-    shape, p = step.results[k].shape, step.params
-    match step.op.name:
-        case "reshape":
+def viewed_layout(how: How, shape: Shape, x: Layout) -> Layout:
+    """The layout of the view of that shape which `how` gives of an array of layout `x`."""
+    match how:
+        case Reshape():
             # Only elements in row-major order are viewed in another shape.
             return row_major(shape)
-        case "permute":
-            return Layout(shape, tuple(x.strides[a] for a in p["axes"]))
-        case "broadcast":
+        case Permute(axes):
+            return Layout(shape, tuple(x.strides[a] for a in axes))
+        case Expand(new):
             kept = iter(x.strides)
-            strides = [0 if a in p["new_axes"] else next(kept) for a in range(len(shape))]
-            small = expanded_shape(step)
-            return Layout(small, tuple(strides[len(shape) - len(small) :]))
-        case "reverse":
-            flipped = set(p["axes"])
-            return Layout(shape, tuple(-s if a in flipped else s for a, s in enumerate(x.strides)))
-        case "slice":
-            return Layout(shape, tuple(s * t for s, t in zip(x.strides, p["steps"], strict=True)))
-        case _:
+            rest = len(shape) - len(new)
+            return Layout(shape, tuple(0 if n else next(kept) for n in (*new, *[False] * rest)))
+        case Slice(ranges):
+            steps = (*(step for _, _, step in ranges), *[1] * (len(shape) - len(ranges)))
+            return Layout(shape, tuple(s * t for s, t in zip(x.strides, steps, strict=True)))
+        case Repeat():
+            return x.expanded(shape)
+        case Cut():
             return Layout(shape, x.strides)

@@ -65,7 +65,7 @@ class Loaded:
         self.source = source
         self.file = f"<primgraph kernel {comment(module.entry)} {next(_number)}>"
         rows = source.splitlines(keepends=True)
-        starts = _starts(module, rows)
+        starts = module.starts
         self.steps = [-1] * (len(rows) + 1)
         self.namespace: dict[str, Any] = {
             "__builtins__": _BUILTINS,
@@ -77,14 +77,13 @@ class Loaded:
         # Tracebacks print the lines of a kernel as those of any file.
         linecache.cache[self.file] = (len(source), None, rows, self.file)
         weakref.finalize(self, linecache.cache.pop, self.file, None)
-        exec(
-            compile("".join(rows[: starts[0]]), self.file, "exec", dont_inherit=True),
-            self.namespace,
-        )
+        opening = "".join(rows[: starts[0]])
+        exec(compile(opening, self.file, "exec", dont_inherit=True), self.namespace)
         for function, start in zip(module.functions, starts, strict=True):
             first = start + 1 + len(function.docstring)
-            end = first + len(function.lines)
-            self.steps[first + 1 : end + 1] = function.steps
+            steps = [line.step for line in function.rows]
+            end = first + len(steps)
+            self.steps[first + 1 : end + 1] = steps
             self._define(function.name, "".join(rows[start:end]), start)
 
     def _define(self, name: str, text: str, start: int) -> None:
@@ -109,15 +108,3 @@ class Loaded:
                 line = trace.tb_lineno
             trace = trace.tb_next
         return line, self.steps[line] if 0 <= line < len(self.steps) else -1
-
-
-def _starts(module: Module, rows: list[str]) -> list[int]:
-    """The row, counted from zero, of the header of each function."""
-    starts, place = [], 0
-    for function in module.functions:
-        header = function.header + "\n"
-        while rows[place] != header:
-            place += 1
-        starts.append(place)
-        place += 1 + len(function.docstring) + len(function.lines)
-    return starts

@@ -1,41 +1,70 @@
-"""What an emitter makes and a template lays out: plain lines, and which step each belongs to."""
+"""What an emitter makes and a template lays out: lines, and which step each belongs to."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 # Names in one display or unpacking; more make CPython's compiler slow.
 MANY = 200
 
 
+class Line(NamedTuple):
+    """A line of code and the step that it belongs to, -1 for none; `depth` counts blocks around it.
+
+    A line that `shares` calls a loop, whose lines have steps of their own.
+    """
+
+    text: str
+    step: int = -1
+    depth: int = 0
+    shares: bool = False
+
+
 @dataclass(slots=True)
 class Function:
-    """A function of generated code; `steps[i]` is the step of `lines[i]`, -1 for none."""
+    """A function of generated code. `result` are the lines of the expression that it returns."""
 
     name: str
     parameters: str
-    lines: list[str] = field(default_factory=list)
-    steps: list[int] = field(default_factory=list)
+    body: list[Line] = field(default_factory=list)
     docstring: list[str] = field(default_factory=list)
     decorators: list[str] = field(default_factory=list)
+    result: list[Line] = field(default_factory=list)
 
-    def line(self, text: str, step: int = -1) -> None:
-        self.lines.append(text)
-        self.steps.append(step)
+    def line(self, text: str, step: int = -1, depth: int = 0) -> None:
+        self.body.append(Line(text, step, depth))
 
     def first(self, lines: list[str]) -> None:
         """Put lines before all others."""
-        self.lines[:0], self.steps[:0] = lines, [-1] * len(lines)
+        self.body[:0] = [Line(text) for text in lines]
+
+    def returns(self, lines: Iterable[str], step: int = -1) -> None:
+        """End with an expression as the result."""
+        self.result = [Line(text, step) for text in lines]
+
+    @property
+    def rows(self) -> list[Line]:
+        """All lines behind the docstring."""
+        if not self.result:
+            return self.body
+        text, step, *_ = self.result[0]
+        return [*self.body, Line(f"return {text}", step), *self.result[1:]]
 
     @property
     def indented(self) -> list[str]:
         """Docstring and lines as they stand in the file."""
-        return [f"    {line}" if line else "" for line in (*self.docstring, *self.lines)]
+        docstring = [f"    {line}" if line else "" for line in self.docstring]
+        lines = [f"{_INDENTS[depth]}{text}" if text else "" for text, _, depth, _ in self.rows]
+        return docstring + lines
 
     @property
     def header(self) -> str:
         return f"def {self.name}({self.parameters}):"
+
+
+_INDENTS = ["    " * (depth + 1) for depth in range(4)]
 
 
 @dataclass(slots=True)
@@ -55,6 +84,17 @@ class Module:
     users: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
     docstring: list[str] = field(default_factory=list)
+
+    @property
+    def starts(self) -> list[int]:
+        """The row, counted from zero, of the header of each function, as the template has them."""
+        helpers = sum(2 + helper.count("\n") for helper in self.helpers)
+        row, starts = len(self.docstring) + len(self.opening) + helpers, []
+        for function in self.functions:
+            row += 2 + len(function.decorators)
+            starts.append(row)
+            row += 1 + len(function.docstring) + len(function.rows)
+        return starts
 
 
 def tuple_text(names: list[str]) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from primgraph.codegen.places import Number, Place
+from primgraph.codegen.program import Site
 from primgraph.codegen.schedule import Step
-from primgraph.ir.types import DType
+from primgraph.codegen.views import How
 
 # How tightly the outermost operator of an expression binds, as in Python's grammar; but `@`,
 # which binds like `*`, is kept apart from it by parentheses.
@@ -31,54 +33,49 @@ class Text(NamedTuple):
 class Target(Protocol):
     """What a planned statement is written for: operands by name, and the buffer to fill."""
 
-    step: Step
-    args: list[str]
-    out: str
-    taken: int | None  # the operand whose buffer `out` is, if it was taken over
+    @property
+    def step(self) -> Step: ...
+    @property
+    def args(self) -> list[str]: ...
+    @property
+    def out(self) -> str: ...
+    @property
+    def taken(self) -> int | None:
+        """The operand whose buffer `out` is, if it was taken over."""
+
+    @property
+    def parts(self) -> list[str]:
+        """What the row has asked for beside these, in that order."""
 
     def np(self, name: str) -> str:
         """A local name for `np.<name>`."""
 
-    def helper(self, name: str) -> str:
-        """A function of the support file."""
-
-    def scalar(self, value: Any, dtype: DType) -> str:
-        """A read-only 0-d array."""
-
-    def part(self, template: str) -> str:
-        """A view of `out`, where `{}` in `template` stands for it."""
-
-    def operand_part(self, position: int, template: str) -> str:
-        """A view of an operand."""
-
-    def scratch(self) -> str:
-        """A buffer like the result, for this step alone."""
-
-    def is_repeated(self, position: int) -> bool:
-        """Whether several elements of an operand may be one number in memory."""
-
-    def number(self, position: int) -> bool | int | float | None:
+    def number(self, position: int) -> Any:
         """The number that all elements of an operand equal, if it is a constant."""
 
-    def summed(self, axes: Sequence[int]) -> str:
-        """A statement that sums operand 0 in a faster way than NumPy's own; empty if none does."""
+
+def number_of(place: Place) -> Any:
+    """The number that all elements of a place equal, if it is a constant."""
+    return place.value if isinstance(place, Number) else None
 
 
 Read: TypeAlias = Callable[[Sequence[Text], Step], Text]
 Write: TypeAlias = Callable[[Target], list[str]]
-View: TypeAlias = Callable[[Step, int], str]
+View: TypeAlias = Callable[[Step, int], How | None]
+Needs: TypeAlias = Callable[[Site], Sequence[Place]]
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """One row. `read` gives the expression of the result, `write` the statements that fill `out`.
+    """One row. `read` gives the expression of the result, `write` the statements that fill `out`,
+    for which it may have asked for more places by `needs`.
 
     `statement` rows have an in-place statement behind the expression that `read` gives, which
     `amend` writes for the name of the result. `broadcasts` tells operands that may have a
     smaller shape than declared, because NumPy's broadcasting repeats them; `in_place` those
     whose buffer `out` may be; `inline` rows may become a part of a longer expression. A `ufunc`
-    returns a fresh array by itself where `out` is left away. `view` rows compute nothing: it
-    gives the expression of the view, with `{}` for the operand. A `fallible` row may raise an
+    returns a fresh array by itself where `out` is left away. `view` rows compute nothing, but
+    say how an array is seen. A `fallible` row may raise an
     error when it runs. `repeated` gives the expression where several elements of the last operand
     may be one number in memory, for a function that NumPy computes in another way then, and
     `helper` is the function of the support file that it calls.
@@ -95,3 +92,9 @@ class Spelling:
     fallible: bool = False
     repeated: Read | None = None
     helper: str = ""
+    needs: Needs | None = None
+
+    @property
+    def itself(self) -> bool:
+        """Whether NumPy makes an array of the result where none is given."""
+        return bool(self.ufunc)

@@ -7,6 +7,7 @@ a sum over an axis is then the sum, from the first block to the last, of NumPy's
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import final
 
@@ -14,7 +15,6 @@ from primgraph.codegen.limits import Limits
 from primgraph.codegen.roles import Role, role_of
 from primgraph.codegen.schedule import CHUNK, Form, Schedule, Step
 from primgraph.codegen.sizes import has_products, size_of
-from primgraph.codegen.spelling import SPELLINGS
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
 
@@ -72,12 +72,17 @@ def _cut(type: TensorType, axis: int | None, rows: int) -> TensorType:
     return type.with_shape((*type.shape[:axis], rows, *type.shape[axis + 1 :]))
 
 
-def arranged(schedule: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region, ...]]:
-    """The same steps, in an order in which regions stand together, and these regions."""
+def arranged(
+    schedule: Schedule, limits: Limits, known: Container[str]
+) -> tuple[Schedule, tuple[Region, ...]]:
+    """The same steps, in an order in which regions stand together, and these regions.
+
+    A region has primitives only that are `known` to the back end by name.
+    """
     forms = {s.form for s in schedule.steps}
     if not any(t.nbytes >= limits.least_bytes for f in forms for t in f.results):
         return schedule, ()
-    return _Arrangement(schedule, limits).made()
+    return _Arrangement(schedule, limits, known).made()
 
 
 def _is_large(step: Step, limits: Limits) -> bool:
@@ -109,8 +114,9 @@ class _Draft:
 
 @final
 class _Arrangement:
-    def __init__(self, schedule: Schedule, limits: Limits) -> None:
+    def __init__(self, schedule: Schedule, limits: Limits, known: Container[str]) -> None:
         self.schedule = schedule
+        self.known = known
         self.limits = limits
         self.order: list[int] = []
         self.regions: list[Region] = []
@@ -194,7 +200,7 @@ class _Arrangement:
 
     def _is_known(self, step: Step) -> bool:
         copied = step.op.name == "reshape" and not self._is_view(step)
-        return step.op.name in SPELLINGS and not copied
+        return step.op.name in self.known and not copied
 
     # One step after the other.
 

@@ -85,14 +85,14 @@ class _Scalars:
             for line in _result(f"r{k}", self.elements[value], self.schedule.types[value]):
                 self.made.line(line)
         results = ", ".join(f"r{k}" for k, _ in enumerate(self.schedule.outputs))
-        self.made.line(f"return {results}" if self.alone else f"return [{results}]")
-        names = set(_NAME.findall("\n".join(self.made.lines)))
+        self.made.returns([results if self.alone else f"[{results}]"])
+        names = set(_NAME.findall("\n".join([line.text for line in self.made.body])))
         return [line for n, line in _BINDINGS.items() if n in names], self.made
 
     def _argument(self, i: int) -> None:
         type = self.schedule.types[i]
         self.made.line(f"if {_unfit(f'x{i}', type)}:")
-        self.made.line("    raise TypeError")
+        self.made.line("raise TypeError", depth=1)
         names = _names(i, type.size)
         if type.size == 1:
             self.made.line(f"{names[0]} = x{i}.item()")

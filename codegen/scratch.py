@@ -10,9 +10,8 @@ Before version 2.3, operands of ufuncs that are not in one piece may take one or
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple, TypeAlias, final
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -58,27 +57,6 @@ def needs_none(step: Step, plain: bool) -> bool:
 def scratch(operation: Operation) -> int:
     """The most bytes that NumPy allocates at once for a step that `needs_none` is not true of."""
     return _RULES.get(operation.step.op.name, _buffers)(operation)
-
-
-@final
-@dataclass(slots=True)
-class Ledger:
-    """Bytes that one call allocates beside its workspace, in the order of the code.
-
-    `held` are kept until the call ends; `most` is the most that there was at once.
-    """
-
-    held: int = 0
-    most: int = 0
-
-    def hold(self, size: int) -> None:
-        """Note that `size` bytes are allocated and kept."""
-        self.held += size
-        self.most = max(self.most, self.held)
-
-    def need(self, size: int) -> None:
-        """Note that `size` bytes are allocated for the time of one statement."""
-        self.most = max(self.most, self.held + size)
 
 
 def object_bytes(ndim: int) -> int:

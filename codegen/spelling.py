@@ -30,8 +30,12 @@ from primgraph.codegen.notation import (
     Spelling,
     Target,
     Text,
+    number_of,
 )
+from primgraph.codegen.places import Place
+from primgraph.codegen.program import Site
 from primgraph.codegen.schedule import Step
+from primgraph.codegen.views import VIEWS, Reshape, flipped, view_text
 from primgraph.errors import BuildError
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.signature import checked
@@ -67,7 +71,7 @@ def _helper(name: str) -> Spelling:
     """A row for an elementwise function of the support file, which reads before it writes."""
     return Spelling(
         lambda args, step: Text(f"{name}({args[0].code})"),
-        lambda to: [f"{to.helper(name)}({to.args[0]}, {to.out})"],
+        lambda to: [f"{name}({to.args[0]}, {to.out})"],
         broadcasts=(0,),
         in_place=(0,),
         inline=True,
@@ -78,19 +82,27 @@ def _helper(name: str) -> Spelling:
 SHORT_CUTS = (-1.0, 0.0, 0.5, 1.0, 2.0)
 
 
+def _exponents(site: Site) -> Sequence[Place]:
+    """For exponents that may be one number in memory: both as arrays with axes, or a copy."""
+    type, number = site.step.results[0], number_of(site.operands[1])
+    if not type.is_float or (number is not None and number not in SHORT_CUTS):
+        return []
+    if not type.shape:
+        one = Reshape((1,))
+        return [site.operand_part(1, one), site.part(one)]
+    return [site.scratch()] if site.is_repeated(1) else []
+
+
 def _write_power_of_each(to: Target) -> list[str]:
     """Powers with each exponent in an array with axes: NumPy takes roots for a single 0.5."""
-    (x, y), out, type = to.args, to.out, to.step.results[0]
-    power, number = to.np("power"), to.number(1)
-    if not type.is_float or (number is not None and number not in SHORT_CUTS):
-        return [f"{power}({x}, {y}, {out})"]
-    if not type.shape:
-        one = "{0}.reshape(1)"
-        return [f"{power}({x}, {to.operand_part(1, one)}, {to.part(one)})"]
-    if not to.is_repeated(1):
-        return [f"{power}({x}, {y}, {out})"]
-    exponents = to.scratch()
-    return [f"{exponents}[...] = {y}", f"{power}({x}, {exponents}, {out})"]
+    (x, y), out, power = to.args, to.out, to.np("power")
+    match to.parts:
+        case [exponents]:
+            return [f"{exponents}[...] = {y}", f"{power}({x}, {exponents}, {out})"]
+        case [exponent, whole]:
+            return [f"{power}({x}, {exponent}, {whole})"]
+        case _:
+            return [f"{power}({x}, {y}, {out})"]
 
 
 def _read_power(args: Sequence[Text], step: Step) -> Text:
@@ -98,6 +110,14 @@ def _read_power(args: Sequence[Text], step: Step) -> Text:
     if n == 2:
         return Text(f"np.square({args[0].code})")
     return Text(f"{args[0].within(ATOM)}**{n}", POWER)
+
+
+def _exponent(site: Site) -> Sequence[Place]:
+    """The exponent as an array, or 1, where one of them is written."""
+    n, dtype = site.step.params["n"], site.step.results[0].dtype
+    if n == 0:
+        return [site.number(dtype.type(1).item(), dtype)]
+    return [site.number(float(n), dtype)] if dtype.kind == "f" and n not in (-1, 1, 2) else []
 
 
 def _write_power(to: Target) -> list[str]:
@@ -108,11 +128,11 @@ def _write_power(to: Target) -> list[str]:
     if n == 1:
         return [] if to.taken is not None else [f"{out}[...] = {x}"]
     if n == 0:
-        return [f"{out}[...] = {to.scalar(dtype.type(1).item(), dtype)}"]
+        return [f"{out}[...] = {to.parts[0]}"]
     if n == -1:
         return [f"{to.np('reciprocal')}({x}, {out})"]
     if dtype.kind == "f":
-        return [f"{to.np('power')}({x}, {to.scalar(float(n), dtype)}, {out})"]
+        return [f"{to.np('power')}({x}, {to.parts[0]}, {out})"]
     return [f"{out}[...] = {x}**{n}"]
 
 
@@ -157,9 +177,8 @@ def _reduction(name: str, ufunc: str, *, accumulates: bool) -> Spelling:
     def write(to: Target) -> list[str]:
         dtype, axes = to.step.results[0].dtype, to.step.params["axes"]
         axis = axes[0] if len(axes) == 1 else axes
-        product = to.summed(axes) if name == "sum" else ""
-        if product:
-            return [product]
+        if to.parts:
+            return [_product_with_ones(to)]
         reduce = f"{to.np(f'{ufunc}.reduce')}({to.args[0]}, {axis}"
         if accumulates and dtype == FLOAT16:
             wide = to.np(dtype_text(FLOAT32)[3:])
@@ -167,7 +186,19 @@ def _reduction(name: str, ufunc: str, *, accumulates: bool) -> Spelling:
         wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
         return [f"{reduce}, {wide}, {to.out})"]
 
-    return Spelling(read, write)
+    return Spelling(read, write, needs=_summed if name == "sum" else None)
+
+
+def _summed(site: Site) -> Sequence[Place]:
+    return site.summed(site.step.params["axes"])
+
+
+def _product_with_ones(to: Target) -> str:
+    """A sum over the last axes, or over the first, which BLAS does faster."""
+    (ones, out, x), axes, ndim = to.parts, to.step.params["axes"], to.step.operands[0].ndim
+    last = tuple(axes) == tuple(range(ndim - len(axes), ndim))
+    factors = f"{x}, {ones}" if last else f"{ones}, {x}"
+    return f"{to.np('dot')}({factors}, {out})"
 
 
 def _read_root(args: Sequence[Text], step: Step) -> Text:
@@ -176,21 +207,26 @@ def _read_root(args: Sequence[Text], step: Step) -> Text:
     return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
 
 
+def _divisor(site: Site) -> Sequence[Place]:
+    divisor = site.step.params["divisor"]
+    return [] if divisor == 1 else [site.number(divisor, site.step.results[0].dtype)]
+
+
 def _write_root(to: Target) -> list[str]:
     """NumPy's root, and a helper for sums that have lost something to over- or underflow."""
     (x, squares), (_, type), p = to.args, to.step.operands, to.step.params
     low, high = safe_squares(type.dtype)
     lines, root = [], squares
-    if p["divisor"] != 1:
-        divisor, root = to.scalar(p["divisor"], type.dtype), to.out
-        lines.append(f"{to.np('divide')}({squares}, {divisor}, {to.out})")
+    if to.parts:
+        root = to.out
+        lines.append(f"{to.np('divide')}({squares}, {to.parts[0]}, {to.out})")
     lines.append(f"{to.np('sqrt')}({root}, {to.out})")
     if type.size == 1:
         safe = f"{low!r} <= {squares}.item() <= {high!r}"
     else:
         safe = f"{low!r} <= {squares}.min() and {squares}.max() <= {high!r}"
     again = f"{x}, {squares}, {p['axes']}, {p['divisor']!r}, {to.out}"
-    rescue = f"if not ({safe}): {to.helper('root_of_squares')}({again})"
+    rescue = f"if not ({safe}): root_of_squares({again})"
     return [*lines, rescue] if type.size else lines
 
 
@@ -208,23 +244,27 @@ def _position(name: str) -> Spelling:
 
 def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
     axis, dtype = step.params["axis"], step.results[0].dtype
-    flip = structure.flip_text((axis,)) if step.params["reverse"] else "{}"
-    x = flip.format(args[0].within(ATOM)) if flip != "{}" else args[0].code
+    flip = flipped((axis,)) if step.params["reverse"] else None
+    x = args[0].code if flip is None else view_text(flip, args[0].within(ATOM))
     if dtype == FLOAT16:
         total = f"np.cumsum({x}, axis={axis}, dtype=np.float32).astype(np.float16)"
     elif _widens(dtype):
         total = f"np.cumsum({x}, axis={axis}, dtype={dtype_text(dtype)})"
     else:
         total = f"np.cumsum({x}, axis={axis})"
-    return Text(flip.format(total))
+    return Text(view_text(flip, total))
+
+
+def _reversed_parts(site: Site) -> Sequence[Place]:
+    if not site.step.params["reverse"]:
+        return []
+    flip = flipped((site.step.params["axis"],))
+    return [site.operand_part(0, flip), site.part(flip)]
 
 
 def _write_cumsum(to: Target) -> list[str]:
     axis, dtype = to.step.params["axis"], to.step.results[0].dtype
-    x, out = to.args[0], to.out
-    if to.step.params["reverse"]:
-        flip = structure.flip_text((axis,))
-        x, out = to.operand_part(0, flip), to.part(flip)
+    x, out = to.parts or (to.args[0], to.out)
     scan = f"{to.np('add.accumulate')}({x}, {axis}"
     if dtype == FLOAT16:
         return [f"{out}[...] = {scan}, {to.np('float32')})"]
@@ -269,11 +309,10 @@ def _read_bernoulli(args: Sequence[Text], step: Step) -> Text:
     return Text(f"random_bernoulli({args[0].code}, {shape_text(p['shape'])}, {chance})")
 
 
-def _copied(read: Read, helper: str) -> Spelling:
+def _copied(read: Read) -> Spelling:
     """A row for a helper that returns a fresh array, which is then copied into `out`."""
 
     def write(to: Target) -> list[str]:
-        to.helper(helper)
         text = read([Text(a) for a in to.args], to.step).code
         return [f"{to.out}[...] = {text}"]
 
@@ -329,7 +368,7 @@ _UFUNCS: dict[str, Spelling] = {
 SPELLINGS: dict[str, Spelling] = {
     **_UFUNCS,
     **{name: _helper(name) for name in ("erf", "erfc")},
-    "sigmoid": replace(_helper("sigmoid"), write=composed.write_sigmoid),
+    "sigmoid": replace(_helper("sigmoid"), write=composed.write_sigmoid, needs=composed.saturation),
     "power": Spelling(
         lambda args, step: Text(f"np.power({args[0].code}, {args[1].code})"),
         _write_power_of_each,
@@ -338,15 +377,19 @@ SPELLINGS: dict[str, Spelling] = {
         inline=True,
         repeated=lambda args, step: Text(f"power_of_each({args[0].code}, {args[1].code})"),
         helper="power_of_each",
+        needs=_exponents,
     ),
     "logaddexp": composed.logaddexp(_ufunc("logaddexp")),
     "rsqrt": replace(
         _ufunc("sqrt"),
         read=lambda args, step: Text(f"1.0 / np.sqrt({args[0].code})", MUL),
         write=composed.write_rsqrt,
+        needs=composed.a_one,
         ufunc="",
     ),
-    "integer_pow": Spelling(_read_power, _write_power, broadcasts=(0,), in_place=(0,), inline=True),
+    "integer_pow": Spelling(
+        _read_power, _write_power, broadcasts=(0,), in_place=(0,), inline=True, needs=_exponent
+    ),
     "cast": Spelling(
         _read_cast,
         lambda to: [f"{to.out}[...] = {to.args[0]}"],
@@ -369,22 +412,17 @@ SPELLINGS: dict[str, Spelling] = {
         in_place=(0,),
         inline=True,
     ),
-    "stop_gradient": structure.viewed(lambda step, k: "{}"),
-    "reshape": structure.viewed(structure.reshaped, structure.write_reshape),
-    "permute": structure.viewed(structure.permuted),
-    "broadcast": structure.viewed(structure.expanded),
-    "reverse": structure.viewed(lambda step, k: structure.flip_text(step.params["axes"])),
-    "slice": structure.viewed(structure.sliced),
-    "split": structure.viewed(structure.parted),
+    **{name: structure.viewed(name) for name in VIEWS},
     "slice_assign": Spelling(
         structure.read_copy,
         structure.write_slice_assign,
         broadcasts=(0, 1),
         in_place=(0,),
         amend=structure.amend_slice,
+        needs=structure.assigned_part,
     ),
-    "pad": Spelling(structure.read_pad, structure.write_pad),
-    "concat": Spelling(structure.read_concat, structure.write_concat),
+    "pad": Spelling(structure.read_pad, structure.write_pad, needs=structure.padding),
+    "concat": Spelling(structure.read_concat, structure.write_concat, needs=structure.joined_parts),
     "gather": Spelling(structure.read_gather, structure.write_gather, fallible=True),
     "scatter_add": Spelling(
         structure.read_copy,
@@ -400,15 +438,15 @@ SPELLINGS: dict[str, Spelling] = {
     "reduce_prod": _reduction("prod", "multiply", accumulates=True),
     "reduce_max": _reduction("max", "maximum", accumulates=False),
     "reduce_min": _reduction("min", "minimum", accumulates=False),
-    "root_of_squares": Spelling(_read_root, _write_root),
+    "root_of_squares": Spelling(_read_root, _write_root, needs=_divisor),
     "argmax": _position("argmax"),
     "argmin": _position("argmin"),
-    "cumsum": Spelling(_read_cumsum, _write_cumsum),
+    "cumsum": Spelling(_read_cumsum, _write_cumsum, needs=_reversed_parts),
     "full": Spelling(_read_full, _no_write),
     "constant": Spelling(lambda args, step: Text(""), _no_write),
     "iota": Spelling(_read_iota, _no_write),
-    "random_uniform": _copied(_read_uniform, "random_uniform"),
-    "random_bernoulli": _copied(_read_bernoulli, "random_bernoulli"),
+    "random_uniform": _copied(_read_uniform),
+    "random_bernoulli": _copied(_read_bernoulli),
 }
 
 

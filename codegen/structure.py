@@ -6,119 +6,74 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from primgraph.codegen.notation import ATOM, WIDEST, Spelling, Target, Text, View, Write
+from primgraph.codegen.notation import ATOM, WIDEST, Spelling, Target, Text
+from primgraph.codegen.places import Place
+from primgraph.codegen.program import Site
 from primgraph.codegen.schedule import Step
+from primgraph.codegen.views import (
+    VIEWS,
+    Reshape,
+    Slice,
+    part_of,
+    sliced,
+    view_text,
+)
 from primgraph.ir.types import Shape
 from primgraph.primitives.shapes import strided
 
 # Views.
 
 
-def slices_text(slices: Sequence[slice], shape: Shape) -> str:
-    """Subscripts for basic slices, `{}` before them; just that where they leave all as it is."""
-    entries = []
-    for s, n in zip(slices, shape, strict=True):
-        step = 1 if s.step is None else s.step
-        start = "" if s.start == (0 if step > 0 else n - 1) else str(s.start)
-        ends = s.stop is None or (step > 0 and s.stop >= n)
-        stop = "" if ends else str(s.stop)
-        entries.append(f"{start}:{stop}" + (f":{step}" if step != 1 else ""))
-    while entries and entries[-1] == ":":
-        entries.pop()
-    return f"{{}}[{', '.join(entries)}]" if entries else "{}"
+def viewed(name: str) -> Spelling:
+    """The row of a primitive that is a view; only a copy of it is ever written."""
 
-
-def reshaped(step: Step, k: int) -> str:
-    shape = step.params["shape"]
-    if shape == step.operands[0].shape:
-        return "{}"
-    return f"{{}}.reshape({', '.join(map(str, shape)) or '()'})"
-
-
-def permuted(step: Step, k: int) -> str:
-    axes = step.params["axes"]
-    if axes == tuple(range(len(axes))):
-        return "{}"
-    if axes == tuple(reversed(range(len(axes)))):
-        return "{}.T"
-    return f"{{}}.transpose({', '.join(map(str, axes))})"
-
-
-def expanded(step: Step, k: int) -> str:
-    """New axes of extent one, as far as NumPy's broadcasting does not add them by itself."""
-    new = set(step.params["new_axes"])
-    entries = ["None" if i in new else ":" for i in range(len(step.params["shape"]))]
-    while entries and entries[0] == "None":
-        entries.pop(0)
-    while entries and entries[-1] == ":":
-        entries.pop()
-    return f"{{}}[{', '.join(entries)}]" if entries else "{}"
-
-
-def expanded_shape(step: Step) -> Shape:
-    """The shape of what `expanded` gives."""
-    new, shape = set(step.params["new_axes"]), step.params["shape"]
-    lead = next(a for a in range(len(shape) + 1) if a not in new)
-    return tuple(1 if a in new else n for a, n in enumerate(shape))[lead:]
-
-
-def sliced(step: Step, k: int) -> str:
-    p = step.params
-    return slices_text(strided(p["starts"], p["sizes"], p["steps"]), step.operands[0].shape)
-
-
-def parted(step: Step, k: int) -> str:
-    shape, axis, sizes = step.operands[0].shape, step.params["axis"], step.params["sizes"]
-    start = sum(sizes[:k])
-    slices = [slice(0, n) for n in shape]
-    slices[axis] = slice(start, start + sizes[k])
-    return slices_text(slices, shape)
-
-
-def flip_text(axes: Sequence[int]) -> str:
-    entries = ["::-1" if i in axes else ":" for i in range(max(axes, default=-1) + 1)]
-    return f"{{}}[{', '.join(entries)}]" if entries else "{}"
-
-
-def viewed(view: View, write: Write | None = None) -> Spelling:
     def read(args: Sequence[Text], step: Step) -> Text:
-        template = view(step, 0)
-        return args[0] if template == "{}" else Text(template.format(args[0].within(ATOM)))
+        how = VIEWS[name](step, 0)
+        return args[0] if how is None else Text(view_text(how, args[0].within(ATOM)))
 
-    def nothing(to: Target) -> list[str]:
-        raise AssertionError("a view is not written")
+    copied = name == "reshape"
+    return Spelling(read, _write_copy if copied else _nothing, inline=True, view=VIEWS[name],
+                    needs=_copied_into if copied else None)  # fmt: skip
 
-    return Spelling(read, write or nothing, inline=True, view=view)
+
+def _nothing(to: Target) -> list[str]:
+    raise AssertionError("a view is not written")
 
 
-def write_reshape(to: Target) -> list[str]:
-    """A copy, which only a reshape of elements that are not in order needs."""
-    shape = ", ".join(map(str, to.step.operands[0].shape)) or "()"
-    return [f"{to.part(f'{{}}.reshape({shape})')}[...] = {to.args[0]}"]
+def _copied_into(site: Site) -> list[Place]:
+    """A reshape of elements that are not in order is a copy into the result, as it was before."""
+    return [site.part(Reshape(site.step.operands[0].shape))]
+
+
+def _write_copy(to: Target) -> list[str]:
+    return [f"{to.parts[0]}[...] = {to.args[0]}"]
 
 
 # Parts of arrays.
 
 
-def assigned(step: Step) -> str:
+def _assigned(step: Step) -> Slice | None:
     p, y = step.params, step.operands[1]
-    text = slices_text(strided(p["starts"], y.shape, p["steps"]), step.results[0].shape)
-    return "{}[...]" if text == "{}" else text
+    return sliced(strided(p["starts"], y.shape, p["steps"]), step.results[0].shape)
 
 
 def amend_slice(name: str, args: Sequence[Text], step: Step) -> str:
-    return f"{assigned(step).format(name)} = {args[1].code}"
+    how = _assigned(step)
+    target = f"{name}[...]" if how is None else view_text(how, name)
+    return f"{target} = {args[1].code}"
 
 
 def read_copy(args: Sequence[Text], step: Step) -> Text:
     return Text(f"np.array({args[0].code})")
 
 
+def assigned_part(site: Site) -> list[Place]:
+    return [site.part(_assigned(site.step))]
+
+
 def write_slice_assign(to: Target) -> list[str]:
-    target = assigned(to.step)
-    part = to.out if target == "{}[...]" else to.part(target)
     lines = [] if to.taken == 0 else [f"{to.out}[...] = {to.args[0]}"]
-    return [*lines, f"{part}[...] = {to.args[1]}"]
+    return [*lines, f"{to.parts[0]}[...] = {to.args[1]}"]
 
 
 def read_pad(args: Sequence[Text], step: Step) -> Text:
@@ -128,31 +83,30 @@ def read_pad(args: Sequence[Text], step: Step) -> Text:
     return Text(f"np.pad({args[0].code}, {widths})")
 
 
+def padding(site: Site) -> list[Place]:
+    """Zero, the parts that are padding, and the one between them, for the operand."""
+    dtype, shape = site.step.results[0].dtype, site.step.results[0].shape
+    p, size = site.step.params, site.step.operands[0].shape
+    inner = sliced([slice(a, a + n) for a, n in zip(p["low"], size, strict=True)], shape)
+    zero = site.number(dtype.type(0).item(), dtype)
+    edges = _edges(shape, p["low"], p["high"]) or [None]
+    return [zero, *map(site.part, edges), site.part(inner)]
+
+
 def write_pad(to: Target) -> list[str]:
     """Zeros at the edges and the operand between them; zeros everywhere if many axes have edges."""
-    dtype, shape = to.step.results[0].dtype, to.step.results[0].shape
-    low, high, size = to.step.params["low"], to.step.params["high"], to.step.operands[0].shape
-    inner = slices_text([slice(a, a + n) for a, n in zip(low, size, strict=True)], shape)
-    zero = to.scalar(dtype.type(0).item(), dtype)
-    edges = _edges(shape, low, high) or ["{}"]
-    return [
-        *(f"{to.part(edge)}[...] = {zero}" for edge in edges),
-        f"{to.part(inner)}[...] = {to.args[0]}",
-    ]
+    zero, *edges, inner = to.parts
+    return [*(f"{edge}[...] = {zero}" for edge in edges), f"{inner}[...] = {to.args[0]}"]
 
 
-def _edges(shape: Shape, low: Sequence[int], high: Sequence[int]) -> list[str]:
+def _edges(shape: Shape, low: Sequence[int], high: Sequence[int]) -> list[Slice | None]:
     """The parts of an array that are padding, if that is so along one axis only; else nothing."""
     padded = [a for a in range(len(low)) if low[a] or high[a]]
     if len(padded) != 1:
         return []
-    axis, edges = padded[0], []
-    for start, stop in ((0, low[axis]), (shape[axis] - high[axis], shape[axis])):
-        if start < stop:
-            slices = [slice(0, n) for n in shape]
-            slices[axis] = slice(start, stop)
-            edges.append(slices_text(slices, shape))
-    return edges
+    axis, end = padded[0], shape[padded[0]]
+    ranges = ((0, low[axis]), (end - high[axis], end))
+    return [part_of(shape, axis, start, stop) for start, stop in ranges if start < stop]
 
 
 def read_concat(args: Sequence[Text], step: Step) -> Text:
@@ -165,17 +119,21 @@ def read_concat(args: Sequence[Text], step: Step) -> Text:
     return Text(f"np.concatenate([{', '.join(parts)}], axis={axis})")
 
 
-def write_concat(to: Target) -> list[str]:
-    axis, shape = to.step.params["axis"], to.step.results[0].shape
-    if len(to.args) <= WIDEST:
-        return [f"{to.np('concatenate')}(({', '.join(to.args)},), {axis}, {to.out})"]
-    lines, start = [], 0
-    for arg, x in zip(to.args, to.step.operands, strict=True):
-        slices = [slice(0, n) for n in shape]
-        slices[axis] = slice(start, start + x.shape[axis])
+def joined_parts(site: Site) -> list[Place]:
+    """Where each of very many operands goes; fewer are written at once."""
+    axis, shape, start = site.step.params["axis"], site.step.results[0].shape, 0
+    parts: list[Place] = []
+    for x in site.step.operands if len(site.operands) > WIDEST else ():
+        parts.append(site.part(part_of(shape, axis, start, start + x.shape[axis])))
         start += x.shape[axis]
-        lines.append(f"{to.part(slices_text(slices, shape))}[...] = {arg}")
-    return lines
+    return parts
+
+
+def write_concat(to: Target) -> list[str]:
+    if to.parts:
+        return [f"{part}[...] = {x}" for part, x in zip(to.parts, to.args, strict=True)]
+    axis = to.step.params["axis"]
+    return [f"{to.np('concatenate')}(({', '.join(to.args)},), {axis}, {to.out})"]
 
 
 def subscripts(indices: Sequence[str], axis: int) -> str:

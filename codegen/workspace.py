@@ -1,134 +1,31 @@
-"""The workspace of a kernel: an arena with buffers in it, and views that are made once and kept."""
+"""The text of a workspace: an arena with buffers in it, and views that are made once and kept."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, final
+from typing import final
 
-from primgraph.codegen.arena import ALIGN, Arena
-from primgraph.codegen.layout import Layout, row_major
 from primgraph.codegen.literals import dtype_text, shape_text
-from primgraph.codegen.module import MANY, Function, tuple_text
-from primgraph.codegen.regions import Region
-from primgraph.codegen.schedule import Step
-from primgraph.codegen.scratch import object_bytes
-from primgraph.ir.types import DType, Shape, TensorType
+from primgraph.codegen.module import MANY, Function, Line, tuple_text
+from primgraph.codegen.places import Buffer, Life, Ones, View, loop_of, name_of
+from primgraph.codegen.program import Loop, Plan
+from primgraph.codegen.views import view_text
+from primgraph.ir.types import TensorType
 
 # Lines in one function that makes a workspace.
 _SETUP = 1000
-
-# The places of a thing in the lists of a workspace, and what a block of a loop is noted with.
-_SLOT = 16
-_BLOCK = 184
-
-
-@dataclass(slots=True)
-class Place:
-    """Where a value is: the name of an array, which NumPy's broadcasting may have to repeat.
-
-    `plain` tells an array that is not a view: a feed, a constant, a buffer or a result.
-    `scalar` is the number that all elements equal, for a constant. `full` is the name in full
-    shape, once that has been asked for. `strides` count elements; None is row-major order.
-    """
-
-    name: str
-    shape: Shape
-    plain: bool = True
-    scalar: Any = None
-    full: str = ""
-    strides: tuple[int, ...] | None = None
-
-    @property
-    def layout(self) -> Layout:
-        """How the array lies in memory."""
-        if self.strides is None:
-            return row_major(self.shape)
-        return Layout(self.shape, self.strides)
-
-
-@final
-@dataclass(eq=False, slots=True)
-class Storage:
-    """Bytes of the arena that belong to one value, and then to those that take over from it.
-
-    They are its own from step `start` to step `stop`. `block` tells storage that each turn of a
-    loop fills anew, with rows of a block or its share of a total; each thread that works on the
-    loop has an arena of its own for these.
-    """
-
-    name: str
-    type: TensorType
-    offset: int
-    start: int
-    stop: int = -1
-    block: bool = False
-
-    @property
-    def size(self) -> int:
-        return self.type.nbytes
-
-
-class Share(NamedTuple):
-    """What a block adds to a total: the line that does it, for a step, from one buffer to another.
-
-    `total` is None where that is a result.
-    """
-
-    line: str
-    number: int
-    step: Step
-    part: Storage
-    total: Storage | None
-
-
-@final
-@dataclass(slots=True)
-class Loop:
-    """The loop of a region while it is written.
-
-    `whole` are the arrays that the loop fills row by row, by value, `totals` those that it adds
-    to. Things in `slots` exist in two sizes: for a full block, and for what is left at the end.
-    The lines of the `body` name other things too: its own, `inner`, and those `outside`. With
-    threads, `shares` are added when all blocks before have added theirs.
-    """
-
-    region: Region
-    number: int
-    body: Function
-    whole: dict[int, str] = field(default_factory=dict)
-    totals: dict[int, str] = field(default_factory=dict)
-    slots: dict[str, tuple[int, int]] = field(default_factory=dict)
-    slices: dict[tuple[str, int], str] = field(default_factory=dict)
-    touched: dict[int, None] = field(default_factory=dict)
-    inner: set[str] = field(default_factory=set)
-    outside: dict[str, None] = field(default_factory=dict)
-    shares: list[Share] = field(default_factory=list)
-    ones: dict[DType, str] = field(default_factory=dict)
-
-    @property
-    def rest(self) -> int:
-        """The number of rows in the last block."""
-        return self.region.extent % self.region.rows or self.region.rows
 
 
 @final
 class Table:
     """Things that are made once, in the order of their slots, and the arena beneath them."""
 
-    def __init__(self) -> None:
-        self.arena = Arena()
-        # Bytes of arrays that lie elsewhere.
-        self.ones = 0
+    def __init__(self, size: int) -> None:
+        self.size = size
         self._lines: list[str] = []
         # By the text that makes a buffer at some offset, slots and offsets of all such buffers.
         self._buffers: dict[str, list[tuple[int, int]]] = {}
         self._count = 0
-
-    @property
-    def kept(self) -> int:
-        """About how many bytes all this takes up."""
-        return self.arena.size + ALIGN + self._count * (object_bytes(2) + _SLOT) + self.ones
 
     def slot(self, text: str) -> int:
         """The place of one more thing, which `text` makes."""
@@ -154,7 +51,7 @@ class Table:
         lines = [*self._buffer_lines(), *self._lines, *made]
         functions = []
         entry = Function(name, "")
-        entry.line(f"a = aligned({self.arena.size})")
+        entry.line(f"a = aligned({self.size})")
         if poisoned:
             entry.line("poison(a)")
         entry.line(f"w = [None] * {self._count}")
@@ -165,7 +62,7 @@ class Table:
                 part.line(line)
             entry.line(f"{part.name}(a, w, groups)")
             functions.append(part)
-        entry.line("return groups")
+        entry.returns(["groups"])
         return [*functions, entry]
 
     def _buffer_lines(self) -> list[str]:
@@ -189,76 +86,47 @@ class Workspace:
     one; a workspace begins with the space of the thread that calls the kernel.
     """
 
-    def __init__(self) -> None:
-        self.whole = Table()
-        self.space = Table()
+    def __init__(self, plan: Plan) -> None:
+        self.whole, self.space = Table(plan.arena), Table(plan.space)
         self.slots: dict[str, int] = {}
-        self.storages: list[Storage] = []
-        self.loops: list[str] = []
-        # Of each loop, how often it is gone through.
-        self.turns: dict[int, int] = {}
+        # Of each loop, its things in two sizes: for a full block, and for what is left at the end.
+        self.blocks: list[dict[str, tuple[int, int]]] = [{} for _ in plan.loops]
+        self.loops = [""] * len(self.blocks)
         self.groups: list[list[str]] = []
-        self._named: dict[tuple[int, TensorType, int, int | None], str] = {}
+        regions = plan.regions
+        # The number of rows in the last block of each loop.
+        self._rest = [r.extent % r.rows or r.rows for r in regions]
+        self._rows = [r.rows for r in regions]
+        for place in plan.arrays:
+            if place.life is Life.KEPT:
+                self.slots[name_of(place)] = self._kept(place)
+            else:
+                loop = loop_of(place)
+                self.blocks[loop][name_of(place)] = self._in_two_sizes(place, loop)
 
-    @property
-    def kept(self) -> int:
-        """About how many bytes a workspace takes up: arenas, and the arrays that are in them."""
-        blocks = sum(_BLOCK * count for count in self.turns.values())
-        return self.whole.kept + (self.space.kept + blocks if self.loops else 0)
+    def _kept(self, place: Buffer | View | Ones) -> int:
+        if isinstance(place, Buffer):
+            return self.whole.array(place.type, place.offset)
+        assert isinstance(place, View)
+        name = name_of(place.of)
+        of = f"w[{self.slots[name]}]" if name in self.slots else name
+        return self.whole.slot(view_text(place.how, of))
 
-    def add(self, name: str, text: str) -> None:
-        self.slots[name] = self.whole.slot(text)
-
-    def view(self, name: str, of: str, template: str) -> None:
-        """A view of a thing that is here already."""
-        self.add(name, template.format(f"w[{self.slots[of]}]"))
-
-    def block_view(self, loop: Loop, name: str, of: str, template: str) -> None:
-        """A view of a thing that a loop has in two sizes."""
-        one, other = (self.space.slot(template.format(f"w[{k}]")) for k in loop.slots[of])
-        loop.slots[name] = one, other
-
-    def block_ones(self, loop: Loop, name: str, dtype: DType) -> None:
-        """A vector of ones, as many as a block has rows."""
-        counts = (loop.region.rows, loop.rest)
-        self.space.ones += sum(counts) * dtype.itemsize
-        one, other = (self.space.slot(f"np.ones({n}, {dtype_text(dtype)})") for n in counts)
-        loop.slots[name] = one, other
-
-    # Buffers.
-
-    def buffer(self, type: TensorType, step: int, fresh: str) -> Storage:
-        """Storage for a value that step `step` makes; named `fresh` if it has no name yet."""
-        offset = self.whole.arena.take(type.nbytes)
-        key = (offset, type, -1, None)
-        if key not in self._named:
-            self._named[key] = fresh
-            self.slots[fresh] = self.whole.array(type, offset)
-        return self._noted(Storage(self._named[key], type, offset, step))
-
-    def block_buffer(
-        self, loop: Loop, type: TensorType, axis: int | None, step: int, fresh: str
-    ) -> Storage:
-        """Storage for a value in a loop; `axis` is where its rows are, None where it has none."""
-        offset = self.space.arena.take(type.nbytes)
-        key = (offset, type, loop.number, axis)
-        if key not in self._named:
-            self._named[key] = fresh
-            one = other = self.space.array(type, offset)
-            if axis is not None and loop.rest != loop.region.rows:
-                less = (*type.shape[:axis], loop.rest, *type.shape[axis + 1 :])
-                other = self.space.array(type.with_shape(less), offset)
-            loop.slots[fresh] = one, other
-        return self._noted(Storage(self._named[key], type, offset, step, block=True))
-
-    def release(self, storage: Storage, step: int) -> None:
-        storage.stop = step
-        table = self.space if storage.block else self.whole
-        table.arena.give(storage.offset, storage.size)
-
-    def _noted(self, storage: Storage) -> Storage:
-        self.storages.append(storage)
-        return storage
+    def _in_two_sizes(self, place: Buffer | View | Ones, loop: int) -> tuple[int, int]:
+        rows, rest, space = self._rows[loop], self._rest[loop], self.space
+        match place:
+            case Buffer(type=type, offset=offset, axis=axis):
+                one = other = space.array(type, offset)
+                if axis is not None and rest != rows:
+                    less = (*type.shape[:axis], rest, *type.shape[axis + 1 :])
+                    other = space.array(type.with_shape(less), offset)
+            case View(of=of, how=how):
+                slots = self.blocks[loop][name_of(of)]
+                one, other = (space.slot(view_text(how, f"w[{k}]")) for k in slots)
+            case Ones(dtype=dtype):
+                texts = (f"np.ones({n}, {dtype_text(dtype)})" for n in (rows, rest))
+                one, other = map(space.slot, texts)
+        return one, other
 
     # How it is handed to the steps.
 
@@ -271,24 +139,23 @@ class Workspace:
             self.groups.append(group)
         return lines
 
-    def loop_header(self, loop: Loop, blocks: str) -> list[str]:
+    def loop_header(self, loop: Loop, blocks: str) -> list[Line]:
         """The first lines of a loop; within, the things of its block have their names."""
-        names = list(loop.slots)
+        things, region = self.blocks[loop.number], loop.region
+        names = list(things)
         groups = [names[i : i + MANY] for i in range(0, len(names), MANY)]
         simple = len(groups) <= 1
         ones, others = (
-            tuple_text([f"w[{loop.slots[n][k]}]" for n in names])
+            tuple_text([f"w[{things[n][k]}]" for n in names])
             if simple
-            else tuple_text([tuple_text([f"w[{loop.slots[n][k]}]" for n in g]) for g in groups])
+            else tuple_text([tuple_text([f"w[{things[n][k]}]" for n in g]) for g in groups])
             for k in (0, 1)
         )
-        region = loop.region
-        self.turns[loop.number] = -(-region.extent // region.rows)
         self.loops[loop.number] = f"blocks({region.extent}, {region.rows}, {ones}, {others})"
         if simple:
-            return [f"for s, {tuple_text(names) if names else '_'} in {blocks}:"]
-        lines = [f"    {tuple_text(g)[1:-1]} = g[{k}]" for k, g in enumerate(groups)]
-        return [f"for s, g in {blocks}:", *lines]
+            return [Line(f"for s, {tuple_text(names) if names else '_'} in {blocks}:")]
+        lines = [Line(f"{tuple_text(g)[1:-1]} = g[{k}]", -1, 1) for k, g in enumerate(groups)]
+        return [Line(f"for s, g in {blocks}:"), *lines]
 
     def setup(self, poisoned: bool) -> list[Function]:
         """Functions that make a workspace: all its things, and from them the groups."""
@@ -302,14 +169,3 @@ class Workspace:
             *self.space.functions("space", "[]", self.loops, poisoned),
             *self.whole.functions("workspace", "space()", groups, poisoned),
         ]
-
-
-def local_shape(shape: Shape, full: Shape, axis: int, rows: int) -> tuple[Shape, int | None]:
-    """The shape of a block of what has `shape`, which NumPy repeats to `full`; and where to cut.
-
-    No cut is needed where all rows are the same.
-    """
-    place = axis - (len(full) - len(shape))
-    if place < 0 or shape[place] != full[axis]:
-        return shape, None
-    return (*shape[:place], rows, *shape[place + 1 :]), place

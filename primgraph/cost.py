@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from primgraph.codegen import Kernel
+from primgraph.codegen.memory import call_bytes, kept_bytes
 from primgraph.codegen.schedule import Schedule, Step, schedule
 from primgraph.codegen.threads import get_num_threads
 from primgraph.errors import ArgumentError
@@ -290,13 +291,13 @@ def _cost_of(graph: Graph, kernel: Kernel | None) -> Cost:
     if kernel is not None:
         parts = _without(parts, kernel.once)
         layout, threads = kernel.plan, get_num_threads()
-        kept, call = layout.kept(threads), layout.call
+        kept, call = kept_bytes(layout, threads), call_bytes(layout)
         peak = kept + call
         once = kernel.plan_of_once
         if once is not None:
             first, results = once
             kept += results
-            peak = max(kept + call, first.kept(threads) + first.call)
+            peak = max(kept + call, kept_bytes(first, threads) + call_bytes(first))
     constants = [s.results[0] for s in plan.steps if s.op.name == "constant"]
     return Cost(
         graph=graph,

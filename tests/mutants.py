@@ -55,6 +55,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/batch.py": ["transforms", "jacobian", "functional", "primitives"],
     "transforms/batch_sum.py": ["batch_sum", "simplify", "transforms"],
     "transforms/bounds.py": GUARDS,
+    "transforms/boxes.py": ["boxes", *GUARDS],
     "transforms/conditions.py": GUARDS,
     "transforms/guards.py": GUARDS,
     "transforms/masks.py": GUARDS,

@@ -295,6 +295,15 @@ def reduce(draft: Draft) -> list[Value]:
     return [op(x, axes=axes)]
 
 
+@production(0.5)
+def root_of_squares(draft: Draft) -> list[Value]:
+    x = draft.pick("f", rank=1)
+    axes = draft.subset(len(x.shape), least=1)
+    squares = e.stop_gradient(r.reduce_sum(x * x, axes=axes))
+    divisor = draft.choose((1.0, 3.0))
+    return [r.root_of_squares(x, squares, axes=axes, divisor=divisor)]
+
+
 @production(1)
 def along(draft: Draft) -> list[Value]:
     x = draft.pick(rank=1)

@@ -153,12 +153,11 @@ THRESHOLDS = (
     Threshold("codegen.schedule", "CHUNK", _long),
     Threshold("codegen.module", "MANY", _long),
     Threshold("codegen.scalars", "WIDEST", _many_inputs),
-    Threshold("codegen.call", "LONGEST_PRODUCT", _product),
+    Threshold("codegen.site", "LONGEST_PRODUCT", _product),
     Threshold("operators.arithmetic", "_LARGEST_INTEGER_POWER", _powers),
     Threshold("transforms.rules_functions", "_LARGEST", _powers),
     Threshold("transforms.rules_places", "_LONGEST", _assigned),
     Threshold("transforms.guards", "_NESTING", _assigned),
-    Threshold("transforms.guards", "_ALTERNATIVES", _assigned),
     Threshold("transforms.matrix_chain", "_LONGEST", _chained),
 )
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from plan_checks import NEVER, SMALL, check_plan, poisoned_results
+from plan_checks import NEVER, SMALL, poisoned_results
 from program_checks import check_kernel, demand_equal
 from random_programs import random_program
 
@@ -15,6 +15,8 @@ from primgraph.codegen import compile_graph
 from primgraph.codegen.limits import cache_bytes
 from primgraph.codegen.regions import arranged
 from primgraph.codegen.schedule import schedule
+from primgraph.codegen.spelling import SPELLINGS
+from primgraph.codegen.verify import verify
 from primgraph.errors import RunError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
@@ -86,7 +88,7 @@ def test_a_training_step_runs_in_one_loop_of_any_size(rows, extent):
     kernel = compile_graph(graph, limits=replace(SMALL, rows=rows))
     for found, known in zip(kernel(*feeds), interpret(graph, *feeds), strict=True):
         np.testing.assert_allclose(found, known, rtol=1e-10, atol=1e-12)
-    check_plan(kernel.plan)
+    verify(kernel.plan)
     if extent == 23:
         (region,) = (r for r in kernel.plan.regions if r.stop - r.start > 20)
         assert region.extent == extent
@@ -121,7 +123,7 @@ def test_broadcast_operands_reductions_and_values_needed_afterwards(rows):
     feeds = [rng.normal(size=v.shape) for v in graph.inputs]
     kernel = compile_graph(graph, limits=replace(SMALL, rows=rows))
     assert kernel.plan.regions
-    check_plan(kernel.plan)
+    verify(kernel.plan)
     for found, known in zip(kernel(*feeds), interpret(graph, *feeds), strict=True):
         np.testing.assert_allclose(found, known, rtol=1e-12)
     feeds[0][3, 1] = np.nan
@@ -221,7 +223,7 @@ def test_constants_and_views_of_feeds_do_not_end_a_region():
       %6: f64[3,3] = matmul(%5, %4)
       return %6
     }""")
-    steps, regions = arranged(schedule(graph), SMALL)
+    steps, regions = arranged(schedule(graph), SMALL, SPELLINGS)
     (region,) = regions
     assert [s.op.name for s in steps.steps[region.start : region.stop]] == [
         "tanh", "mul", "matmul", "matmul"
@@ -238,7 +240,7 @@ def test_many_constants_do_not_end_a_region_either():
       %202: f64[3,3] = matmul(%201, %x)
       return %202, {results}
     }}""")
-    (region,) = arranged(schedule(graph), SMALL)[1]
+    (region,) = arranged(schedule(graph), SMALL, SPELLINGS)[1]
     assert list(region.totals.values()) == ["add"]
     assert not region.kept
 

@@ -26,6 +26,7 @@ from primgraph.primitives.reductions import (
     reduce_min,
     reduce_prod,
     reduce_sum,
+    root_of_squares,
 )
 from primgraph.primitives.shapes import (
     broadcast,
@@ -69,6 +70,10 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "reduce_sum": (lambda x: reduce_sum(x, axes=(1,)), "f64[2,3,2]"),
     "reshape": (lambda x: reshape(x, shape=(3, 4)), "f64[2,6]"),
     "reverse": (lambda x: reverse(x, axes=(1,)), "f64[2,3]"),
+    "root_of_squares": (
+        lambda x: root_of_squares(x, reduce_sum(x * x, axes=(0,)), axes=(0,), divisor=1),
+        "f64[2,3]",
+    ),
     "scatter_add": (
         lambda x, y: scatter_add(x, y, indices(OTHERS), axis=1), "f64[2,3]", "f64[2,2,2]",
     ),
@@ -201,6 +206,19 @@ def test_equal_conditions_are_recorded_once_or_are_those_of_the_graph() -> None:
     assert conditions.definition(conditions.either(other, graph.outputs[0])) is not None
 
 
+def test_what_always_or_never_holds_is_no_part_of_a_condition() -> None:
+    conditions, x = Conditions(build(lambda x: x, "bool[3]")), Value(TensorType((3,), BOOL))
+    true, false = conditions.everywhere(x), conditions.nowhere(x)
+    for one, other in ((x, true), (true, x)):
+        assert conditions.both(one, other) is x
+        assert conditions.either(one, other) is true
+    for one, other in ((x, false), (false, x)):
+        assert conditions.both(one, other) is false
+        assert conditions.either(one, other) is x
+    assert conditions.never(false)
+    assert not any(conditions.never(v) for v in (x, true))
+
+
 def test_negations_of_the_graph_are_looked_through() -> None:
     graph = build(lambda x, y: logical_not(logical_not(greater(x, y))), "f64[3]", "f64[3]")
     first, second, third = (e.outputs[0] for e in graph.body)
@@ -229,6 +247,18 @@ def test_a_part_of_what_is_repeated_is_repeated_less() -> None:
     assert other.op is reshape
 
 
+def test_what_was_put_at_a_place_is_found_there() -> None:
+    graph = build(lambda x, y: x, "bool[5]", "bool[2]")
+    conditions, (x, y) = Conditions(graph), graph.inputs
+    whole = conditions.record(slice_assign, x, y, starts=(1,), steps=(2,))
+
+    def part(start: int, size: int, step: int) -> Value:
+        return conditions.record(slice_, whole, starts=(start,), sizes=(size,), steps=(step,))
+
+    assert part(1, 2, 2) is y
+    assert y not in [part(0, 2, 2), part(1, 2, 1), part(1, 1, 2)]
+
+
 def test_conditions_that_hold_everywhere_are_known_if_they_depend_on_no_input() -> None:
     def f(x: Value) -> list[Value]:
         true, small = (full(value=v, shape=(3,), dtype=BOOL) for v in (True, False))
@@ -245,8 +275,13 @@ def test_conditions_that_hold_everywhere_are_known_if_they_depend_on_no_input() 
 @pytest.mark.parametrize("size", [LARGEST, LARGEST + 1])
 def test_large_conditions_are_not_evaluated(size: int) -> None:
     conditions = Conditions(build(lambda x: x, "f64[1]"))
-    condition = conditions.record(full, value=True, shape=(size,), dtype=BOOL)
-    assert conditions.always(condition) == (size == LARGEST)
+    true, false = (
+        conditions.record(full, value=value, shape=(size,), dtype=BOOL) for value in (True, False)
+    )
+    assert conditions.always(true)
+    assert conditions.never(false)
+    assert conditions.always(conditions.record(logical_not, false)) == (size == LARGEST)
+    assert conditions.never(conditions.record(logical_not, true)) == (size == LARGEST)
 
 
 REPEATED: dict[str, Callable[..., Value]] = {

@@ -7,7 +7,7 @@ import pytest
 from program_guard_checks import check_guarded
 from program_guards import GuardedProgram
 
-_PROGRAMS = 30
+_PROGRAMS = 120
 _CHUNK = 6
 _QUICK = 30
 

@@ -20,7 +20,7 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives.constants import constant, zeros_like
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
-from primgraph.primitives.logic import logical_not, select
+from primgraph.primitives.logic import greater, logical_not, select
 from primgraph.primitives.reductions import (
     cumsum,
     reduce_max,
@@ -39,6 +39,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
+from primgraph.transforms import lower
 from primgraph.transforms.masks import masks_of
 
 # Elements 0 and 3 of five are not chosen; the last entry of `v` is what all elements share.
@@ -121,6 +122,9 @@ FUNCTIONS = {op.name: op for op in UNARY} | {
     "arccosh": lambda x: e.arccosh(x + 1.0),
     "integer_pow -2": lambda x: e.integer_pow(x, n=-2),
     "integer_pow 3": lambda x: e.integer_pow(x, n=3),
+    "root of a square": lambda x: e.sqrt(x * x),
+    "root of a size": lambda x: e.sqrt(e.abs_(x)),
+    "angle of a square": lambda x: e.arctan2(x, x * x),
     "power of a number": lambda x: e.sin(e.power(zeros_like(x) + 2.0, x)),
 } | {
     f"{op.name} by {name}": (lambda x, op=op, k=k: op(*((x, 0.5 * x + 0.1) if k else (2.3 - x, x))))
@@ -224,6 +228,7 @@ STEPS = {
         op.name: (lambda y, b, op=op: op(shifted(y, b)))
         for op in (e.tanh, e.sin, e.cos, e.sigmoid, e.erf, e.arctan, e.abs_, e.exp)
     },
+    "factor": lambda y, b: y * shifted(zeros_like(y), b),
     "product of matrices": weighted,
     "product of matrices, on the right": on_the_right,
     "maxima": lambda y, b: reduce_max(pairs(shifted(y, b)), axes=(1,)),
@@ -242,7 +247,7 @@ STEPS = {
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("choice", ["select", "slices", "gather"])
 def test_a_step_between_a_function_and_the_choice(step, choice):
-    for function in (e.log, e.sqrt):
+    for function in (e.log, e.sqrt, FUNCTIONS["root of a square"]):
         graph = program(function, CHOICES[choice], STEPS[step])
         assert_nothing_comes_back(graph, SINGULAR)
         if choice == "select" and "matrices" not in step:
@@ -259,6 +264,21 @@ def test_a_running_sum_before_what_is_lost():
         return total(both[0]) + total(both[1] * both[1])
 
     assert_nothing_comes_back(build(f, "f64[6]"), [[0.0], [-1.0]], lost=[3])
+
+
+@pytest.mark.parametrize(
+    "choose",
+    [lambda y: pg.take(y, [1, 4, 2]), lambda y: y[1:3], lambda y: pg.split(y, [1, 3])[1]],
+)
+@pytest.mark.parametrize("function", [pg.arccos, lambda x: pg.log(x) + 0.5])
+def test_what_looks_for_a_nan_before_the_choice(choose, function):
+    """What is shared stands behind a `clip`, whose own conditions are of what is left out too."""
+
+    def f(v):
+        y = choose(pg.clip(function(v[:5]), -1.5, 1.5) + v[5])
+        return pg.sum(y * y)
+
+    assert_nothing_comes_back(lower(pg.trace(f, pg.spec(6))), SINGULAR)
 
 
 def test_a_factor_of_a_product_that_is_not_differentiated():
@@ -516,6 +536,42 @@ def test_elements_taken_one_by_one_take_linear_time():
 
     small, large = (min(seconds(n) for _ in range(3)) for n in (200, 1600))
     assert large < 8 * 3 * small
+
+
+def guarded_one_by_one(v: Value, n: int) -> Value:
+    """A sum over the first `n` elements, each of which is chosen by a condition of its own."""
+    y, found = shifted(e.log(part(v, 0, n)), part(v, n, 1)), []
+    for i in range(n):
+        one = part(y, i, 1)
+        kept = greater(part(v, i, 1), zeros_like(one))
+        found.append(select(kept, one * one, zeros_like(one)))
+    return total(concat(*found, axis=0))
+
+
+@pytest.mark.parametrize("count", [7, 8, 9, 40])
+def test_any_number_of_uses_with_guards_of_their_own(count):
+    v, lost = np.linspace(0.3, 0.9, count + 1), [0, count // 2]
+    v[lost] = 0.0, -1.0
+    kept = np.delete(np.arange(count), lost)
+    graph = build(lambda v: guarded_one_by_one(v, count), f"f64[{count + 1}]")
+    slope = np.zeros(count + 1)
+    sums = np.log(v[kept]) + v[count]
+    slope[kept], slope[count] = 2 * sums / v[kept], 2 * np.sum(sums)
+    d = np.linspace(0.5, 1.5, count + 1)
+    moved = d[kept] / v[kept] + d[count]
+    second = np.zeros(count + 1)
+    second[kept] = 2 * moved / v[kept] - 2 * sums * d[kept] / v[kept] ** 2
+    second[count] = 2 * np.sum(moved)
+    (found,) = interpret(derived(graph, "r"), v, np.ones(()))
+    np.testing.assert_allclose(found, slope)
+    for modes, given in (("rf", (np.ones(()), d)), ("fr", (d, np.ones(())))):
+        np.testing.assert_allclose(interpret(derived(graph, modes), v, *given)[0], second)
+
+
+def test_parts_of_large_arrays_are_guarded_too(monkeypatch):
+    monkeypatch.setattr(sys.modules["primgraph.transforms.guards"], "LARGEST", 4)
+    for choice in ("slices", "slices that overlap", "elements", "split", "slice_assign"):
+        assert_nothing_comes_back(program(e.log, CHOICES[choice]), SINGULAR)
 
 
 def test_both_sides_of_a_condition_within_another_choice():

@@ -482,6 +482,12 @@ def test_modules_do_not_import_each_other_in_a_circle():
     assert inner[-1] == "primgraph"
 
 
+def test_code_generation_has_no_circle_in_its_types_either():
+    generator = {n: t for n, (_, t) in MODULES.items() if n.startswith("primgraph.codegen.")}
+    graph = {n: {o for o in imports(t) if o in generator} - {n} for n, t in generator.items()}
+    assert len(list(TopologicalSorter(graph).static_order())) == len(generator)
+
+
 def test_imports_are_absolute_and_at_the_top():
     faults = []
     for name, (_, tree) in MODULES.items():

@@ -1,17 +1,21 @@
-"""The plan: where buffers are, how long they are in use, and that no step reads anything else."""
+"""The plan: what it does, as a text, and that a fault in it is found."""
 
 from dataclasses import replace
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from plan_checks import NEVER, SHARED, SMALL, check_plan
+from plan_checks import NEVER, SHARED, SMALL
 from test_blocks import network
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.arena import ALIGN, Arena
-from primgraph.errors import ArgumentError
+from primgraph.codegen.compiled import plan_for
+from primgraph.codegen.places import Buffer, root_of
+from primgraph.codegen.program import Compute, Loop, Make, Options, Release, See, text_of
+from primgraph.codegen.verify import verify
+from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 
@@ -25,42 +29,166 @@ CHAIN = """graph f(%x: f64[9]) {
 }"""
 
 
-def test_the_plan_prints_its_buffers_its_steps_and_its_loops():
-    text = str(compile_graph(parse(CHAIN), limits=SMALL).plan)
-    assert text == (
-        "arena of 128 bytes, 128 in use at most\n"
-        "space of 128 bytes for blocks, one for each thread\n"
-        "  %0: f64[9] at 0, steps 0 to 4, as b0\n"
-        "  %1: f64[3] at 0, steps 3 to 4, in blocks, as b1\n"
-        "  %2: f64[] at 64, steps 4 to 4, in blocks, as b2\n"
-        "  0: %0 = sin()\n"
-        "for each block of 3 of 9 rows:\n"
-        "    2: a result = mul(%0)\n"
-        "    3: %1 = exp()\n"
-        "    4: %2 = reduce_sum(%1)"
+def test_a_plan_prints_what_it_does():
+    assert (
+        str(compile_graph(parse(CHAIN), limits=SMALL).plan)
+        == """\
+plan f(x0: f64[9]) -> f64[], f64[9]
+  arena of 128 bytes, 128 in use at most, and 128 in each thread
+  b0@0: f64[9] = sin x0
+  see b0@0[::-1]
+  make r0: f64[]
+  fill r0 with -0.0
+  make r1: f64[9]
+  for each block of 3 of 9 rows:
+    r1[s]: f64[3] = mul b0@0[s], b0@0[::-1][s]
+    b1@0: f64[3] = exp r1[s]
+    b2@64: f64[] = reduce_sum b1@0 (axes=(0,)) with ones(3), b2@64, b1@0
+    r0 = add r0, b2@64
+    release b2@64
+    release b1@0
+  release b0@0
+  return r0 as result 0
+  return r1 as result 1"""
     )
+
+
+def test_in_threads_shares_of_totals_are_added_in_turn():
     text = str(compile_graph(parse(CHAIN), limits=SHARED).plan)
-    assert "for each block of 3 of 9 rows, in up to 3 threads:\n" in text
+    assert text.endswith("""\
+  for each block of 3 of 9 rows, in up to 3 threads:
+    r1[s]: f64[3] = mul b0@0[s], b0@0[::-1][s]
+    b1@0: f64[3] = exp r1[s]
+    b2@64: f64[] = reduce_sum b1@0 (axes=(0,)) with ones(3), b2@64, b1@0
+    release b1@0
+    in turn:
+      r0 = add r0, b2@64
+      release b2@64
+  release b0@0
+  return r0 as result 0
+  return r1 as result 1""")
+
+
+def test_donated_arrays_are_written_last_and_their_old_elements_held():
+    graph = parse("""graph step(%w: f64[3], %v: f64[3], %g: f64[3]) {
+      %0: f64[3] = sub(%w, %g)
+      %1: f64[3] = reverse(%w, axes=(0,))
+      %2: f64[3] = reverse(%v, axes=(0,))
+      return %1, %2, %0
+    }""")
+    options = Options(donated=((0, 1), (1, 0)))
+    assert (
+        str(verify(plan_for(graph, options, NEVER)))
+        == """\
+plan step(x0: f64[3], x1: f64[3], x2: f64[3]) -> f64[3], f64[3], f64[3]
+  arena of 0 bytes, 0 in use at most
+  new r2: f64[3] = sub x0, x2
+  see x0[::-1]
+  see x1[::-1]
+  new held0 = copy x0[::-1]
+  new held1 = copy x1[::-1]
+  return r2 as result 2
+  x1 = copy held0
+  return x1 as result 0
+  x0 = copy held1
+  return x0 as result 1"""
+    )
+
+
+def lifetimes(plan):
+    """Of each buffer that is released, the instructions between which it is in use."""
+    begins, ends = {}, {}
+    for i, x in enumerate(plan.flat()):
+        if isinstance(x, Compute | Make) and isinstance(x.out, Buffer):
+            begins.setdefault(x.out, i)
+        if isinstance(x, Release):
+            ends[x.buffer] = i
+    return {b: (begins[b], end) for b, end in ends.items()}
+
+
+def without(body, keeps):
+    """Instructions that are left out one at a time, those of loops too, and what is left then."""
+    for i, x in enumerate(body):
+        if isinstance(x, Loop):
+            for taken, inner in without(x.body, keeps):
+                yield taken, (*body[:i], x._replace(body=inner), *body[i + 1 :])
+            for taken, inner in without(x.totals, keeps):
+                yield taken, (*body[:i], x._replace(totals=inner), *body[i + 1 :])
+        elif not isinstance(x, keeps):
+            yield x, (*body[:i], *body[i + 1 :])
 
 
 @pytest.mark.parametrize("limits", [NEVER, SMALL, SHARED], ids=["whole", "blocks", "threads"])
-def test_a_fault_in_a_plan_is_found(limits):
-    plan = compile_graph(network(23)[0], limits=limits).plan
-    check_plan(plan)
-    faults = 0
-    for first, other in combinations(plan.buffers, 2):
-        if first.block == other.block and first.start < other.start < first.stop:
-            moved, other.offset = other.offset, first.offset
-            with pytest.raises(AssertionError):
-                check_plan(plan)
-            other.offset = moved
-            faults += 1
-            if faults > 100:
+def test_buffers_that_overlap_are_found(limits):
+    plan = verify(compile_graph(network(23)[0], limits=limits).plan)
+    found, times = 0, lifetimes(plan)
+    for first, other in combinations(times, 2):
+        if first.loop == other.loop and times[first][0] < times[other][0] < times[first][1]:
+            moved = other.offset
+            object.__setattr__(other, "offset", first.offset)
+            with pytest.raises(InternalError, match="overlaps"):
+                verify(plan)
+            object.__setattr__(other, "offset", moved)
+            found += 1
+            if found > 100:
                 break
-    assert faults > 50
-    backwards = replace(plan, steps=tuple(reversed(plan.steps)))
-    with pytest.raises(AssertionError):
-        check_plan(backwards)
+    assert found > 50
+    verify(plan)
+
+
+@pytest.mark.parametrize("limits", [NEVER, SMALL, SHARED], ids=["whole", "blocks", "threads"])
+def test_instructions_that_are_left_out_or_too_early_are_found(limits):
+    plan = compile_graph(network(7)[0], limits=limits).plan
+    # A view may be looked at when it is needed, and memory be given back never.
+    for taken, body in without(plan.body, (See, Release)):
+        assert is_wrong(replace(plan, body=body)), f"not missed: {text_of(taken)}"
+    assert is_wrong(replace(plan, body=tuple(reversed(plan.body))))
+    releases = [i for i, x in enumerate(plan.body) if isinstance(x, Release)]
+    for i in releases:
+        used = next(k for k in reversed(range(i)) if uses(plan.body[k], plan.body[i].buffer))
+        early = (*plan.body[:used], plan.body[i], *plan.body[used:i], *plan.body[i + 1 :])
+        assert is_wrong(replace(plan, body=early)), text_of(plan.body[i])
+    assert releases
+
+
+def is_wrong(plan):
+    try:
+        verify(plan)
+    except InternalError:
+        return True
+    return False
+
+
+def uses(x, buffer):
+    """Whether an instruction, or one in it, reads or writes a buffer."""
+    if isinstance(x, Loop):
+        return any(uses(inner, buffer) for inner in (*x.body, *x.totals))
+    places = [*getattr(x, "operands", ()), getattr(x, "out", None), getattr(x, "source", None)]
+    return any(p is not None and root_of(p) is buffer for p in places)
+
+
+WRONG = {
+    "is not donated": lambda p: replace(p, options=Options()),
+    "holds another value": lambda p: replace(
+        p, body=(*p.body[:1], p.body[1]._replace(operands=p.body[1].operands[::-1]), *p.body[2:])
+    ),
+    "not all results": lambda p: replace(p, body=p.body[:-1]),
+    "in an array of its own": lambda p: replace(p, body=(*p.body, p.body[-1])),
+    "outside of the arena": lambda p: replace(p, arena=0),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_what_a_plan_is_not_allowed_is_told_with_the_plan(fault):
+    graph = parse("""graph step(%w: f64[3], %g: f64[3]) {
+      %0: f64[3] = exp(%g)
+      %1: f64[3] = sub(%w, %0)
+      return %1
+    }""")
+    plan = verify(plan_for(graph, Options(donated=((0, 0),)), NEVER))
+    with pytest.raises(InternalError, match=fault) as caught:
+        verify(WRONG[fault](plan))
+    assert "b0@0: f64[3] = exp x1\n" in str(caught.value)
 
 
 def test_the_arena_packs_what_is_in_use_at_the_same_time():
@@ -211,7 +339,7 @@ def test_long_graphs_and_many_results_are_written_into_given_arrays(limits):
     text = "\n".join(["graph f(%x: f64[5]) {", *lines, f"return {', '.join(names)}, %x", "}"])
     graph, x = parse(text), np.linspace(0, 1, 5)
     kernel = compile_graph(graph, limits=limits)
-    check_plan(kernel.plan)
+    verify(kernel.plan)
     out = [np.empty(5) for _ in graph.outputs]
     for one, array, known in zip(kernel(x, out=out), out, interpret(graph, x), strict=True):
         assert one is array

@@ -101,6 +101,19 @@ def test_long_kernels_of_many_functions_are_timed():
     assert "(4995 more)" in text[-2]
 
 
+def test_results_on_many_lines_are_worked_out_before_the_last_reading():
+    graph = pg.trace(lambda x: tuple(pg.sin(x * i) + 1 for i in range(2, 40)), pg.spec(3))
+    kernel = pg.compile(graph, style="readable")
+    assert "    return (\n" in kernel.source
+    assert pg.profile(kernel, [np.ones(3)], repeats=2).style == "readable"
+
+
+def test_an_expression_that_is_returned_at_once_is_timed():
+    kernel = pg.compile(pg.trace(lambda x: -x, pg.spec(3)), style="readable")
+    assert "return -x" in kernel.source
+    assert pg.profile(kernel, [np.ones(3)], repeats=2).parts[0].calls == 1
+
+
 def test_scalar_code_is_profiled_unless_it_gives_up():
     graph = pg.trace(lambda x: pg.exp(x) * 2.0, pg.spec(()))
     assert pg.profile(graph, [np.array(1.0)], repeats=3).style == "scalar"
@@ -211,15 +224,16 @@ def test_donated_inputs_are_copied():
 
 def test_clocks_are_put_after_each_run_of_lines_and_into_loops():
     function = Function("run", "x")
-    for line, step in (("a = x", -1), ("for s in a:", -1), ("    b = 1", 0), ("    b += 1", 0),
-                       ("c = 2", 0), ("return [c]", 1)):  # fmt: skip
-        function.line(line, step)
+    for line, step, depth in (("a = x", -1, 0), ("for s in a:", -1, 0), ("b = 1", 0, 1),
+                              ("b += 1", 0, 1), ("c = 2", 0, 0)):  # fmt: skip
+        function.line(line, step, depth)
+    function.returns(["[", "    c,", "]"], 1)
     plain = Function("entry", "x")
-    plain.line("return run(x)")
+    plain.returns(["run(x)"])
     module = Module([], [], [function, plain], "entry", {})
     clocks = with_clocks(module, 2)
-    assert plain.lines == ["return run(x)"]
-    assert "clock_calls[2] += 1" in "".join(function.lines)
+    assert plain.indented == ["    return run(x)"]
+    assert "clock_calls[2] += 1" in "".join(function.indented)
     namespace = dict(module.table)
     exec("\n".join([function.header, *function.indented]), namespace)
     assert namespace["run"]([1, 2, 3]) == [2]

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
-from plan_checks import SHARED, SMALL, check_plan, poisoned_results
+from plan_checks import SHARED, SMALL, poisoned_results
 from program_checks import demand_equal
 from random_programs import random_program
 from test_blocks import ELEMENTWISE, FAILING, graphs_of, network
@@ -23,6 +23,7 @@ from thread_checks import threads_at_work
 import primgraph as pg
 from primgraph.codegen import blas, compile_graph, compiled, threads
 from primgraph.codegen.limits import Limits
+from primgraph.codegen.verify import verify
 from primgraph.errors import ArgumentError, OptionError, RunError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
@@ -76,7 +77,7 @@ def test_a_training_step_has_the_same_bits_in_any_number_of_threads(rows, extent
     graph, feeds = network(extent)
     known = compile_graph(graph, limits=replace(SMALL, rows=rows))(*feeds)
     kernel = compile_graph(graph, limits=replace(SHARED, rows=rows))
-    check_plan(kernel.plan)
+    verify(kernel.plan)
     for count in (1, 2, 3, 5):
         with threads_at_work(count):
             for _ in range(5):

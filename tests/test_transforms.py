@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.ir.debug import debug
 from primgraph.ir.graph import Graph
 from primgraph.transforms import (
     batch,
@@ -345,9 +346,9 @@ def test_chains_of_permutations_and_broadcasts_collapse():
 
 def test_contracts_are_checked_in_debug_mode():
     graph = pg.trace(lambda x: pg.softmax(x), pg.spec((3,)))
-    with contract.debug(), pytest.raises(pg.InternalError, match="softmax is not a primitive"):
+    with debug(), pytest.raises(pg.InternalError, match="softmax is not a primitive"):
         simplify(graph)
-    with contract.debug(False), pytest.raises(pg.MissingRuleError) as caught:
+    with debug(False), pytest.raises(pg.MissingRuleError) as caught:
         linearize(graph)
     assert "softmax is an operator" in str(caught.value)
     assert "lower the graph first" in str(caught.value)
@@ -359,7 +360,7 @@ def test_debug_mode_verifies_what_a_transform_returns():
     def breaks(graph: Graph) -> Graph:
         return Graph((), graph.body, graph.outputs)
 
-    with contract.debug(), pytest.raises(pg.InternalError, match="before it is bound"):
+    with debug(), pytest.raises(pg.InternalError, match="before it is bound"):
         breaks(pg.parse(TANH))
 
 

@@ -6,11 +6,11 @@ if __name__ != "primgraph.transforms":
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.errors import unknown_name
+from primgraph.ir.debug import debug
 from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
 from primgraph.transforms.clean_up import clean_up
-from primgraph.transforms.contract import debug
 from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.fold_constants import fold_constants
 from primgraph.transforms.hoist import hoist

@@ -68,7 +68,7 @@ class Conditions:
 
     def record(self, op: Op, *inputs: Value, **params: Any) -> Value:
         """The result of an equation beside the graph, or of the one that the graph has."""
-        same = self._less_repeated(op, inputs, params)
+        same = self._less_repeated(op, inputs, params) or self._assigned(op, inputs, params)
         if same is not None:
             return same
         frozen = freeze_all(params.items())
@@ -94,6 +94,14 @@ class Conditions:
             return None
         return self.record(broadcast, x, shape=sizes, new_axes=new_axes)
 
+    def _assigned(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
+        """What was put at a place, where that place is looked at again."""
+        eqn = self.definition(inputs[0]) if op is slice_ else None
+        if eqn is None or eqn.op is not slice_assign or eqn.inputs[1].shape != params["sizes"]:
+            return None
+        same = all(eqn.kwargs[name] == params[name] for name in ("starts", "steps"))
+        return eqn.inputs[1] if same else None
+
     def plain(self, condition: Value) -> tuple[Value, bool]:
         """What `condition` is, or is the negation of, and whether it is that."""
         negated = False
@@ -106,10 +114,28 @@ class Conditions:
         return plain if negated else self.record(logical_not, plain)
 
     def either(self, x: Value, y: Value) -> Value:
-        return x if x is y else self.record(logical_or, x, y)
+        if x is y or self.never(y) or self.always(x):
+            return x
+        return y if self.never(x) or self.always(y) else self.record(logical_or, x, y)
 
     def both(self, x: Value, y: Value) -> Value:
-        return x if x is y else self.record(logical_and, x, y)
+        if x is y or self.always(y) or self.never(x):
+            return x
+        if self.always(x) or self.never(y):
+            return y
+        return self._both_there(x, y) or self.record(logical_and, x, y)
+
+    def _both_there(self, x: Value, y: Value) -> Value | None:
+        """Where both hold, of two that hold at most at the same places."""
+        one, other = self.definition(x), self.definition(y)
+        if one is None or other is None or not one.op is other.op is slice_assign:
+            return None
+        nowhere, first = one.inputs
+        same = other.inputs[0] is nowhere and first.shape == other.inputs[1].shape
+        if not same or one.params != other.params or not self.never(nowhere):
+            return None
+        there = self.record(logical_and, first, other.inputs[1])
+        return self.record(slice_assign, nowhere, there, **one.kwargs)
 
     def nowhere(self, like: Value) -> Value:
         """False everywhere, in the shape of `like`."""
@@ -131,8 +157,19 @@ class Conditions:
 
     def always(self, condition: Value) -> bool:
         """Whether `condition` is known to hold everywhere."""
+        eqn = self.definition(condition)
+        if eqn is not None and eqn.op is full:
+            return bool(eqn.kwargs["value"])
         array = self.array(condition)
         return array is not None and bool(array.all())
+
+    def never(self, condition: Value) -> bool:
+        """Whether `condition` is known to hold nowhere."""
+        eqn = self.definition(condition)
+        if eqn is not None and eqn.op is full:
+            return not eqn.kwargs["value"]
+        array = self.array(condition)
+        return array is not None and not array.any()
 
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The elements of `value` if it depends on no input and is not too large."""
@@ -387,8 +424,7 @@ def _any_of_sum(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
     known = operands[0]
-    assert known is not None
-    return _any(conditions, known, eqn.kwargs["axes"])
+    return None if known is None else _any(conditions, known, eqn.kwargs["axes"])
 
 
 # Where a result depends on operands, from where each of those counts.

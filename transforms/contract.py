@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from primgraph.errors import InternalError
 from primgraph.ir.collection import uncollected
+from primgraph.ir.debug import debugging
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.signature import checked
@@ -22,25 +20,8 @@ R = TypeVar("R", bound="Graph | tuple[Graph, ...]")
 Condition: TypeAlias = Callable[[Graph], str]
 """A property of graphs: says what is wrong with one, or nothing."""
 
-_debug: ContextVar[bool] = ContextVar(
-    "primgraph_debug", default=os.environ.get("PRIMGRAPH_DEBUG", "0") not in ("", "0")
-)
-
 # Called with every graph that a transform returns in debug mode; tests add theirs.
 observers: list[Callable[[Graph], None]] = []
-
-
-@contextmanager
-def debug(on: bool = True) -> Iterator[None]:
-    """Verify what goes into and comes out of every transform inside this context.
-
-    The environment variable PRIMGRAPH_DEBUG=1 does the same for a whole process.
-    """
-    token = _debug.set(on)
-    try:
-        yield
-    finally:
-        _debug.reset(token)
 
 
 def transform(
@@ -52,7 +33,7 @@ def transform(
         @checked
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            if not _debug.get():
+            if not debugging.get():
                 with uncollected:
                     return _without_form(function(*args, **kwargs))
             before: Any = args[0]

@@ -29,15 +29,13 @@ from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
 from primgraph.primitives.reductions import reduce_max, reduce_min
 from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
+from primgraph.transforms.boxes import any_of
 from primgraph.transforms.conditions import BACK, LARGEST, REPEATING, Conditions
 from primgraph.transforms.risks import ALWAYS, AT_NAN, NEVER, Risks
 
 # How many nested guards of one value are followed one by one; it bounds the work on chains of
 # `select`.
 _NESTING = 6
-
-# How many uses of a value, each with a guard of its own, are followed further as one.
-_ALTERNATIVES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +158,15 @@ class _Walk:
     def _use(self, eqn: Equation, position: int, place: int, guards: Guards) -> _Use:
         """The use of one operand for the result at `place`, which has `guards`."""
         assert isinstance(eqn.op, Primitive)
+        fewer = True
         if eqn.op in BACK:
             guards = self._together(eqn, guards)
+            fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
             guards = tuple(self._moved(eqn, position, place, g) for g in guards)
         elif not eqn.op.elementwise:
             return _Use()
         value = eqn.inputs[position]
-        if not (guards and eqn.op is gather):
+        if fewer or eqn.op is not gather:
             guards = (*guards, *self._chosen(eqn, position))
         if eqn.op is not matmul:
             risk = self.risks.along(eqn, position)
@@ -260,7 +260,7 @@ class _Walk:
         """
         found = [
             ()
-            if self.risks.ranges[v].finite
+            if self.risks.ranges[v].finite and self.risks.before.get(v) != ALWAYS
             else tuple(self._moved(eqn, i, 0, replace(g, risky=True)) for g in guards)
             for i, v in enumerate(eqn.inputs)
         ]
@@ -268,7 +268,15 @@ class _Walk:
             self.factors[eqn] = found
 
     def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
-        """The guards that hold on all uses; if there are none, that one of them holds."""
+        """The guards that hold on all uses; if there are none, that one of them holds.
+
+        Those that are risky for some use are left to what is before by that use too.
+        """
+        risky = {(g.condition, g.side) for u in uses for g in u.guards if g.risky}
+        found = self._of_uses(value, uses)
+        return tuple(replace(g, risky=(g.condition, g.side) in risky) for g in found)
+
+    def _of_uses(self, value: Value, uses: Sequence[_Use]) -> Guards:
         if not all(u.guards or u.part for u in uses):
             return ()
         parts = [u.part for u in uses if u.part is not None]
@@ -297,25 +305,22 @@ class _Walk:
 
         Each use keeps its own guards too, where they are risky.
         """
-        if len(uses) > _ALTERNATIVES:
-            return ()
         uses = _without_twins(uses)
         if not all(uses):
             return ()
-        both, either = self.conditions.both, self.conditions.either
+        both = self.conditions.both
         each = [reduce(both, map(self._matters, guards)) for guards in uses]
-        found = reduce(either, dict.fromkeys(each))
+        found = any_of(self.conditions, each)
         strict = all(any(g.strict for g in guards) for guards in uses)
         return () if self.conditions.always(found) else (Guard(found, True, strict),)
 
     def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
         """The guard of what some part has; none if the parts have everything."""
         if len(parts) == 1:
-            ((eqn, place),) = parts
-            everywhere = self.conditions.everywhere(eqn.outputs[place])
-            condition = self.conditions.before(eqn, 0, place, everywhere)
+            condition = self._of_part(parts[0])
         elif value.type.size > LARGEST:
-            return ()
+            # A constant of that size would be kept in the program.
+            condition = any_of(self.conditions, map(self._of_part, parts))
         else:
             read = np.zeros(value.shape, bool)
             for eqn, place in parts:
@@ -323,6 +328,12 @@ class _Walk:
             op, params = constant_op(read)
             condition = self.conditions.record(op, **params)
         return () if self.conditions.always(condition) else (Guard(condition, True),)
+
+    def _of_part(self, part: tuple[Equation, int]) -> Value:
+        """Where what `part` reads is."""
+        eqn, place = part
+        everywhere = self.conditions.everywhere(eqn.outputs[place])
+        return self.conditions.before(eqn, 0, place, everywhere)
 
 
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
@@ -347,15 +358,8 @@ def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
 
 def _common(uses: Sequence[Guards]) -> Guards:
     """The guards of the first use that all others have."""
-    shared = {(g.condition, g.side): g.risky for g in uses[0]}
-    for guards in uses[1:]:
-        found = {(g.condition, g.side): g.risky for g in guards}
-        shared = {key: risky or found[key] for key, risky in shared.items() if key in found}
-    return tuple(
-        replace(g, risky=shared[g.condition, g.side])
-        for g in uses[0]
-        if (g.condition, g.side) in shared
-    )
+    shared = set(_sides(uses[0])).intersection(*map(_sides, uses[1:]))
+    return tuple(g for g in uses[0] if (g.condition, g.side) in shared)
 
 
 def _may_matter(guards: Guards) -> bool:

@@ -49,8 +49,10 @@ class Risks:
             return NEVER
         if not slope_stays_finite(eqn, position, self.ranges):
             return ALWAYS
+        factors = [eqn.inputs[i] for i in factors_of_slope(eqn.op, position, len(eqn.inputs))]
+        if any(self.before.get(v) == ALWAYS for v in factors):
+            return ALWAYS
         if eqn.op is matmul:
             return NEVER
-        factors = [eqn.inputs[i] for i in factors_of_slope(eqn.op, position, len(eqn.inputs))]
         varying = any(v.type.is_float and v not in self.fixed for v in factors)
         return AT_NAN if varying else NEVER

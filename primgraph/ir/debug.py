@@ -1,0 +1,25 @@
+"""Debug mode: whether graphs and plans are verified whenever they are made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+debugging: ContextVar[bool] = ContextVar(
+    "primgraph_debug", default=os.environ.get("PRIMGRAPH_DEBUG", "0") not in ("", "0")
+)
+
+
+@contextmanager
+def debug(on: bool = True) -> Iterator[None]:
+    """Verify what goes into and comes out of every transform inside this context, and all plans.
+
+    The environment variable PRIMGRAPH_DEBUG=1 does the same for a whole process.
+    """
+    token = debugging.set(on)
+    try:
+        yield
+    finally:
+        debugging.reset(token)

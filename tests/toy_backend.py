@@ -1,0 +1,147 @@
+"""A back end: plans printed as Python on flat lists, the places of all elements as numbers."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from primgraph.codegen.places import Buffer, Constant, Number, Place, View, name_of, root_of
+from primgraph.codegen.planner import planned
+from primgraph.codegen.program import Compute, Copy, Make, Options, Plan, Release, Return, See
+from primgraph.codegen.schedule import schedule
+from primgraph.codegen.views import VIEWS, Expand, How, Permute, Repeat, Reshape, Slice
+from primgraph.ir.graph import Graph
+
+Cells = np.ndarray[Any, Any]
+
+
+class Card(NamedTuple):
+    """What planning asks: operands may be smaller than declared, and be overwritten."""
+
+    broadcasts: tuple[int, ...] = ()
+    in_place: tuple[int, ...] = ()
+    itself: bool = False
+    fallible: bool = False
+    needs: None = None
+
+
+# The table of spellings: expressions of elements, and of all elements that a result comes from.
+ELEMENTWISE = {
+    **{"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}"},
+    **{"maximum": "max({}, {})", "minimum": "min({}, {})", "abs": "abs({})"},
+    **{"greater": "{} > {}", "less": "{} < {}", "equal": "{} == {}", "not_equal": "{} != {}"},
+    **{"select": "{1} if {0} else {2}", "integer_pow": "{} ** {n}", "logical_not": "not {}"},
+    **{name: f"math.{name}({{}})" for name in ("sin", "cos", "tanh", "exp", "log", "sqrt")},
+    **{"rsqrt": "1.0 / math.sqrt({})", "sigmoid": "1.0 / (1.0 + math.exp(-{}))"},
+}
+REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min"}
+OTHERS = ("matmul", "full", "constant", "iota", *REDUCTIONS, *VIEWS)
+CARDS = {
+    **{name: Card() for name in OTHERS},
+    **{name: Card((0, 1, 2), (0, 1, 2)) for name in ELEMENTWISE},
+}
+
+
+def compiled(graph: Graph, options: Options) -> tuple[Plan, Callable[..., Any]]:
+    """The plan of a graph, and a function of flat lists that returns a list of such."""
+    plan = planned(schedule(graph), (), options, CARDS)
+    exec(printed(plan), namespace := dict[str, Any]())
+    return plan, namespace["run"]
+
+
+def printed(plan: Plan) -> str:
+    """The text of a function `run`."""
+    parameters = ", ".join(map(name_of, plan.arguments))
+    lines = ["import math", "from math import inf, nan", f"def run({parameters}):"]
+    lines.append(f"    memory = [None] * {plan.arena}")
+    lines += [f"    {name_of(place)} = {constant(place)}" for place in plan.constants]
+    sizes = [plan.schedule.types[v].size for v in plan.schedule.outputs]
+    lines += [f"    r{k} = [None] * {size}" for k, size in enumerate(sizes)]
+    lines += [f"    {line}" for x in plan.body for line in PRINTERS[type(x)](x)]
+    returned = {x.number: name_of(x.place) for x in plan.body if isinstance(x, Return)}
+    results = ", ".join([returned[k] for k in range(len(returned))])
+    return "\n".join([*lines, f"    return [{results}]"])
+
+
+def constant(place: Number | Constant) -> str:
+    if not isinstance(place, Constant):
+        return repr([place.value])
+    p = place.step.params
+    data = p["value"].data if "value" in p else np.arange(p["shape"][p["axis"]], dtype=p["dtype"])
+    return repr(data.reshape(-1).tolist())
+
+
+# Where things are: the list that a place is in, and the indices of its elements there.
+
+
+def home(place: Place) -> str:
+    root = root_of(place)
+    return "memory" if isinstance(root, Buffer) else name_of(root)
+
+
+def cells(place: Place, *shape: int) -> Cells:
+    if isinstance(place, View):
+        found = seen(place.how, cells(place.of))
+    else:
+        start = place.offset if isinstance(place, Buffer) else 0
+        found = start + np.arange(int(np.prod(place.shape))).reshape(place.shape)
+    return np.broadcast_to(found, shape) if shape else found
+
+
+def seen(how: How | None, x: Cells) -> Cells:
+    match how:
+        case Reshape(shape):
+            return x.reshape(shape)
+        case Permute(axes):
+            return x.transpose(axes)
+        case Expand(new):
+            return x[tuple(None if n else slice(None) for n in new)]
+        case Slice(ranges):
+            return x[tuple(slice(*r) for r in ranges)]
+        case Repeat(shape):
+            return np.broadcast_to(x, shape)
+    raise AssertionError("a plan without regions has no blocks")
+
+
+# What instructions are written as.
+
+
+def compute(x: Compute) -> list[str]:
+    step, name, shape = x.step, x.step.op.name, x.out.shape
+    if name in ELEMENTWISE:
+        terms = [f"{home(p)}[i{k}]" for k, p in enumerate(x.operands)]
+        text = ELEMENTWISE[name].format(*terms, **step.params)
+        return each(x.out, text, **{f"i{k}": cells(p, *shape) for k, p in enumerate(x.operands)})
+    first, *others = map(cells, x.operands)
+    if name in REDUCTIONS:
+        reduced = step.params["axes"]
+        rows = np.moveaxis(first, reduced, range(-len(reduced), 0)).reshape(*shape, -1)
+        return each(x.out, f"{REDUCTIONS[name]}([{home(x.operands[0])}[i] for i in row])", row=rows)
+    assert name == "matmul"
+    factors = first[..., :, None, :], np.swapaxes(others[0], -1, -2)[..., None, :, :]
+    rows, columns = np.broadcast_arrays(*factors)
+    left, right = map(home, x.operands)
+    text = f"sum([{left}[i] * {right}[j] for i, j in zip(row, column)])"
+    return each(x.out, text, row=rows, column=columns)
+
+
+def each(out: Place, text: str, **names: Cells) -> list[str]:
+    """A loop that writes an expression of what has these names, one for each element of `out`."""
+    places = cells(out)
+    lists = [x.reshape(places.size, *x.shape[places.ndim :]).tolist() for x in names.values()]
+    what = ", ".join(map(str, [places.reshape(-1).tolist(), *lists]))
+    return [f"for {', '.join(['o', *names])} in zip({what}): {home(out)}[o] = {text}"]
+
+
+def copy(x: Copy) -> list[str]:
+    """All is read before anything is written, as both may be in one list."""
+    target = [f"{name_of(x.out)} = [None] * {int(np.prod(x.out.shape))}"] if x.new else []
+    taken = cells(x.source, *x.out.shape)
+    target += [f"t = [{home(x.source)}[i] for i in {taken.reshape(-1).tolist()}]"]
+    return [*target, *each(x.out, "t[k]", k=np.arange(taken.size).reshape(taken.shape))]
+
+
+PRINTERS: dict[type, Callable[[Any], list[str]]] = {
+    **{Compute: compute, Copy: copy},
+    **dict.fromkeys((See, Make, Release, Return), lambda x: []),
+}
