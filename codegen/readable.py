@@ -34,8 +34,8 @@ from primgraph.codegen.schedule import Schedule, Step
 from primgraph.codegen.spelling import SHORT_CUTS, SPELLINGS, iota_shape, literal
 from primgraph.codegen.views import expanded_shape, view_text
 from primgraph.ir.form import Form, Tree
-from primgraph.ir.source import Source
 from primgraph.ir.types import FLOAT32, FLOAT64, Shape, TensorType, broadcast_shapes
+from primgraph.source import Source
 
 _DEEPEST = 3
 _LONGEST = 84

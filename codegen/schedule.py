@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, final
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.primitive import Primitive
-from primgraph.ir.source import Source
 from primgraph.ir.types import Shape, TensorType
+from primgraph.source import Source
 
 # Equations in one generated function; longer ones would compile in more than linear time.
 CHUNK = 1000

@@ -8,14 +8,12 @@ if ROOT is not None:
     __path__.append(str(ROOT))
 
 from primgraph import extend, initializers, nn, operators, optimizer, transforms, view
-from primgraph.checking import check_grads
+from primgraph.autodiff.differential import divergence, hessian_diagonal, laplacian
+from primgraph.autodiff.functions import hvp, jvp, vhp, vjp
+from primgraph.autodiff.grad import forward_grad, grad
+from primgraph.autodiff.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
 from primgraph.codegen import Kernel, get_num_threads, set_num_threads
-from primgraph.compiler import compile
-from primgraph.cost import Cost, cost
 from primgraph.defaults import get_default_dtype, set_default_dtype
-from primgraph.derivatives import forward_grad, grad
-from primgraph.diff import Difference, diff
-from primgraph.differential import divergence, hessian_diagonal, laplacian
 from primgraph.errors import (
     ArgumentError,
     BoundsError,
@@ -42,22 +40,23 @@ from primgraph.errors import (
     near_matches,
     unknown_name,
 )
-from primgraph.executor import Executor
-from primgraph.explanation import Explanation, explain
-from primgraph.functional import hvp, jvp, vhp, vjp
+from primgraph.inspect.check import check_grads
+from primgraph.inspect.cost import Cost, cost
+from primgraph.inspect.diff import Difference, diff
+from primgraph.inspect.explain import Explanation, explain
+from primgraph.inspect.profile import Profile, profile
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
-from primgraph.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
 from primgraph.meanings import written_instead
-from primgraph.numerics import check_finite
 from primgraph.operators import *  # noqa: F403
 from primgraph.operators.variable import Variable
-from primgraph.profile import Profile, profile
-from primgraph.program import (
+from primgraph.program.compile import compile
+from primgraph.program.finite import check_finite
+from primgraph.program.program import (
     Program,
     create_parameter,
     data,
@@ -65,11 +64,12 @@ from primgraph.program import (
     default_startup_program,
     program_guard,
 )
-from primgraph.scipy_objective import scipy_objective
-from primgraph.scope import Scope
-from primgraph.storage import load, save
-from primgraph.tracing import spec, trace
-from primgraph.training import fit, minibatches
+from primgraph.program.run import Executor
+from primgraph.program.save import load, save
+from primgraph.program.scope import Scope
+from primgraph.program.trace import spec, trace
+from primgraph.training.fit import fit, minibatches
+from primgraph.training.scipy_objective import scipy_objective
 from primgraph.view.growth import growth
 from primgraph.view.spy import spy
 from primgraph.view.steps import steps

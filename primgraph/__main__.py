@@ -2,7 +2,7 @@
 
 import sys
 
-from primgraph.command_line import main
+from primgraph.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

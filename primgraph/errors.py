@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar
 
-from primgraph.ir.frames import rendered
-from primgraph.ir.source import Source, caller
+from primgraph.frames import rendered
+from primgraph.source import Source, caller
 
 # How the line of a message begins that says where the user wrote what went wrong.
 WRITTEN = "written here:"

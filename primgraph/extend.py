@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from primgraph.checking import check_grads
 from primgraph.codegen.spelling import spell
-from primgraph.compiler import compile
 from primgraph.errors import CheckError, unknown_name
+from primgraph.inspect.check import check_grads
 from primgraph.ir.builder import Builder
+from primgraph.ir.contract import every_equation_is_used, primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Linear, Primitive, lookup, primitive, registered
+from primgraph.ir.rebuild import copy, rebuild
 from primgraph.ir.signature import checked
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.types import TensorType, as_dtype
@@ -23,10 +24,9 @@ from primgraph.operators.promotion import emit, lift
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import elementwise
 from primgraph.primitives.shapes import with_batch_axis
+from primgraph.program.compile import compile
 from primgraph.transforms.batch import batch
-from primgraph.transforms.contract import every_equation_is_used, primitives_only, transform
-from primgraph.transforms.rebuild import copy, rebuild
-from primgraph.transforms.rules import Family, Seen
+from primgraph.transforms.rules.rule import Family, Seen
 
 __all__ = [
     "Builder",

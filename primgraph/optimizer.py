@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 import numpy as np
 
-from primgraph.derivatives import grad
+from primgraph.autodiff.grad import grad
 from primgraph.errors import (
     ArgumentError,
     BuildError,
@@ -22,12 +22,12 @@ from primgraph.initializers import Constant
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied, checked, checked_methods
-from primgraph.ir.source import UPDATE, caller, marked
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import clip, cos, maximum, minimum, norm, sqrt, stack, where
 from primgraph.operators.variable import Variable
-from primgraph.program import Program, program_of
-from primgraph.scope import Scope
+from primgraph.program.program import Program, program_of
+from primgraph.program.scope import Scope
+from primgraph.source import UPDATE, caller, marked
 
 Schedule: TypeAlias = Callable[[Variable], Variable]
 """Maps the number of the step, a 0-d float64 variable that counts from 0, to a factor."""

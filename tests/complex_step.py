@@ -1,6 +1,6 @@
 """Derivatives by a complex step: the evaluator of the package, by the names that tests use."""
 
-from primgraph.complex_step import (
+from primgraph.inspect.complex_step import (
     MARGIN,
     STEEPEST,
     STEP,

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from primgraph.ir.contract import observers
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import parse, to_text
-from primgraph.transforms.contract import observers
 
 # Larger graphs are left out, as reading them would take longer than what is tested.
 _LARGEST = 2000

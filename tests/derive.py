@@ -12,7 +12,7 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import DTYPE_OF_NAME, TensorType
 from primgraph.transforms import dead_code, linearize, transpose
-from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.optimize.clean_up import clean_up
 
 # Central differences: an error of about STEP**4 by truncation, 1e-16 / STEP by rounding.
 STEP = 2e-3

@@ -29,7 +29,7 @@ from program_sizes import check_sizes, sides  # noqa: E402
 from program_training import check_training  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
 
-import primgraph.transforms.simplify  # noqa: E402, F401
+import primgraph.transforms.optimize.simplify  # noqa: E402, F401
 from primgraph.ir.graph import Graph, Value  # noqa: E402
 from primgraph.ir.interpret import interpret  # noqa: E402
 from primgraph.ir.primitive import Primitive, registered  # noqa: E402
@@ -247,7 +247,7 @@ def count_rules(coverage: dict[str, Counter[str]]) -> None:
             if op._transpose is not None:
                 op._transpose = counted(op._transpose, "transpose", op.name)
                 coverage["transpose"][op.name] = 0
-    rules = sys.modules["primgraph.transforms.simplify"].rules
+    rules = sys.modules["primgraph.transforms.optimize.simplify"].rules
     for op, listed in rules.items():
         names = [f"{op.name} by {rule.apply.__name__}" for rule in listed]
         coverage["simplify"].update(dict.fromkeys(names, 0))

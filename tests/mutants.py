@@ -54,18 +54,18 @@ TESTS: dict[str, list[str]] = {
     "transforms/transpose.py": ["transforms", "derivatives", "grad_options", "primitives"],
     "transforms/batch.py": ["transforms", "jacobian", "functional", "primitives"],
     "transforms/batch_sum.py": ["batch_sum", "simplify", "transforms"],
-    "transforms/bounds.py": GUARDS,
-    "transforms/boxes.py": ["boxes", *GUARDS],
-    "transforms/conditions.py": GUARDS,
-    "transforms/guards.py": GUARDS,
-    "transforms/masks.py": GUARDS,
-    "transforms/ranges.py": GUARDS,
-    "transforms/risks.py": GUARDS,
-    "transforms/supports.py": GUARDS,
+    "transforms/analysis/bounds.py": GUARDS,
+    "transforms/analysis/boxes.py": ["boxes", *GUARDS],
+    "transforms/analysis/conditions.py": GUARDS,
+    "transforms/analysis/guards.py": GUARDS,
+    "transforms/analysis/masks.py": GUARDS,
+    "transforms/analysis/ranges.py": GUARDS,
+    "transforms/analysis/risks.py": GUARDS,
+    "transforms/analysis/supports.py": GUARDS,
     "transforms/strong_zeros.py": [*GUARDS, "jacobian", "functional"],
     "transforms/diagonal.py": ["jacobian", "functional"],
-    "transforms/mixing.py": ["mixing", "jacobian", "functional"],
-    "transforms/rules*.py": [*RULES, "scalars", "transforms"],
+    "transforms/analysis/mixing.py": ["mixing", "jacobian", "functional"],
+    "transforms/rules/*.py": [*RULES, "scalars", "transforms"],
 }  # fmt: skip
 # They see what the others do not, and take longer.
 LAST = ["random_programs"]
@@ -75,12 +75,12 @@ TIMED = ("linear_time", "growth")
 # Changes that mean the same, by file, line and what the line becomes, with the reason.
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
-        "transforms/rules_parts.py",
+        "transforms/rules/slices.py",
         "eqn = seen.made_by(split, inputs[0])",
         "eqn = seen.made_by(split, inputs[1])",
     ): "all operands have to be the results of one split; a single operand has a rule before",
     (
-        "transforms/rules_parts.py",
+        "transforms/rules/slices.py",
         "if any(x.type.ndim == 0 or x.shape[1:] != parts[0].shape[1:] for x in parts):",
         "if any(x.type.ndim == 0 or x.shape[1:] != parts[1].shape[1:] for x in parts):",
     ): "all are equal if they equal any of them",
@@ -90,27 +90,27 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "result.append(slice(start, stop if stop >= 0 else None, step) if size else slice(1, 0))",
     ): "nothing is taken, from wherever",
     (
-        "transforms/rules_functions.py",
+        "transforms/rules/functions.py",
         "_DIGITS = {2: 11, 4: 24, 8: 53}",
         "_DIGITS = {2: 12, 4: 24, 8: 53}",
     ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
     (
-        "transforms/rules_functions.py",
+        "transforms/rules/functions.py",
         "_DIGITS = {2: 11, 4: 24, 8: 53}",
         "_DIGITS = {2: 11, 4: 25, 8: 53}",
     ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
     (
-        "transforms/rules_functions.py",
+        "transforms/rules/functions.py",
         "_DIGITS = {2: 11, 4: 24, 8: 53}",
         "_DIGITS = {2: 11, 4: 24, 8: 54}",
     ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
     (
-        "transforms/rules_sums.py",
+        "transforms/rules/sums.py",
         "if small.type.is_float and (number != count or count == 0):",
         "if small.type.is_float and (number != count or count == 1):",
     ): "at the levels of this rule x * 0 is 0, and the sum of one element has a rule of its own",
     (
-        "transforms/rules_places.py",
+        "transforms/rules/assembly.py",
         "place[flat.reshape(-1)] = np.arange(flat.size)",
         "place[flat.reshape(-2)] = np.arange(flat.size)",
     ): "NumPy takes every negative extent for the one to be found",

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from primgraph.command_line import main
+from primgraph.cli.main import main
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"!\[[^]]*\]\(([^)]+)\)")

@@ -17,11 +17,11 @@ from random_programs import Program
 from thread_checks import threads_at_work
 
 from primgraph.codegen import compile_graph
-from primgraph.compiler import optimized
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.verify import verify
+from primgraph.program.compile import optimized
 from primgraph.transforms import (
     batch,
     dead_code,
@@ -31,8 +31,8 @@ from primgraph.transforms import (
     simplify,
     transpose,
 )
-from primgraph.transforms.clean_up import clean_up
-from primgraph.transforms.mixing import mixing
+from primgraph.transforms.analysis.mixing import mixing
+from primgraph.transforms.optimize.clean_up import clean_up
 
 Arrays = Sequence[np.ndarray]
 

@@ -9,7 +9,7 @@ import numpy as np
 from complex_step import MARGIN, STEP, evaluate
 from program_tolerance import same_bits
 
-from primgraph.derivatives import forward_grad, grad
+from primgraph.autodiff.grad import forward_grad, grad
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret

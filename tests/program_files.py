@@ -18,9 +18,9 @@ from program_derivatives import demand
 
 import primgraph as pg
 from primgraph.ir.graph import Graph, Value
+from primgraph.ir.rebuild import copy as copied
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.verify import verify
-from primgraph.transforms.rebuild import copy as copied
 
 _CHARACTERS = '%()[]{}=:,"\\#.-+0123456789abefgnrxX_ \t\n\r\x00\x0c\x1b\x85é²\u2028\ud800😀'
 _TOKENS = re.compile(r'%?[A-Za-z_]\w*|%"[^"]*"|\d+|\S|\s+')

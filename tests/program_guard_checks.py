@@ -19,7 +19,7 @@ from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms import batch
-from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.optimize.clean_up import clean_up
 
 Arrays = Sequence[np.ndarray]
 

@@ -16,10 +16,10 @@ from program_draft import Choices
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.compiler import optimized
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.types import TensorType
+from primgraph.program.compile import optimized
 
 Build = Callable[[Choices, int], tuple[Callable[..., Any], Sequence[TensorType]]]
 

@@ -12,7 +12,7 @@ from primgraph.codegen.program import Options
 from primgraph.codegen.verify import verify
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import lower
-from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.optimize.clean_up import clean_up
 
 
 def runs_as_interpreted(graph, feeds, options=Options()):  # noqa: B008

@@ -21,7 +21,7 @@ from primgraph.errors import RunError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 from primgraph.transforms import linearize, lower, transpose
-from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.optimize.clean_up import clean_up
 
 pytestmark = pytest.mark.long
 

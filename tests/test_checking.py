@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.complex_step import KNOWN
+from primgraph.inspect.complex_step import KNOWN
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.operators.promotion import emit
 from primgraph.primitives import bits, constants, indexing, linalg, logic, reductions, shapes
@@ -87,7 +87,7 @@ def test_inputs_from_any_seed_pass(seed):
 
 
 def test_products_that_cancel_are_equal_to_rounding(monkeypatch):
-    monkeypatch.setattr("primgraph.checking._SEED", 0)
+    monkeypatch.setattr("primgraph.inspect.check._SEED", 0)
     pg.check_grads(pg.norm, [np.random.default_rng(0).standard_normal(3)], order=3)
 
 

@@ -401,7 +401,7 @@ def test_a_graph_in_both_styles_is_what_the_interpreter_says(name):
 
 def test_the_readable_source_is_what_a_person_would_write(tmp_path):
     path = tmp_path / "model.py"
-    source = primgraph.ir.source.Source(str(path), 1, text="y = pg.tanh(x)")
+    source = primgraph.source.Source(str(path), 1, text="y = pg.tanh(x)")
     with Builder("tanh_grad", source) as builder:
         x = builder.input(tensor("f64[3]"), "x")
         y = lookup("tanh")(x)
@@ -625,7 +625,7 @@ def test_hostile_names_never_reach_code(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "builtins.canary", lambda: pytest.fail("a name was executed"), raising=False
     )
-    source = primgraph.ir.source.Source(str(path), 1, text="canary()  # \r canary()\n canary()")
+    source = primgraph.source.Source(str(path), 1, text="canary()  # \r canary()\n canary()")
     for role in ("", "x\ncanary()"):
         with Builder("f\n    canary()", source.derived(role) if role else source) as builder:
             inputs = [builder.input(tensor("f64[]"), name) for name in HOSTILE]
@@ -661,7 +661,7 @@ def test_names_are_plain_and_given_once():
 def chain(length: int, live: bool) -> Graph:
     """Long, and with `live` a value for every second equation that is needed at the end."""
     builder = Builder("f")
-    builder.source = primgraph.ir.source.Source("graph text", 1)
+    builder.source = primgraph.source.Source("graph text", 1)
     x = value = builder.input(tensor("f64[2]"), "x")
     kept = []
     for _ in range(length // 2):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.command_line import main
+from primgraph.cli.main import main
+from primgraph.cli.targets import as_type
 from primgraph.ir.types import TensorType
-from primgraph.targets import as_type
 
 MODEL = """\
 import primgraph as pg

@@ -25,8 +25,9 @@ from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op
 from primgraph.ir.slices import Slices
 from primgraph.ir.types import FLOAT64, TensorType
-from primgraph.transforms import clean_up, linearize, lower, rules
-from primgraph.transforms.simplify import rules as table
+from primgraph.transforms import clean_up, linearize, lower
+from primgraph.transforms.optimize.simplify import rules as table
+from primgraph.transforms.rules import rule
 
 pytestmark = pytest.mark.long
 
@@ -171,14 +172,14 @@ def test_rules_do_nothing_but_on_what_they_say(math: str, monkeypatch: pytest.Mo
     found = [str(clean_up(g, math, last=True)) for g in graphs]
     assert any(r.of for listed in table.values() for r in listed)
 
-    def anywhere(chosen: dict[Op, list[rules.Rule]], math: str) -> object:
+    def anywhere(chosen: dict[Op, list[rule.Rule]], math: str) -> object:
         return {
             op: [replace(r, of=frozenset()) for r in listed]
-            for op, listed in rules.selected(chosen, math).items()
+            for op, listed in rule.selected(chosen, math).items()
         }
 
     # The function of that name hides its module from attribute access.
-    monkeypatch.setattr(sys.modules["primgraph.transforms.simplify"], "selected", anywhere)
+    monkeypatch.setattr(sys.modules["primgraph.transforms.optimize.simplify"], "selected", anywhere)
     assert [str(clean_up(g, math, last=True)) for g in graphs] == found
 
 

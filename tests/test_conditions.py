@@ -39,7 +39,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.transforms.conditions import BACK, FORTH, LARGEST, Conditions
+from primgraph.transforms.analysis.conditions import BACK, FORTH, LARGEST, Conditions
 
 rng = np.random.default_rng(5)
 SOME = constant, np.array([2, 0, 2, -1])

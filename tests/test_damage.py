@@ -8,7 +8,7 @@ from damage import check_archive, check_text, graph_of
 from program_files import check_file, damaged_text, program_of
 
 import primgraph as pg
-from primgraph.command_line import main
+from primgraph.cli.main import main
 from primgraph.ir.params import Array
 
 pytestmark = pytest.mark.long

@@ -7,11 +7,11 @@ import pytest
 from random_programs import random_program
 
 import primgraph as pg
-from primgraph.compiler import optimized
 from primgraph.errors import ArgumentError
 from primgraph.ir.primitive import registered
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
+from primgraph.program.compile import optimized
 
 BEFORE = """graph f(%x: f64[3], %y: f64[3]) {
   %0: f64[3] = full(dtype=f64, shape=(3,), value=1.0)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.compiler import optimized
 from primgraph.errors import ArgumentError, FeedError
+from primgraph.program.compile import optimized
 
 STYLES = ("planned", "readable")
 X = np.array([1.0, 2.0, 3.0])

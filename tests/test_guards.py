@@ -40,7 +40,7 @@ from primgraph.primitives.shapes import (
     split,
 )
 from primgraph.transforms import lower
-from primgraph.transforms.masks import masks_of
+from primgraph.transforms.analysis.masks import masks_of
 
 # Elements 0 and 3 of five are not chosen; the last entry of `v` is what all elements share.
 CHOSEN = np.array([False, True, True, False, True])
@@ -569,7 +569,7 @@ def test_any_number_of_uses_with_guards_of_their_own(count):
 
 
 def test_parts_of_large_arrays_are_guarded_too(monkeypatch):
-    monkeypatch.setattr(sys.modules["primgraph.transforms.guards"], "LARGEST", 4)
+    monkeypatch.setattr(sys.modules["primgraph.transforms.analysis.guards"], "LARGEST", 4)
     for choice in ("slices", "slices that overlap", "elements", "split", "slice_assign"):
         assert_nothing_comes_back(program(e.log, CHOICES[choice]), SINGULAR)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.slopes import Passes
+from primgraph.autodiff.lazy_matrix import Passes
 from primgraph.transforms.strong_zeros import strong_zeros
 
 rng = np.random.default_rng(31)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.compiler import optimized
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.program.compile import optimized
 from primgraph.transforms import join_products, matrix_chain
 
 

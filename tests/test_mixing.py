@@ -27,7 +27,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.transforms.mixing import mixing
+from primgraph.transforms.analysis.mixing import mixing
 
 rng = np.random.default_rng(3)
 N, K = 4, 3

@@ -25,9 +25,9 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.ir.frames import rendered
+from primgraph.frames import rendered
 from primgraph.ir.sheet import ROWS, Row, Sheet, facts
-from primgraph.ir.source import Source
+from primgraph.source import Source
 
 ROOT = Path(__file__).parent.parent
 HOSTILE = "<script>alert('&\"')</script>"
@@ -672,7 +672,7 @@ def test_fit_renews_one_table_in_a_notebook(shell):
 
 def test_fit_does_not_flood_a_notebook(shell, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr("primgraph.progress.time.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("primgraph.training.progress.time.perf_counter", lambda: clock[0])
 
     def tick(epoch: int, loss: float) -> None:
         clock[0] += 0.05

@@ -16,7 +16,8 @@ from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import constant_op, filled
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.shapes import concat, pad, permute, reshape, slice_, slice_assign
-from primgraph.transforms import clean_up, rules_last, simplify
+from primgraph.transforms import clean_up, simplify
+from primgraph.transforms.rules import last as rules_last
 
 DTYPES = (np.float64, np.float32, np.float16, np.int32)
 SHAPE = (2, 4)

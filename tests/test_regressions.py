@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from program_tolerance import same_bits
 
+from primgraph.autodiff.grad import grad
 from primgraph.codegen import compile_graph
-from primgraph.derivatives import grad
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
@@ -15,7 +15,7 @@ from primgraph.operators.elementary import sin
 from primgraph.operators.variable import Variable
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.transforms import linearize, simplify, transpose
-from primgraph.transforms.clean_up import clean_up
+from primgraph.transforms.optimize.clean_up import clean_up
 
 STYLES = ("planned", "readable")
 

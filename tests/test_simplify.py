@@ -21,8 +21,8 @@ from primgraph.primitives.constants import constant_op, filled, iota
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul, swap_last
 from primgraph.transforms import clean_up, simplify
-from primgraph.transforms.rules import LEVELS
-from primgraph.transforms.simplify import rules
+from primgraph.transforms.optimize.simplify import rules
+from primgraph.transforms.rules.rule import LEVELS
 
 F64, F32, F16 = map(np.dtype, (np.float64, np.float32, np.float16))
 I32, U8, BOOL = map(np.dtype, (np.int32, np.uint8, np.bool_))

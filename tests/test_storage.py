@@ -17,7 +17,7 @@ import pytest
 
 import primgraph as pg
 from primgraph import initializers
-from primgraph.ir.source import Source
+from primgraph.source import Source
 
 RNG = np.random.default_rng(3)
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.ir import contract
 from primgraph.ir.debug import debug
 from primgraph.ir.graph import Graph
 from primgraph.transforms import (
     batch,
     bind,
     clean_up,
-    contract,
     dead_code,
     fold_constants,
     hoist,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import primgraph as pg
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.source import Source
 from primgraph.primitives.elementwise import mul, tanh
+from primgraph.source import Source
 
 HOSTILE = [
     "<script>alert(1)</script>", "]]>", "<!--", "&lt;b&gt;", "&amp;", '"', "'", '\\"', "\\", "\\N",

@@ -10,16 +10,16 @@ from primgraph.ir.debug import debug
 from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
-from primgraph.transforms.clean_up import clean_up
-from primgraph.transforms.dead_code import dead_code
-from primgraph.transforms.fold_constants import fold_constants
 from primgraph.transforms.hoist import hoist
-from primgraph.transforms.join_products import join_products
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
-from primgraph.transforms.matrix_chain import matrix_chain
+from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.optimize.fold_constants import fold_constants
+from primgraph.transforms.optimize.join_products import join_products
+from primgraph.transforms.optimize.matrix_chain import matrix_chain
+from primgraph.transforms.optimize.simplify import simplify
 from primgraph.transforms.raise_ import raise_
-from primgraph.transforms.simplify import simplify
 from primgraph.transforms.transpose import transpose
 from primgraph.transforms.unzip import unzip
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.transforms.contract import primitives_only, transform
-from primgraph.transforms.dead_code import dead_code
+from primgraph.transforms.optimize.dead_code import dead_code
 
 # Results that cost nothing to have again: views of an operand, and what depends on no operand.
 _FREE = frozenset(

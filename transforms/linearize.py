@@ -9,16 +9,10 @@ from typing import Any, final
 
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
+from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.elementwise import add
-from primgraph.primitives.logic import select
-from primgraph.transforms.contract import primitives_only, transform
-from primgraph.transforms.guards import Guards
-from primgraph.transforms.masks import Masks, masks_of
-from primgraph.transforms.ranges import Range
-from primgraph.transforms.rebuild import (
+from primgraph.ir.rebuild import (
     copy,
     derived_source,
     input_positions,
@@ -26,6 +20,12 @@ from primgraph.transforms.rebuild import (
     require_primitive,
     written,
 )
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.elementwise import add
+from primgraph.primitives.logic import select
+from primgraph.transforms.analysis.guards import Guards
+from primgraph.transforms.analysis.masks import Masks, masks_of
+from primgraph.transforms.analysis.ranges import Range
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

@@ -6,19 +6,19 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import Any, TypeAlias
 
 from primgraph.ir.builder import Builder
+from primgraph.ir.contract import transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import lookup
+from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import Operator
 from primgraph.operators.elementary import exp, log
 from primgraph.operators.reductions import sum
 from primgraph.operators.variable import Variable
-from primgraph.transforms.clean_up import clean_up
-from primgraph.transforms.contract import transform
-from primgraph.transforms.dead_code import dead_code
 from primgraph.transforms.lower import lower, operator_names
-from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
+from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.optimize.dead_code import dead_code
 
 Definitions: TypeAlias = dict[Value, Equation]
 Instance: TypeAlias = tuple[tuple[TensorType, ...], dict[str, Any]]

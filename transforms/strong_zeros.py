@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, final
 
 from primgraph.ir.builder import Builder
+from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import BOOL, INT64
 from primgraph.primitives.constants import full, zeros_like
 from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
@@ -26,10 +28,8 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.transforms.bounds import ranges_of
-from primgraph.transforms.contract import primitives_only, transform
-from primgraph.transforms.ranges import Range
-from primgraph.transforms.rebuild import NOWHERE, copy, rebuild
+from primgraph.transforms.analysis.bounds import ranges_of
+from primgraph.transforms.analysis.ranges import Range
 
 # Where an operand may be other than zero; None where that is not known.
 _Supports: TypeAlias = Sequence[Value | None]

@@ -8,13 +8,10 @@ from typing import Any
 
 from primgraph.errors import MissingRuleError
 from primgraph.ir.builder import Builder
+from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Linear, Primitive
-from primgraph.ir.types import TensorType
-from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.elementwise import add
-from primgraph.transforms.contract import primitives_only, transform
-from primgraph.transforms.rebuild import (
+from primgraph.ir.rebuild import (
     NOWHERE,
     full_value,
     input_positions,
@@ -22,6 +19,9 @@ from primgraph.transforms.rebuild import (
     turned_source,
     written,
 )
+from primgraph.ir.types import TensorType
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.elementwise import add
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))

@@ -15,8 +15,8 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.slices import Slices
-from primgraph.ir.source import Source, caller, user_frame
 from primgraph.ir.types import TensorType
+from primgraph.source import Source, caller, user_frame
 
 # The name of a value that nobody has named: its op, the place of its equation, its output.
 _AUTOMATIC = re.compile(r"(\w+)_(0|[1-9]\d{0,11})\.tmp_(0|[1-9]\d{0,11})")

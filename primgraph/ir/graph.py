@@ -13,8 +13,8 @@ from primgraph.ir.form import Form, bound, leaves_of
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Op, Primitive, lookup
 from primgraph.ir.signature import checked
-from primgraph.ir.source import Source
 from primgraph.ir.types import DType, Shape, TensorType, scalar_of
+from primgraph.source import Source
 
 
 @final

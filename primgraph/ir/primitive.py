@@ -22,7 +22,7 @@ from primgraph.ir.types import DType, Shape, TensorType
 
 if TYPE_CHECKING:
     from primgraph.ir.graph import Value
-    from primgraph.ir.source import Source
+    from primgraph.source import Source
 
 Rule: TypeAlias = Callable[..., Any]
 Types: TypeAlias = tuple[TensorType, ...]

@@ -26,8 +26,8 @@ from primgraph.ir.graph import Equation, Graph, Value, beside, printer
 from primgraph.ir.params import Array, Params, bits, freeze_all
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import checked
-from primgraph.ir.source import Source
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, Shape, TensorType
+from primgraph.source import Source
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CONTEXT = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from types import FrameType
 
-from primgraph.ir.source import lines_of, user_frame
+from primgraph.source import lines_of, user_frame
 
 _Range = tuple[tuple[int, int], tuple[int, int]]
 

@@ -15,7 +15,7 @@ from primgraph.ir.types import as_dtype, as_shape
 from primgraph.nn.layer import Layer
 from primgraph.operators import batch_norm, dropout, layer_norm, linear, mean, var
 from primgraph.operators.variable import Variable
-from primgraph.program import program_of
+from primgraph.program.program import program_of
 
 
 @final

@@ -24,8 +24,8 @@ from primgraph.ir.types import TensorType, as_dtype
 from primgraph.nn.scopes import calling, outermost
 from primgraph.operators.promotion import array_of, handles
 from primgraph.operators.variable import Variable
-from primgraph.program import Program, current_program, parameter_kind, program_of
-from primgraph.scope import Scope
+from primgraph.program.program import Program, current_program, parameter_kind, program_of
+from primgraph.program.scope import Scope
 
 L = TypeVar("L", bound="Layer")
 

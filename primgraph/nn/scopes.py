@@ -11,7 +11,7 @@ from typing import Any, final
 from weakref import WeakKeyDictionary
 
 from primgraph.ir.primitive import active_recorder
-from primgraph.ir.source import marked
+from primgraph.source import marked
 
 
 @final

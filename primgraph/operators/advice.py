@@ -7,9 +7,9 @@ from collections.abc import Collection
 from functools import reduce
 from types import ModuleType
 
-from primgraph.ir.source import user_frame
 from primgraph.ir.written import expressions, text_of
 from primgraph.meanings import REMARKS, renamed, written_instead
+from primgraph.source import user_frame
 
 _CHOOSE = "choose between arrays with pg.where(condition, x, y)"
 _CONVERT = "run the program and convert what it returns"

@@ -15,10 +15,10 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Op, Recorder, Types, active_recorder, lookup, recording
 from primgraph.ir.signature import UNFIT, misfit
-from primgraph.ir.source import caller
 from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import SCALARS, handles, lift
 from primgraph.operators.variable import Variable, functions
+from primgraph.source import caller
 
 P = ParamSpec("P")
 R = TypeVar("R")

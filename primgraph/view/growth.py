@@ -9,8 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, final
 
-from primgraph.compiler import optimized
-from primgraph.derivatives import forward_grad, grad
+from primgraph.autodiff.grad import forward_grad, grad
 from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
@@ -18,7 +17,8 @@ from primgraph.ir.plain import plain, shortened, width_of
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.operators.creation import zeros
 from primgraph.operators.variable import Variable
-from primgraph.tracing import trace
+from primgraph.program.compile import optimized
+from primgraph.program.trace import trace
 from primgraph.view.scene import LABEL_SIZE
 from primgraph.view.svg import document, label_text, number
 

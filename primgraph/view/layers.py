@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TypeAlias, final
 
 from primgraph.ir.graph import Equation
-from primgraph.ir.source import UPDATE, Source
+from primgraph.source import UPDATE, Source
 
 # A part, and the order of the derivative.
 Part: TypeAlias = tuple[str, int]

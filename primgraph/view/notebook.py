@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from primgraph.figures import place_of
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.plain import shortened
 from primgraph.ir.sheet import ROWS, Row, Sheet
+from primgraph.tables import place_of
 from primgraph.view.layers import is_told
 from primgraph.view.picture import Box, Picture, graph_of, picture_of
 from primgraph.view.svg import to_svg

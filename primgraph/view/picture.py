@@ -15,9 +15,9 @@ from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.plain import shortened
-from primgraph.ir.source import UPDATE
 from primgraph.ir.text import names, value_text
-from primgraph.program import Program
+from primgraph.program.program import Program
+from primgraph.source import UPDATE
 from primgraph.view.grouping import Group, groupings_of
 from primgraph.view.layers import is_told
 from primgraph.view.twins import without_twins

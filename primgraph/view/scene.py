@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-from primgraph.figures import percent
 from primgraph.ir.plain import plain, shortened, width_of
+from primgraph.tables import percent
 from primgraph.view.folding import Node, within
 from primgraph.view.ladder import Lane, ladder
 from primgraph.view.layers import Part, rank

@@ -11,14 +11,14 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.compiler import compile
+from primgraph.autodiff.jacobian import DerivativeMatrix
 from primgraph.errors import ArgumentError, FeedError, ShapeError
 from primgraph.ir.graph import Graph
 from primgraph.ir.plain import width_of
 from primgraph.ir.signature import checked_late, checked_methods
-from primgraph.jacobian import DerivativeMatrix
 from primgraph.operators.variable import Variable
-from primgraph.program import Program, program_of
+from primgraph.program.compile import compile
+from primgraph.program.program import Program, program_of
 from primgraph.view.scene import NOTE_SIZE
 from primgraph.view.svg import document, label_text, number
 

@@ -17,9 +17,9 @@ from primgraph.ir.plain import plain, shortened
 from primgraph.ir.sheet import Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.text import names
-from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.transpose import transpose
 from primgraph.view.page import Step, page
 from primgraph.view.picture import Limits, Picture, equation_text, graph_of, numbered

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.operators.call import Operator
-from primgraph.transforms.clean_up import clean_up
 from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.clean_up import clean_up
 
 _CONSTANT = ("full", "constant")
 # An operator that becomes more primitives than this is drawn as them.

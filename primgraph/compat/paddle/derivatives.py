@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from primgraph import derivatives
+from primgraph.autodiff import grad as derivatives
+from primgraph.autodiff.grad import Seeds
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
-from primgraph.derivatives import Seeds
 from primgraph.operators.variable import Variable
 
 

@@ -15,8 +15,8 @@ from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable, Optio
 from primgraph.ir.signature import checked_late
 from primgraph.ir.types import FLOAT32, DType, as_dtype
 from primgraph.operators.variable import Variable
-from primgraph.program import create_parameter as _create_parameter
-from primgraph.program import current_program
+from primgraph.program.program import create_parameter as _create_parameter
+from primgraph.program.program import current_program
 
 P = ParamSpec("P")
 R = TypeVar("R")

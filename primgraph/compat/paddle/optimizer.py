@@ -10,7 +10,7 @@ from primgraph.compat.paddle.framework import refused
 from primgraph.compat.paddle.static import variables_named
 from primgraph.ir.signature import checked_methods
 from primgraph.operators.variable import Variable
-from primgraph.program import Program, program_guard, program_of
+from primgraph.program.program import Program, program_guard, program_of
 
 Parameters: TypeAlias = Sequence[Variable | str] | None
 

@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from primgraph.autodiff.grad import Seeds, grad
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     as_paddle_raises,
@@ -17,15 +18,14 @@ from primgraph.compat.paddle.framework import (
     paddles,
     refused,
 )
-from primgraph.derivatives import Seeds, grad
 from primgraph.errors import ArgumentError
-from primgraph.executor import Executor as _Executor
 from primgraph.ir.signature import checked_methods
 from primgraph.operators.variable import Variable
-from primgraph.program import Program, current_program, default_startup_program, program_of
-from primgraph.program import declared as _data
-from primgraph.program import program_guard as _program_guard
-from primgraph.scope import Scope
+from primgraph.program.program import Program, current_program, default_startup_program, program_of
+from primgraph.program.program import declared as _data
+from primgraph.program.program import program_guard as _program_guard
+from primgraph.program.run import Executor as _Executor
+from primgraph.program.scope import Scope
 
 __all__ = [
     "Executor",

@@ -16,7 +16,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import ArrayLike, Axes, Variable
-from primgraph.program import current_program
+from primgraph.program.program import current_program
 
 Name: TypeAlias = str | None
 

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from primgraph import derivatives, functional
+from primgraph.autodiff import functions as functional
+from primgraph.autodiff import grad as derivatives
+from primgraph.autodiff.grad import Seeds, Variables
+from primgraph.autodiff.jacobian import Hessian as _Hessian
+from primgraph.autodiff.jacobian import Jacobian as _Jacobian
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
-from primgraph.derivatives import Seeds, Variables
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.graph import Graph
-from primgraph.jacobian import Hessian as _Hessian
-from primgraph.jacobian import Jacobian as _Jacobian
-from primgraph.program import Program, current_program
+from primgraph.program.program import Program, current_program
 from primgraph.transforms.lower import lower
 from primgraph.transforms.raise_ import raise_
 

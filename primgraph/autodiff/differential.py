@@ -1,0 +1,271 @@
+"""Differential operators of which only a part of a Jacobian or Hessian is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from primgraph.autodiff.functions import require_scalar
+from primgraph.autodiff.grad import Request
+from primgraph.autodiff.independence import require_apart
+from primgraph.autodiff.subgraph import Path, record
+from primgraph.errors import PrimgraphError, ShapeError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import recording
+from primgraph.ir.rebuild import NOWHERE
+from primgraph.ir.signature import checked_late
+from primgraph.ir.types import Shape
+from primgraph.operators.creation import eye
+from primgraph.operators.joining import diagonal
+from primgraph.operators.promotion import broadcasted
+from primgraph.operators.reductions import sum as sum_
+from primgraph.operators.shaping import moveaxis, reshape, swapaxes
+from primgraph.operators.variable import Variable
+from primgraph.transforms.batch import batch
+from primgraph.transforms.batch_sum import batch_sum
+from primgraph.transforms.bind import bind
+from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.linearize import linearize
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.strong_zeros import strong_zeros
+
+
+@checked_late
+def hessian_diagonal(
+    y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
+) -> Variable:
+    """The second derivatives of `y`, one element, by each element of `x` twice.
+
+    The result has the type of `x`. With `is_batched`, axis 0 counts independent samples, `y` has
+    shape `(B,)` or `(B, 1)`, and each sample of the result belongs to that of `y`. That samples
+    do not mix on the way from `x` to `y` is checked by the structure of the program;
+    `check=False` says that you know it.
+
+    The Hessian is never formed: the second derivative along each axis is taken by forward mode
+    over forward mode, all of them in one vectorised pass (of one direction for each element of a
+    sample); where the gradient is elementwise, in one pass for the whole.
+
+    Raises `NotScalarError` for a `y` of more elements, `NotDifferentiable` for integers,
+    `MixedSamplesError` where samples may mix.
+    """
+    return _of_second_order("hessian_diagonal", y, x, is_batched, check, total=False)
+
+
+@checked_late
+def laplacian(
+    y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
+) -> Variable:
+    """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
+
+    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
+    shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`.
+
+    As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
+    applied to their sum only. Raises as that does.
+    """
+    return _of_second_order("laplacian", y, x, is_batched, check, total=True)
+
+
+@checked_late
+def divergence(
+    y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
+) -> Variable:
+    """The sum of the derivatives of each element of `y` by the element of `x` at its place.
+
+    `y` and `x` have one shape; the result has none. With `is_batched`, axis 0 counts independent
+    samples, and the result has shape `(B,)`; for `check` see `hessian_diagonal`.
+
+    All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
+    matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
+    is only one direction.
+
+    Raises `ShapeError` for different shapes, `NotDifferentiable` for integers,
+    `MixedSamplesError` where samples may mix.
+    """
+    request = Request.of("divergence", y, x)
+    try:
+        if y.shape != x.shape:
+            raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
+        path, lead = _path(request), _lead(request, is_batched)
+        axes = tuple(range(len(lead), y.ndim))
+        if is_batched and check:
+            require_apart(path)
+        if not path.wrt:
+            return _zeros(request, y, lead)
+        with recording(request.builder):
+            if is_diagonal(path.graph, path.moved):
+                slope = _record(request, path, path.jvp(), [*path.free, None])
+                return sum_(slope, axis=axes)
+            count = _extent(x.shape, lead)
+            axes_of_free = [None] * len(path.free)
+            along = strong_zeros(clean_up(path.jvp()), len(path.free))
+            rows = clean_up(batch(along, count, [*axes_of_free, 0]))
+            graph = _trace(rows, count, lead)
+            return _record(request, path, graph, [*path.free, _directions(x, lead, count)])
+    except PrimgraphError as error:
+        raise error.located(request.origin()) from None
+
+
+def _trace(rows: Graph, count: int, lead: Shape) -> Graph:
+    """`rows`, of `count` directions of a sample each, with the trace as its result.
+
+    Where the result is a matrix product whose elements were only moved, the trace is a sum of
+    products of elements, `tr(P Q) = sum(P * Q.T)`, and the product is not computed.
+    """
+    made = {e.output: e for e in rows.body if len(e.outputs) == 1}
+    value, moves = rows.outputs[0], []
+    while (eqn := made.get(value)) is not None and eqn.op.name in ("reshape", "permute"):
+        moves.append(eqn)
+        value = eqn.inputs[0]
+    factors, by_column = None, False
+    if eqn is not None and eqn.op.name == "matmul" and value.type.ndim == 2 and value.type.size:
+        factors = _diagonal_factors(eqn, moves, count, lead)
+        by_column = factors is not None and factors[0] is not eqn.inputs[0]
+    kept = dead_code(rows.with_outputs(rows.outputs if factors is None else factors))
+    builder = Builder(f"{rows.name}_trace", source=NOWHERE)
+    inputs = [builder.input(v.type, v.hint) for v in kept.inputs]
+    found = [Variable(builder, v) for v in builder.inline(kept, inputs)]
+    with builder:
+        if factors is None:
+            matrix = reshape(found[0], (count, *lead, count))
+            trace = sum_(diagonal(matrix, 0, 0, len(lead) + 1), axis=-1)
+        else:
+            each, fixed = found
+            if by_column:
+                each, fixed = swapaxes(each, 0, 1), swapaxes(fixed, 0, 1)
+            each = reshape(each, (count, *lead, each.shape[-1]))
+            fixed = reshape(swapaxes(fixed, 0, 1), (count, *(1 for _ in lead), each.shape[-1]))
+            trace = sum_(each * fixed, axis=(0, each.ndim - 1))
+    return lower(builder.graph([trace.value]))
+
+
+def _diagonal_factors(
+    product: Equation, moves: Sequence[Equation], count: int, lead: Shape
+) -> list[Value] | None:
+    """The factor with a row (or column) for each direction and sample, and then the other one.
+
+    None if the diagonal, after `moves`, does not take the columns (or rows) of that in turn.
+    """
+    places = np.arange(product.output.type.size).reshape(product.output.shape)
+    for eqn in reversed(moves):
+        places = (
+            places.reshape(eqn.kwargs["shape"])
+            if eqn.op.name == "reshape"
+            else places.transpose(eqn.kwargs["axes"])
+        )
+    total = count * _extent(lead, ())
+    diagonals = np.diagonal(places.reshape(count, total // count, count), axis1=0, axis2=2)
+    # In the order of directions first and samples second.
+    row, column = np.divmod(diagonals.T.reshape(-1), product.output.shape[1])
+    every, direction = np.arange(total), np.repeat(np.arange(count), total // count)
+    left, right = product.inputs
+    if np.array_equal(row, every) and np.array_equal(column, direction):
+        return [left, right] if product.output.shape == (total, count) else None
+    if np.array_equal(column, every) and np.array_equal(row, direction):
+        return [right, left] if product.output.shape == (count, total) else None
+    return None
+
+
+def _of_second_order(
+    name: str, y: Variable, x: Variable, is_batched: bool, check: bool, *, total: bool
+) -> Variable:
+    request = Request.of(name, y, x)
+    try:
+        require_scalar(name, y, int(is_batched))
+        path, lead = _path(request), _lead(request, is_batched)
+        if is_batched and check:
+            require_apart(path)
+        if not path.wrt:
+            return _zeros(request, y if total else x, y.shape if total else x.shape)
+        with recording(request.builder):
+            found = _by_gradient(request, path)
+            if found is not None:
+                return (
+                    reshape(sum_(found, axis=tuple(range(len(lead), x.ndim))), y.shape)
+                    if total
+                    else found
+                )
+            return _by_directions(request, path, y, x, lead, total=total)
+    except PrimgraphError as error:
+        raise error.located(request.origin()) from None
+
+
+def _by_gradient(request: Request, path: Path) -> Variable | None:
+    """The diagonal in one pass, if each element of the gradient depends on one of `x` only."""
+    gradient = clean_up(bind(path.vjp(), {len(path.free): 1.0}))
+    place = gradient.inputs[path.free.index(path.wrt[0])]
+    if not is_diagonal(gradient, [place]):
+        return None
+    jvp = linearize(gradient, [place])
+    return _record(request, path, jvp.with_outputs(jvp.outputs[1:]), [*path.free, None])
+
+
+def _by_directions(
+    request: Request, path: Path, y: Variable, x: Variable, lead: Shape, *, total: bool
+) -> Variable:
+    """The second derivatives along all axes, or their sum, in one vectorised pass."""
+    count = _extent(x.shape, lead)
+    second = strong_zeros(clean_up(_second(path)), len(path.free))
+    directions = _directions(x, lead, count)
+    last = len(path.free)
+    if total:
+        graph = batch_sum(second, count, [*[None] * last, 0])
+        return _record(request, path, graph, [*path.free, directions])
+    given = [*path.free, directions]
+    found = record(request.builder, path, second, given, count=count, batched=(last,))
+    along = reshape(Variable(request.builder, found[0]), (count, *lead))
+    return reshape(moveaxis(along, 0, -1), x.shape)
+
+
+def _second(path: Path) -> Graph:
+    """From free values and a direction to the second derivative along it."""
+    first = path.jvp()
+    place = path.free.index(path.wrt[0])
+    twice = linearize(first, [place])
+    builder = Builder(twice.name, source=NOWHERE)
+    inputs = [builder.input(v.type, v.hint) for v in first.inputs]
+    outputs = builder.inline(twice.with_outputs(twice.outputs[1:]), [*inputs, inputs[-1]])
+    return builder.graph(outputs)
+
+
+def _path(request: Request) -> Path:
+    return Path.between(request.builder, request.inputs, request.outputs, request.constants)
+
+
+def _lead(request: Request, is_batched: bool) -> Shape:
+    """The axis of the samples, which inputs and outputs share; none without `is_batched`."""
+    if not is_batched:
+        return ()
+    (y,), (x,) = request.outputs, request.inputs
+    if not x.shape or x.shape[:1] != y.shape[:1]:
+        raise ShapeError(f"{request.name}: {y.type} and {x.type} have not the same samples")
+    return x.shape[:1]
+
+
+def _extent(shape: Shape, lead: Shape) -> int:
+    """How many elements there are behind the axes in `lead`."""
+    count = 1
+    for n in shape[len(lead) :]:
+        count *= n
+    return count
+
+
+def _directions(x: Variable, lead: Shape, count: int) -> Value:
+    """The unit vectors of a sample of `x`, for all samples alike: shape `(count, *x.shape)`."""
+    unit = reshape(eye(count, dtype=x.dtype), (count, *(1 for _ in lead), *x.shape[len(lead) :]))
+    return broadcasted(unit, (count, *x.shape)).value
+
+
+def _record(request: Request, path: Path, graph: Graph, given: Sequence[Value | None]) -> Variable:
+    return Variable(request.builder, record(request.builder, path, graph, given)[0])
+
+
+def _zeros(request: Request, like: Variable, shape: Shape) -> Variable:
+    value = Value(like.type.with_shape(shape))
+    (found,) = request.with_zeros([None], [value])
+    assert found is not None
+    return Variable(request.builder, found)

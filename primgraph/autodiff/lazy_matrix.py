@@ -1,0 +1,328 @@
+"""A Jacobian as a matrix whose rows and columns are evaluated when they are needed, and once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.autodiff.subgraph import Path, record
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import recording
+from primgraph.ir.rebuild import NOWHERE
+from primgraph.ir.types import DType, Shape, TensorType
+from primgraph.operators.creation import one_hot
+from primgraph.operators.indexing import take
+from primgraph.operators.joining import concatenate, sliced
+from primgraph.operators.logic import equal, where
+from primgraph.operators.promotion import broadcasted, lift, wrap
+from primgraph.operators.shaping import expand_dims, moveaxis, reshape
+from primgraph.operators.variable import Variable
+from primgraph.primitives.constants import filled
+from primgraph.primitives.elementwise import add, cast
+from primgraph.primitives.shapes import concat, split
+from primgraph.primitives.shapes import reshape as reshape_
+from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.strong_zeros import strong_zeros
+from primgraph.transforms.transpose import transpose
+
+
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """How many rows were evaluated by reverse mode, and how many columns by forward mode."""
+
+    reverse: int = 0
+    forward: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How arrays lie one after the other in one vector, or in one for each of `batch` samples."""
+
+    shapes: tuple[Shape, ...]
+    batch: int | None
+
+    def extents(self) -> list[int]:
+        """How many elements, of one sample if there are samples, each array has."""
+        return [int(np.prod(self.sample(i))) for i in range(len(self.shapes))]
+
+    def sample(self, place: int) -> Shape:
+        """The shape of array `place`, of one sample if there are samples."""
+        return self.shapes[place] if self.batch is None else self.shapes[place][1:]
+
+    def offsets(self) -> list[int]:
+        """Where each array begins, and the whole extent."""
+        return list(accumulate(self.extents(), initial=0))
+
+    def lead(self) -> Shape:
+        return () if self.batch is None else (self.batch,)
+
+
+@final
+class Slopes:
+    """The matrix of derivatives of all `outputs` by all `inputs`, one after the other.
+
+    Its shape is `(N, M)`, or `(B, N, M)` for `batch` samples that are independent. A row is one
+    reverse pass for all samples at once, a column one forward pass; those that are asked for
+    together are evaluated together, by one vectorised derivative, and kept. If `symmetric`, rows
+    are had from columns.
+
+    `free` and `ends` are what the free values and outputs of `path` are in the builder, in which
+    results are recorded. `places`
+    has for each input of the matrix its place in `path.wrt`, None for one that does not matter.
+    """
+
+    def __init__(
+        self,
+        builder: Builder,
+        path: Path,
+        free: Sequence[Value],
+        ends: Sequence[Value],
+        outputs: Layout,
+        inputs: Layout,
+        places: Sequence[int | None],
+        dtype: DType,
+        *,
+        symmetric: bool = False,
+    ) -> None:
+        self.builder = builder
+        self.path = path
+        self.free = list(free)
+        self.ends = list(ends)
+        self.outputs = outputs
+        self.inputs = inputs
+        self.places = list(places)
+        self.dtype = dtype
+        self.symmetric = symmetric
+        self.passes = Passes()
+        self._jvp: Graph | None = None
+        self._forward: Graph | None = None
+        self._reverse: dict[tuple[int, ...], Graph] = {}
+        self._slope: Variable | None = None
+        self._is_diagonal = len(path.moved) == len(inputs.shapes) == len(
+            outputs.shapes
+        ) == 1 and is_diagonal(path.graph, path.moved)
+        self._rows = _Pool(builder)
+        self._columns = _Pool(builder)
+
+    def block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
+        """The elements in `rows` and `columns`, whichever way takes fewer passes.
+
+        Both are in the order in which they are wanted; there may be repetitions.
+        """
+        if self._is_diagonal:
+            return self._diagonal_block(rows, columns)
+        axis = len(self.outputs.lead())
+        by_rows = self._columns if self.symmetric else self._rows
+        rows_missing, columns_missing = by_rows.missing(rows), self._columns.missing(columns)
+        cost = len(self._live_rows(rows_missing)), len(self._live_columns(columns_missing))
+        wide = self.inputs.offsets()[-1] >= self.outputs.offsets()[-1]
+        if cost[0] > cost[1] or (cost[0] == cost[1] and not wide):
+            self._evaluate_columns(columns_missing)
+            return picked(self._columns.joined(columns), axis, rows)
+        if self.symmetric:
+            self._evaluate_columns(rows_missing)
+            turned = picked(self._columns.joined(rows), axis, columns)
+            return moveaxis(turned, axis, axis + 1)
+        self._evaluate_rows(rows_missing)
+        return picked(self._rows.joined(rows), axis + 1, columns)
+
+    def _diagonal_block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
+        """The elements where each output depends on one input alone: one pass has them all."""
+        if self._slope is None or self._slope.value not in self.builder:
+            flat = self._flat((0,))
+            (found,) = self._record(flat, [*self.free, None])
+            self._slope = Variable(self.builder, found)
+            self.passes = Passes(self.passes.reverse, self.passes.forward + 1)
+        axis = len(self.outputs.lead())
+        down, across = np.array(rows)[:, None], np.array(columns)[None, :]
+        with recording(self.builder):
+            slope = expand_dims(picked(self._slope, axis, rows), axis + 1)
+            return where(equal(lift(down), lift(across)), slope, 0.0)
+
+    def _live_rows(self, numbers: Sequence[int]) -> list[int]:
+        """Those of outputs that depend on some input; the others are zero."""
+        return _owned(numbers, self.outputs, self.path.reached)
+
+    def _live_columns(self, numbers: Sequence[int]) -> list[int]:
+        """Those of inputs that some output depends on; the others are zero."""
+        return _owned(numbers, self.inputs, [p is not None for p in self.places])
+
+    def _evaluate_rows(self, numbers: list[int]) -> None:
+        """Evaluate these rows together, through the outputs that they belong to."""
+        axis, extent = len(self.outputs.lead()), self.inputs.offsets()[-1]
+        live = self._live_rows(numbers)
+        self._add_zeros(self._rows, numbers, live, axis, extent)
+        numbers = live
+        if not numbers:
+            return
+        offsets = self.outputs.offsets()
+        owners = np.searchsorted(offsets, numbers, side="right") - 1
+        used = tuple(sorted(set(owners.tolist())))
+        if used not in self._reverse:
+            flat = self._flat(used)
+            last = len(self.free)
+            self._reverse[used] = strong_zeros(transpose(flat, [last]), last)
+        extents = [self.outputs.extents()[i] for i in used]
+        starts = dict(zip(used, accumulate(extents[:-1], initial=0), strict=True))
+        local = [starts[o] + n - offsets[o] for o, n in zip(owners.tolist(), numbers, strict=True)]
+        found = self._apply(self._reverse[used], local, sum(extents))
+        self._rows.add(numbers, found, axis)
+        self.passes = Passes(self.passes.reverse + len(numbers), self.passes.forward)
+
+    def _evaluate_columns(self, numbers: list[int]) -> None:
+        axis, extent = len(self.outputs.lead()), self.outputs.offsets()[-1]
+        live = self._live_columns(numbers)
+        self._add_zeros(self._columns, numbers, live, axis + 1, extent)
+        numbers = live
+        if not numbers:
+            return
+        found = self._apply(self.forward(), numbers, self.inputs.offsets()[-1])
+        self._columns.add(numbers, moveaxis(found, axis, axis + 1), axis + 1)
+        self.passes = Passes(self.passes.reverse, self.passes.forward + len(numbers))
+
+    def forward(self) -> Graph:
+        """From free values and one long tangent of the inputs to that of the outputs."""
+        if self._forward is None:
+            flat = self._flat(tuple(range(len(self.outputs.shapes))))
+            self._forward = strong_zeros(flat, len(self.free))
+        return self._forward
+
+    def _add_zeros(
+        self, pool: _Pool, numbers: Sequence[int], live: Sequence[int], axis: int, extent: int
+    ) -> None:
+        """Note that those in `numbers` and not in `live` are zeros; each is of that extent."""
+        dead = sorted(set(numbers) - set(live))
+        if dead:
+            shape = [*self.outputs.lead(), extent]
+            shape.insert(axis, len(dead))
+            pool.add(dead, zeros_of(self.builder, TensorType(tuple(shape), self.dtype)), axis)
+
+    def _apply(self, derivative: Graph, numbers: list[int], extent: int) -> Variable:
+        """`derivative` on unit vectors: shape `(k, -1)`, or `(B, k, -1)` with samples."""
+        batch = self.outputs.batch
+        count = len(numbers)
+        given: list[Value | None] = [*self.free]
+        with recording(self.builder):
+            if extent == 1:
+                given.append(None)
+            else:
+                unit = one_hot(np.array(numbers), extent, self.dtype)
+                if batch is not None:
+                    unit = broadcasted(reshape(unit, (count, 1, extent)), (count, batch, extent))
+                given.append((unit[0] if count == 1 else unit).value)
+            if count == 1:
+                (found,) = self._record(derivative, given)
+                result = wrap(found)
+                return reshape(result, (*result.shape[:-1], 1, result.shape[-1]))
+            last = len(given) - 1
+            (found,) = self._record(derivative, given, count=count, batched=(last,))
+            return wrap(found) if batch is None else moveaxis(wrap(found), 0, 1)
+
+    def _record(self, derivative: Graph, given: Sequence[Value | None], **more: Any) -> list[Value]:
+        return record(self.builder, self.path, derivative, given, ends=self.ends, **more)
+
+    def _flat(self, used: tuple[int, ...]) -> Graph:
+        """From free values and one long tangent to that of the outputs in `used`."""
+        if self._jvp is None:
+            self._jvp = self.path.jvp()
+        builder = Builder(self._jvp.name, source=NOWHERE)
+        free = [builder.input(v.type, v.hint) for v in self.path.graph.inputs]
+        lead = self.inputs.lead()
+        tangent = builder.input(TensorType((*lead, self.inputs.offsets()[-1]), self.dtype))
+        with builder:
+            parts = self._parted(tangent)
+            tangents = builder.inline(self._jvp, [*free, *parts])
+            pieces = []
+            for i in used:
+                shape = (*lead, self.outputs.extents()[i])
+                pieces.append(_cast(reshape_(tangents[i], shape=shape), self.dtype))
+            whole = concat(*pieces, axis=len(lead)) if len(pieces) > 1 else pieces[0]
+        return builder.graph([whole])
+
+    def _parted(self, tangent: Value) -> list[Value]:
+        """The tangents of `path.wrt`; an input listed twice has those of both places added."""
+        axis = len(self.inputs.lead())
+        extents = tuple(self.inputs.extents())
+        parts = split(tangent, sizes=extents, axis=axis) if len(extents) > 1 else (tangent,)
+        found: dict[int, Value] = {}
+        for i, place in enumerate(self.places):
+            if place is None:
+                continue
+            shaped = reshape_(parts[i], shape=self.inputs.shapes[i])
+            part = _cast(shaped, self.path.wrt[place].dtype)
+            found[place] = add(found[place], part) if place in found else part
+        return [found[i] for i in range(len(self.path.wrt))]
+
+
+def _owned(numbers: Sequence[int], layout: Layout, kept: Sequence[bool]) -> list[int]:
+    """The `numbers` of elements of the arrays that are kept."""
+    owners = np.searchsorted(layout.offsets(), numbers, side="right") - 1
+    return [n for n, owner in zip(numbers, owners.tolist(), strict=True) if kept[owner]]
+
+
+def _cast(x: Value, dtype: DType) -> Value:
+    result: Value = x if x.dtype == dtype else cast(x, dtype=dtype)
+    return result
+
+
+@final
+class _Pool:
+    """Rows or columns that are there already: which variable has them, at which place."""
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.axis = 0
+        self.known: dict[int, tuple[Variable, int]] = {}
+
+    def missing(self, numbers: Sequence[int]) -> list[int]:
+        """Those among `numbers` that are not there, in order, each once.
+
+        What was recorded in a scratch of the builder is gone with it.
+        """
+        return sorted(
+            n
+            for n in set(numbers)
+            if n not in self.known or self.known[n][0].value not in self.builder
+        )
+
+    def add(self, numbers: Sequence[int], found: Variable, axis: int) -> None:
+        """Note that `found` has these, in order, along `axis`."""
+        self.axis = axis
+        self.known.update((n, (found, i)) for i, n in enumerate(numbers))
+
+    def joined(self, numbers: Sequence[int]) -> Variable:
+        """These, in this order, along `axis` of one variable."""
+        with recording(self.builder):
+            values = {self.known[n][0].value: self.known[n][0] for n in numbers}
+            starts = accumulate((v.shape[self.axis] for v in values.values()), initial=0)
+            start = dict(zip(values, starts, strict=False))
+            parts = list(values.values())
+            whole = concatenate(parts, axis=self.axis) if len(parts) > 1 else parts[0]
+        places = [start[self.known[n][0].value] + self.known[n][1] for n in numbers]
+        return picked(whole, self.axis, places)
+
+
+def picked(x: Variable, axis: int, places: Sequence[int] | np.ndarray[Any, Any]) -> Variable:
+    """The entries of `axis` at `places`, by a slice if they are evenly spaced.
+
+    The axes of `places` stand in the place of `axis`.
+    """
+    numbers = np.asarray(places)
+    with recording(x.recorder):
+        if numbers.ndim == 1 and len(numbers):
+            steps = np.diff(numbers)
+            step = int(steps[0]) if len(steps) else 1
+            if step != 0 and bool(np.all(steps == step)):
+                return sliced(x, axis, int(numbers[0]), len(numbers), step)
+        return take(x, numbers, axis=axis)
+
+
+def zeros_of(builder: Builder, type: TensorType) -> Variable:
+    """Zeros in `builder`."""
+    with recording(builder):
+        return wrap(filled(0, type))

@@ -1,0 +1,269 @@
+"""What lies between inputs and outputs, as a graph of its own that derivatives are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import recording
+from primgraph.primitives.elementwise import as_function_of
+from primgraph.transforms.analysis.bounds import ranges_near
+from primgraph.transforms.analysis.ranges import Range
+from primgraph.transforms.batch import batch
+from primgraph.transforms.bind import bind
+from primgraph.transforms.linearize import depending, linearize
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.transpose import transpose
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How outputs depend on inputs, lowered to primitives.
+
+    Whatever else is needed is an input of `graph` too: `free` has the value of the builder that
+    each input stands for. `wrt` are the inputs asked for that matter to some output, each once;
+    `moved` are their places in `graph`. `reached` tells the outputs that depend on any of them.
+    `ends` are the outputs as they were given, and `needs` the places in `free` of what they
+    depend on in a differentiable way. `definition` gives the equation that a value of the builder
+    comes from.
+    """
+
+    graph: Graph
+    free: list[Value]
+    wrt: list[Value]
+    moved: list[Value]
+    reached: list[bool]
+    ends: list[Value]
+    needs: list[int]
+    definition: Callable[[Value], Equation | None]
+
+    @staticmethod
+    def between(
+        builder: Builder,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        constants: Collection[Value] = (),
+    ) -> Path:
+        """The path from `inputs` to `outputs`; nothing goes through values in `constants`."""
+        needed = builder.between(inputs, outputs, constants)
+        name, definition = builder.name, builder.definition
+        return Path.of(needed, inputs, outputs, constants, name, definition=definition)
+
+    @staticmethod
+    def of(
+        equations: Sequence[Equation],
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        constants: Collection[Value] = (),
+        name: str = "f",
+        *,
+        whole: bool = False,
+        definition: Callable[[Value], Equation | None] | None = None,
+    ) -> Path:
+        """The path through `equations`, of which the independent ones stay too if `whole`."""
+        cut, ends, stands_for = _cut(equations, outputs, constants)
+        needed = _needed(cut, ends)
+        distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
+        active = depending(Graph((), needed, ()), distinct)
+        relevant = _relevant(needed, ends)
+        wrt = [v for v in distinct if v in relevant]
+        body = needed if whole else _kept(needed, distinct)
+        made = {v for e in body for v in e.outputs}
+        used = dict.fromkeys(v for e in body for v in e.inputs)
+        entries = [v for v in dict.fromkeys((*used, *wrt, *ends)) if v not in made]
+        lowered = lower(Graph(entries, body, (*ends, *wrt), name))
+        return Path(
+            lowered.with_outputs(lowered.outputs[: len(ends)]),
+            [stands_for.get(v, v) for v in entries],
+            wrt,
+            list(lowered.outputs[len(ends) :]),
+            [v in active for v in ends],
+            list(outputs),
+            [i for i, v in enumerate(entries) if v in relevant],
+            definition or {v: e for e in equations for v in e.outputs}.get,
+        )
+
+    def jvp(self) -> Graph:
+        """From free values and tangents of `wrt` to tangents of the outputs."""
+        return self._linear("tangent")
+
+    def vjp(self) -> Graph:
+        """From free values and cotangents of the outputs to cotangents of `wrt`."""
+        return transpose(self._linear("cotangent"), self.seeds())
+
+    def _linear(self, role: str) -> Graph:
+        jvp = linearize(self.graph, self.moved, role=role, given=self.ranges)
+        return jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :])
+
+    def ranges(self) -> dict[Value, Range]:
+        """What is known of the inputs of `graph` from the equations that they come from."""
+        others = [(v, f) for v, f in zip(self.graph.inputs, self.free, strict=True)
+                  if v.type.is_float and f not in self.wrt]  # fmt: skip
+        known = ranges_near([f for _, f in others], self.definition)
+        return {v: known[f] for v, f in others}
+
+    def seeds(self) -> range:
+        """The positions, among the inputs of `jvp`, of the tangents."""
+        return range(len(self.free), len(self.free) + len(self.wrt))
+
+
+def reached_by(
+    builder: Builder,
+    inputs: Iterable[Value],
+    outputs: Sequence[Value],
+    constants: Collection[Value] = (),
+) -> list[bool]:
+    """Which of `outputs` depend on `inputs` other than through `constants`."""
+    sources = set(inputs)
+    cut = set(constants) - sources
+    needed, ends, _ = _cut(builder.between(list(sources), outputs, cut), outputs, cut)
+    active = depending(Graph((), needed, ()), list(sources))
+    return [v in active for v in ends]
+
+
+def _cut(
+    equations: Sequence[Equation], outputs: Sequence[Value], constants: Collection[Value]
+) -> tuple[list[Equation], list[Value], dict[Value, Value]]:
+    """The same computation with other values in the place of `constants` wherever they are used.
+
+    The third result maps these to what they stand for.
+    """
+    if not constants:
+        return list(equations), list(outputs), {}
+    used = {v for e in equations for v in e.inputs}.union(outputs)
+    placed = {v: Value(v.type) for v in used if v in constants}
+    ends = [placed.get(v, v) for v in outputs]
+    cut: list[Equation] = []
+    for eqn in equations:
+        if not placed.keys().isdisjoint(eqn.inputs):
+            operands = tuple(placed.get(v, v) for v in eqn.inputs)
+            eqn = Equation(eqn.op, operands, eqn.params, eqn.outputs, eqn.source)
+        cut.append(eqn)
+    return cut, ends, {p: v for v, p in placed.items()}
+
+
+def _needed(equations: Sequence[Equation], outputs: Iterable[Value]) -> list[Equation]:
+    """The equations that `outputs` depend on."""
+    needed = set(outputs)
+    kept = []
+    for eqn in reversed(equations):
+        if not needed.isdisjoint(eqn.outputs):
+            needed.update(eqn.inputs)
+            kept.append(eqn)
+    kept.reverse()
+    return kept
+
+
+def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equation]:
+    """What depends on `inputs` in any way, constants, and all conditions and indices.
+
+    How a condition was moved tells where what it guards matters, and what an index counts which
+    element is read.
+    """
+    dependent = set(inputs)
+    kept = []
+    for eqn in equations:
+        depends = not dependent.isdisjoint(eqn.inputs)
+        if depends:
+            dependent.update(eqn.outputs)
+        if depends or not eqn.inputs or not eqn.outputs[0].type.is_float:
+            kept.append(eqn)
+    return kept
+
+
+def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Value]:
+    """The float values that `outputs` depend on in a differentiable way."""
+    relevant = set(outputs)
+    for eqn in reversed(equations):
+        if not relevant.isdisjoint(eqn.outputs) and eqn.op.name != "stop_gradient":
+            relevant.update(v for v in eqn.inputs if v.type.is_float)
+    return relevant
+
+
+def record(
+    builder: Builder,
+    path: Path,
+    derivative: Graph,
+    given: Sequence[Value | None],
+    *,
+    ends: Sequence[Value] | None = None,
+    count: int | None = None,
+    batched: Collection[int] = (),
+    replaced: Mapping[Value, Value] | None = None,
+) -> list[Value]:
+    """Clean `derivative`, taken along `path`, up and record it on `given`; None stands for ones.
+
+    With `count`, the inputs at the positions in `batched` have a leading axis of that extent,
+    and so have all results. `replaced` maps values in `given` to those to use instead.
+
+    The results count as functions of all that the outputs of the path depend on, also where the
+    derivative is the same everywhere. `ends` are these outputs in the builder, if they are not
+    those of the path.
+    """
+    graph = clean_up(bind(derivative, {i: 1.0 for i, v in enumerate(given) if v is None}))
+    present = [(i, v) for i, v in enumerate(given) if v is not None]
+    if count is not None:
+        graph = clean_up(batch(graph, count, [0 if i in batched else None for i, _ in present]))
+    values = [v if replaced is None else replaced.get(v, v) for _, v in present]
+    results = builder.inline(graph, values, shared=True)
+    needs = set(path.needs)
+    needs.update(i for i in range(len(path.free), len(given)))
+    wanted = [
+        graph.inputs[k]
+        for k, (i, v) in enumerate(present)
+        if i in needs and v.type.is_float and not _is_constant(builder, values[k])
+    ]
+    complete = _depending_on_all(graph, wanted)
+    if all(complete):
+        return results
+    reached = (
+        v for v, r in zip(path.ends if ends is None else ends, path.reached, strict=True) if r
+    )
+    seeds = (v for (i, _), v in zip(present, values, strict=True) if i >= len(path.free))
+    others = [
+        v
+        for v in dict.fromkeys((*reached, *seeds))
+        if v.type.is_float and not _is_constant(builder, v)
+    ]
+    with recording(builder):
+        whole = reduce(as_function_of, others) if others else None
+        return [
+            v if done or whole is None else as_function_of(v, whole)
+            for v, done in zip(results, complete, strict=True)
+        ]
+
+
+def _is_constant(builder: Builder, value: Value) -> bool:
+    """Whether `value` is a constant of the program."""
+    eqn = builder.definition(value)
+    return eqn is not None and not eqn.inputs
+
+
+# Of how many values it is told one by one whether a result depends on them.
+_MANY = 1024
+
+
+def _depending_on_all(graph: Graph, values: Sequence[Value]) -> list[bool]:
+    """Whether each output depends on all of `values` by floats; False if these are very many."""
+    if len(values) > _MANY:
+        return [False] * len(graph.outputs)
+    known = {v: 1 << i for i, v in enumerate(values)}
+    for eqn in graph.body:
+        if eqn.op.name == "stop_gradient":
+            continue
+        reaching = 0
+        for value in eqn.inputs:
+            reaching |= known.get(value, 0)
+        if reaching:
+            known.update((v, reaching) for v in eqn.outputs if v.type.is_float)
+    every = (1 << len(values)) - 1
+    return [known.get(v, 0) == every for v in graph.outputs]
+
+
+def called(role: str, value: Value) -> str:
+    """What an error message calls a value: by its name, if it has one."""
+    return f"{role} {value.hint!r}" if value.hint else f"an {role}"

@@ -1,0 +1,168 @@
+"""Functions of variables, called on arguments of their own inside the program they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from primgraph.autodiff.subgraph import Path, called, record
+from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, PrimgraphError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import recording
+from primgraph.ir.signature import applied
+from primgraph.operators.call import common_recorder
+from primgraph.operators.promotion import handles, lift
+from primgraph.operators.variable import Variable
+from primgraph.program.program import program_of
+from primgraph.source import caller
+
+
+@final
+class located:
+    """A context in which errors get the user's line, and those that `variables` come from."""
+
+    def __init__(self, variables: Any = ()) -> None:
+        self.variables = variables
+
+    def __enter__(self) -> None:
+        """Nothing is done before there is an error."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, PrimgraphError):
+            found = [v for v in handles((self.variables,)) if isinstance(v.recorder, Builder)]
+            builder = found[0].recorder if found else Builder()
+            assert isinstance(builder, Builder)
+            error.located(builder.origin(caller(), [v.value for v in found]))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a function of variables does, told apart from what its arguments are.
+
+    `inputs` are the values that the function was called on; in the recorded `equations` stand
+    `arguments` for them, one for each, so that a value passed twice counts as two and one that
+    the function finds elsewhere is not the argument. `results` are the outputs there, `outputs`
+    what they are in the program. `moved` maps arguments and flagged values to the program's.
+    """
+
+    builder: Builder
+    inputs: list[Value]
+    arguments: list[Value]
+    equations: list[Equation]
+    results: list[Value]
+    outputs: list[Value]
+    moved: dict[Value, Value]
+    constants: set[Value]
+    single: bool
+
+    @staticmethod
+    def of(name: str, function: Any, inputs: Sequence[Variable]) -> Call:
+        """Call `function` once; the program gets all that it records, on `inputs`.
+
+        Handles that the function keeps for itself are not those of the program. Raises
+        `ArgumentError` if it is no function, or returns anything but variables, arrays and
+        numbers, or a tuple or list of them.
+        """
+        if not callable(function):
+            raise ArgumentError(f"{name} takes a function, not {type(function).__name__}")
+        builder = common_recorder(inputs)
+        assert isinstance(builder, Builder)
+        values = [v.value for v in inputs]
+        with builder.scratch() as equations:
+            arguments = [builder.argument(v) for v in values]
+            flagged = (a for a, v in zip(arguments, values, strict=True) if v in builder.stopped)
+            builder.stopped.update(list(flagged))
+            with recording(builder):
+                result = applied(function, *(Variable(builder, a) for a in arguments))
+                listed = result if isinstance(result, list | tuple) else (result,)
+                if not listed or any(r is None for r in listed):
+                    raise ArgumentError(
+                        f"{name}: the function returned {result!r:.80}, not variables"
+                    )
+                results = [lift(r).value for r in listed]
+        moved = _recorded(builder, equations, dict(zip(arguments, values, strict=True)))
+        constants = builder.stopped & moved.keys()
+        builder.stopped |= {moved[v] for v in constants}
+        builder.stopped -= constants
+        return Call(
+            builder,
+            values,
+            arguments,
+            equations,
+            results,
+            [moved.get(v, v) for v in results],
+            moved,
+            constants,
+            not isinstance(result, list | tuple),
+        )
+
+    def require_floats(self, name: str) -> None:
+        """Raise `NotDifferentiable` unless all inputs and outputs are of a float dtype."""
+        for role, values in (("input", self.inputs), ("output", self.outputs)):
+            for value in values:
+                if not value.type.is_float:
+                    raise NotDifferentiable(
+                        f"{name}: {called(role, value)} is {value.type}, and only floats have "
+                        "derivatives",
+                        origin=self.origin(),
+                    )
+
+    def origin(self) -> list[str]:
+        """Lines for an error: where the function was called, and on what."""
+        return self.builder.origin(caller(), self.inputs)
+
+    def path(self, outputs: Sequence[Value] | None = None) -> Path:
+        """The path from the arguments to `outputs`, by default all results."""
+        ends = self.results if outputs is None else list(outputs)
+        made = {v for e in self.equations for v in e.outputs}
+        used = dict.fromkeys(v for e in self.equations for v in e.inputs if v not in made)
+        known = [self.builder.definition(v) for v in used]
+        constants = [e for e in known if e is not None and not e.inputs]
+        equations = [*constants, *self.equations]
+        name = self.builder.name
+        return Path.of(equations, self.arguments, ends, self.constants, name, whole=True)
+
+    def record(self, path: Path, derivative: Graph, seeds: Sequence[Value | None]) -> list[Value]:
+        """Record `derivative`, taken along `path`, on the inputs and `seeds`."""
+        ends = [self.moved.get(v, v) for v in path.ends]
+        given = [*path.free, *seeds]
+        return record(self.builder, path, derivative, given, ends=ends, replaced=self.moved)
+
+
+def _recorded(
+    builder: Builder, equations: Sequence[Equation], moved: dict[Value, Value]
+) -> dict[Value, Value]:
+    """Record `equations` on moved values, and note where all their results went.
+
+    Names and updates of states go there too.
+    """
+    for eqn in equations:
+        held = not builder.stopped.isdisjoint(eqn.outputs) and eqn.op.name != "stop_gradient"
+        copied = builder.copy_apart if held else builder.copy
+        results = copied(eqn, tuple(moved.get(v, v) for v in eqn.inputs))
+        moved.update(zip(eqn.outputs, results, strict=True))
+    for eqn in equations:
+        for value in eqn.outputs:
+            if value.hint:
+                builder.rename(moved[value], value.hint)
+    _move_updates(builder, moved)
+    return moved
+
+
+def _move_updates(builder: Builder, moved: dict[Value, Value]) -> None:
+    """Let updates of states that were asked for in the function store the moved values."""
+    if not moved:
+        return
+    try:
+        updates = program_of(Variable(builder, next(iter(moved)))).updates
+    except BuildError:
+        return
+    updates.update({s: moved[v] for s, v in updates.items() if v in moved})
+
+
+def in_form(builder: Builder, values: Sequence[Value], single: bool) -> Variable | list[Variable]:
+    """Handles on `values`: alone if `single`, else in a list."""
+    handles = [Variable(builder, v) for v in values]
+    return handles[0] if single else handles

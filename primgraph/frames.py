@@ -1,0 +1,152 @@
+"""What a notebook shows of an error: the user's frames, ours counted, and the message."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, final
+
+from primgraph.cells import cell_of, shell
+from primgraph.source import PACKAGE, is_library, is_own, shown
+
+_WIDTH = 75
+# So many lines stand before and after the one that was being executed.
+_AROUND = 2
+# So many frames of the user's are shown from either end of a longer way to the error.
+_FIRST, _LAST = 4, 12
+_CAUSES = 5
+# How wide the numbers of lines are, with an arrow before them.
+_MARGIN = 7
+_RED, _GREEN, _CYAN, _FAINT = "31", "32", "36", "2"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A frame on the way to an error. `owner` is the package it is of, empty for the user's."""
+
+    file: str
+    line: int
+    function: str
+    owner: str
+
+
+def rendered(error: BaseException, message: str, *, whole: bool = False) -> list[str]:
+    """What IPython is to print of `error`: blocks of lines, as its own traceback has them.
+
+    `whole` leaves all frames to IPython, and so does its mode Verbose; its mode Minimal shows the
+    message alone.
+    """
+    running = shell()
+    tracebacks = getattr(running, "InteractiveTB", None)
+    mode = getattr(tracebacks, "mode", "")
+    if tracebacks is not None and (whole or mode == "Verbose"):
+        told: list[str] = tracebacks.structured_traceback(type(error), error, error.__traceback__)
+        return told
+    paint = _Paint(str(getattr(running, "colors", "nocolor")).lower() != "nocolor")
+    name = type(error).__name__
+    end = [f"{paint(_RED, name)}: {message}", *getattr(error, "__notes__", ()), *_causes(error)]
+    if mode == "Minimal":
+        return end
+    head = f"{name}{'Traceback (most recent call last)':>{max(_WIDTH - len(name), 35)}}"
+    return [
+        paint(_RED, "-" * _WIDTH),
+        paint(_RED, name) + head[len(name) :],
+        *_told(_steps(error), paint),
+        "\n".join(end),
+    ]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Paint:
+    """Colours text for a terminal, or leaves it as it is."""
+
+    colours: bool
+
+    def __call__(self, colour: str, text: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[0m" if self.colours else text
+
+
+def _steps(error: BaseException) -> list[_Step]:
+    """The frames from the first cell on, or from the first of the user's where there is none."""
+    found = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        owner = ""
+        if is_own(frame):
+            owner = PACKAGE
+        elif is_library(code.co_filename):
+            owner = str(frame.f_globals.get("__name__")).partition(".")[0]
+        found.append(_Step(code.co_filename, line, code.co_name, owner))
+    cells = (i for i, step in enumerate(found) if cell_of(step.file))
+    own = (i for i, step in enumerate(found) if not step.owner)
+    return found[next(cells, next(own, 0)) :]
+
+
+def _told(steps: Iterable[_Step], paint: _Paint) -> Iterator[str]:
+    """A block for each frame of the user's, a line for the frames of one package in a row."""
+    blocks: list[tuple[_Step, int]] = []
+    for owner, group in groupby(steps, key=lambda step: step.owner):
+        listed = list(group)
+        blocks += [(listed[0], len(listed))] if owner else [(step, 1) for step in listed]
+    left_out = len(blocks) - _FIRST - _LAST
+    hint = "; %xmode Verbose and then %tb show them" if shell() is not None else ""
+    for i, (step, count) in enumerate(blocks):
+        if left_out > 0 and i == _FIRST:
+            more = sum(n for _, n in blocks[i : i + left_out])
+            yield paint(_FAINT, f"... {more} frames more") + "\n"
+        if left_out > 0 and _FIRST <= i < _FIRST + left_out:
+            continue
+        if step.owner:
+            frames = "1 frame" if count == 1 else f"{count} frames"
+            yield paint(_FAINT, f"... {frames} within {step.owner}{hint}") + "\n"
+            hint = ""
+        else:
+            yield _block(step, paint)
+
+
+def _block(step: _Step, paint: _Paint) -> str:
+    """Where a frame of the user's is, and the lines around."""
+    cell = cell_of(step.file)
+    place = f"{cell}, line {step.line}" if cell else f"File {_short(step.file)}:{step.line}"
+    function = "" if step.function == "<module>" else f", in {paint(_CYAN, step.function)}"
+    return "\n".join([paint(_GREEN, place) + function, *_around(step, paint), ""])
+
+
+def _around(step: _Step, paint: _Paint) -> Iterator[str]:
+    try:
+        lines = linecache.getlines(step.file)
+    except ValueError:
+        # No file has such a name, with a null character or a lone surrogate in it.
+        lines = []
+    first = max(step.line - _AROUND, 1)
+    for number, text in enumerate(lines[first - 1 : step.line + _AROUND], first):
+        margin = "-" * (_MARGIN - 2 - len(str(number))) + "> " if number == step.line else ""
+        kept = " " * (len(text) - len(text.lstrip(" "))) + shown(text)
+        yield f"{paint(_GREEN, f'{margin}{number}'.rjust(_MARGIN))} {kept}".rstrip()
+
+
+def _short(file: str) -> str:
+    """A path, from the user's home on where it is there."""
+    home = os.path.expanduser("~") + os.sep
+    return f"~{os.sep}{file.removeprefix(home)}" if file.startswith(home) else file
+
+
+def _causes(error: BaseException) -> Iterator[str]:
+    """A line for each error that led to this one."""
+    seen: list[Any] = [error]
+    for _ in range(_CAUSES):
+        last = seen[-1]
+        hidden = last.__suppress_context__
+        found = last.__cause__ or (None if hidden else last.__context__)
+        if found is None or found in seen:
+            return
+        word = "caused by" if last.__cause__ is not None else "while handling"
+        told = shown("".join(str(found).splitlines()[:1]))
+        yield f"  {word} {type(found).__name__}: {told}"
+        seen.append(found)

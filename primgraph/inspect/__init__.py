@@ -1,0 +1,1 @@
+"""What is asked of programs: costs, profiles, differences, explanations, checks."""

@@ -1,0 +1,324 @@
+"""Derivatives checked against independent ones: complex steps, differences, and each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, CheckError, FeedError, InternalError, OptionError
+from primgraph.inspect.complex_step import KNOWN, STEP, evaluate, widened
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.ir.signature import checked_late
+from primgraph.ir.types import Shape
+from primgraph.primitives.elementwise import stop_gradient
+from primgraph.program.program import Program
+from primgraph.program.trace import is_container, trace
+from primgraph.transforms.linearize import linearize
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.transpose import transpose
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+# The step of central differences, for an element of size one, and what they and the others may
+# be wrong by: a part of the largest derivative, and of the largest value.
+_DIFFERENCE = 2e-3
+_SEED = 0x5DEECE66D
+_BY_DIFFERENCES, _BY_COMPLEX_STEP, _BY_ROUNDING = (1e-6, 1e-10), (1e-9, 1e-14), 1e-10
+
+
+@checked_late
+def check_grads(
+    function: Callable[..., Any] | Graph | Program,
+    inputs: Sequence[Any] | Mapping[str, Any],
+    order: int = 2,
+    modes: Collection[str] = ("forward", "reverse"),
+) -> None:
+    """Compare all derivatives up to `order`, in every mixture of `modes`, with independent ones.
+
+    `function` is a function on variables or a graph, with one array in `inputs` for each
+    argument; or a program, with arrays by name, whose last results are differentiated. The
+    derivatives are those by all float inputs, at these arrays, in float64 whatever the dtype;
+    what is not of a float dtype is held constant. A derivative of higher order is taken along
+    random directions, and differentiated once more by each element of the inputs.
+
+    The independent derivatives are by a complex step (W. Squire and G. Trapp, Using complex
+    variables to estimate derivatives of real functions, 1998) where all primitives are known and
+    none has a kink near; elsewhere by central differences with one step of Richardson's
+    extrapolation. At a kink differences need not agree with the derivative that was chosen.
+    With both modes, `<u, J v>` and `<J' u, v>` are compared too, to rounding.
+
+    The work is one evaluation of function and derivative for each element of the inputs, times
+    two for each further order.
+
+    Raises `CheckError`, an AssertionError, with the first input, element and order that differ
+    and both numbers; `MissingRuleError` where a rule is missing; `OptionError` for an unknown
+    mode or an order below one; `ArgumentError` for inputs or outputs without floats.
+    """
+    chosen = tuple(modes)
+    known = all(isinstance(m, str) and m in ("forward", "reverse") for m in chosen)
+    if not chosen or not known or isinstance(modes, str | Mapping):
+        raise OptionError(f"modes are some of 'forward' and 'reverse', not {modes!r}")
+    if order < 1:
+        raise OptionError(f"the order of a derivative is at least 1, not {order}")
+    graph, arrays = _graph_of(function, inputs)
+    # Not a seed that inputs may have been drawn from: directions equal to them show less.
+    rng = np.random.default_rng(_SEED)
+    levels = [_Level.of(graph, arrays)]
+    for number in range(1, order + 1):
+        following: list[_Level] = []
+        for level in levels:
+            following += level.checked(number, chosen, rng)
+        levels = following
+
+
+def _graph_of(
+    function: Callable[..., Any] | Graph | Program, inputs: Any
+) -> tuple[Graph, list[Array]]:
+    """The graph of `function`, and an array for each of its inputs."""
+    if isinstance(function, Program):
+        if not isinstance(inputs, Mapping):
+            raise ArgumentError(f"inputs of a program are arrays by name, not {inputs!r:.60}")
+        graph = function.graph()
+        known = {**function.state_dict(), **inputs}
+        missing = [v.hint for v in graph.inputs if v.hint not in known]
+        if missing:
+            raise FeedError(f"check_grads: missing {', '.join(map(repr, missing))}")
+        return graph, [np.asarray(known[v.hint]) for v in graph.inputs]
+    listed = inputs if isinstance(inputs, list | tuple) else [inputs]
+    if isinstance(function, Graph):
+        return function, [np.asarray(a) for a in function.in_order(listed, {})]
+    if not callable(function):
+        raise ArgumentError(
+            f"check_grads takes a function, graph or program, not {type(function).__name__}"
+        )
+    graph = trace(function, *(a if is_container(a) else np.asarray(a) for a in listed))
+    return graph, [np.asarray(a) for a in graph.in_order(listed, {})]
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A derivative that is to be differentiated once more: a graph of inputs and directions.
+
+    `wrt` are the positions of the inputs to differentiate by, `modes` how it was derived.
+    """
+
+    graph: Graph
+    arrays: list[Array]
+    wrt: list[int]
+    modes: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(graph: Graph, arrays: Sequence[Array]) -> _Level:
+        lowered = lower(graph)
+        kept = dead_code(lowered.with_outputs(v for v in lowered.outputs if v.type.is_float))
+        wide = widened(kept)
+        wrt = [i for i, v in enumerate(wide.inputs) if v.type.is_float]
+        if not wrt or not wide.outputs:
+            raise ArgumentError(
+                f"check_grads needs float inputs and outputs, and {graph!r} has not both"
+            )
+        if len(arrays) != len(wide.inputs):
+            raise FeedError(f"{graph.name} takes {len(wide.inputs)} arrays, {len(arrays)} given")
+        return _Level(wide, [np.asarray(a) for a in arrays], wrt)
+
+    def checked(self, order: int, modes: tuple[str, ...], rng: np.random.Generator) -> list[_Level]:
+        """Check the derivatives of this; return them as what to differentiate next."""
+        jvp = linearize(self.graph, self.wrt)
+        jvp = dead_code(jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :]))
+        count = len(self.graph.inputs)
+        vjp = transpose(jvp, range(count, count + len(self.wrt)))
+        values, known, source, slack = self._independent()
+        v = [rng.standard_normal(self.graph.inputs[i].shape) for i in self.wrt]
+        u = [rng.standard_normal(o.shape) for o in self.graph.outputs]
+        limits = [_limit(columns, values, slack) for columns in known]
+        if "forward" in modes:
+            self._check_forward(order, jvp, known, limits, source)
+        if "reverse" in modes:
+            self._check_reverse(order, vjp, u, known, limits, source)
+        if len(modes) == 2:
+            self._check_adjoint(order, jvp, vjp, u, v, values)
+        graphs = {"forward": (jvp, v), "reverse": (vjp, u)}
+        return [
+            _Level(graph, [*self.arrays, *seeds], self.wrt, (mode, *self.modes))
+            for mode, (graph, seeds) in graphs.items()
+            if mode in modes
+        ]
+
+    def _independent(self) -> tuple[float, list[Array], str, tuple[float, float]]:
+        """The largest value; for each input a matrix, of a column for each of its elements, with
+        the derivatives of all outputs; how they were found; and how wrong they may be."""
+        values = interpret(self.graph, *self.arrays)
+        largest = max((float(np.max(np.abs(a), initial=0.0)) for a in values), default=0.0)
+        if all(eqn.op.name in KNOWN for eqn in self.graph.body):
+            columns = [self._columns(i, self._complex_step) for i in self.wrt]
+            if all(c is not None for c in columns):
+                found = [c for c in columns if c is not None]
+                return largest, found, "a complex step gives", _BY_COMPLEX_STEP
+        differences = [self._columns(i, self._differences) for i in self.wrt]
+        found = [c for c in differences if c is not None]
+        return largest, found, "central differences give", _BY_DIFFERENCES
+
+    def _columns(self, place: int, slope: Callable[[int, int], list[Array] | None]) -> Array | None:
+        size = self.arrays[place].size
+        extent = sum(v.type.size for v in self.graph.outputs)
+        matrix = np.empty((extent, size))
+        for element in range(size):
+            found = slope(place, element)
+            if found is None:
+                return None
+            matrix[:, element] = np.concatenate([a.reshape(-1) for a in found])
+        return matrix
+
+    def _complex_step(self, place: int, element: int) -> list[Array] | None:
+        """The derivatives by one element; None where a kink or a jump is near."""
+        tangents = [np.zeros(np.shape(a)) for a in self.arrays]
+        tangents[place].reshape(-1)[element] = 1.0
+        known, smooth = evaluate(self.graph, self.arrays, tangents)
+        return [np.imag(known[v]) / STEP for v in self.graph.outputs] if smooth else None
+
+    def _differences(self, place: int, element: int) -> list[Array]:
+        array = np.asarray(self.arrays[place], np.float64)
+        step = _DIFFERENCE * (1 + abs(float(array.reshape(-1)[element])))
+
+        graph, arrays = self._without_stops()
+
+        def at(shift: float) -> list[Array]:
+            moved = array.copy()
+            moved.reshape(-1)[element] += shift
+            return interpret(graph, *(moved if i == place else a for i, a in enumerate(arrays)))
+
+        ends = [at(s) for s in (step, -step, step / 2, -step / 2)]
+        with np.errstate(all="ignore"):
+            return [
+                (4 * (c - d) / step - (a - b) / (2 * step)) / 3
+                for a, b, c, d in zip(*ends, strict=True)
+            ]
+
+    def _without_stops(self) -> tuple[Graph, list[Array]]:
+        """The graph with what stops gradients as further inputs, and arrays for all of them."""
+        stops = [e for e in self.graph.body if e.op is stop_gradient]
+        held = [e.output for e in stops]
+        values = interpret(self.graph.with_outputs(held), *self.arrays)
+        body = [e for e in self.graph.body if e.op is not stop_gradient]
+        graph = Graph([*self.graph.inputs, *held], body, self.graph.outputs, self.graph.name)
+        return graph, [*self.arrays, *values]
+
+    def _check_forward(
+        self, order: int, jvp: Graph, known: list[Array], limits: list[Array], source: str
+    ) -> None:
+        for number, place in enumerate(self.wrt):
+            for element in range(self.arrays[place].size):
+                tangents = [np.zeros(self.graph.inputs[i].shape) for i in self.wrt]
+                tangents[number].reshape(-1)[element] = 1.0
+                results = interpret(jvp, *self.arrays, *tangents)
+                found = np.concatenate([a.reshape(-1) for a in results])
+                expected = known[number][:, element]
+                bad = _differing(found, expected, limits[number][:, element])
+                if bad is not None:
+                    pair = float(found[bad]), float(expected[bad])
+                    self._fail(order, "forward", place, element, pair, source, bad)
+
+    def _check_reverse(
+        self,
+        order: int,
+        vjp: Graph,
+        u: list[Array],
+        known: list[Array],
+        limits: list[Array],
+        source: str,
+    ) -> None:
+        weights = np.concatenate([a.reshape(-1) for a in u])
+        results = interpret(vjp, *self.arrays, *u)
+        for number, place in enumerate(self.wrt):
+            found = results[number].reshape(-1)
+            with np.errstate(all="ignore"):
+                expected = weights @ known[number]
+                bad = _differing(found, expected, np.abs(weights) @ limits[number])
+            if bad is not None:
+                pair = float(found[bad]), float(expected[bad])
+                self._fail(order, "reverse", place, bad, pair, source)
+
+    def _check_adjoint(
+        self,
+        order: int,
+        jvp: Graph,
+        vjp: Graph,
+        u: list[Array],
+        v: list[Array],
+        values: float,
+    ) -> None:
+        """`<u, J v>` is `<J' u, v>` to rounding, as reverse mode is the transpose of forward."""
+        with np.errstate(all="ignore"):
+            left, right = (
+                np.concatenate([(a * b).reshape(-1) for a, b in zip(seeds, found, strict=True)])
+                for seeds, found in (
+                    (u, interpret(jvp, *self.arrays, *v)),
+                    (v, interpret(vjp, *self.arrays, *u)),
+                )
+            )
+            # Where J itself cancels, as along the argument of a norm, rounding is that of values.
+            sizes = values * math.prod(sum(float(np.sum(np.abs(a))) for a in s) for s in (u, v))
+            limit = _BY_ROUNDING * (np.sum(np.abs(left)) + np.sum(np.abs(right)))
+            limit += _BY_COMPLEX_STEP[1] * sizes
+            pair = float(np.sum(left)), float(np.sum(right))
+        if _differing(np.array(pair[:1]), np.array(pair[1:]), np.array([limit])) is not None:
+            raise CheckError(
+                f"{self._title(order)}: forward and reverse mode are not each other's transposes: "
+                f"<u, J v> is {pair[0]!r}, <J' u, v> is {pair[1]!r}"
+            )
+
+    def _fail(
+        self,
+        order: int,
+        mode: str,
+        place: int,
+        element: int,
+        pair: tuple[float, float],
+        source: str,
+        output: int | None = None,
+    ) -> None:
+        shape, name = self.graph.inputs[place].shape, self.graph.inputs[place].hint
+        of = "" if output is None else f" of {self._output(output)}"
+        raise CheckError(
+            f"{self._title(order)}: the derivative{of} by input {place} {name!r} at "
+            f"{_index(element, shape)} is {pair[0]!r} in {mode} mode, but {source} {pair[1]!r}",
+            hint="look at the rules of the primitives on the way, or choose inputs off the kinks",
+        )
+
+    def _output(self, element: int) -> str:
+        """The name of an element, counted through all outputs."""
+        for number, value in enumerate(self.graph.outputs):
+            if element < value.type.size:
+                return f"output {number} at {_index(element, value.shape)}"
+            element -= value.type.size
+        raise InternalError("an element lies behind all outputs")
+
+    def _title(self, order: int) -> str:
+        over = f" of the {' over '.join(self.modes)} derivative" if self.modes else ""
+        return f"order {order}{over}"
+
+
+def _index(element: int, shape: Shape) -> tuple[int, ...]:
+    """The index of an element, counted in row-major order."""
+    return tuple(int(i) for i in np.unravel_index(element, shape))
+
+
+def _limit(columns: Array, values: float, slack: tuple[float, float]) -> Array:
+    """How far each derivative may be off."""
+    finite = np.abs(columns[np.isfinite(columns)])
+    largest = float(np.max(finite, initial=0.0))
+    return np.full(columns.shape, slack[0] * largest + slack[1] * values)
+
+
+def _differing(found: Array, expected: Array, limit: Array) -> int | None:
+    """The first place where the numbers differ by more than `limit`; NaN equals NaN."""
+    with np.errstate(all="ignore"):
+        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        places = np.flatnonzero(~(same | (np.abs(found - expected) <= limit)))
+    return int(places[0]) if len(places) else None

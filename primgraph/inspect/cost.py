@@ -1,0 +1,361 @@
+"""What a graph costs before it runs: operations, bytes moved, and the most memory at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from primgraph.codegen import Kernel
+from primgraph.codegen.memory import call_bytes, kept_bytes
+from primgraph.codegen.schedule import Schedule, Step, schedule
+from primgraph.codegen.threads import get_num_threads
+from primgraph.errors import ArgumentError
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.rebuild import NOWHERE
+from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
+from primgraph.ir.signature import checked_late
+from primgraph.program.program import Program
+from primgraph.program.run import Executor, Fetch
+from primgraph.source import Source
+from primgraph.tables import place_of, quantity, table
+from primgraph.transforms.lower import lower
+
+# Lines that a table shows; what is left is added up.
+_SHOWN = 12
+
+_HEAD = ("flops", "read", "written", "line")
+
+_CONSTANTS = frozenset({"full", "constant", "iota"})
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Operations, and bytes that are read and written."""
+
+    flops: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            self.flops + other.flops,
+            self.bytes_read + other.bytes_read,
+            self.bytes_written + other.bytes_written,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{quantity(self.flops, 'flop')}, {quantity(self.bytes_read, 'B')} read, "
+            f"{quantity(self.bytes_written, 'B')} written"
+        )
+
+    @property
+    def bytes_moved(self) -> int:
+        return self.bytes_read + self.bytes_written
+
+    def data(self) -> dict[str, int]:
+        """The figures by name."""
+        return {
+            "flops": self.flops,
+            "bytes_read": self.bytes_read,
+            "bytes_written": self.bytes_written,
+        }
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Cost(Tabled):
+    """What one evaluation costs. It prints as a table by lines of the user's.
+
+    `work` adds up `parts`, which has the work of each equation of `graph`, in order; nothing for
+    those that no output needs. A flop is counted as `Primitive.flops` says. An equation reads
+    each of its different operands once and writes its results once, in bytes: views and
+    constants by themselves move nothing, what is repeated by broadcasting is read but once, and
+    `gather` reads the elements that it takes.
+
+    `peak_bytes` is the most memory at once beside inputs and constants: for a graph that of the
+    values that are still needed, in the order of its equations, where views take no memory; for
+    a kernel, what its planned code allocates in its first call, `kept_bytes` of which it keeps
+    for later calls, which allocate `call_bytes` at most, results included. Sizes of inputs,
+    outputs and constants are given beside it. What NumPy allocates for itself is counted as
+    version 2.3 and later do it; earlier ones may take up to 128 KiB more.
+    """
+
+    graph: Graph
+    parts: tuple[Work, ...]
+    work: Work
+    peak_bytes: int
+    kept_bytes: int
+    call_bytes: int
+    input_bytes: int
+    output_bytes: int
+    constant_bytes: int
+
+    @property
+    def name(self) -> str:
+        return self.graph.name
+
+    @property
+    def equations(self) -> int:
+        return len(self.graph.body)
+
+    @property
+    def flops(self) -> int:
+        return self.work.flops
+
+    @property
+    def bytes_read(self) -> int:
+        return self.work.bytes_read
+
+    @property
+    def bytes_written(self) -> int:
+        return self.work.bytes_written
+
+    def by_line(self) -> dict[Source | None, Work]:
+        """The work of each line of the user's, derivatives of what it says included."""
+        lines = (line_of(eqn) for eqn in self.graph.body)
+        return _added(zip(lines, self.parts, strict=True))
+
+    def by_op(self) -> dict[str, Work]:
+        """The work of each primitive, by name."""
+        return _added(
+            (eqn.op.name, part) for eqn, part in zip(self.graph.body, self.parts, strict=True)
+        )
+
+    def data(self) -> dict[str, Any]:
+        """All figures as dictionaries, lists, strings and numbers, which JSON can hold."""
+        lines = [
+            {"file": s.file if s else None, "line": s.line if s else None, **work.data()}
+            for s, work in self.by_line().items()
+        ]
+        return {
+            "name": self.name,
+            "equations": self.equations,
+            **self.work.data(),
+            "peak_bytes": self.peak_bytes,
+            "kept_bytes": self.kept_bytes,
+            "call_bytes": self.call_bytes,
+            "input_bytes": self.input_bytes,
+            "output_bytes": self.output_bytes,
+            "constant_bytes": self.constant_bytes,
+            "by_line": lines,
+            "by_op": {name: work.data() for name, work in self.by_op().items()},
+        }
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.data(), indent=2)
+
+    def _title(self) -> str:
+        return f"{self.name}: {self.equations} equations, {self.work}"
+
+    def __str__(self) -> str:
+        return "\n".join([*self._head(), *table(_HEAD, [row.cells for row in self._rows(_SHOWN)])])
+
+    def _sheet(self) -> Sheet:
+        title, *notes = self._head()
+        rows = self._rows(ROWS - 1)
+        return Sheet(title, "nnnc", _HEAD, rows, len(rows), tuple(notes))
+
+    def _head(self) -> list[str]:
+        """The figures of the whole."""
+        peak = f"peak {quantity(self.peak_bytes, 'B')}"
+        if self.kept_bytes:
+            peak += (
+                f": {quantity(self.kept_bytes, 'B')} kept between calls, "
+                f"{quantity(self.call_bytes, 'B')} in each"
+            )
+        return [
+            self._title(),
+            f"{peak}; inputs {quantity(self.input_bytes, 'B')}, "
+            f"results {quantity(self.output_bytes, 'B')}, "
+            f"constants {quantity(self.constant_bytes, 'B')}",
+        ]
+
+    def _rows(self, most: int) -> list[Row]:
+        """The lines that weigh most; the others are added up."""
+        lines = ((s, work) for s, work in self.by_line().items() if _weight(work))
+        order = sorted(lines, key=lambda pair: -_weight(pair[1]))
+        named = [(place_of(source), work) for source, work in order[:most]]
+        if len(order) > most:
+            rest = sum((work for _, work in order[most:]), Work())
+            named.append((f"({len(order) - most} more lines)", rest))
+        whole = max(_weight(self.work), 1)
+        return [Row(_cells(text, work), share=_weight(work) / whole) for text, work in named]
+
+
+@checked_late
+def cost(target: Graph | Program | Kernel, fetch_list: Sequence[Fetch] | None = None) -> Cost:
+    """The cost of `target`, worked out without running anything.
+
+    A graph is taken as it is, operators in it lowered. A kernel, and a program, which stands for
+    the kernel that an executor runs for `fetch_list`, are taken as they were compiled; what
+    depends on nothing, or on parameters that stay as they are, and is not computed again in each
+    run, does not count.
+
+    Raises `ArgumentError` for anything else, for fetches of what is no program, and for a program
+    where neither fetches nor updates ask for anything; `MissingRuleError` for a primitive whose
+    cost is not known.
+    """
+    if isinstance(target, Graph):
+        refuse_fetches(target, fetch_list)
+        plain = lower(target)
+        return _cost_of(plain, None)
+    kernel = kernel_of(target, fetch_list)
+    return _cost_of(kernel.graph, kernel)
+
+
+def kernel_of(target: Program | Kernel, fetch_list: Sequence[Fetch] | None) -> Kernel:
+    """The kernel that is meant. Raises `ArgumentError` for anything but a program or a kernel."""
+    if isinstance(target, Kernel):
+        refuse_fetches(target, fetch_list)
+        return target
+    if not isinstance(target, Program):
+        raise ArgumentError(
+            f"a graph, a program or a kernel is needed, not {type(target).__name__}",
+            hint="make a graph with pg.trace(function, *specs)",
+        )
+    kernel = Executor().repeated_kernel(target, fetch_list)
+    if not kernel.graph.outputs:
+        raise ArgumentError(
+            "nothing is fetched, and the program updates nothing",
+            hint="name the results: fetch_list=[...]",
+        )
+    return kernel
+
+
+def refuse_fetches(target: Graph | Kernel, fetch_list: Sequence[Fetch] | None) -> None:
+    """Raise `ArgumentError` for fetches of what has all its outputs chosen already."""
+    if fetch_list is not None:
+        raise ArgumentError(
+            f"fetch_list chooses the results of a program, not of {target!r:.80}",
+            hint="leave it out: all outputs count",
+        )
+
+
+def line_of(eqn: Equation) -> Source | None:
+    """The line of the user's that an equation comes from, whatever was derived from it."""
+    source = eqn.source
+    if source is None or source.file == NOWHERE.file:
+        return None
+    return source.written
+
+
+def works(graph: Graph) -> tuple[Work, ...]:
+    """The work of each equation of a graph of primitives; nothing for what no output needs."""
+    return _works(graph, schedule(graph))
+
+
+def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
+    found: dict[Equation, Work] = {}
+    elements = _different_elements(plan)
+    for step in plan.steps:
+        types = step.operands
+        flops = step.op.flops(types, step.params)
+        if plan.is_view(step.outputs[0]) or step.op.name in _CONSTANTS:
+            found[step.eqn] = Work(flops)
+            continue
+        read = dict.fromkeys(step.inputs, 0)
+        for value in read:
+            read[value] = elements[value] * plan.types[value].dtype.itemsize
+        written = sum(t.nbytes for t in step.results)
+        if step.op.name == "gather":
+            read[step.inputs[0]] = min(read[step.inputs[0]], written)
+        found[step.eqn] = Work(flops, sum(read.values()), written)
+    return tuple(found.get(eqn, Work()) for eqn in graph.body)
+
+
+def _different_elements(plan: Schedule) -> list[int]:
+    """How many elements of each value lie at different places in memory."""
+    count = [t.size for t in plan.types]
+    for step in plan.steps:
+        if step.op.name == "full":
+            count[step.outputs[0]] = 1
+        elif step.op.name == "iota":
+            count[step.outputs[0]] = step.params["shape"][step.params["axis"]]
+        else:
+            for value in step.outputs:
+                if plan.is_view(value):
+                    count[value] = min(count[value], count[step.inputs[0]])
+    return count
+
+
+def _cost_of(graph: Graph, kernel: Kernel | None) -> Cost:
+    plan = schedule(graph)
+    parts = _works(graph, plan)
+    kept, call = 0, _peak(plan)
+    peak = call
+    if kernel is not None:
+        parts = _without(parts, kernel.once)
+        layout, threads = kernel.plan, get_num_threads()
+        kept, call = kept_bytes(layout, threads), call_bytes(layout)
+        peak = kept + call
+        once = kernel.plan_of_once
+        if once is not None:
+            first, results = once
+            kept += results
+            peak = max(kept + call, kept_bytes(first, threads) + call_bytes(first))
+    constants = [s.results[0] for s in plan.steps if s.op.name == "constant"]
+    return Cost(
+        graph=graph,
+        parts=parts,
+        work=sum(parts, Work()),
+        peak_bytes=peak,
+        kept_bytes=kept,
+        call_bytes=call,
+        input_bytes=sum(t.nbytes for t in graph.input_types),
+        output_bytes=sum(t.nbytes for t in graph.output_types),
+        constant_bytes=sum(t.nbytes for t in constants),
+    )
+
+
+def _without(parts: Sequence[Work], places: Sequence[int]) -> tuple[Work, ...]:
+    """`parts`, of which those at `places` are not done again."""
+    left_out = set(places)
+    return tuple([Work() if i in left_out else part for i, part in enumerate(parts)])
+
+
+def _peak(plan: Schedule) -> int:
+    """The most bytes that computed values which are still needed take up at once."""
+    size: dict[int, int] = {}
+    now = most = 0
+    for i, step in enumerate(plan.steps):
+        for value in _made(plan, step):
+            size[value] = plan.types[value].nbytes
+            now += size[value]
+        most = max(most, now)
+        for value in {plan.root[v] for v in (*step.inputs, *step.outputs)}:
+            if plan.last[value] <= i:
+                now -= size.pop(value, 0)
+    return most
+
+
+def _made(plan: Schedule, step: Step) -> Iterable[int]:
+    """The results of a step that need memory of their own."""
+    if step.op.name in _CONSTANTS:
+        return ()
+    return (v for v in step.outputs if not plan.is_view(v))
+
+
+def _added(pairs: Iterable[tuple[Any, Work]]) -> dict[Any, Work]:
+    total: dict[Any, Work] = {}
+    for key, work in pairs:
+        total[key] = total.get(key, Work()) + work
+    return total
+
+
+def _weight(work: Work) -> int:
+    """What lines are sorted by: an operation takes about as long as moving a byte."""
+    return work.flops + work.bytes_moved
+
+
+def _cells(text: str, work: Work) -> tuple[str, ...]:
+    return (
+        quantity(work.flops, ""),
+        quantity(work.bytes_read, "B"),
+        quantity(work.bytes_written, "B"),
+        text,
+    )

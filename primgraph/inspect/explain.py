@@ -1,0 +1,314 @@
+"""Why a derivative is what it is: the ways from input to output, where they end, what is zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.autodiff.grad import Request
+from primgraph.autodiff.subgraph import Path
+from primgraph.codegen.feeds import as_feed
+from primgraph.errors import ArgumentError, BuildError, FeedError, NumericalError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.rebuild import full_value
+from primgraph.ir.sheet import Row, Sheet, Tabled
+from primgraph.ir.signature import checked_late
+from primgraph.operators.variable import Variable
+from primgraph.primitives.logic import unless_nan
+from primgraph.program.finite import Walk, spread
+from primgraph.program.program import Program, program_of
+from primgraph.program.run import check_names, input_values
+from primgraph.source import Source
+from primgraph.transforms.bind import bind
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.clean_up import clean_up
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_HEAD = ("ends at", "because it", "line")
+
+# So many ends of ways are listed.
+_MANY = 8
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """An equation at which ways from input to output end for derivatives, and why."""
+
+    op: str
+    why: str
+    source: Source | None
+
+    def __str__(self) -> str:
+        place = "" if self.source is None else f"   {self.source}   {self.source.text}".rstrip()
+        return f"{self.op} {self.why}{place}"
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Tabled):
+    """What the derivative of one variable by another is, and why; it prints as text.
+
+    `kind` is "independent" where nothing leads from input to output, "cut" where all that leads
+    there ends at `cuts`, "zero" where the derivative is zero whatever the feeds, and else
+    "present". There are `paths` differentiable ways, through `equations` equations. `at_feed`
+    says what the derivative is at the arrays that were given.
+    """
+
+    title: str
+    kind: str
+    reasons: tuple[str, ...]
+    cuts: tuple[Cut, ...]
+    paths: int
+    equations: int
+    at_feed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = [str(c) for c in self.cuts[:_MANY]]
+        if len(self.cuts) > _MANY:
+            shown.append(f"and {len(self.cuts) - _MANY} more")
+        return "\n".join([self.title, *(f"  {t}" for t in (*self.reasons, *shown, *self.at_feed))])
+
+    __repr__ = __str__
+
+    def _title(self) -> str:
+        return self.title
+
+    def _sheet(self) -> Sheet:
+        places = (c.source for c in self.cuts)
+        lines = ["" if s is None else f"{s}   {s.text}".rstrip() for s in places]
+        rows = [Row((c.op, c.why, line)) for c, line in zip(self.cuts, lines, strict=True)]
+        notes = (*self.reasons, *self.at_feed)
+        return Sheet(self.title, "ctc", _HEAD if rows else (), rows, len(rows), notes)
+
+
+@checked_late
+def explain(y: Variable, x: Variable, feed: Mapping[str, Any] | None = None) -> Explanation:
+    """Why the derivative of `y` by `x` is None, zero, or what it is.
+
+    It tells whether anything leads from `x` to `y`; if so, at which equations that ends, as at
+    comparisons, integers, `floor` and `stop_gradient`, with the user's lines; and if not all of
+    it ends, how many ways there are. With a `feed`, as for a run, it also tells what the gradient
+    of the sum of `y` is there: which equation makes the first NaN or infinity on the way, or
+    where a gradient of zeros becomes zero. Nothing is added to the program, and no state changes.
+
+    Raises `ArgumentError` for what is no variable, `NotDifferentiable` for other dtypes than
+    floats, `FeedError` for a feed that does not fit.
+    """
+    for name, given in (("y", y), ("x", x)):
+        if not isinstance(given, Variable):
+            raise ArgumentError(f"explain: {name} is a variable, not {given!r:.80}")
+    request = Request.of("explain", [y], [x])
+    search = _Search(request.builder, request.inputs[0], request.outputs[0])
+    kind, title, reasons = search.verdict()
+    at_feed = () if feed is None else tuple(search.at(feed))
+    paths, equations = search.ways() if kind in ("present", "zero") else (0, 0)
+    if kind == "present":
+        ways = "1 way leads" if paths == 1 else f"{paths:,} ways lead"
+        reasons.append(f"{ways} from input to output, through {_counted(equations)}")
+    cuts = tuple(search.cuts())
+    if kind != "cut" and cuts:
+        reasons.append("other ways end for derivatives at")
+    return Explanation(title, kind, tuple(reasons), cuts, paths, equations, at_feed)
+
+
+@final
+class _Search:
+    """What lies between `x` and `y` in `builder`, lowered to primitives."""
+
+    def __init__(self, builder: Builder, x: Value, y: Value) -> None:
+        self.builder, self.x, self.y = builder, x, y
+        body = builder.slice([y], cut=[x])
+        self.held = {v for v in builder.stopped if v is not y or v is x}
+        known = {v for e in body for v in e.outputs}
+        used = dict.fromkeys([*(v for e in body for v in e.inputs), x, y])
+        self.inputs = [v for v in used if v not in known]
+        lowered = lower(Graph(self.inputs, body, [y, *used], builder.name))
+        self.graph = lowered
+        self.end = lowered.outputs[0]
+        moved = dict(zip(used, lowered.outputs[1:], strict=True))
+        self.start = moved[x]
+        self.constants = {moved[v] for v in self.held if v in moved}
+        self.touched = self._forward(differentiable=False)
+        self.active = self._forward(differentiable=True)
+        self.needed = self._backward()
+
+    def _forward(self, *, differentiable: bool) -> set[Value]:
+        """What depends on the input, in any way or so that derivatives pass."""
+        reached = {self.start}
+        if differentiable and self.start in self.constants:
+            return set()
+        for eqn in self.graph.body:
+            if reached.isdisjoint(_differentiable(eqn) if differentiable else eqn.inputs):
+                continue
+            for value in eqn.outputs:
+                if not differentiable or (not _ends(eqn, value) and value not in self.constants):
+                    reached.add(value)
+        return reached
+
+    def _backward(self) -> set[Value]:
+        """What the output depends on, in any way."""
+        needed = {self.end}
+        for eqn in reversed(self.graph.body):
+            if not needed.isdisjoint(eqn.outputs):
+                needed.update(eqn.inputs)
+        return needed
+
+    def verdict(self) -> tuple[str, str, list[str]]:
+        """The kind of the derivative, the title of the explanation, and its first lines."""
+        pair = f"of {_called(self.builder, self.y)} by {_called(self.builder, self.x)}"
+        if self.end not in self.touched:
+            return "independent", f"the derivative {pair} is None: nothing leads there", [
+                *self._uses(), *self._depends()
+            ]  # fmt: skip
+        if self.start in self.constants:
+            why = "the input has stop_gradient set, so that it counts as a constant"
+            return "cut", f"the derivative {pair} is None: {why}", []
+        path = Path.between(self.builder, [self.x], [self.y], self.builder.stopped)
+        gradient = clean_up(bind(path.vjp(), {len(path.free): 1.0})) if path.wrt else None
+        if self.end not in self.active:
+            what = "None" if gradient is None else "zero everywhere"
+            return "cut", f"the derivative {pair} is {what}: all that leads there ends at", []
+        if gradient is not None and _is_zero(gradient):
+            reason = "what the ways contribute cancels, or is multiplied by zero"
+            return "zero", f"the derivative {pair} is zero everywhere: {reason}", []
+        count = 0 if gradient is None else len(gradient)
+        return "present", f"the derivative {pair} takes {_counted(count)}", []
+
+    def _uses(self) -> list[str]:
+        """Where the input is used, if it is."""
+        users = [e for e in self.builder.body if self.x in e.inputs]
+        if not users:
+            return ["the input is used nowhere"]
+        places = dict.fromkeys(f"{e.op.name} at {e.source}" for e in users if e.source)
+        return [f"the input is used in {', '.join(list(places)[:_MANY])}"]
+
+    def _depends(self) -> list[str]:
+        """What the output depends on instead."""
+        used = [v for v in self.inputs if v is not self.x and v in self.builder.declared_at]
+        if not used:
+            return ["the output is a constant"]
+        listed = [f"{v.hint!r} of {self.builder.declared_at[v]}" for v in used[:_MANY]]
+        return [f"the output depends on {', '.join(listed)}"]
+
+    def cuts(self) -> list[Cut]:
+        """The equations on the way to the output behind which derivatives are zero or nothing."""
+        found: dict[Cut, None] = {}
+        for eqn in self.graph.body:
+            if self.active.isdisjoint(eqn.inputs) or self.needed.isdisjoint(eqn.outputs):
+                continue
+            for value in eqn.outputs:
+                if value not in self.active and value in self.needed:
+                    why = _ends(eqn, value) or "has stop_gradient set: it counts as a constant"
+                    found[Cut(eqn.op.name, why, eqn.source)] = None
+        return list(found)
+
+    def ways(self) -> tuple[int, int]:
+        """How many differentiable ways lead to the output, and through how many equations."""
+        count, through = {self.start: 1}, 0
+        for eqn in self.graph.body:
+            arriving = sum(count.get(v, 0) for v in _differentiable(eqn))
+            through += bool(arriving) and not self.needed.isdisjoint(eqn.outputs)
+            if arriving:
+                count.update((v, arriving) for v in eqn.outputs if v in self.active)
+        return count.get(self.end, 0), through
+
+    def at(self, feed: Mapping[str, Any]) -> list[str]:
+        """What the gradient is at `feed`, and which equation made it so."""
+        path = Path.between(self.builder, [self.x], [self.y], self.builder.stopped)
+        if not path.wrt:
+            return []
+        vjp = path.vjp()
+        walk = Walk(vjp)
+        try:
+            arrays = self._values(path.free, feed)
+            (gradient,) = walk.results([*arrays, np.ones(self.y.shape, self.y.dtype)])
+        except NumericalError as error:
+            return [f"at the feed: {error.message}", *error.origin]
+        zeros = gradient.size - int(np.count_nonzero(gradient))
+        if zeros < gradient.size or not zeros:
+            some = f", {zeros} of {gradient.size} elements are zero" if zeros else ""
+            return [f"at the feed: it is {spread(gradient)}{some}"]
+        return ["at the feed: all of it is zero", *_vanishing(walk, vjp.inputs[-1])]
+
+    def _values(self, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
+        """What `values` of the program are at `feed`."""
+        program = _program(self.builder)
+        body = self.builder.slice(values)
+        used = {v for e in body for v in e.inputs}.union(values)
+        inputs = [v for v in self.builder.inputs if v in used]
+        if program is not None:
+            check_names(program, feed, [v.hint for v in inputs if v not in program.states])
+            arrays = input_values(program, inputs, feed)
+        elif missing := [v.hint for v in inputs if v.hint not in feed]:
+            raise FeedError(f"feed: missing {', '.join(map(repr, missing))}")
+        else:
+            arrays = [as_feed(feed[v.hint], v.type, v.hint) for v in inputs]
+        return Walk(lower(Graph(inputs, body, values))).results(arrays)
+
+
+def _vanishing(walk: Walk, seed: Value) -> list[str]:
+    """The equation that turns cotangents into zeros, with its operands."""
+    carrying = {seed}
+    for eqn in walk.graph.body:
+        if carrying.isdisjoint(eqn.inputs):
+            continue
+        carrying.update(v for v in eqn.outputs if walk.known[v].any())
+        for value in eqn.outputs:
+            if value.type.size and not walk.known[value].any():
+                return [f"{eqn.op.name} makes it zero", *walk.origin(eqn), *walk.operands(eqn)]
+    return []
+
+
+def _differentiable(eqn: Equation) -> tuple[Value, ...]:
+    """The operands of `eqn`, without what it only looks at."""
+    return eqn.inputs[:1] if eqn.op.formal or eqn.op is unless_nan else eqn.inputs
+
+
+def _ends(eqn: Equation, value: Value) -> str:
+    """Why no derivative passes from the operands of `eqn` to `value`; empty if one does."""
+    name = eqn.op.name
+    if name == "stop_gradient":
+        return "counts as a constant"
+    if value.dtype.kind == "b":
+        return "gives booleans, which have no derivative"
+    if not value.type.is_float:
+        return f"gives integers, {value.type}, which have no derivative"
+    if eqn.op.formal:
+        return "is a derivative that does not change any more"
+    if isinstance(eqn.op, Primitive) and eqn.op.constant:
+        return "is constant between jumps, so that its derivative is zero"
+    return ""
+
+
+def _is_zero(gradient: Graph) -> bool:
+    """Whether the only output is known to be zero."""
+    builder = Builder()
+    inputs = [builder.input(v.type) for v in gradient.inputs]
+    (found,) = builder.inline(gradient, inputs)
+    return full_value(builder, found) == 0
+
+
+def _counted(equations: int) -> str:
+    return "1 equation" if equations == 1 else f"{equations} equations"
+
+
+def _called(builder: Builder, value: Value) -> str:
+    """A value for a title: its name, or the line where it was computed."""
+    eqn = builder.definition(value)
+    if value.hint:
+        return f"{value.hint!r} {value.type}"
+    return f"{value.type}" if eqn is None else f"{value.type} of {eqn.source}"
+
+
+def _program(builder: Builder) -> Program | None:
+    try:
+        return program_of(Variable(builder, builder.inputs[0]))
+    except BuildError:
+        return None

@@ -1,0 +1,421 @@
+"""Profiles: where the time of a kernel goes, by equation and by line of the user's."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from primgraph.codegen import Kernel
+from primgraph.codegen.feeds import as_feed
+from primgraph.codegen.threads import alone
+from primgraph.errors import ArgumentError
+from primgraph.inspect.cost import Work, kernel_of, line_of, refuse_fetches, works
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
+from primgraph.ir.signature import checked_late, checked_methods
+from primgraph.program.compile import compile
+from primgraph.program.program import Program
+from primgraph.program.run import Executor, Fetch
+from primgraph.program.scope import Scope
+from primgraph.source import Source
+from primgraph.tables import percent, place_of, quantity, table
+from primgraph.view.page import page
+from primgraph.view.picture import picture_of
+from primgraph.view.steps import as_built
+from primgraph.view.svg import to_svg
+
+_SHOWN = 15
+_HEAD = ("time", "share", "calls", "moved", "flops", "GB/s", "Gflop/s")
+_SHARE = _HEAD.index("share")
+# Repeats go on for about so many seconds, if nobody says how many there are to be.
+_ENOUGH = 1.0
+_FEWEST, _MOST = 5, 1000
+
+
+class Spent(NamedTuple):
+    """What something takes in one call of the kernel: runs, seconds, and its work.
+
+    Steps of a loop over blocks run once for each block.
+    """
+
+    calls: int
+    seconds: float
+    work: Work
+
+    def joined(self, other: Spent) -> Spent:
+        return Spent(self.calls + other.calls, self.seconds + other.seconds, self.work + other.work)
+
+    def data(self, total: float) -> dict[str, Any]:
+        """The figures by name; `share` is the part of `total` seconds."""
+        return {
+            "calls": self.calls,
+            "seconds": self.seconds,
+            "share": _ratio(self.seconds, total),
+            **self.work.data(),
+            "flops_per_second": _ratio(self.work.flops, self.seconds),
+            "bytes_per_second": _ratio(self.work.bytes_moved, self.seconds),
+        }
+
+
+_NOTHING = Spent(0, 0.0, Work())
+
+
+class Range(NamedTuple):
+    """The least and the greatest element of an array, and how many of them are NaNs.
+
+    NaNs count for neither; both are NaN where there is no other element.
+    """
+
+    least: float
+    greatest: float
+    nans: int
+
+
+@final
+@checked_methods("__init__")
+@dataclass(frozen=True, slots=True, repr=False)
+class Profile(Tabled):
+    """Where the time of one call goes. It prints as a table, by lines of the user's.
+
+    `seconds` is what a call of `kernel` takes, with nothing in it that measures: the mean of the
+    faster half of `repeats` calls. `style` is the code that ran: "planned", "readable" or
+    "scalar". `parts` has what each equation of `graph`, in order, takes: nothing for those that
+    generated code does not have, such as views, and those whose expression is a part of a longer
+    line, which is counted where that line ends. `around` are the seconds of lines that belong to
+    no equation: feeds are unpacked, loops go on, results are handed out. `explained` is the share
+    of `seconds` that all these add up to; the rest is the call itself and its checks of the feeds.
+
+    `ranges`, where they were asked for, belong to the first results of the equations.
+    """
+
+    kernel: Kernel
+    style: str
+    seconds: float
+    repeats: int
+    parts: tuple[Spent, ...]
+    around: float
+    ranges: tuple[Range, ...] | None
+
+    @property
+    def graph(self) -> Graph:
+        """What the kernel was compiled from, which is what times and ranges belong to."""
+        return self.kernel.graph
+
+    @property
+    def times(self) -> list[float]:
+        """Seconds for each equation of the graph, in order."""
+        return [part.seconds for part in self.parts]
+
+    @property
+    def shares(self) -> dict[Equation, float]:
+        """The share of the measured time of each equation, from 0 to 1."""
+        pairs = zip(self.graph.body, self.parts, strict=True)
+        return {eqn: _ratio(part.seconds, self.seconds) for eqn, part in pairs}
+
+    @property
+    def explained(self) -> float:
+        """The share of the time of a call that the times of its lines add up to."""
+        return _ratio(sum(self.times) + self.around, self.seconds)
+
+    def by_line(self) -> dict[Source | None, Spent]:
+        """What each line of the user's takes, derivatives of what it says included."""
+        return _added(zip(map(line_of, self.graph.body), self.parts, strict=True))
+
+    def by_op(self) -> dict[str, Spent]:
+        """What each primitive takes, by name."""
+        names = (eqn.op.name for eqn in self.graph.body)
+        return _added(zip(names, self.parts, strict=True))
+
+    def table(self, by: str = "line", top: int = _SHOWN) -> str:
+        """The `top` entries that take longest, `by` "line", "equation" or "op"; the rest added up.
+
+        Raises `ArgumentError` for other words.
+        """
+        return "\n".join(table((*_HEAD, by), [row.cells for row in self._rows(by, top)]))
+
+    def _sheet(self) -> Sheet:
+        rows = self._rows("line", ROWS - 2)
+        kinds = "n" * len(_HEAD) + "c"
+        return Sheet(self.headline, kinds, (*_HEAD, "line"), rows, len(rows), bar=_SHARE)
+
+    def _rows(self, by: str, top: int) -> list[Row]:
+        match by:
+            case "line":
+                named = [(place_of(s), spent) for s, spent in self.by_line().items()]
+            case "op":
+                named = list(self.by_op().items())
+            case "equation":
+                pairs = zip(self.graph.body, self.parts, strict=True)
+                named = [(f"{i}: {_told(e)}", spent) for i, (e, spent) in enumerate(pairs)]
+            case _:
+                raise ArgumentError(f"tables are by line, equation or op, not by {by!r}")
+        order = sorted((n for n in named if n[1].calls), key=lambda n: -n[1].seconds)
+        rows = [self._row(text, spent) for text, spent in order[:top]]
+        if len(order) > top:
+            rest = _added(("", spent) for _, spent in order[top:])[""]
+            rows.append(self._row(f"({len(order) - top} more)", rest))
+        rows.append(self._row("(around the equations)", Spent(1, self.around, Work())))
+        return rows
+
+    def _row(self, text: str, spent: Spent) -> Row:
+        moved, flops = spent.work.bytes_moved, spent.work.flops
+        cells = (
+            quantity(spent.seconds, "s"),
+            percent(_ratio(spent.seconds, self.seconds)),
+            str(spent.calls),
+            quantity(moved, "B"),
+            quantity(flops, ""),
+            f"{_ratio(moved, spent.seconds) / 1e9:.2f}",
+            f"{_ratio(flops, spent.seconds) / 1e9:.2f}",
+            text,
+        )
+        return Row(cells, share=_ratio(spent.seconds, self.seconds))
+
+    def data(self) -> dict[str, Any]:
+        """All figures as dictionaries, lists, strings and numbers, which JSON can hold."""
+        lines = [
+            {
+                "file": s.file if s else None,
+                "line": s.line if s else None,
+                **spent.data(self.seconds),
+            }
+            for s, spent in self.by_line().items()
+        ]
+        equations = [
+            {"number": i, "op": eqn.op.name, "source": str(eqn.source or "")}
+            | spent.data(self.seconds)
+            for i, (eqn, spent) in enumerate(zip(self.graph.body, self.parts, strict=True))
+        ]
+        for entry, found in zip(equations, self.ranges or (), strict=False):
+            limits = [None if x != x or x in (np.inf, -np.inf) else x for x in found[:2]]
+            entry["range"] = {"least": limits[0], "greatest": limits[1], "nans": found.nans}
+        return {
+            "name": self.graph.name,
+            "style": self.style,
+            "repeats": self.repeats,
+            "seconds": self.seconds,
+            "around": self.around,
+            "explained": self.explained,
+            "by_line": lines,
+            "equations": equations,
+        }
+
+    def to_json(self) -> str:
+        """The same as text; infinities of ranges, which JSON lacks, are null."""
+        return json.dumps(self.data(), indent=2)
+
+    def to_html(self) -> str:
+        """The page of the graph, in which the darker a box the longer its equation takes.
+
+        Cards tell the time of each, and its range if that was asked for.
+        """
+        return page([as_built(self.graph, self.times, self.ranges)])
+
+    def to_svg(self, *, limit: int = 60) -> str:
+        """The picture of the graph with the share of the time in each box, as SVG.
+
+        It is folded where it has more boxes than `limit`.
+        """
+        picture = picture_of(self.graph, times=self.times, ranges=self.ranges)
+        return to_svg(picture, limit=limit)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write page, picture or figures to a file whose name ends in .html, .svg or .json.
+
+        Raises `ArgumentError` for others.
+        """
+        match Path(path).suffix.lower():
+            case ".html":
+                text = self.to_html()
+            case ".svg":
+                text = self.to_svg()
+            case ".json":
+                text = self.to_json() + "\n"
+            case other:
+                raise ArgumentError(f"profiles are saved as .html, .svg or .json, not as {other!r}")
+        Path(path).write_text(text, encoding="utf-8")
+
+    @property
+    def headline(self) -> str:
+        """How long a call takes, of which code, and how much of that the table explains."""
+        return (
+            f"{self.graph.name}: {quantity(self.seconds, 's')} a call of the {self.style} code, "
+            f"{percent(self.explained)} of it in the lines below"
+        )
+
+    def _title(self) -> str:
+        return self.headline
+
+    def __str__(self) -> str:
+        return f"{self.headline}\n{self.table()}"
+
+
+@checked_late
+def profile(
+    target: Graph | Program | Kernel,
+    feed: Mapping[str, Any] | Sequence[Any],
+    fetch_list: Sequence[Fetch] | None = None,
+    *,
+    repeats: int | None = None,
+    ranges: bool = False,
+) -> Profile:
+    """Run `target` again and again, and measure how long each of its steps takes.
+
+    A program stands for the kernel that an executor runs for `fetch_list`; a graph is compiled.
+    `feed` has the inputs by name, or for a graph or kernel in order. What runs are copies: states
+    of a program and donated inputs stay as they were. Calls with a clock around each step take
+    turns with calls without, `repeats` of each; for about a second unless given. What reading the
+    clock takes is subtracted, and the slower half of the calls is left out. All of it happens in
+    one thread, so that times add up; a call that uses several takes less. With `ranges`, the
+    least and greatest element and the NaNs of every result are looked for too, by another run,
+    equation by equation.
+
+    Raises `FeedError` for feeds that do not fit, and what `pg.cost` raises for `target`.
+    """
+    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
+        raise ArgumentError(f"repeats is an integer of at least 1, not {repeats!r:.60}")
+    if isinstance(target, Graph):
+        refuse_fetches(target, fetch_list)
+        kernel = compile(target)
+    else:
+        kernel = kernel_of(target, fetch_list)
+    if isinstance(target, Program):
+        feed = _arguments(target, feed, fetch_list)
+    arrays = _arrays(kernel.graph, feed)
+    flat = kernel.flat
+    watched, clocks, places = flat.with_clocks()
+    run = _runner(flat, arrays)
+    totals: list[float] = []
+    found: list[list[float]] = []
+    counts: list[int] = []
+    with alone():
+        run(flat)
+        run(watched)
+        clocks.take()
+        begun = time.perf_counter()
+        while _goes_on(len(totals), repeats, begun):
+            totals.append(run(flat))
+            run(watched)
+            seconds, counts = clocks.take()
+            found.append(seconds)
+    *means, around = _of_faster_half(found)
+    spent = {i: (n, s) for i, n, s in zip(places, counts, means, strict=False) if n}
+    parts = [
+        Spent(*spent[i], work) if i in spent else _NOTHING
+        for i, work in enumerate(works(kernel.graph))
+    ]
+    return Profile(
+        kernel=kernel,
+        style=flat.running_style(arrays),
+        seconds=_of_faster_half([[t] for t in totals])[0],
+        repeats=len(totals),
+        parts=tuple(parts),
+        around=around,
+        ranges=_ranges(kernel.graph, arrays) if ranges else None,
+    )
+
+
+def _of_faster_half(runs: Sequence[Sequence[float]]) -> list[float]:
+    """The mean of each entry over the half of the runs with the least sums.
+
+    The others were interrupted. Sums of these means are means of the sums, unlike medians.
+    """
+    chosen = sorted(runs, key=sum)[: (len(runs) + 1) // 2]
+    means: list[float] = np.mean(chosen, axis=0).tolist()
+    return means
+
+
+def _goes_on(done: int, repeats: int | None, begun: float) -> bool:
+    if repeats is not None:
+        return done < repeats
+    return done < _FEWEST or (done < _MOST and time.perf_counter() - begun < _ENOUGH)
+
+
+def _arguments(
+    program: Program, feed: Mapping[str, Any] | Sequence[Any], fetch_list: Sequence[Fetch] | None
+) -> list[Any]:
+    """What the kernel of `program` is called with, its states copied from its scope."""
+    if not isinstance(feed, Mapping):
+        raise ArgumentError(f"the feed of a program is a mapping, not {type(feed).__name__}")
+    scope = Scope()
+    scope.put(program.scope.snapshot())
+    return Executor(scope).arguments(program, feed, fetch_list)
+
+
+def _arrays(graph: Graph, feed: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """Copies of what is fed, by name or in order, for the inputs of `graph`."""
+    given = graph.in_order((), feed) if isinstance(feed, Mapping) else graph.in_order(feed, {})
+    return [np.array(as_feed(a, v.type, v.hint)) for a, v in zip(given, graph.inputs, strict=True)]
+
+
+def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[[Kernel], float]:
+    """A function that calls a kernel and gives the seconds; donated inputs begin as they were.
+
+    New values of states are written into arrays that stay, as in the runs of a program.
+    """
+    feeds = list(arrays)
+    outputs = [kernel.graph.outputs[k].type for k in kernel.handed]
+    handed = [np.empty(t.shape, t.dtype) for t in outputs]
+    for j in kernel.donated.values():
+        feeds[j] = arrays[j].copy()
+
+    def run(called: Kernel) -> float:
+        for j in kernel.donated.values():
+            feeds[j][...] = arrays[j]
+        before = time.perf_counter()
+        called.fill(feeds, handed)
+        return time.perf_counter() - before
+
+    return run
+
+
+def _ranges(graph: Graph, arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[Range, ...]:
+    """The range of the first result of each equation; no result is kept longer than needed."""
+    known: dict[Value, Any] = dict(zip(graph.inputs, arrays, strict=True))
+    last = {v: i for i, eqn in enumerate(graph.body) for v in (*eqn.outputs, *eqn.inputs)}
+    found = []
+    with np.errstate(all="ignore"):
+        for i, eqn in enumerate(graph.body):
+            results = eqn.op.evaluate([known[v] for v in eqn.inputs], eqn.kwargs)
+            for value, result in zip(eqn.outputs, results, strict=True):
+                known[value] = np.asarray(result, dtype=value.dtype)
+            found.append(range_of(known[eqn.outputs[0]]) if eqn.outputs else _EMPTY)
+            for value in dict.fromkeys((*eqn.inputs, *eqn.outputs)):
+                if last[value] == i:
+                    del known[value]
+    return tuple(found)
+
+
+_EMPTY = Range(float("nan"), float("nan"), 0)
+
+
+def range_of(array: np.ndarray[Any, Any]) -> Range:
+    """The least and the greatest element of `array` but for NaNs, which are counted."""
+    missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
+    numbers = array[~missing]
+    if not numbers.size:
+        return Range(float("nan"), float("nan"), int(missing.sum()))
+    return Range(float(numbers.min()), float(numbers.max()), int(missing.sum()))
+
+
+def _added(pairs: Iterable[tuple[Any, Spent]]) -> dict[Any, Spent]:
+    total: dict[Any, Spent] = {}
+    for key, spent in pairs:
+        total[key] = total.get(key, _NOTHING).joined(spent)
+    return total
+
+
+def _told(eqn: Equation) -> str:
+    results = ", ".join(str(v.type) for v in eqn.outputs)
+    return f"{eqn.op.name} -> {results}   {eqn.source or ''}".rstrip()
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else 0.0

@@ -1,0 +1,84 @@
+"""The start that passes share: a builder with a graph's inputs, and the map to its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from primgraph.errors import BuildError, MissingRuleError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.source import Source
+
+NOWHERE = Source("<transform>", 0)
+
+
+def rebuild(
+    graph: Graph, expands: Callable[[Op], bool] = lambda op: False
+) -> tuple[Builder, dict[Value, Value]]:
+    """An empty builder with the inputs of `graph`, and where each value of it went."""
+    builder = Builder(graph.name, source=NOWHERE, expands=expands)
+    for value in graph.inputs:
+        builder.share_input(value)
+    return builder, {v: v for v in graph.inputs}
+
+
+def copy(builder: Builder, eqn: Equation, moved: dict[Value, Value]) -> tuple[Value, ...]:
+    """Record `eqn` on the moved inputs, and note where its outputs went."""
+    outputs = builder.share(eqn, tuple([moved[v] for v in eqn.inputs]))
+    for value, output in zip(eqn.outputs, outputs, strict=True):
+        moved[value] = output
+    return outputs
+
+
+def input_positions(graph: Graph, given: Sequence[Any]) -> list[int]:
+    """`given`, if it holds distinct positions of inputs of `graph`. Raises `BuildError`."""
+    count = len(graph.inputs)
+    for place in given:
+        if not isinstance(place, int) or not 0 <= place < count:
+            raise BuildError(f"{graph.name} has {count} inputs, and none at {place!r:.60}")
+    if len(set(given)) != len(given):
+        raise BuildError(f"an input is listed twice in {tuple(given)}")
+    return list(given)
+
+
+def derived_source(eqn: Equation, role: str) -> Source:
+    """The line to give to what is derived from `eqn`, a tangent or a cotangent."""
+    return (eqn.source or NOWHERE).derived(role)
+
+
+def turned_source(eqn: Equation) -> Source:
+    """The line to give to what transposition makes of `eqn`."""
+    return (eqn.source or NOWHERE).turned()
+
+
+def require_primitive(eqn: Equation) -> Primitive:
+    """The primitive of `eqn`; `MissingRuleError` with the user's line if it has another op."""
+    if isinstance(eqn.op, Primitive):
+        return eqn.op
+    raise MissingRuleError(
+        f"{eqn.op.name} is an operator, and has no rules of its own",
+        origin=written(eqn),
+        hint="lower the graph first",
+    )
+
+
+def written(eqn: Equation) -> list[str]:
+    """The line of an error message that says where `eqn` was written."""
+    return [f"written here:  {eqn.source}   {eqn.source.text}"] if eqn.source else []
+
+
+# Of a uniform array these make a uniform array of the same number.
+_MOVING = frozenset({"broadcast", "permute", "reshape", "reverse", "slice"})
+
+
+def full_value(builder: Builder, value: Value) -> bool | int | float | None:
+    """The scalar that all elements of `value` are known to equal, if there is one."""
+    eqn = builder.definition(value)
+    while eqn is not None and eqn.op.name in _MOVING:
+        eqn = builder.definition(eqn.inputs[0])
+    if eqn is None or eqn.op.name != "full":
+        return None
+    scalar: bool | int | float = eqn.kwargs["value"]
+    return scalar

@@ -1,0 +1,76 @@
+"""What a program consists of, as Paddle's code asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from primgraph.errors import BuildError, near_matches
+from primgraph.ir.signature import checked_methods
+from primgraph.operators.variable import Variable
+
+if TYPE_CHECKING:
+    from primgraph.program.program import Program
+
+
+class MissingVariableError(BuildError, ValueError):
+    """A program has no variable of that name."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One equation: the name of its op, and the names of what it takes and gives."""
+
+    type: str
+    input_arg_names: list[str]
+    output_arg_names: list[str]
+    attrs: dict[str, Any]
+
+    def attr(self, name: str) -> Any:
+        """The parameter of that name, or None."""
+        return self.attrs.get(name)
+
+
+@final
+@checked_methods()
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The one block of a program, whose equations and variables are the program's."""
+
+    program: Program
+    idx: int = 0
+    parent_idx: int = -1
+
+    @property
+    def ops(self) -> list[Operation]:
+        """All equations, in order."""
+        name = self.program.builder.name_of
+        return [
+            Operation(
+                e.op.name, [name(v) for v in e.inputs], [name(v) for v in e.outputs], e.kwargs
+            )
+            for e in self.program.operators()
+        ]
+
+    @property
+    def vars(self) -> dict[str, Variable]:
+        """All variables by name, those that nobody has named too."""
+        return {v.name: v for v in self.program.variables()}
+
+    def var(self, name: str) -> Variable:
+        """The variable of that name. Raises `MissingVariableError`, a ValueError, without one."""
+        found = self.program.variable(name)
+        if found is None:
+            raise MissingVariableError(
+                f"the program has no variable named {name!r}", hint=near_matches(name, self.vars)
+            )
+        return found
+
+    def has_var(self, name: str) -> bool:
+        """Whether there is a variable of that name."""
+        return self.program.variable(name) is not None
+
+    def all_parameters(self) -> list[Variable]:
+        """The trainable parameters, in the order of their creation."""
+        return self.program.parameters()

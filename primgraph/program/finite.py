@@ -1,0 +1,250 @@
+"""Where NaNs and infinities come from: equation by equation, up to the first that makes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.codegen import Kernel
+from primgraph.codegen.feeds import as_feed
+from primgraph.errors import WRITTEN, ArgumentError, NumericalError, RunError
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.text import typed_equation
+from primgraph.program.trace import trace
+from primgraph.transforms.lower import lower
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_COMPARISONS = frozenset({"equal", "not_equal", "greater", "greater_equal", "less", "less_equal"})
+
+# These put elements of their operands elsewhere, and make none; indices follow the first one.
+_MOVING = frozenset({
+    "broadcast", "concat", "gather", "pad", "permute", "reshape", "reverse", "slice",
+    "slice_assign", "split",
+})  # fmt: skip
+
+_HINTS = {
+    "log": "keep its operand above 0: pg.where on the operand leaves no NaN in the gradient",
+    "sqrt": "keep its operand from 0 on: pg.where on the operand leaves no NaN in the gradient",
+    "div": "keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
+    "exp": "it overflows at about 709 in float64, 88 in float32: shift or scale its operand",
+}
+
+
+def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) -> list[Array]:
+    """The results of `function` at `arrays`, unless a NaN or an infinity is made on the way.
+
+    `function` is a graph, a kernel, or a function on variables, which is traced. Its equations
+    are evaluated one by one, as the user wrote them and without any clean-up. One that gives a
+    NaN, or an infinity, where none of its operands has one, makes it. What is in `arrays`, or a
+    constant of the program, is not made; neither is what every `pg.where` leaves out that it
+    comes to, or what is only compared with something.
+
+    Raises `NumericalError` with the first equation that makes one, the user's line, and the
+    ranges of the operands; `FeedError` for arrays that do not fit.
+    """
+    if isinstance(function, Kernel):
+        function = function.graph
+    if not isinstance(function, Graph):
+        if not callable(function):
+            raise ArgumentError(
+                f"check_finite takes a function, graph or kernel, not {function!r:.60}"
+            )
+        function = trace(function, *arrays)
+    given = function.in_order(arrays, {})
+    names = [v.hint or str(i) for i, v in enumerate(function.inputs)]
+    feeds = [as_feed(a, v.type, n) for a, v, n in zip(given, function.inputs, names, strict=True)]
+    walk = Walk(lower(function))
+    return walk.results(feeds)
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """An equation, what it was computed from and gave, and which elements it made bad."""
+
+    eqn: Equation
+    operands: list[Array]
+    result: Array
+    made: Array
+
+
+@final
+class Walk:
+    """An evaluation of `graph`, which has primitives only, that follows what is made bad.
+
+    `known` has the values so far. For those that come from a bad element, `marks` has an array
+    of their shape: 0 where an element does not, else a number that falls from one creation to
+    the next, so that the largest of several marks is the first.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.known: dict[Value, Array] = {}
+        self.marks: dict[Value, Array] = {}
+        self.creations: list[Creation] = []
+
+    def results(self, arrays: Sequence[Array]) -> list[Array]:
+        """The outputs at `arrays`; raises `NumericalError` if something bad is made of them."""
+        self.known.update(zip(self.graph.inputs, arrays, strict=True))
+        with np.errstate(all="ignore"):
+            for eqn in self.graph.body:
+                self._step(eqn)
+        ends = [self.marks[v].max() for v in self.graph.outputs if v in self.marks]
+        self._stop(np.array(ends, np.int64))
+        return [np.array(self.known[v]) for v in self.graph.outputs]
+
+    def _step(self, eqn: Equation) -> None:
+        operands = [self.known[v] for v in eqn.inputs]
+        try:
+            found = eqn.op.evaluate(operands, eqn.kwargs)
+        except Exception as error:
+            raise RunError(
+                f"{eqn.op.name} failed: {type(error).__name__}: {error}", origin=self.origin(eqn)
+            ) from error
+        carried = self._carried(eqn, operands)
+        for k, (value, item) in enumerate(zip(eqn.outputs, found, strict=True)):
+            result = self.known[value] = np.asarray(item, dtype=value.dtype)
+            mark = None if carried is None else carried[k]
+            made = created(eqn, operands, result)
+            if made is not None:
+                self.creations.append(Creation(eqn, operands, result, made))
+                fresh = np.where(made, _FIRST - len(self.creations), 0)
+                mark = fresh if mark is None else np.maximum(mark, fresh)
+            if mark is not None and mark.any():
+                self.marks[value] = mark
+
+    def _carried(self, eqn: Equation, operands: list[Array]) -> Sequence[Array] | None:
+        """The marks of the outputs that come from those of the operands; None for none."""
+        present = [self.marks.get(v) for v in eqn.inputs]
+        if all(m is None for m in present) or eqn.op.name in _COMPARISONS:
+            return None
+        marks = [
+            np.zeros(v.shape, np.int64) if m is None else m
+            for v, m in zip(eqn.inputs, present, strict=True)
+        ]
+        if eqn.op.formal:
+            return marks[:1]
+        if eqn.op.name == "select":
+            condition, x, y = marks
+            return [np.maximum(condition, np.where(operands[0], x, y))]
+        if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
+            return [np.maximum.reduce(marks)]
+        if eqn.op.name.startswith("reduce_"):
+            return [marks[0].max(axis=eqn.kwargs["axes"], initial=0)]
+        if eqn.op.name in _MOVING:
+            # What stands at an index that is bad itself is anybody's guess.
+            indices = slice(1, None) if eqn.op.name == "gather" else slice(0)
+            if all(m is None for m in present[indices]):
+                marks[indices] = operands[indices]
+                return eqn.op.evaluate(marks, eqn.kwargs)
+        self._stop(np.array([m.max(initial=0) for m in marks]))
+        raise AssertionError("there is nothing to stop for")
+
+    def _stop(self, marks: Array) -> None:
+        """Raise the error for the first creation that `marks` tell of."""
+        latest = int(marks.max(initial=0))
+        if latest:
+            raise self.error(self.creations[_FIRST - 1 - latest])
+
+    def error(self, creation: Creation) -> NumericalError:
+        """What was made, where, and of what."""
+        eqn, place = creation.eqn, _first(creation.made)
+        shape = creation.result.shape
+        there = [_spelled(a[place]) for a in creation.operands if a.shape == shape]
+        pointwise = isinstance(eqn.op, Primitive) and eqn.op.elementwise
+        made = f"{_spelled(creation.result[place])}{_at(place)}"
+        return NumericalError(
+            f"{eqn.op.name} makes {made} of {' and '.join(there) if pointwise else 'what has none'}"
+            + (f", {eqn.source}" if _role(eqn) else ""),
+            origin=[
+                *self.origin(eqn),
+                *self.operands(eqn, place),
+                f"result:        {eqn.outputs[0].type} {spread(creation.result)}",
+            ],
+            hint=_HINTS.get(eqn.op.name, ""),
+        )
+
+    def operands(self, eqn: Equation, place: tuple[int, ...] = ()) -> list[str]:
+        """Type, range and origin of each operand, and its element at `place` if it has one."""
+        definers = {v: e for e in self.graph.body for v in e.outputs}
+        lines = []
+        for i, value in enumerate(eqn.inputs):
+            array, definer = self.known[value], definers.get(value)
+            text = f"operand {i}:     {value.type} {spread(array)}"
+            if place and array.shape == eqn.outputs[0].shape:
+                text += f", {_spelled(array[place])}{_at(place)}"
+            if value.hint:
+                text += f"   {value.hint}"
+            elif definer is not None:
+                text += f"   from {definer.op.name}"
+                text += f" {definer.source}" if _role(definer) else f" at {definer.source}"
+            lines.append(text)
+        return lines
+
+    def origin(self, eqn: Equation) -> list[str]:
+        """Lines for an error: where `eqn` was written, and what it is."""
+        lines = [f"equation:      {typed_equation(eqn, self.graph)}"]
+        if eqn.source is not None:
+            lines.insert(0, f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
+        return lines
+
+
+# The mark of the first creation; later ones have smaller marks.
+_FIRST = 2**62
+
+
+def _role(eqn: Equation) -> str:
+    return eqn.source.role if eqn.source is not None else ""
+
+
+def created(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | None:
+    """Which elements of `result` are a NaN or an infinity that `eqn` made; None for none.
+
+    An elementwise equation makes one where the operands have none at the same place, another
+    one if they have none anywhere. A NaN of infinities, as in `inf - inf`, is made.
+    """
+    moves = eqn.op.name in _MOVING or eqn.op.name == "select"
+    if not operands or moves or result.dtype.kind != "f" or np.isfinite(result).all():
+        return None
+    floats = [a for a in operands if a.dtype.kind == "f"]
+    elementwise = isinstance(eqn.op, Primitive) and eqn.op.elementwise
+    made = np.zeros(result.shape, bool)
+    for test in (np.isnan, np.isinf):
+        bad = test(result)
+        if elementwise:
+            for array in floats:
+                bad &= ~test(array)
+        elif any(test(a).any() for a in floats):
+            continue
+        made |= bad
+    return made if made.any() else None
+
+
+def spread(array: Array) -> str:
+    """The range of the finite elements, and how many are not finite."""
+    if array.size < 2:
+        return _spelled(array.reshape(-1)[0]) if array.size else "without elements"
+    finite = array[np.isfinite(array)]
+    parts = [f"from {_spelled(finite.min())} to {_spelled(finite.max())}"] if finite.size else []
+    for test, name in ((np.isnan, "NaN"), (np.isposinf, "inf"), (np.isneginf, "-inf")):
+        count = int(test(array).sum()) if array.dtype.kind == "f" else 0
+        if count:
+            parts.append(f"{count} {name}")
+    return ", ".join(parts)
+
+
+def _first(mask: Array) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.argwhere(mask)[0])
+
+
+def _at(place: tuple[int, ...]) -> str:
+    return f" at [{', '.join(map(str, place))}]" if place else ""
+
+
+def _spelled(number: Any) -> str:
+    """A number in as many digits as tell it from its neighbours in its dtype."""
+    return "NaN" if number != number else str(number)

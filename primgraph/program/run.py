@@ -1,0 +1,547 @@
+"""Runs programs: picks what the fetches need, compiles it once, feeds, fetches, keeps state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Never, TypeAlias, final, overload
+
+import numpy as np
+
+from primgraph.codegen import Kernel
+from primgraph.codegen.feeds import as_feed
+from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
+from primgraph.ir.collection import uncollected
+from primgraph.ir.form import leaves_for, put_together, taken_apart
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.signature import checked_methods
+from primgraph.ir.types import TensorType
+from primgraph.operators.variable import Variable
+from primgraph.program.compile import Pipeline, pipeline
+from primgraph.program.finite import check_finite
+from primgraph.program.program import Program, State, default_main_program
+from primgraph.program.scope import Changes, Reading, Scope, Version, changes_of, storing, taker
+from primgraph.transforms.rules.rule import check_level
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Fetch: TypeAlias = Variable | str | Sequence["Variable | str"]
+
+
+# How often a run begins again because runs that it contains change the states it has read.
+_TRIES = 10
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """How one list of fetches is run: what is compiled, and where its inputs come from.
+
+    The inputs of the kernel are what is fed under `names`, states that stay as they are, which
+    `still` takes out of a dictionary, and states in `changed`, all put in order by `arranged`;
+    what is computed early follows. `graph` is what the user wrote, before any pass. The first
+    `fetched` outputs are the fetches; the others are the new values of what is `changed`.
+    `states` are all that have to be there.
+    """
+
+    graph: Graph
+    pipeline: Pipeline
+    kernel: Kernel
+    early: _Early | None
+    names: list[str]
+    types: list[TensorType]
+    needed: frozenset[str]
+    states: list[State]
+    fetched: int
+    changed: Changes
+    still: Callable[[Mapping[str, Array]], Sequence[Array]]
+    arranged: Callable[[Sequence[Any]], Sequence[Any]]
+
+    def given(self, out: Sequence[Any] | None) -> list[Any] | None:
+        """`out`, which has an array or None for each fetch, for all outputs of the kernel."""
+        if out is None:
+            return None
+        if not isinstance(out, Sequence):
+            raise ArgumentError(f"out is a list of arrays, one for each fetch, not {out!r:.60}")
+        if len(out) != self.fetched:
+            raise ArgumentError(f"out has {len(out)} arrays for {self.fetched} fetches")
+        return [*out, *[None] * len(self.changed)]
+
+    def fed(self, given: Mapping[str, Any]) -> list[Any]:
+        """What is fed. Before updates it is converted here, so that nothing else is checked."""
+        if not self.changed:
+            return [given[name] for name in self.names]
+        return [as_feed(given[n], t, n) for n, t in zip(self.names, self.types, strict=True)]
+
+    def arguments(self, fed: Sequence[Any], held: Version) -> Sequence[Any]:
+        """What the kernel is called with: feeds, arrays of a scope, and what these give."""
+        if held.setting.changes is self.changed:
+            found = self.arranged((*fed, *self.still(held.setting.rest), *held.new))
+        else:
+            arrays = held.arrays
+            found = self.arranged((*fed, *self.still(arrays), *self.changed.taken(arrays)))
+        return found if self.early is None else (*found, *self.early.results(held))
+
+
+@final
+class _Early:
+    """What of a program depends on states only, computed again when one of them has changed."""
+
+    def __init__(self, kernel: Kernel, names: Sequence[str]) -> None:
+        self.kernel = kernel
+        self.names = names
+        self._latest: tuple[list[int], list[Array]] = ([], [])
+
+    def results(self, held: Version) -> list[Array]:
+        """The results for the arrays that a scope holds, which must be being read."""
+        # Other threads may read other scopes, or versions, at the same time.
+        latest = self._latest
+        known = held.numbers
+        numbers = [known[name] for name in self.names]
+        if latest[0] != numbers:
+            arrays = [held.arrays[name] for name in self.names]
+            self._latest = latest = (numbers, self.kernel(*arrays))
+        return latest[1]
+
+
+@final
+@checked_methods("run")
+class Executor:
+    """Runs programs. Kernels are kept with the program they come from.
+
+    `scope` is where states are read and written; by default each program's own. `math` is the
+    level at which programs are compiled, "exact", "finite" or "fast", as for `compile`.
+    """
+
+    def __init__(self, scope: Scope | None = None, *, math: str = "exact") -> None:
+        check_level(math)
+        self.scope = scope
+        self.math = math
+
+    def __repr__(self) -> str:
+        where = "of each program" if self.scope is None else repr(self.scope)
+        return f"<Executor: scope {where}, math {self.math!r}>"
+
+    @overload
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Sequence[Fetch] | None = None,
+        *,
+        update: bool = True,
+        out: Sequence[np.ndarray[Any, Any] | None] | None = None,
+        borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
+    ) -> list[np.ndarray[Any, Any]]: ...
+    @overload
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Mapping[str, Any] = ...,
+        *,
+        update: bool = True,
+        out: Any = None,
+        borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
+    ) -> dict[str, Any]: ...
+    def run(
+        self,
+        program: Program | None = None,
+        feed: Mapping[str, Any] | None = None,
+        fetch_list: Sequence[Fetch] | Mapping[str, Any] | None = None,
+        *,
+        update: bool = True,
+        out: Any = None,
+        borrow: bool = False,
+        debug: str | None = None,
+        **unknown: Never,
+    ) -> list[np.ndarray[Any, Any]] | dict[str, Any]:
+        """Compute what `fetch_list` names from the arrays in `feed`, and update the state.
+
+        `program` is the default main program unless given. `feed` maps names of inputs to
+        arrays of exactly the declared shapes, of dtypes that convert safely. `fetch_list` has
+        variables, or names of inputs and of named variables, or lists of these, which are
+        flattened. It may be a dict of those, of lists of them and of dicts: then the results,
+        and what `out` has, are in such a dict under the same keys. Only what the fetches and the
+        program's updates need is computed and has to be fed. The first run for a list of fetches
+        compiles a kernel, later ones reuse it. The run of a startup program gives the states that
+        were created under it their first values again.
+
+        A program with updates, such as those of an optimizer, makes them in every run: to look at
+        results without training, use `update=False`, or run a `program.clone(for_test=True)`,
+        in which dropout and normalisation are off too. What is computed, views of states
+        included, is of before the updates; a state that is fetched by its own handle or name is
+        as they leave it. All of them are seen at once, by whoever reads the scope, or none if the
+        run fails or is interrupted. Runs that update one scope wait for each other.
+
+        Returns one new array for each fetch. With `out`, which has an array or None for each, it
+        is written into that array, of exactly the fetch's type; with `borrow` the arrays are
+        overwritten by the next run in this thread that borrows the same fetches, unless it is
+        given them.
+
+        With `debug="nan"` the equations are first evaluated one by one, as they were written. The
+        first that makes a NaN or an infinity of numbers that were none, in the program or in
+        derivatives, ends the run with a `NumericalError`, before anything is stored; see
+        `check_finite`. It takes the time of a slow run more.
+
+        Raises `FeedError` for a missing, unknown or unfitting feed and for an unknown fetch,
+        `ArgumentError` for other objects.
+        """
+        if fetch_list.__class__ is not list and isinstance(fetch_list, Mapping):
+            tree, listed = taken_apart(fetch_list, lambda item: item is None)
+            if out is not None:
+                out = leaves_for(tree, out)
+            found = self.run(
+                program,
+                feed,
+                listed,
+                update=update,
+                out=out,
+                borrow=borrow,
+                debug=debug,
+                **unknown,
+            )
+            named: dict[str, Any] = put_together(tree, iter(found))
+            return named
+        if unknown or debug is not None:
+            _require_options(unknown, debug)
+        if update is not True or borrow is not False:
+            _require_flags(update=update, borrow=borrow)
+        program = default_main_program() if program is None else program
+        if not isinstance(program, Program):
+            raise ArgumentError(f"run takes a Program, not {type(program).__name__}")
+        given = {} if feed is None else feed
+        if given.__class__ is not dict and not isinstance(given, Mapping):
+            raise ArgumentError(f"feed is a mapping of names, not {type(feed).__name__}")
+        if program.starts:
+            program.start(self.scope)
+        plan = self._plan(program, fetch_list, update)
+        if given.keys() != plan.needed:
+            check_names(program, given, plan.names)
+        scope = program.scope if self.scope is None else self.scope
+        wanted = (None if out is None else plan.given(out), bool(borrow), debug is not None)
+        try:
+            if not plan.changed:
+                return _read_only(program, plan, given, scope, *wanted)
+            with scope.turn():
+                return _updating(program, plan, given, scope, *wanted)
+        except FeedError as error:
+            raise error.located(_misfit(program, plan, given)) from None
+
+    def kernel(
+        self, program: Program, fetch_list: Sequence[Fetch], *, update: bool = True
+    ) -> Kernel:
+        """One kernel that computes what `run` does for these fetches.
+
+        Its inputs are what is fed and the states; new values of states follow the fetches in its
+        results. `run` itself computes what depends on states that stay as they are only once, and
+        again when these change, by a kernel of its own; here it is part of the whole.
+        """
+        return self._plan(program, fetch_list, update).pipeline.whole
+
+    def repeated_kernel(
+        self,
+        program: Program,
+        fetch_list: Sequence[Fetch] | None = None,
+        *,
+        update: bool = True,
+    ) -> Kernel:
+        """The kernel that each run for these fetches calls.
+
+        Where something depends on states only that stay as they are, that is an input of it.
+        """
+        return self._plan(program, fetch_list, update).kernel
+
+    def arguments(
+        self,
+        program: Program,
+        feed: Mapping[str, Any],
+        fetch_list: Sequence[Fetch] | None = None,
+        *,
+        update: bool = True,
+    ) -> list[Any]:
+        """What a run would call that kernel with; states, and what they give, as copies."""
+        plan = self._plan(program, fetch_list, update)
+        check_names(program, feed, plan.names)
+        scope = program.scope if self.scope is None else self.scope
+        reading = read_states(program, scope, plan.states)
+        fed = plan.fed(feed)
+        arrays = plan.arguments(fed, reading.version)
+        given = set(map(id, fed))
+        return [a if id(a) in given else a.copy() for a in arrays]
+
+    def close(self) -> None:
+        """Nothing has to be released; kept for programs that say when they are done."""
+
+    def _plan(
+        self, program: Program, fetch_list: Sequence[Fetch] | None, update: bool = True
+    ) -> _Plan:
+        values = _values(program, fetch_list)
+        updates = program.updates if update else _NONE
+        key = (values, update, self.math)
+        known: tuple[dict[Value, Value], _Plan] | None = program.kernels.get(key)
+        if known is None or known[0] != updates:
+            known = (dict(updates), _planned(program, values, updates, self.math))
+            program.kernels[key] = known
+        return known[1]
+
+
+# The updates of a program that is run without them.
+_NONE: dict[Value, Value] = {}
+
+
+def _read_only(
+    program: Program,
+    plan: _Plan,
+    given: Mapping[str, Any],
+    scope: Scope,
+    out: list[Any] | None,
+    borrow: bool,
+    debug: bool,
+) -> list[Array]:
+    """The results of a run that changes nothing."""
+    reading = read_states(program, scope, plan.states)
+    try:
+        arrays = plan.arguments(plan.fed(given), reading.version)
+        if debug:
+            check_finite(plan.graph, *arrays[: len(plan.graph.inputs)])
+        results: list[Array] = plan.kernel(*arrays, out=out, borrow=borrow)
+        return results
+    finally:
+        # An error that somebody keeps has this frame, and the arrays would stay as they are.
+        del reading
+
+
+@storing
+def _updating(
+    program: Program,
+    plan: _Plan,
+    given: Mapping[str, Any],
+    scope: Scope,
+    out: list[Any] | None,
+    borrow: bool,
+    debug: bool,
+) -> list[Array]:
+    """The results of a run, when all that it changes has been stored.
+
+    It begins again if a run within it, of a function that the program calls or a handler of
+    signals, has changed the scope meanwhile.
+    """
+    changed, fed = plan.changed, plan.fed(given)
+    for _ in range(_TRIES):
+        before, first = scope.begin()
+        if before.setting.seen is not plan.states:
+            read_states(program, scope, plan.states)
+            before, first = scope.begin()
+        arrays = plan.arguments(fed, before)
+        if debug:
+            check_finite(plan.graph, *arrays[: len(plan.graph.inputs)])
+        new = scope.spare(changed)
+        results = plan.kernel.fill(arrays, new, out=out, borrow=borrow)
+        if scope.store(before, first, changed, new):
+            del results[plan.fetched :]
+            return results
+    raise RunError(
+        f"the states of {program.name} change in every run, before it ends",
+        hint="a function that the program calls, or a handler of signals, must not train it",
+    )
+
+
+def read_states(program: Program, scope: Scope, states: Sequence[State]) -> Reading:
+    """The newest version of `scope`, in which `states` have a value of the right type."""
+    while True:
+        reading = scope.read()
+        if reading.version.setting.seen is states or _settled(program, scope, states, reading):
+            return reading
+
+
+def _settled(program: Program, scope: Scope, states: Sequence[State], reading: Reading) -> bool:
+    """Whether all `states` have a value there; those that have none get their first one.
+
+    Raises `FeedError` if the scope holds something of another type by the name of one.
+    """
+    version = reading.version
+    arrays = version.arrays
+    missing = [state for state in states if state.name not in arrays]
+    if missing:
+        scope.replace(version, {state.name: program.first_value(state) for state in missing})
+        return False
+    for state in states:
+        _check_type(state, arrays[state.name])
+    version.setting.seen = states
+    return True
+
+
+def _check_type(state: State, array: Array) -> None:
+    """Refuse what is not of the type of `state`."""
+    type = state.type
+    if array.shape != type.shape or array.dtype != type.dtype:
+        raise FeedError(
+            f"the scope holds {array.dtype} of shape {array.shape} for {state.name!r}, "
+            f"which is {type}",
+            hint="two programs with different parameters of one name need a scope each",
+        )
+
+
+def state_values(program: Program, scope: Scope, states: Sequence[State]) -> list[Array]:
+    """Copies of the values of `states` in `scope`, all of one moment."""
+    reading = read_states(program, scope, states)
+    return [reading.version.arrays[s.name].copy() for s in states]
+
+
+def input_values(program: Program, values: Sequence[Value], feed: Mapping[str, Any]) -> list[Array]:
+    """Copies of what is fed, or else of what the program's scope holds, for some of its inputs."""
+    kept = [v for v in values if v in program.states]
+    states = state_values(program, program.scope, [program.states[v] for v in kept])
+    held = dict(zip(kept, states, strict=True))
+    return [held[v] if v in held else as_feed(feed[v.hint], v.type, v.hint).copy() for v in values]
+
+
+def _require_options(unknown: Mapping[str, Any], debug: Any) -> None:
+    """Refuse arguments that `run` does not have, and kinds of debugging that it does not know."""
+    if unknown:
+        name = next(iter(unknown))
+        known = ("program", "feed", "fetch_list", "update", "out", "borrow", "debug")
+        raise ArgumentError(
+            f"run: there is no argument {name!r}",
+            hint=f"{near_matches(name, known)} it takes {', '.join(known)}".strip(),
+        )
+    if debug != "nan":
+        raise OptionError(f"debug={debug!r:.60} is not known", hint="choose 'nan', or None")
+
+
+def _require_flags(**flags: Any) -> None:
+    for name, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise ArgumentError(f"run: {name} is True or False, not {flag!r:.60}")
+
+
+def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, ...]:
+    """What is fetched. Lists of variables, which are the rule, take a short way."""
+    builder, values = program.builder, []
+    if fetch_list.__class__ is list:
+        for item in fetch_list or ():
+            if item.__class__ is not Variable or item.recorder is not builder:
+                break
+            values.append(item.value)
+        else:
+            return tuple(values)
+    return tuple(_fetched(program, item) for item in _flat(fetch_list))
+
+
+@uncollected
+def _planned(
+    program: Program, values: tuple[Value, ...], updates: Mapping[Value, Value], math: str
+) -> _Plan:
+    builder = program.builder
+    fetched = [updates.get(v, v) for v in values]
+    body, outputs = builder.computing([*fetched, *updates.values()])
+    used = {v for e in body for v in e.inputs}.union(outputs)
+    inputs = [v for v in builder.inputs if v in used]
+    fed = [v for v in inputs if v not in program.states]
+    still = [v for v in inputs if v in program.states and v not in updates]
+    at = {v: i for i, v in enumerate([*fed, *still, *updates])}
+    graph = Graph(inputs, body, outputs, program.name)
+    places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
+    compiled = pipeline(graph, math, places, range(len(fetched), len(outputs)))
+    early = None
+    if compiled.early is not None:
+        early = _Early(compiled.early, [v.hint for v in still])
+    changed = [program.states[v] for v in updates]
+    return _Plan(
+        graph=graph,
+        pipeline=compiled,
+        kernel=compiled.kernel,
+        early=early,
+        names=[v.hint for v in fed],
+        types=[v.type for v in fed],
+        needed=frozenset([v.hint for v in fed]),
+        states=[*(program.states[v] for v in still), *changed],
+        fetched=len(fetched),
+        changed=changes_of({s.name: s.type for s in changed}),
+        still=taker([v.hint for v in still]),
+        arranged=taker([at[v] for v in inputs]),
+    )
+
+
+def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
+    """The items of a fetch list, with lists in it opened.
+
+    What `minimize` returned, a tuple that begins with a list, asks for the step, which every run
+    takes, and for no results; its pairs can be fetched as a list.
+    """
+    if isinstance(items, Variable | str):
+        raise ArgumentError("fetch_list is a list of variables or names")
+    if isinstance(items, Mapping | Set) or not isinstance(items, Iterable | None):
+        raise ArgumentError(f"fetch_list is a list of variables or names, not {items!r:.60}")
+    for item in () if items is None else items:
+        if isinstance(item, tuple) and item and isinstance(item[0], list):
+            continue
+        if isinstance(item, list | tuple):
+            yield from item
+        else:
+            yield item
+
+
+def _fetched(program: Program, item: Any) -> Value:
+    if isinstance(item, Variable):
+        if item.recorder is not program.builder:
+            raise FeedError(f"cannot fetch {item!r}: it belongs to another program")
+        return item.value
+    if isinstance(item, str):
+        variable = program.variable(item)
+        if variable is None:
+            names = program.builder.names
+            there = ", ".join(map(repr, list(names)[:20])) + (", ..." if len(names) > 20 else "")
+            hint = near_matches(item, names) or f"it has {there or 'no names yet'}"
+            raise FeedError(f"cannot fetch {item!r}: the program has no such name", hint=hint)
+        return variable.value
+    if item is None:
+        raise ArgumentError(
+            "cannot fetch None",
+            hint="a derivative is None where there is no path to the input: pg.explain(y, x) tells "
+            "why; leave it out",
+        )
+    raise ArgumentError(
+        f"cannot fetch a {type(item).__name__}: only variables and names",
+        hint="lists in fetch_list are opened once, not twice"
+        if isinstance(item, list | tuple)
+        else "",
+    )
+
+
+def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str]) -> None:
+    """Refuse missing and unknown names, and say which known ones are near."""
+    missing = [n for n in needed if n not in given]
+    if not missing and len(given) == len(needed):
+        return
+    declared = program.inputs
+    unknown = [n for n in given if n not in declared]
+    faults = []
+    if missing:
+        faults.append("missing " + ", ".join(f"{n!r} {declared[n].type}" for n in missing))
+    if unknown:
+        faults.append("unexpected " + ", ".join(repr(n) for n in unknown))
+    if faults:
+        lines = _declared(program, missing)
+        hints = [h for n in unknown if (h := near_matches(n, declared))]
+        raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
+
+
+def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str]:
+    """Where the first feed that does not fit is declared; nothing if all fit."""
+    for name, type in zip(plan.names, plan.types, strict=True):
+        try:
+            as_feed(given[name], type, name)
+        except FeedError:
+            return _declared(program, [name])
+    return []
+
+
+def _declared(program: Program, names: Sequence[str]) -> list[str]:
+    """Lines for an error: where the inputs of these names are declared."""
+    places = [program.builder.declared_at[program.inputs[n].value] for n in names]
+    return [f"{n!r} is declared at {p}   {p.text}" for n, p in zip(names, places, strict=True)]

@@ -1,0 +1,427 @@
+"""Programs in files: a zip of JSON and .npy members, and never a pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import secrets
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, final
+
+import numpy as np
+
+from primgraph.errors import LoadError, PrimgraphError
+from primgraph.initializers import Assign
+from primgraph.ir.graph import Equation, Value
+from primgraph.ir.params import Array
+from primgraph.ir.primitive import lookup
+from primgraph.ir.signature import checked
+from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, TensorType, as_shape
+from primgraph.program.program import Program, State
+from primgraph.program.scope import Scope
+from primgraph.source import Source, shown
+
+FORMAT = 2
+
+_MEMBER = re.compile(r"(?:manifest|program)\.json|(?:constants|states)/\d{6}\.npy", re.ASCII)
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+# A file that claims to unpack to more is refused before anything is read.
+_LARGEST = 2**33
+
+# JSON unpacks to no more than so many times its size in the file: `save` stores what is denser as
+# it is. Arrays may be all zeros; what they unpack to is known from their types.
+_DENSEST = 50
+
+# A row of the manifest, and what stands around the rows, are not longer than this.
+_ROW, _FRAME = 200, 1000
+
+# The header of a .npy member is much shorter.
+_LONGEST_HEADER = 1000
+
+_MAGIC = b"\x93NUMPY\x01\x00"
+
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_CHUNK = 2**20
+
+# What reading a damaged file may raise, below our own code and in it.
+_DAMAGE = (
+    *(PrimgraphError, zipfile.BadZipFile, zlib.error, EOFError, MemoryError, RecursionError),
+    *(ArithmeticError, AttributeError, LookupError, NotImplementedError, RuntimeError, TypeError),
+    *(ValueError, struct.error),
+)
+
+
+@checked
+def save(program: Program, path: str | os.PathLike[str], scope: Scope | None = None) -> None:
+    """Write `program` and the values of its states, from `scope` or its own, to one file.
+
+    The same program with the same values gives the same bytes. The file is put in place whole:
+    a crash leaves the old one. It may be read and written by whom a file made by `open` may, or
+    by whom the old one might. Raises `ArgumentError` for anything but a program, `OSError` where
+    no file can be written.
+    """
+    members = _Writer(program, scope).members()
+    listing = {name: [len(data), hashlib.sha256(data).hexdigest()] for name, data in members}
+    manifest = {"format": "primgraph", "version": FORMAT, "members": listing}
+    with _replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, data in [("manifest.json", _json(manifest)), *members]:
+            info = zipfile.ZipInfo(name, _DATE)
+            dense = name.endswith(".json") and len(zlib.compress(data)) * _DENSEST < len(data)
+            info.compress_type = zipfile.ZIP_STORED if dense else zipfile.ZIP_DEFLATED
+            archive.writestr(info, data)
+
+
+@contextmanager
+def _replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file that takes the place of that at `path` when the context is left, and its mode.
+
+    What is no regular file, such as a pipe, is written to as it is.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(path, "wb") as file:
+            yield file
+        return
+    temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        # The system takes from the mode of a new file what the umask says, as it does for `open`.
+        handle = os.open(temporary, flags, 0o666 if mode is None else 0o600)
+    except OSError as error:
+        # The name of the temporary file tells nobody anything.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@checked
+def load(path: str | os.PathLike[str]) -> Program:
+    """The program that `save` wrote, with its states in its own scope.
+
+    It can be run and differentiated as before; its variables are found by their names. Nothing
+    in the file is executed, no other file is opened, and nothing is unpacked beyond what the types
+    in the program say. Raises `LoadError` for a file that is damaged or is no such file.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _Reader(_Members(archive)).program()
+    except LoadError:
+        raise
+    except OSError as error:
+        raise LoadError(f"cannot read {os.fspath(path)!r}: {error}") from None
+    except _DAMAGE as error:
+        fault = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise LoadError(f"{os.fspath(path)!r} is damaged or no saved program: {fault}") from error
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, allow_nan=False, separators=(",", ":"), sort_keys=True).encode()
+
+
+@final
+class _Writer:
+    """Turns a program into members: values and constants become numbers."""
+
+    def __init__(self, program: Program, scope: Scope | None) -> None:
+        self.program = program
+        self.values = program.state_dict(scope)
+        self.constants: dict[Array, int] = {}
+        self.lines: dict[str, int] = {}
+        self.number: dict[Value, int] = {}
+
+    def members(self) -> list[tuple[str, bytes]]:
+        builder = self.program.builder
+        inputs = [self._input(v) for v in builder.inputs]
+        # Inputs and equations may have been made in turns; only equations depend on order.
+        body = [self._equation(e) for e in builder.body]
+        updates = [(self.number[s], self.number[n]) for s, n in self.program.updates.items()]
+        described = {
+            "name": self.program.name,
+            "seed": self.program.random_seed,
+            "keys": self.program.keys_taken,
+            "inputs": inputs,
+            "body": body,
+            "names": {name: self.number[v] for name, v in builder.names.items()},
+            "updates": updates,
+            "lines": list(self.lines),
+            "stopped": sorted(self.number[v] for v in builder.stopped),
+        }
+        states = [self.values[s.name] for s in self.program.states.values()]
+        return [
+            ("program.json", _json(described)),
+            *((f"constants/{i:06d}.npy", _npy(c.data)) for c, i in self.constants.items()),
+            *((f"states/{i:06d}.npy", _npy(array)) for i, array in enumerate(states)),
+        ]
+
+    def _input(self, value: Value) -> Any:
+        self.number[value] = len(self.number)
+        state = self.program.states.get(value)
+        return [value.hint, str(value.type), None if state is None else state.trainable]
+
+    def _equation(self, eqn: Equation) -> Any:
+        inputs = [self.number[v] for v in eqn.inputs]
+        for value in eqn.outputs:
+            self.number[value] = len(self.number)
+        params = {name: self._encode(value) for name, value in eqn.params}
+        types = [str(v.type) for v in eqn.outputs]
+        return [eqn.op.name, inputs, params, types, self._place(eqn.source)]
+
+    def _place(self, source: Source | None) -> Any:
+        """The place, with the number of the line's text: nobody who reads this has the file."""
+        if source is None:
+            return None
+        text = self.lines.setdefault(source.text, len(self.lines))
+        marks: list[int] = []
+        if source.scope or source.order:
+            marks = [self.lines.setdefault(source.scope, len(self.lines)), source.order]
+        name = Path(source.file).name
+        return [name, source.line, source.role, source.operator, text, *marks]
+
+    def _encode(self, value: Any) -> Any:
+        """A parameter as JSON: whole numbers, booleans, strings and None stand for themselves."""
+        if isinstance(value, tuple):
+            return [self._encode(v) for v in value]
+        if isinstance(value, float):
+            return {"float": value.hex()}
+        if isinstance(value, np.dtype):
+            return {"dtype": NAME_OF_DTYPE[value]}
+        if isinstance(value, Array):
+            number = self.constants.setdefault(value, len(self.constants))
+            return {"constant": [number, str(value.type)]}
+        return value
+
+
+def _npy(array: np.ndarray[Any, Any]) -> bytes:
+    buffer = io.BytesIO()
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+    np.lib.format.write_array(buffer, little, (1, 0))
+    return buffer.getvalue()
+
+
+def _header(type: TensorType) -> bytes:
+    """What NumPy writes before the elements of such an array, but for blanks at the end.
+
+    To compare is all that is needed: NumPy's own reader is one for any Python literal.
+    """
+    descr = type.dtype.newbyteorder("<").str
+    return f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {type.shape}, }}".encode()
+
+
+@final
+class _Members:
+    """The members of an archive, which are those that its manifest lists; each is read once.
+
+    Whoever asks for one says how large it may be. What it says about itself is compared with that
+    before anything is unpacked, and what is unpacked with both.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self.archive = archive
+        infos = archive.infolist()
+        self.infos = {info.filename: info for info in infos}
+        if len(self.infos) != len(infos) or not all(_MEMBER.fullmatch(n) for n in self.infos):
+            raise LoadError("the archive has members that a saved program does not have")
+        if any(info.compress_type not in _METHODS for info in infos):
+            raise LoadError("the archive is packed by a method that `save` does not use")
+        if sum(info.file_size for info in infos) > _LARGEST:
+            raise LoadError(f"the archive unpacks to more than {_LARGEST} bytes")
+        assert archive.fp is not None
+        if sum(info.compress_size for info in infos) > archive.fp.seek(0, os.SEEK_END):
+            raise LoadError("the members of the archive are larger than itself")
+        self.listing: dict[str, Any] = {}
+        manifest = _parsed(self._unpacked("manifest.json", _FRAME + _ROW * len(infos)))
+        if manifest.get("format") != "primgraph":
+            raise LoadError("the archive is no saved program")
+        if manifest.get("version") != FORMAT:
+            found = manifest.get("version")
+            raise LoadError(f"the format is {found!r}; this version reads {FORMAT}")
+        self.listing = manifest["members"]
+        if {*self.listing, "manifest.json"} != set(self.infos):
+            raise LoadError("the archive has not the members that its manifest lists")
+        self.unread = set(self.listing)
+
+    def text(self, name: str) -> bytearray:
+        """The content of a member of JSON."""
+        info = self.infos[name]
+        return self._unpacked(name, _FRAME + _DENSEST * info.compress_size)
+
+    def array(self, name: str, type: TensorType) -> np.ndarray[Any, Any]:
+        """The array of a .npy member, which has this type."""
+        data = memoryview(self._unpacked(name, type.nbytes + _LONGEST_HEADER, type.nbytes))
+        begin = len(_MAGIC) + 2
+        end = begin + int.from_bytes(data[len(_MAGIC) : begin], "little")
+        header = bytes(data[begin:end]).rstrip(b" \n")
+        if data[: len(_MAGIC)] != _MAGIC or header != _header(type):
+            raise LoadError(f"member {name} is not the {type} that the program has")
+        if data.nbytes - end != type.nbytes:
+            raise LoadError(f"member {name} has another size than it should have")
+        little = np.frombuffer(data[end:], type.dtype.newbyteorder("<"))
+        array = little.astype(type.dtype, copy=False).reshape(type.shape)
+        array.setflags(write=False)
+        return array
+
+    def _unpacked(self, name: str, most: int, least: int = 0) -> bytearray:
+        """The content of a member that has from `least` to `most` bytes, unharmed."""
+        size = self.infos[name].file_size
+        listed, digest = self.listing.get(name, (size, None))
+        if not least <= size <= most or size != listed:
+            raise LoadError(f"member {name} has another size than it should have")
+        if self.listing:
+            self.unread.remove(name)
+        found, sum = bytearray(), hashlib.sha256()
+        with self.archive.open(name) as file:
+            while chunk := file.read(min(_CHUNK, size + 1 - len(found))):
+                found += chunk
+                sum.update(chunk)
+        if len(found) != size or digest not in (None, sum.hexdigest()):
+            raise LoadError(f"member {name} is damaged")
+        return found
+
+
+def _parsed(data: bytearray) -> Any:
+    """JSON without the numbers that JSON does not have."""
+
+    def refuse(text: str) -> Any:
+        raise LoadError(f"{text} is no JSON number")
+
+    parsed = json.loads(data.decode("utf-8"), parse_constant=refuse)
+    if not isinstance(parsed, dict):
+        raise LoadError("a JSON member is no object")
+    return parsed
+
+
+@final
+class _Reader:
+    """Turns members into a program; every type is inferred anew and compared."""
+
+    def __init__(self, members: _Members) -> None:
+        self.members = members
+        self.described = _parsed(members.text("program.json"))
+        self.lines = [shown(_text(line)) for line in self.described["lines"]]
+        self.constants: dict[int, Array] = {}
+        self.values: list[Value] = []
+
+    def program(self) -> Program:
+        described = self.described
+        program = Program(described["name"])
+        program.random_seed = described["seed"]
+        program.keys_taken = _integer(described["keys"])
+        for number, (name, type, trainable) in enumerate(described["inputs"]):
+            self._input(program, number, name, _type(type), trainable)
+        for row in described["body"]:
+            self._equation(program, *row)
+        for name, number in described["names"].items():
+            if program.builder.names.get(name) is not self.values[_integer(number)]:
+                program.builder.rename(self.values[number], name)
+        for number in described["stopped"]:
+            program.builder.stopped.add(self.values[_integer(number)])
+        for state, new in described["updates"]:
+            self._update(program, self.values[_integer(state)], self.values[_integer(new)])
+        if self.members.unread:
+            raise LoadError(f"the program has no {', '.join(sorted(self.members.unread))}")
+        return program
+
+    def _input(
+        self, program: Program, number: int, name: str, type: TensorType, trainable: bool | None
+    ) -> None:
+        value = program.builder.input(type, name)
+        self.values.append(value)
+        if trainable is None:
+            return
+        array = self.members.array(f"states/{len(program.states):06d}.npy", type)
+        program.scope.set(name, array, type)
+        program.states[value] = State(name, type, Assign(array), bool(trainable))
+
+    def _equation(
+        self, program: Program, op: str, inputs: Any, params: Any, types: Any, place: Any
+    ) -> None:
+        operands = [self.values[_integer(i)] for i in inputs]
+        decoded = {name: self._decode(value) for name, value in params.items()}
+        program.builder.source = None if place is None else self._place(*place)
+        outputs = program.builder.emit(lookup(op), operands, decoded)
+        program.builder.source = None
+        if [str(v.type) for v in outputs] != types:
+            raise LoadError(f"{op} has another type than the file says")
+        self.values.extend(outputs)
+
+    def _place(
+        self, file: Any, line: Any, role: Any, operator: Any, text: Any, *marks: Any
+    ) -> Source:
+        """A source line, whose text is what the file says it was."""
+        name, mode, part = (shown(_text(word)) for word in (file, role, operator))
+        scope, order = marks or (None, 0)
+        layer = "" if scope is None else self.lines[_integer(scope)]
+        told = self.lines[_integer(text)]
+        return Source(name, _integer(line), mode, part, told, layer, _integer(order))
+
+    def _update(self, program: Program, state: Value, new: Value) -> None:
+        if state not in program.states:
+            raise LoadError("an update is of something that is no state")
+        if state.type != new.type:
+            raise LoadError(f"{state.hint!r} is {state.type} and cannot become {new.type}")
+        program.updates[state] = new
+
+    def _decode(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(self._decode(v) for v in value)
+        if not isinstance(value, dict):
+            return value
+        ((kind, inner),) = value.items()
+        if kind == "float":
+            return float.fromhex(inner)
+        if kind == "dtype":
+            return DTYPE_OF_NAME[inner]
+        if kind == "constant":
+            number, type = inner
+            return self._constant(_integer(number), _type(type))
+        raise LoadError(f"{kind!r} is no kind of parameter")
+
+    def _constant(self, number: int, type: TensorType) -> Array:
+        found = self.constants.get(number)
+        if found is None:
+            array = self.members.array(f"constants/{number:06d}.npy", type)
+            found = self.constants[number] = Array(array)
+        elif found.type != type:
+            raise LoadError(f"constant {number} is {found.type} and not {type}")
+        return found
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise LoadError(f"{value!r} is no number of a value")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise LoadError(f"{value!r:.100} is no text")
+    return value
+
+
+def _type(text: str) -> TensorType:
+    match = re.fullmatch(r"(\w+)\[((?:\d+(?:,\d+)*)?)\]", text, re.ASCII)
+    if match is None:
+        raise LoadError(f"{text!r} is no type")
+    shape = as_shape([int(n) for n in match[2].split(",") if n])
+    return TensorType(shape, DTYPE_OF_NAME[match[1]])

@@ -1,0 +1,166 @@
+"""From a function written with primgraph's operators to a graph."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from primgraph.defaults import get_default_dtype
+from primgraph.errors import ArgumentError
+from primgraph.ir.builder import Builder
+from primgraph.ir.form import LEAF, Form, Tree, names, opened, put_together, taken_apart
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import lookup
+from primgraph.ir.signature import applied, checked
+from primgraph.ir.types import TensorType, as_dtype, as_shape
+from primgraph.operators.promotion import SCALARS, array_of, lift
+from primgraph.operators.variable import Variable
+from primgraph.source import Source
+
+# What NumPy has at most: lists nested deeper are no array.
+_MOST_AXES = 64
+
+
+@checked
+def spec(shape: Any, dtype: Any = None) -> TensorType:
+    """The type of an array: its shape, and its dtype or else the default one.
+
+    Raises `ArgumentError` for what is no shape, `ShapeError` for a negative extent, `DTypeError`
+    for an unsupported dtype.
+    """
+    chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
+    return TensorType(as_shape(shape), chosen)
+
+
+@checked
+def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
+    """The graph of `function`, called once with a variable for each of `specs`.
+
+    Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
+    default dtype, or an example array, of which only shape and dtype count. It may be a dict,
+    list, tuple, named tuple or dataclass of such, or None, and then the function is called with
+    the like. Other lists and tuples of numbers only are example arrays. Those that are `named`
+    are for parameters of these names.
+
+    The function returns a variable, or such a container of variables. Inputs have the names of
+    the function's parameters, with the keys that lead to them. The form of the graph keeps the
+    containers, so that `compile` gives a kernel that takes and returns them.
+
+    Raises `ArgumentError` if the function returns anything else.
+    """
+    name = getattr(function, "__name__", "")
+    builder = Builder(name if name.isidentifier() else "f")
+    titles = [*_parameter_names(function, len(specs)), *named]
+    arguments, given = [], []
+    for title, example in zip(titles, [*specs, *named.values()], strict=True):
+        tree, leaves = _apart(example)
+        types = [_type_of(leaf) for leaf in leaves]
+        hints = names(tree, title)
+        inputs = [builder.input(t, _free(builder, n)) for t, n in zip(types, hints, strict=True)]
+        arguments.append((title, tree))
+        given.append(put_together(tree, iter([Variable(builder, v) for v in inputs])))
+    with builder:
+        keywords = dict(zip(named, given[len(specs) :], strict=True))
+        result = applied(function, *given[: len(specs)], **keywords)
+        tree, found = _results(builder.name, result)
+        values = [v.value for v in found]
+    form = Form(tuple(arguments), tree)
+    graph = builder.part(builder.inputs, values, form=form)
+    return _with_flags(graph, builder) if builder.stopped else graph
+
+
+def _with_flags(graph: Graph, traced: Builder) -> Graph:
+    """`graph` with the flags of `stop_gradient` as equations, which transforms see."""
+    builder, stop = Builder(graph.name), lookup("stop_gradient")
+    moved: dict[Value, Value] = {}
+
+    def hold(value: Value, source: Source | None) -> None:
+        if value in traced.stopped:
+            builder.source = source
+            (moved[value],) = builder.emit(stop, [moved.get(value, value)], {})
+
+    for value in graph.inputs:
+        builder.share_input(value)
+        hold(value, traced.declared_at[value])
+    for eqn in graph.body:
+        builder.add_all([eqn], moved, builder.share)
+        if eqn.op is not stop:
+            for value in eqn.outputs:
+                hold(value, eqn.source)
+    outputs = [moved.get(v, v) for v in graph.outputs]
+    return Graph(graph.inputs, builder.body, outputs, graph.name, graph.form)
+
+
+def _free(builder: Builder, name: str) -> str:
+    """`name`, longer where an input has it: keys with dots may read as those of containers."""
+    while name in builder.names:
+        name += "_"
+    return name
+
+
+def _apart(example: Any) -> tuple[Tree, list[Any]]:
+    """The containers of an argument of `trace`, and what stands for the arrays in them."""
+    return (LEAF, [example]) if _is_example(example, 1) else taken_apart(example, _is_example)
+
+
+def _is_example(item: Any, depth: int = 0) -> bool:
+    """Whether an argument of `trace` stands for one array: a type, or nested lists of numbers.
+
+    At depth 0, in a container, an empty list is one; deeper it is an array without elements.
+    """
+    if type(item) not in (list, tuple):
+        return isinstance(item, TensorType)
+    if not item and not depth:
+        return False
+    return depth < _MOST_AXES and all(
+        isinstance(part, (*SCALARS, np.generic))
+        or (type(part) in (list, tuple) and _is_example(part, depth + 1))
+        for part in item
+    )
+
+
+def is_container(example: Any) -> bool:
+    """Whether an argument of `trace` is a container of examples, not the example of an array."""
+    return not _is_example(example, depth=1) and opened(example) is not None
+
+
+def _type_of(example: Any) -> TensorType:
+    if isinstance(example, tuple) and all(type(n) is int for n in example):
+        return spec(example)
+    if isinstance(example, TensorType):
+        return spec(example.shape, example.dtype)
+    array = array_of(example)
+    return TensorType(array.shape, array.dtype)
+
+
+def _results(name: str, result: Any) -> tuple[Tree, list[Variable]]:
+    """The containers that a function returned, and the variables in them."""
+    tree, leaves = taken_apart(result, lambda item: isinstance(item, Variable))
+    for leaf in leaves:
+        if not (isinstance(leaf, (Variable, *SCALARS)) or hasattr(leaf, "__array__")):
+            raise ArgumentError(
+                f"{name} returned {result!r:.80}, not a variable or a tuple of variables",
+                hint=f"{type(leaf).__name__} {leaf!r:.60} is no array",
+            )
+    if not leaves:
+        raise ArgumentError(
+            f"{name} returned {result!r:.80}, not a variable or a tuple of variables"
+        )
+    return tree, [lift(leaf) for leaf in leaves]
+
+
+def _parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    """Names for `count` arguments: those of the parameters, numbered ones beyond."""
+    found: list[str] = []
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    for parameter in parameters:
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            found.append(parameter.name)
+    found = found[:count]
+    return [*found, *(f"x{i}" for i in range(len(found), count))]

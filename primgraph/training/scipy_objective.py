@@ -1,0 +1,250 @@
+"""A program's loss as a function of one flat vector, in the form that SciPy's methods take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.autodiff.grad import forward_grad, grad
+from primgraph.codegen import Kernel
+from primgraph.errors import ArgumentError, BuildError, ShapeError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.signature import checked_late, checked_methods
+from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.operators import concatenate, ravel, reshape, zeros
+from primgraph.operators.promotion import array_of
+from primgraph.operators.variable import Variable
+from primgraph.program.compile import compile
+from primgraph.program.program import Program, program_of
+from primgraph.program.run import check_names, input_values, state_values
+from primgraph.source import caller
+from primgraph.transforms.batch import batch
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.clean_up import clean_up
+
+Array = np.ndarray[Any, Any]
+
+
+@checked_late
+def scipy_objective(
+    program: Program,
+    loss: Variable,
+    parameters: Iterable[Variable] | None = None,
+    feed: Mapping[str, Any] | None = None,
+) -> Objective:
+    """`loss` as a function of the elements of `parameters` in one float64 vector.
+
+        objective = pg.scipy_objective(program, loss)
+        found = scipy.optimize.minimize(
+            objective.fun_and_jac, objective.x0, jac=True, method="L-BFGS-B"
+        )
+        objective.assign(found.x)
+
+    `parameters` are by default all trainable ones that `loss` depends on, in the order of their
+    creation. What `feed` has for the inputs, and what the program's scope holds for other
+    states, is taken once and stays the same for all evaluations; the updates of the program are
+    not made. SciPy itself is not needed.
+
+    Raises `ShapeError` for a loss of more than one element, `BuildError` where there is nothing
+    to vary or a variable is no parameter of the program, `FeedError` for feeds that do not fit,
+    and `NotDifferentiable` as `grad` does.
+    """
+    if not isinstance(program, Program) or not isinstance(loss, Variable):
+        raise ArgumentError(f"scipy_objective takes a program and a loss, not {loss!r:.60}")
+    if program_of(loss) is not program:
+        raise BuildError(f"the loss {loss!r} belongs to another program")
+    if loss.size != 1:
+        raise ShapeError(f"a loss has one element, not {loss.type}")
+    return Objective(program, loss, _chosen(program, loss, parameters), feed or {})
+
+
+def _chosen(
+    program: Program, loss: Variable, parameters: Iterable[Variable] | None
+) -> list[Variable]:
+    if parameters is None:
+        used = {v for eqn in program.builder.slice([loss.value]) for v in eqn.inputs}
+        chosen = [p for p in program.parameters() if p.value in used or p.value is loss.value]
+    else:
+        chosen = list(parameters)
+    for parameter in chosen:
+        if not isinstance(parameter, Variable) or parameter.value not in program.states:
+            raise BuildError(f"{parameter!r} is not a parameter of the program of the loss")
+    if not chosen:
+        raise BuildError("the loss depends on no parameter that may be varied")
+    if len({p.value for p in chosen}) < len(chosen):
+        raise BuildError("a parameter is listed twice")
+    return chosen
+
+
+@final
+@checked_methods(late=True)
+class Objective:
+    """Value, gradient and Hessian of a loss at flat float64 vectors `theta`.
+
+    Each kernel is compiled at its first use. Value and gradient come from one kernel, whose
+    latest results are kept: `fun` and `jac` at the same point cost one evaluation.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        loss: Variable,
+        parameters: Sequence[Variable],
+        feed: Mapping[str, Any],
+    ) -> None:
+        self.program = program
+        self.parameters = tuple(parameters)
+        self._ends = list(accumulate(p.size for p in parameters))
+        self._record = _Record(program, loss, self.parameters)
+        others = self._record.others
+        check_names(program, feed, [v.hint for v in others if v not in program.states])
+        self._others = input_values(program, others, feed)
+        self._latest: tuple[bytes, float, Array] | None = None
+
+    @property
+    def size(self) -> int:
+        """The number of elements of a vector."""
+        return self._ends[-1]
+
+    @property
+    def x0(self) -> Array:
+        """What the parameters hold now, as one vector: their first values before any run."""
+        states = [self.program.states[p.value] for p in self.parameters]
+        scope = self.program.scope
+        parts = [value.ravel() for value in state_values(self.program, scope, states)]
+        return np.concatenate(parts).astype(np.float64)
+
+    def fun(self, theta: Any) -> float:
+        """The loss at `theta`."""
+        return self._at(theta)[0]
+
+    def jac(self, theta: Any) -> Array:
+        """The gradient at `theta`, a vector."""
+        return self._at(theta)[1].copy()
+
+    def fun_and_jac(self, theta: Any) -> tuple[float, Array]:
+        """The loss and its gradient at `theta`, for SciPy's `jac=True`."""
+        value, gradient = self._at(theta)
+        return value, gradient.copy()
+
+    def hess(self, theta: Any) -> Array:
+        """The Hessian at `theta`, one row an element."""
+        directions = np.eye(self.size)
+        (rows,) = self.hess_kernel(self._vector(theta), directions, *self._others)
+        found: Array = rows
+        return found
+
+    def hessp(self, theta: Any, p: Any) -> Array:
+        """The Hessian at `theta` times the vector `p`, without the Hessian."""
+        (product,) = self.hessp_kernel(self._vector(theta), self._vector(p), *self._others)
+        found: Array = product
+        return found
+
+    def unflatten(self, theta: Any) -> dict[str, Array]:
+        """The parameters of which `theta` holds the elements, by name."""
+        parts = np.split(self._vector(theta), self._ends[:-1])
+        return {
+            p.name: part.reshape(p.shape).astype(p.dtype)
+            for p, part in zip(self.parameters, parts, strict=True)
+        }
+
+    def assign(self, theta: Any) -> None:
+        """Store the elements of `theta` as values of the parameters, in the program's scope."""
+        self.program.set_state_dict(self.unflatten(theta))
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Computes value and gradient from `theta` and what is constant."""
+        return self._record.kernel()
+
+    @cached_property
+    def hessp_kernel(self) -> Kernel:
+        """Computes the product of the Hessian with a vector."""
+        return compile(self._record.curvature)
+
+    @cached_property
+    def hess_kernel(self) -> Kernel:
+        """Computes the products of the Hessian with the rows of a matrix, all at once."""
+        graph = clean_up(lower(self._record.curvature))
+        axes = [None, 0, *(None for _ in self._others)]
+        return compile(batch(graph, self.size, axes))
+
+    def _at(self, theta: Any) -> tuple[float, Array]:
+        vector = self._vector(theta)
+        key, latest = vector.tobytes(), self._latest
+        if latest is None or latest[0] != key:
+            value, gradient = self.kernel(vector, *self._others)
+            self._latest = latest = (key, float(value), gradient)
+        return latest[1:]
+
+    def _vector(self, theta: Any) -> Array:
+        vector = array_of(theta, FLOAT64)
+        if vector.shape != (self.size,):
+            raise ShapeError(f"a vector of {self.size} elements is needed, not {vector.shape}")
+        return vector
+
+
+class _Record:
+    """The loss on slices of a vector, in a builder of its own, with its derivatives."""
+
+    def __init__(self, program: Program, loss: Variable, parameters: Sequence[Variable]) -> None:
+        self.builder = builder = Builder(program.name, source=caller())
+        count = sum(p.size for p in parameters)
+        self.type = TensorType((count,), FLOAT64)
+        self.theta = Variable(builder, builder.input(self.type, program.free_name("theta")))
+        self.parts = self._slices(parameters)
+        moved = {p.value: part.value for p, part in zip(parameters, self.parts, strict=True)}
+        body = program.builder.slice([loss.value])
+        used = {v for eqn in body for v in eqn.inputs} | {loss.value}
+        self.others = [v for v in program.builder.inputs if v in used and v not in moved]
+        self.constants = [builder.input(v.type, v.hint) for v in self.others]
+        moved.update(zip(self.others, self.constants, strict=True))
+        for eqn in body:
+            results = builder.copy(eqn, tuple(moved[v] for v in eqn.inputs))
+            moved.update(zip(eqn.outputs, results, strict=True))
+        builder.stopped.update(moved[v] for v in program.builder.stopped if v in moved)
+        self.loss = Variable(builder, moved[loss.value])
+
+    def _slices(self, parameters: Sequence[Variable]) -> list[Variable]:
+        parts, start = [], 0
+        for p in parameters:
+            part = self.theta[start : start + p.size]
+            parts.append(reshape(part, p.shape).astype(p.dtype))
+            start += p.size
+        return parts
+
+    @cached_property
+    def gradient(self) -> Variable:
+        """One vector; parameters that do not matter have zeros."""
+        with self.builder:
+            found = grad(self.loss, self.parts)
+            flat = [
+                zeros((part.size,), FLOAT64) if g is None else ravel(g).astype(FLOAT64)
+                for part, g in zip(self.parts, found, strict=True)
+            ]
+            return concatenate(flat)
+
+    def kernel(self) -> Kernel:
+        """From the vector and the constants to the value and the gradient."""
+        with self.builder:
+            outputs = [reshape(self.loss, ()).astype(FLOAT64), self.gradient]
+        return compile(self._graph([self.theta.value, *self.constants], outputs))
+
+    @cached_property
+    def curvature(self) -> Graph:
+        """From the vector, a direction and the constants to the Hessian times the direction."""
+        with self.builder:
+            direction = Variable(self.builder, self.builder.input(self.type))
+            change = forward_grad(self.gradient, self.theta, direction)
+            product = zeros(self.type.shape, FLOAT64) if change is None else change
+        inputs = [self.theta.value, direction.value, *self.constants]
+        return self._graph(inputs, [product])
+
+    def _graph(self, inputs: Sequence[Value], outputs: Sequence[Variable]) -> Graph:
+        values = [v.value for v in outputs]
+        return self.builder.part(inputs, values)

@@ -1,0 +1,400 @@
+"""Which values matter only where something chooses them.
+
+A `select` chooses elements of its operands, a maximum the larger ones, a slice those at its
+places. What feeds one of them alone matters only where it is chosen: elsewhere its value, infinite
+or NaN as it may be, is thrown away. Derivatives must not let it back in, as 0 * inf would.
+
+Elementwise primitives pass a guard on as it is. What moves or sums elements passes on the
+condition moved back: an element matters where it comes to a place that matters. A guard is
+followed only as far as slopes behind it may be infinite or NaN: behind a `select` wherever a slope
+depends on an operand, as inputs may be NaN where they are not selected; elsewhere only where
+finite inputs may give such slopes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.primitives.constants import constant_op, random_bernoulli
+from primgraph.primitives.elementwise import maximum, minimum
+from primgraph.primitives.indexing import gather
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
+from primgraph.primitives.reductions import reduce_max, reduce_min
+from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
+from primgraph.transforms.analysis.boxes import any_of
+from primgraph.transforms.analysis.conditions import BACK, LARGEST, REPEATING, Conditions
+from primgraph.transforms.analysis.risks import ALWAYS, AT_NAN, NEVER, Risks
+
+# How many nested guards of one value are followed one by one; it bounds the work on chains of
+# `select`.
+_NESTING = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A value matters only where `condition` is `side`.
+
+    `strict` if inputs may be infinite or NaN elsewhere. `risky` if a factor on the way to what
+    chooses may be.
+    """
+
+    condition: Value
+    side: bool
+    strict: bool = False
+    risky: bool = False
+
+    @property
+    def least(self) -> int:
+        """The risk from which on slopes count."""
+        return AT_NAN if self.strict else ALWAYS
+
+
+Guards: TypeAlias = tuple[Guard, ...]
+ByOperand: TypeAlias = dict[Equation, list[Guards]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """One use of a value: its guards, or the equation that reads a part of it, at fixed places,
+    for its result of that number."""
+
+    guards: Guards = ()
+    part: tuple[Equation, int] | None = None
+
+
+# What throws elements of its operands away.
+_BEATEN: dict[Op, Op] = {reduce_max: less, reduce_min: greater}
+_PARTS: frozenset[Op] = frozenset({slice_, slice_assign, split})
+CHOOSING: frozenset[Op] = frozenset({select, gather, maximum, minimum, *_BEATEN, *_PARTS})
+
+
+def are_met(graph: Graph, risks: Risks) -> bool:
+    """Whether some equation throws elements away whose slopes are of a risk that counts."""
+    return any(
+        risks.before.get(v, NEVER) >= (AT_NAN if eqn.op is select else ALWAYS)
+        for eqn in graph.body
+        if eqn.op in CHOOSING
+        for v in eqn.inputs
+    )
+
+
+def guards_of(
+    graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
+) -> tuple[ByOperand, ByOperand]:
+    """For each equation, per operand, the guards that begin to hold there, and those of factors.
+
+    The first are the risky guards of the operand's use that do not hold for the operand itself,
+    the second those of a factor of which only some elements matter. Only uses by active values
+    count: others carry no derivative. Nothing is left to guards before `sources`, whose tangents
+    come from outside.
+    """
+    walk = _Walk(graph, frozenset(sources), conditions, risks)
+    for eqn in reversed(graph.body):
+        walk.visit(eqn)
+    return walk.beginning(), walk.factors
+
+
+@final
+class _Walk:
+    """Follows guards from results to operands; equations are to be visited from last to first."""
+
+    def __init__(
+        self, graph: Graph, sources: frozenset[Value], conditions: Conditions, risks: Risks
+    ) -> None:
+        self.sources = sources
+        self.conditions = conditions
+        self.risks = risks
+        self.uses: dict[Value, list[_Use]] = {v: [_Use()] for v in graph.outputs}
+        self.passed: dict[Value, Guards] = {}
+        self.along: list[tuple[Equation, list[Guards]]] = []
+        self.factors: ByOperand = {}
+
+    def beginning(self) -> ByOperand:
+        """The guards that begin at uses."""
+        begin = {}
+        for eqn, along in self.along:
+            pairs = zip(eqn.inputs, along, strict=True)
+            found = [_beginning(guards, self.passed.get(v, ())) for v, guards in pairs]
+            if any(found):
+                begin[eqn] = found
+        return begin
+
+    def visit(self, eqn: Equation) -> None:
+        """Take up the guards of the results of `eqn`, and give those of its operands."""
+        used = [i for i, v in enumerate(eqn.outputs) if v in self.uses]
+        if not used or eqn.outputs[0] not in self.risks.active:
+            return
+        results = [self._joined(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
+        if len(used) == 1:
+            self._pass(eqn, eqn.outputs[used[0]], results[0])
+        along: list[Guards] = []
+        for i, value in enumerate(eqn.inputs):
+            found = [_Use()]
+            if value in self.risks.active:
+                ways = zip(used, results, strict=True)
+                found = [self._use(eqn, i, place, guards) for place, guards in ways]
+                self.uses.setdefault(value, []).extend(found)
+            along.append(found[0].guards if len(found) == 1 else self._joined(value, found))
+        if any(along):
+            self.along.append((eqn, along))
+        if eqn.op is matmul and results[0]:
+            self._guard_factors(eqn, results[0])
+
+    def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
+        """Note which guards of `value` are left to what it is computed from."""
+        assert isinstance(eqn.op, Primitive)
+        if value in self.sources or not (eqn.op.elementwise or eqn.op in BACK):
+            return
+        self.passed[value] = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
+
+    def _use(self, eqn: Equation, position: int, place: int, guards: Guards) -> _Use:
+        """The use of one operand for the result at `place`, which has `guards`."""
+        assert isinstance(eqn.op, Primitive)
+        fewer = True
+        if eqn.op in BACK:
+            guards = self._together(eqn, guards)
+            fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
+            guards = tuple(self._moved(eqn, position, place, g) for g in guards)
+        elif not eqn.op.elementwise:
+            return _Use()
+        value = eqn.inputs[position]
+        if fewer or eqn.op is not gather:
+            guards = (*guards, *self._chosen(eqn, position))
+        if eqn.op is not matmul:
+            risk = self.risks.along(eqn, position)
+            guards = tuple(
+                replace(g, risky=g.risky or (risk >= g.least and not self._spares(eqn, g)))
+                for g in guards
+            )
+        before = self.risks.before[value]
+        guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
+        part = eqn.op in _PARTS and (eqn.op is not slice_assign or position == 0)
+        return _Use(guards, (eqn, place) if part and not guards and before == ALWAYS else None)
+
+    def _spares(self, eqn: Equation, guard: Guard) -> bool:
+        """Whether `eqn` makes slopes NaN beside a NaN that `guard` does not guard against.
+
+        No comparison holds for a NaN, and a random mask, as that of a dropout after a `relu`,
+        knows nothing of what it leaves out.
+        """
+        if eqn.op is not unless_nan:
+            return False
+        made = self.conditions.definition(guard.condition)
+        if made is None:
+            return False
+        if made.op is random_bernoulli:
+            return True
+        return not guard.side and made.op in COMPARISONS and eqn.inputs[1] in made.inputs
+
+    def _together(self, eqn: Equation, guards: Guards) -> Guards:
+        """`guards` of a result as one, where `eqn` repeats elements and does not repeat them.
+
+        An element then matters if one of its copies does by all guards: that each guard leaves
+        some copy, maybe another one, is not enough.
+        """
+        if len(guards) < 2 or eqn.op not in REPEATING:
+            return guards
+        alike = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
+        others = [g for g in guards if g not in alike]
+        return (*alike, reduce(self._both, others)) if others else alike
+
+    def _both(self, one: Guard, other: Guard) -> Guard:
+        condition = self.conditions.both(self._matters(one), self._matters(other))
+        return Guard(condition, True, one.strict or other.strict, one.risky or other.risky)
+
+    def _moved(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
+        """`guard` of a result as a guard of an operand.
+
+        Where elements are repeated the places have to be guarded as well: nothing that is risky
+        there is left to this guard.
+        """
+        back = self.conditions.before(eqn, position, place, guard.condition)
+        if back is not None and self.conditions.repeats_alike(eqn, guard.condition) is not None:
+            return replace(guard, condition=back)
+        matters = self._matters(guard)
+        back = self.conditions.before(eqn, position, place, matters)
+        risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
+        return Guard(back, True, guard.strict and eqn.op is not matmul, risky)
+
+    def _chosen(self, eqn: Equation, position: int) -> Guards:
+        """The guard of what `eqn` itself chooses."""
+        record, operands = self.conditions.record, eqn.inputs
+        if eqn.op is select:
+            plain, negated = self.conditions.plain(operands[0])
+            return (Guard(plain, (position == 1) != negated, strict=True),)
+        if eqn.op is gather:
+            everywhere = self.conditions.everywhere(eqn.outputs[0])
+            return (Guard(self.conditions.before(eqn, 0, 0, everywhere), True),)
+        if eqn.op in (maximum, minimum):
+            own, other = operands[position], operands[1 - position]
+            beaten = (other, own) if eqn.op is maximum else (own, other)
+            return (Guard(record(greater, *beaten), False),)
+        if eqn.op in (reduce_max, reduce_min):
+            (x,), (z,) = operands, eqn.outputs
+            best = record(broadcast, z, shape=x.shape, new_axes=eqn.kwargs["axes"])
+            return (Guard(record(_BEATEN[eqn.op], x, best), False),)
+        return ()
+
+    def _nested(self, guards: Guards) -> Guards:
+        """`guards`, the two outermost as one if there are many."""
+        if len(guards) <= _NESTING:
+            return guards
+        return (self._both(*guards[:2]), *guards[2:])
+
+    def _matters(self, guard: Guard) -> Value:
+        """Where what `guard` guards matters."""
+        return guard.condition if guard.side else self.conditions.negated(guard.condition)
+
+    def _guard_factors(self, eqn: Equation, guards: Guards) -> None:
+        """Guard the factors of a product that may be infinite or NaN where they do not matter.
+
+        The sum over their elements does not tell these from the others any more.
+        """
+        found = [
+            ()
+            if self.risks.ranges[v].finite and self.risks.before.get(v) != ALWAYS
+            else tuple(self._moved(eqn, i, 0, replace(g, risky=True)) for g in guards)
+            for i, v in enumerate(eqn.inputs)
+        ]
+        if any(found):
+            self.factors[eqn] = found
+
+    def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
+        """The guards that hold on all uses; if there are none, that one of them holds.
+
+        Those that are risky for some use are left to what is before by that use too.
+        """
+        risky = {(g.condition, g.side) for u in uses for g in u.guards if g.risky}
+        found = self._of_uses(value, uses)
+        return tuple(replace(g, risky=(g.condition, g.side) in risky) for g in found)
+
+    def _of_uses(self, value: Value, uses: Sequence[_Use]) -> Guards:
+        if not all(u.guards or u.part for u in uses):
+            return ()
+        parts = [u.part for u in uses if u.part is not None]
+        guards = [u.guards for u in uses if u.guards]
+        guards = [g for g in guards if _may_matter(g)] or guards[:1]
+        if not guards:
+            return self._of_parts(value, parts)
+        if not parts:
+            common = _common(guards)
+            if common:
+                return (*common, *self._beside(common, guards))
+        elif not (read := self._of_parts(value, parts)):
+            return ()
+        else:
+            guards.append(read)
+        return self._either(guards)
+
+    def _beside(self, common: Guards, uses: Sequence[Guards]) -> Guards:
+        """The guard of what all uses have, each in its own way, beside what is `common` to them."""
+        shared = {(g.condition, g.side) for g in common}
+        rest = [tuple(g for g in u if (g.condition, g.side) not in shared) for u in uses]
+        return self._either(rest) if all(rest) else ()
+
+    def _either(self, uses: Sequence[Guards]) -> Guards:
+        """One guard in the place of those of several uses: that one of these matters.
+
+        Each use keeps its own guards too, where they are risky.
+        """
+        uses = _without_twins(uses)
+        if not all(uses):
+            return ()
+        both = self.conditions.both
+        each = [reduce(both, map(self._matters, guards)) for guards in uses]
+        found = any_of(self.conditions, each)
+        strict = all(any(g.strict for g in guards) for guards in uses)
+        return () if self.conditions.always(found) else (Guard(found, True, strict),)
+
+    def _of_parts(self, value: Value, parts: Sequence[tuple[Equation, int]]) -> Guards:
+        """The guard of what some part has; none if the parts have everything."""
+        if len(parts) == 1:
+            condition = self._of_part(parts[0])
+        elif value.type.size > LARGEST:
+            # A constant of that size would be kept in the program.
+            condition = any_of(self.conditions, map(self._of_part, parts))
+        else:
+            read = np.zeros(value.shape, bool)
+            for eqn, place in parts:
+                _mark(read, eqn, place)
+            op, params = constant_op(read)
+            condition = self.conditions.record(op, **params)
+        return () if self.conditions.always(condition) else (Guard(condition, True),)
+
+    def _of_part(self, part: tuple[Equation, int]) -> Value:
+        """Where what `part` reads is."""
+        eqn, place = part
+        everywhere = self.conditions.everywhere(eqn.outputs[place])
+        return self.conditions.before(eqn, 0, place, everywhere)
+
+
+def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
+    """Make True what `eqn` reads of its operand for its result `place`."""
+    params = eqn.kwargs
+    where: tuple[slice, ...]
+    if eqn.op is slice_:
+        where = strided(**params)
+    elif eqn.op is split:
+        axis, sizes = params["axis"], params["sizes"]
+        start = sum(sizes[:place])
+        where = (slice(None),) * axis + (slice(start, start + sizes[place]),)
+    else:
+        where = strided(params["starts"], eqn.inputs[1].shape, params["steps"])
+    if eqn.op is slice_assign:
+        kept = read[where].copy()
+        read[...] = True
+        read[where] = kept
+    else:
+        read[where] = True
+
+
+def _common(uses: Sequence[Guards]) -> Guards:
+    """The guards of the first use that all others have."""
+    shared = set(_sides(uses[0])).intersection(*map(_sides, uses[1:]))
+    return tuple(g for g in uses[0] if (g.condition, g.side) in shared)
+
+
+def _may_matter(guards: Guards) -> bool:
+    """Whether `guards` do not demand both sides of one condition."""
+    sides = {(g.condition, g.side) for g in guards}
+    return len({condition for condition, _ in sides}) == len(sides)
+
+
+def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
+    """`uses`, those of both sides of one condition as one with the guards before that only."""
+    found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
+    for guards in uses:
+        while guards:
+            *outer, (condition, side) = _sides(guards)
+            twin = found.pop((*outer, (condition, not side)), None)
+            if twin is None:
+                break
+            guards = _alike(guards[:-1], twin)
+        key = _sides(guards)
+        found[key] = _alike(guards, found.get(key, guards))
+    return list(found.values())
+
+
+def _alike(one: Guards, other: Guards) -> Guards:
+    """Guards of two uses with the same conditions, as those of one use."""
+    return tuple(
+        replace(g, strict=g.strict and h.strict, risky=g.risky or h.risky)
+        for g, h in zip(one, other, strict=False)
+    )
+
+
+def _sides(guards: Guards) -> tuple[tuple[Value, bool], ...]:
+    return tuple((g.condition, g.side) for g in guards)
+
+
+def _beginning(use: Guards, held: Guards) -> Guards:
+    before = {(g.condition, g.side) for g in held}
+    return tuple(g for g in use if g.risky and (g.condition, g.side) not in before)

@@ -1,0 +1,61 @@
+"""What linearize masks, so that infinite slopes where nothing is chosen do not come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.primitives.elementwise import maximum, minimum
+from primgraph.primitives.logic import select
+from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.transforms.analysis.conditions import Conditions
+from primgraph.transforms.analysis.guards import CHOOSING, ByOperand, are_met, guards_of
+from primgraph.transforms.analysis.ranges import Range
+from primgraph.transforms.analysis.risks import ALWAYS, Risks
+from primgraph.transforms.analysis.supports import supports_of
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """Masks of a graph, by equations and there by operands.
+
+    `tangents` has guards of operands' tangents, `factors` those of the factors of products of
+    matrices, `results` the places where what a tangent contributes may differ from zero. `made`
+    has the equations of conditions that the graph does not have itself, by their results.
+    """
+
+    tangents: ByOperand = field(default_factory=dict)
+    factors: ByOperand = field(default_factory=dict)
+    results: dict[Equation, list[Value | None]] = field(default_factory=dict)
+    made: dict[Value, Equation] = field(default_factory=dict)
+
+
+# What joins a value with others, which may have no tangents.
+_JOINING = frozenset({select, maximum, minimum, concat, pad, slice_assign})
+
+
+def masks_of(
+    graph: Graph,
+    active: AbstractSet[Value],
+    sources: Iterable[Value],
+    given: Callable[[], Mapping[Value, Range]],
+) -> Masks:
+    """The masks of `graph` differentiated by `sources`, on which the values `active` depend.
+
+    There are none where all slopes are known to be finite. `given` is asked for the ranges of
+    inputs, if these matter.
+    """
+    at_work = [e for e in graph.body if e.outputs[0] in active]
+    if not any(e.op in CHOOSING or e.op in _JOINING for e in at_work):
+        return Masks()
+    conditions = Conditions(graph)
+    risks = Risks(graph, active, given(), conditions)
+    masks = Masks(made=conditions.made)
+    if are_met(graph, risks):
+        begin, factors = guards_of(graph, sources, conditions, risks)
+        masks = replace(masks, tangents=begin, factors=factors)
+    if any(e.op in _JOINING for e in at_work) and ALWAYS in risks.before.values():
+        masks = replace(masks, results=supports_of(graph, sources, conditions, risks))
+    return masks

@@ -1,0 +1,103 @@
+"""Computes at build time what depends on constants only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.rebuild import NOWHERE, copy, rebuild
+from primgraph.primitives.constants import constant, constant_op, filled, full
+
+# Dense results of more elements are left to the kernel, unless an operand is a dense constant of
+# that size itself: folding must not make a graph much larger. What is read, and what a product of
+# matrices multiplies, is bounded too: folding must not take long.
+_SMALL, _LARGEST, _MOST_WORK = 64, 4096, 2**20
+
+# What looks after constants itself, or must stay visible to later transforms.
+_KEPT = frozenset({"full", "constant", "stop_gradient", "random_uniform", "random_bernoulli"})
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def fold_constants(graph: Graph) -> Graph:
+    """Replace equations on constants by their results, computed as the interpreter does.
+
+    Elementwise functions of uniform arrays stay uniform, whatever their size.
+    """
+    builder, moved = rebuild(graph)
+    with builder, np.errstate(all="ignore"):
+        for eqn in graph.body:
+            inputs = [moved[v] for v in eqn.inputs]
+            builder.source = eqn.source or NOWHERE
+            results = fold(builder, eqn, inputs)
+            if results is None:
+                copy(builder, eqn, moved)
+            else:
+                moved.update(zip(eqn.outputs, results, strict=True))
+    return builder.graph([moved[v] for v in graph.outputs])
+
+
+def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | None:
+    """The results of `eqn` on `inputs` as constants of `builder`; None if they are not to be."""
+    if eqn.op.name in _KEPT:
+        return None
+    assert isinstance(eqn.op, Primitive)
+    definitions = []
+    for value in inputs:
+        made = builder.definition(value)
+        if made is None or made.op not in (full, constant):
+            return None
+        definitions.append(made)
+    scalars = [d.kwargs["value"] for d in definitions if d.op is full]
+    if eqn.op.elementwise and len(scalars) == len(inputs):
+        return _fold_uniform(eqn, inputs, scalars)
+    sizes = [d.outputs[0].type.size for d in definitions if d.op is constant]
+    limit = min(max([_SMALL, *sizes]), _LARGEST)
+    if any(v.type.size > limit for v in eqn.outputs) or _work(eqn) > _MOST_WORK:
+        return None
+    results = _evaluated(eqn, [_array(d) for d in definitions])
+    if results is None:
+        return None
+    return [_record(np.asarray(r, v.dtype)) for r, v in zip(results, eqn.outputs, strict=True)]
+
+
+def _work(eqn: Equation) -> int:
+    """About how many numbers are read, written or multiplied."""
+    moved = sum(v.type.size for v in (*eqn.inputs, *eqn.outputs))
+    if eqn.op.name != "matmul":
+        return moved
+    return moved + eqn.output.type.size * eqn.inputs[0].shape[-1]
+
+
+def _evaluated(eqn: Equation, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, ...] | None:
+    """What `eqn` gives; None where it fails, as the kernel's error names the user's line."""
+    try:
+        return eqn.op.evaluate(arrays, eqn.kwargs)
+    except Exception:
+        return None
+
+
+def _fold_uniform(eqn: Equation, inputs: list[Value], scalars: list[Any]) -> list[Value] | None:
+    results = _evaluated(
+        eqn, [np.asarray(s, v.dtype) for s, v in zip(scalars, inputs, strict=True)]
+    )
+    if results is None:
+        return None
+    result = np.asarray(results[0], eqn.output.dtype)
+    # A NaN of any sign and payload becomes the one that a parameter can be.
+    return [filled(result.item(), eqn.output.type)]
+
+
+def _array(definition: Equation) -> np.ndarray[Any, Any]:
+    assert isinstance(definition.op, Primitive)
+    return np.asarray(definition.op.evaluate([], definition.kwargs)[0])
+
+
+def _record(array: np.ndarray[Any, Any]) -> Value:
+    op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape))
+    result: Value = op(**params)
+    return result

@@ -1,0 +1,211 @@
+"""Makes one product of matrices out of several: those of parts, and those that are added."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.rebuild import NOWHERE, copy, rebuild
+from primgraph.primitives.elementwise import add
+from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.shapes import concat, permute, reshape, slice_
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def join_products(graph: Graph) -> Graph:
+    """Multiply all rows of an array at once, and add products by one product.
+
+    `a[:m] @ w` and `a[m:] @ w` are rows of `a @ w`; and `a.T @ b + c.T @ d`, where the sums of
+    the products are shorter than the sides of the results, is the product of `a` above `c` with
+    `b` above `d`. As real numbers both are the same; rounding differs.
+    """
+    for treat in (_of_parts, _of_sums):
+        graph = treat(graph)
+    return graph
+
+
+# Products of parts of one array with the same matrix.
+
+
+class _Rows(NamedTuple):
+    """Rows `start` to `stop` of what has as many columns and the elements of `base`."""
+
+    base: Value
+    start: int
+    stop: int
+
+
+def _of_parts(graph: Graph) -> Graph:
+    made = {v: e for e in graph.body for v in e.outputs}
+    groups: dict[tuple[Value, Value], dict[Equation, _Rows]] = {}
+    for eqn in graph.body:
+        rows = _rows(eqn.inputs[0], made) if _is_plain_product(eqn) else None
+        if rows is not None:
+            groups.setdefault((rows.base, eqn.inputs[1]), {})[eqn] = rows
+    chosen = {e: (key, g[e]) for key, g in groups.items() if _fill_base(key[0], g) for e in g}
+    if not chosen:
+        return graph
+    whole: dict[tuple[Value, Value], Value] = {}
+    builder, moved = rebuild(graph)
+    with builder:
+        for eqn in graph.body:
+            if eqn not in chosen:
+                copy(builder, eqn, moved)
+                continue
+            builder.source = eqn.source or NOWHERE
+            key, rows = chosen[eqn]
+            if key not in whole:
+                base, matrix = (moved[v] for v in key)
+                columns = matrix.shape[0]
+                flat = reshape(base, shape=(base.type.size // columns, columns))
+                whole[key] = matmul(flat, matrix)
+            moved[eqn.output] = slice_(
+                whole[key],
+                starts=(rows.start, 0),
+                sizes=(rows.stop - rows.start, eqn.output.shape[1]),
+                steps=(1, 1),
+            )
+    return builder.graph([moved[v] for v in graph.outputs])
+
+
+def _is_plain_product(eqn: Equation) -> bool:
+    return eqn.op is matmul and eqn.output.type.ndim == 2 and eqn.output.type.is_float
+
+
+def _rows(value: Value, made: dict[Value, Equation]) -> _Rows | None:
+    """Which rows of a larger array `value` has, if they are all that it has."""
+    columns, eqn = value.shape[1], made.get(value)
+    if eqn is not None and eqn.op is reshape:
+        eqn = made.get(eqn.inputs[0])
+    if eqn is None or eqn.op is not slice_ or value.type.size == 0:
+        return None
+    (base,), p = eqn.inputs, eqn.kwargs
+    everything = zip(p["starts"][1:], p["sizes"][1:], base.shape[1:], strict=True)
+    if not base.shape or any(start or size != n for start, size, n in everything):
+        return None
+    if any(step != 1 for step in p["steps"]):
+        return None
+    each = base.type.size // base.shape[0]
+    if each % columns:
+        return None
+    start = p["starts"][0] * each // columns
+    return _Rows(base, start, start + value.shape[0])
+
+
+def _fill_base(base: Value, group: dict[Equation, _Rows]) -> bool:
+    """Whether several products take all rows between them, each of them once."""
+    reached = 0
+    for rows in sorted(group.values(), key=lambda r: r.start):
+        if rows.start != reached:
+            return False
+        reached = rows.stop
+    columns = next(iter(group)).inputs[1].shape[0]
+    return len(group) > 1 and reached * columns == base.type.size
+
+
+# Sums of products.
+
+
+class _Sum(NamedTuple):
+    """A sum of several terms: the products that are joined, and what is added to them.
+
+    `inner` are the equations that this replaces, the last sum left out.
+    """
+
+    products: list[Equation]
+    rest: list[Value]
+    inner: list[Equation]
+
+
+def _of_sums(graph: Graph) -> Graph:
+    sums = _sums(graph)
+    if not sums:
+        return graph
+    inner = {e for found in sums.values() for e in found.inner}
+    builder, moved = rebuild(graph)
+    with builder:
+        for eqn in graph.body:
+            if eqn in inner:
+                continue
+            if eqn not in sums:
+                copy(builder, eqn, moved)
+                continue
+            builder.source = eqn.source or NOWHERE
+            found = sums[eqn]
+            total = _joined(builder, [[moved[v] for v in e.inputs] for e in found.products])
+            for value in found.rest:
+                total = add(moved[value], total)
+            moved[eqn.output] = total
+    return builder.graph([moved[v] for v in graph.outputs])
+
+
+def _sums(graph: Graph) -> dict[Equation, _Sum]:
+    """By their last equations, sums with several products that are worth joining."""
+    reads = Counter(chain(graph.outputs, chain.from_iterable(e.inputs for e in graph.body)))
+    made = {e.output: e for e in graph.body if e.op in (add, matmul, permute)}
+    place = {v: i for i, e in enumerate(graph.body) for v in e.outputs}
+    inside: set[Equation] = set()
+    sums: dict[Equation, _Sum] = {}
+
+    def origin(product: Equation) -> int:
+        """Where the left factor was made: parts of one array in order are that array again."""
+        x = product.inputs[0]
+        eqn = made.get(x)
+        return place.get(eqn.inputs[0] if eqn is not None and eqn.op is permute else x, -1)
+
+    for eqn in reversed(graph.body):
+        if eqn.op is not add or eqn in inside:
+            continue
+        terms, within = _terms(eqn, made, reads)
+        inside.update(within)
+        products = [made[v] for v in terms if reads[v] == 1 and _pays(made.get(v))]
+        if len(products) > 1:
+            joined = {e.output for e in products}
+            rest = [v for v in terms if v not in joined]
+            sums[eqn] = _Sum(sorted(products, key=origin), rest, [*within, *products])
+    return sums
+
+
+def _terms(
+    root: Equation, made: dict[Value, Equation], reads: Counter[Value]
+) -> tuple[list[Value], list[Equation]]:
+    """What `root` adds up, in order, and the other additions by which it does so."""
+    terms: list[Value] = []
+    within: list[Equation] = []
+    waiting = list(reversed(root.inputs))
+    while waiting:
+        value = waiting.pop()
+        eqn = made.get(value)
+        if eqn is None or eqn.op is not add or reads[value] > 1:
+            terms.append(value)
+        else:
+            within.append(eqn)
+            waiting += reversed(eqn.inputs)
+    return terms, within
+
+
+def _pays(eqn: Equation | None) -> bool:
+    """Whether to copy the factors is less work than to add the product to others."""
+    if eqn is None or not _is_plain_product(eqn):
+        return False
+    (rows, inner), columns = eqn.inputs[0].shape, eqn.output.shape[1]
+    return inner * (rows + columns) < rows * columns
+
+
+def _joined(builder: Builder, factors: Sequence[Sequence[Value]]) -> Value:
+    """The sum of the products of these pairs, as one product."""
+    left, right = zip(*factors, strict=True)
+    made = [builder.definition(x) for x in left]
+    below: Value = concat(*right, axis=0)
+    swapped = [e.inputs[0] for e in made if e is not None and e.op is permute]
+    if len(swapped) == len(left):
+        beside = swap_last(concat(*swapped, axis=0))
+    else:
+        beside = concat(*left, axis=1)
+    result: Value = matmul(beside, below)
+    return result

@@ -1,0 +1,110 @@
+"""Rewrites equations into simpler ones: by default those that give the same bits.
+
+The rules stand in one table, made of families; each has its level. At the default level all are
+exact for NaN, infinities and both zeros: `x + 0` is not `x` for x = -0, so only `x + (-0)` is
+rewritten; `x * 0` is not 0 for an infinite x, so it stays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import Op, recording
+from primgraph.ir.rebuild import NOWHERE, rebuild
+from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.rules.arithmetic import ARITHMETIC
+from primgraph.transforms.rules.assembly import PLACES
+from primgraph.transforms.rules.factors import FACTORS
+from primgraph.transforms.rules.functions import FUNCTIONS
+from primgraph.transforms.rules.last import LAST
+from primgraph.transforms.rules.logic import LOGIC
+from primgraph.transforms.rules.rule import Family, Fold, Readers, Rule, Seen, selected
+from primgraph.transforms.rules.slices import PARTS
+from primgraph.transforms.rules.stable import STABLE
+from primgraph.transforms.rules.sums import SUMS
+from primgraph.transforms.rules.views import VIEWS
+
+
+def _table(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
+    table: dict[Op, list[Rule]] = {}
+    for family in families:
+        for op, listed in family.items():
+            table.setdefault(op, []).extend(listed)
+    return table
+
+
+_FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS)
+rules = _table(*(f.rules for f in _FAMILIES))
+
+# One sweep finds all but what becomes possible where a value has lost its other readers.
+_SWEEPS = 4
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def simplify(graph: Graph, math: str = "exact", extra: Family | None = None) -> Graph:
+    """Apply the rules of level `math`, "exact", "finite" or "fast", and drop dead code.
+
+    Those in `extra` of that level are applied too, before the others of the same primitive.
+    Raises `ArgumentError` for another level.
+    """
+    return simplified(graph, lambda builder, eqn, inputs: None, math, extra=extra)
+
+
+def simplified(
+    graph: Graph,
+    fold: Fold,
+    math: str = "exact",
+    *,
+    last: bool = False,
+    stable: bool = False,
+    extra: Family | None = None,
+) -> Graph:
+    """Rewrite each equation by `fold`, else by the rules, else copy it; then clean up.
+
+    With `last` the rules for graphs that will not be differentiated any more are applied too,
+    with `stable` those for forms that do not overflow. Equations are visited in order of
+    definition, and rules look at operands that are simple already. Another sweep is made only
+    where a rule waited for a value to have one reader.
+    """
+    own = [extra.rules] if extra is not None else []
+    chosen = selected(_table(*own, *[STABLE.rules] * stable, rules, *[LAST.rules] * last), math)
+    for _ in range(_SWEEPS):
+        graph = dead_code(graph)
+        result, unsettled = _sweep(graph, fold, chosen)
+        if not unsettled or result == graph:
+            return result
+        graph = result
+    return graph
+
+
+def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[Rule]]) -> tuple[Graph, bool]:
+    """The graph after one pass, and whether a second one might find more."""
+    builder, _ = rebuild(graph)
+    readers = Readers(graph)
+    seen = Seen(builder, chosen, fold, readers)
+    # What has become of values that are not in the new graph.
+    moved: dict[Value, Value] = {}
+    gone = moved.keys()
+    with recording(seen), np.errstate(all="ignore"):
+        for eqn in graph.body:
+            inputs, results = eqn.inputs, None
+            if not gone.isdisjoint(inputs):
+                inputs = tuple([moved.get(v, v) for v in inputs])
+            possible = seen.possible(eqn.op, inputs)
+            if possible.folding or possible.rules:
+                builder.source = eqn.source or NOWHERE
+                operands = list(inputs)
+                results = fold(builder, eqn, operands) if possible.folding else None
+                if results is None:
+                    results = seen.rewrite(
+                        possible.rules, operands, eqn.kwargs, eqn.outputs[0].type
+                    )
+            new = builder.share(eqn, inputs) if results is None else results
+            if new is not eqn.outputs:
+                for value, result in zip(eqn.outputs, new, strict=True):
+                    moved[value] = result
+                    readers.replace(value, result)
+    outputs = [moved.get(v, v) for v in graph.outputs]
+    return dead_code(builder.graph(outputs)), seen.declined
