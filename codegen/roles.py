@@ -130,9 +130,14 @@ def _reduce(combine: str) -> Rule:
         assert axis is not None
         if axis not in reduced:
             return Role(axis - sum(a < axis for a in reduced), (axis,))
-        # Partial sums of halves are kept in a wider type, which the result does not have.
-        narrow = step.results[0].dtype == FLOAT16 and combine in ("add", "multiply")
-        return None if narrow else Role(None, (axis,), combine)
+        dtype = step.results[0].dtype
+        # A product that underflows before it meets an infinity is NaN in one order only. Partial
+        # sums of halves are kept in a wider type, which the result does not have.
+        if combine == "multiply" and dtype.kind == "f":
+            return None
+        if combine == "add" and dtype == FLOAT16:
+            return None
+        return Role(None, (axis,), combine)
 
     return rule
 

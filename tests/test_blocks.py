@@ -131,6 +131,23 @@ def test_broadcast_operands_reductions_and_values_needed_afterwards(rows):
         np.testing.assert_array_equal(np.isnan(found), np.isnan(known))
 
 
+def test_products_of_floats_are_multiplied_in_one_order():
+    """Another one may have an infinity where this one has the NaN of zero times infinity."""
+    graph = parse("""graph f(%x: f64[4,2], %n: i64[4,2]) {
+      %0: f64[4,2] = neg(%x)
+      %1: f64[2] = reduce_prod(%0, axes=(0,))
+      %2: i64[4,2] = neg(%n)
+      %3: i64[2] = reduce_prod(%2, axes=(0,))
+      return %1, %3
+    }""")
+    kernel = compile_graph(graph, limits=SMALL)
+    feeds = [np.array([[1e-200, 2.0], [1.0, 3.0], [1e-200, 4.0], [np.inf, 5.0]]), np.arange(8)]
+    feeds[1] = feeds[1].reshape(4, 2) + 2**60
+    for found, known in zip(kernel(*feeds), interpret(graph, *feeds), strict=True):
+        np.testing.assert_array_equal(found, known)
+    assert np.isnan(kernel(*feeds)[0][0])
+
+
 @pytest.mark.parametrize("rows", [2, 3, 4])
 def test_square_blocks_have_their_rows_along_either_axis(rows):
     graph = parse("""graph f(%x: f64[11,3], %y: f64[3,11]) {
