@@ -19,6 +19,12 @@ from primgraph.ir.text import parse, to_text
 # Larger graphs are left out, as reading them would take longer than what is tested.
 _LARGEST = 2000
 
+# What these files test comes by most of the code, in a minute: `-m quick`.
+_QUICK = {
+    "containers", "conventions", "derivatives", "diff", "explanation", "forms", "ir", "optimizer",
+    "places", "plan", "products", "program", "public_api", "scalars", "state", "transforms",
+}  # fmt: skip
+
 
 def reads_back(graph: Graph) -> None:
     """The text of `graph` parses to an equal graph, which prints the same text."""
@@ -28,6 +34,14 @@ def reads_back(graph: Graph) -> None:
     again = parse(text, graph.constants)
     assert again == graph, f"the text does not read back to the same graph:\n{text}"
     assert to_text(again) == text, f"what was read back prints differently:\n{text}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of quick files, but for those that are long."""
+    for item in items:
+        name = item.path.stem.removeprefix("test_")
+        if name in _QUICK and item.get_closest_marker("long") is None:
+            item.add_marker(pytest.mark.quick)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -33,7 +33,7 @@ ULPS: dict[str, tuple[float, str]] = {
     **dict.fromkeys(("maximum", "minimum", "reduce_max", "reduce_min"), (0, _ZEROS)),
 }
 
-# Their errors are relative to what is added, as `logaddexp` adds the larger operand and a logarithm.
+# Errors relative to what is added; `logaddexp` adds the larger operand and a logarithm.
 _SUMS = (
     *("reduce_sum", "cumsum", "matmul", "scatter_add", "reduce_prod", "root_of_squares"),
     "logaddexp",
