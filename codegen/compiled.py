@@ -10,22 +10,22 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from primgraph.codegen import blas
-from primgraph.codegen.clocks import Clocks, with_clocks
-from primgraph.codegen.containers import is_nested
-from primgraph.codegen.limits import Limits
+from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.emit.clocks import Clocks, with_clocks
+from primgraph.codegen.emit.containers import is_nested
+from primgraph.codegen.emit.module import Module
+from primgraph.codegen.emit.planned import printed
+from primgraph.codegen.emit.readable import readable
+from primgraph.codegen.emit.scalars import scalar_function
 from primgraph.codegen.load import Loaded, render
-from primgraph.codegen.module import Module
 from primgraph.codegen.once import parted
-from primgraph.codegen.planned import printed
-from primgraph.codegen.planner import planned
-from primgraph.codegen.program import Options, Plan
-from primgraph.codegen.readable import readable
-from primgraph.codegen.regions import arranged
-from primgraph.codegen.scalars import scalar_function
-from primgraph.codegen.schedule import Schedule, schedule
-from primgraph.codegen.spelling import SPELLINGS
-from primgraph.codegen.verify import verify
+from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.planner import planned
+from primgraph.codegen.plan.program import Options, Plan
+from primgraph.codegen.plan.regions import arranged
+from primgraph.codegen.plan.schedule import Schedule, schedule
+from primgraph.codegen.plan.verify import verify
+from primgraph.codegen.run import blas
 from primgraph.ir.debug import debugging
 from primgraph.ir.form import Form, leaves_of, put_together
 from primgraph.ir.graph import Graph

@@ -11,13 +11,13 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.clocks import Clocks
 from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable, plan_for
-from primgraph.codegen.feeds import as_feed, checked_out
-from primgraph.codegen.limits import Limits, default_limits
+from primgraph.codegen.emit.clocks import Clocks
+from primgraph.codegen.emit.standalone import standalone_source
 from primgraph.codegen.once import parted
-from primgraph.codegen.program import Options, Plan
-from primgraph.codegen.standalone import standalone_source
+from primgraph.codegen.plan.limits import Limits, default_limits
+from primgraph.codegen.plan.program import Options, Plan
+from primgraph.codegen.run.feeds import as_feed, checked_out
 from primgraph.errors import WRITTEN, ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.drawn import PICTURES, Drawn
 from primgraph.ir.form import LEAF, leaves_for, packer

@@ -13,9 +13,9 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen import support
-from primgraph.codegen.module import Module
-from primgraph.codegen.names import comment
+from primgraph.codegen.emit.module import Module
+from primgraph.codegen.emit.names import comment
+from primgraph.codegen.run import support
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _number = itertools.count()

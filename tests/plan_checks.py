@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.compiled import plan_for
-from primgraph.codegen.limits import Limits
+from primgraph.codegen.emit.planned import printed
 from primgraph.codegen.load import Loaded, render
-from primgraph.codegen.planned import printed
-from primgraph.codegen.program import Options
-from primgraph.codegen.verify import verify
+from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.program import Options
+from primgraph.codegen.plan.verify import verify
 from primgraph.ir.graph import Graph
 
 # Everything in blocks of two or three rows, however small it is; then in threads too.

@@ -8,8 +8,8 @@ import pytest
 import toy_backend
 
 import primgraph as pg
-from primgraph.codegen.program import Options
-from primgraph.codegen.verify import verify
+from primgraph.codegen.plan.program import Options
+from primgraph.codegen.plan.verify import verify
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import lower
 from primgraph.transforms.optimize.clean_up import clean_up

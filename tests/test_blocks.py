@@ -12,11 +12,11 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.limits import cache_bytes
-from primgraph.codegen.regions import arranged
-from primgraph.codegen.schedule import schedule
-from primgraph.codegen.spelling import SPELLINGS
-from primgraph.codegen.verify import verify
+from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.plan.limits import cache_bytes
+from primgraph.codegen.plan.regions import arranged
+from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.plan.verify import verify
 from primgraph.errors import RunError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse

@@ -14,11 +14,11 @@ import pytest
 import primgraph as pg
 import primgraph.primitives
 from primgraph.codegen import compile_graph
-from primgraph.codegen.literals import array_lines, short_text
-from primgraph.codegen.names import Names, comment, is_safe
-from primgraph.codegen.schedule import schedule
-from primgraph.codegen.spelling import SPELLINGS
-from primgraph.codegen.support import erf, erfc
+from primgraph.codegen.cards.literals import array_lines, short_text
+from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.emit.names import Names, comment, is_safe
+from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.run.support import erf, erfc
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret

@@ -15,8 +15,8 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.layout import Layout, loops, row_major
-from primgraph.codegen.support import erf, erfc
+from primgraph.codegen.plan.layout import Layout, loops, row_major
+from primgraph.codegen.run.support import erf, erfc
 from primgraph.errors import ArgumentError, MissingRuleError
 from primgraph.ir.primitive import registered
 from primgraph.ir.text import parse

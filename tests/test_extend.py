@@ -12,7 +12,7 @@ import pytest
 from test_primitives import CASES, Case
 
 import primgraph as pg
-from primgraph.codegen.spelling import SPELLINGS
+from primgraph.codegen.cards.spelling import SPELLINGS
 from primgraph.extend import (
     Primitive,
     TensorType,

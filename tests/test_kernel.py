@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from primgraph.codegen import compile_graph
-from primgraph.codegen.feeds import as_feed
+from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, CompileError, FeedError, RunError
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret

@@ -10,11 +10,11 @@ from test_blocks import network
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.arena import ALIGN, Arena
 from primgraph.codegen.compiled import plan_for
-from primgraph.codegen.places import Buffer, root_of
-from primgraph.codegen.program import Compute, Loop, Make, Options, Release, See, text_of
-from primgraph.codegen.verify import verify
+from primgraph.codegen.plan.arena import ALIGN, Arena
+from primgraph.codegen.plan.places import Buffer, root_of
+from primgraph.codegen.plan.program import Compute, Loop, Make, Options, Release, See, text_of
+from primgraph.codegen.plan.verify import verify
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse

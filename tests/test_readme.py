@@ -11,7 +11,7 @@ import pytest
 from pages import blocks_of, pictures_of, printed_by
 
 import primgraph as pg
-from primgraph.codegen.spelling import SPELLINGS
+from primgraph.codegen.cards.spelling import SPELLINGS
 from primgraph.ir import primitive as registry
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from program_tolerance import same_bits
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.scalars import _MOVING, _RULES
+from primgraph.codegen.emit.scalars import _MOVING, _RULES
 from primgraph.errors import FeedError
 from primgraph.ir.builder import Builder
 from primgraph.ir.primitive import Primitive, lookup

@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from primgraph.codegen.places import Buffer, Constant, Number, Place, View, name_of, root_of
-from primgraph.codegen.planner import planned
-from primgraph.codegen.program import Compute, Copy, Make, Options, Plan, Release, Return, See
-from primgraph.codegen.schedule import schedule
-from primgraph.codegen.views import VIEWS, Expand, How, Permute, Repeat, Reshape, Slice
+from primgraph.codegen.plan.places import Buffer, Constant, Number, Place, View, name_of, root_of
+from primgraph.codegen.plan.planner import planned
+from primgraph.codegen.plan.program import Compute, Copy, Make, Options, Plan, Release, Return, See
+from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.plan.views import VIEWS, Expand, How, Permute, Repeat, Reshape, Slice
 from primgraph.ir.graph import Graph
 
 Cells = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.subgraph import Path, record
-from primgraph.codegen.feeds import as_feed
+from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import BuildError, FeedError, MixedSamplesError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value

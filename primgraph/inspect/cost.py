@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.memory import call_bytes, kept_bytes
-from primgraph.codegen.schedule import Schedule, Step, schedule
-from primgraph.codegen.threads import get_num_threads
+from primgraph.codegen.plan.memory import call_bytes, kept_bytes
+from primgraph.codegen.plan.schedule import Schedule, Step, schedule
+from primgraph.codegen.run.threads import get_num_threads
 from primgraph.errors import ArgumentError
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.rebuild import NOWHERE

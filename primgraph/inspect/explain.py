@@ -10,7 +10,7 @@ import numpy as np
 
 from primgraph.autodiff.grad import Request
 from primgraph.autodiff.subgraph import Path
-from primgraph.codegen.feeds import as_feed
+from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, BuildError, FeedError, NumericalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.feeds import as_feed
-from primgraph.codegen.threads import alone
+from primgraph.codegen.run.feeds import as_feed
+from primgraph.codegen.run.threads import alone
 from primgraph.errors import ArgumentError
 from primgraph.inspect.cost import Work, kernel_of, line_of, refuse_fetches, works
 from primgraph.ir.graph import Equation, Graph, Value

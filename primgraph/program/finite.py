@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.feeds import as_feed
+from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import WRITTEN, ArgumentError, NumericalError, RunError
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive

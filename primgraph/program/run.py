@@ -9,7 +9,7 @@ from typing import Any, Never, TypeAlias, final, overload
 import numpy as np
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.feeds import as_feed
+from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
 from primgraph.ir.collection import uncollected
 from primgraph.ir.form import leaves_for, put_together, taken_apart

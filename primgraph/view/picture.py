@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, final
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.names import target_name
+from primgraph.codegen.emit.names import target_name
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn

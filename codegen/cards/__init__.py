@@ -1,0 +1,1 @@
+"""How primitives are written in NumPy's terms, a row for each."""

@@ -1,0 +1,145 @@
+"""Identifiers and comments of generated code: no text of the user's gets past this file."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import final
+
+from primgraph.codegen.run.support import REQUIRES
+
+_SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_PART = re.compile(r"part_[0-9]+", re.ASCII)
+_LONGEST = 40
+_WIDTH = 96
+
+RESERVED = frozenset(
+    {
+        "np",
+        "math",
+        "special",
+        *keyword.kwlist,
+        *keyword.softkwlist,
+        *dir(builtins),
+        *REQUIRES,
+        "carried",
+        "arguments",
+    }
+)
+
+
+def is_safe(text: str) -> bool:
+    """Whether `text` may stand in code as a name: short, plain ASCII, and with no meaning yet."""
+    return (
+        len(text) <= _LONGEST
+        and _SAFE.fullmatch(text) is not None
+        and text not in RESERVED
+        and _PART.fullmatch(text) is None
+    )
+
+
+def comment(text: str) -> str:
+    """`text` as the inside of a one-line comment: printable ASCII only, and no longer than a line.
+
+    Every other character, newlines and escapes of terminals included, is written as `\\uXXXX`.
+    """
+    shown = text[: 2 * _WIDTH]
+    safe = "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in shown)
+    return safe if len(safe) <= _WIDTH else safe[: _WIDTH - 3] + "..."
+
+
+# What the operators of Python are called as primitives; calls go by the name of the function.
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.MatMult: "matmul",
+    ast.USub: "neg",
+}
+
+
+@lru_cache(maxsize=4096)
+def assigned_name(line: str, op: str) -> str:
+    """The name that a line of Python gives to the result of primitive `op`; empty if none.
+
+    That is `y` in `y = f(x)`, if `op` is what the right-hand side does last and does only once:
+    then no other equation of that line can be meant.
+    """
+    statement = _assignment(line)
+    if statement is None:
+        return ""
+    target = statement.targets[0]
+    kinds = [_operation(node) for node in ast.walk(statement.value)]
+    once = _operation(statement.value) == op and kinds.count(op) == 1
+    return target.id if once and isinstance(target, ast.Name) else ""
+
+
+def target_name(line: str) -> str:
+    """The name that a line of Python gives to the last thing that it computes; empty if none.
+
+    A function that is written in the line computes something else than the line does.
+    """
+    statement = _assignment(line)
+    if statement is None or any(isinstance(n, ast.Lambda) for n in ast.walk(statement.value)):
+        return ""
+    target = statement.targets[0]
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def _assignment(line: str) -> ast.Assign | None:
+    """A line of Python that assigns once."""
+    try:
+        (statement,) = ast.parse(line).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        return statement
+    return None
+
+
+def _operation(node: ast.AST) -> str:
+    """The primitive that an expression applies, as far as its text tells."""
+    if isinstance(node, ast.BinOp | ast.UnaryOp):
+        return _OPERATORS.get(type(node.op), "")
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return ""
+
+
+@final
+class Names:
+    """Hands out identifiers, each once."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    def hinted(self, hint: str, letter: str) -> str:
+        """`hint` where it is safe, with a number behind it if it is taken; else a counter.
+
+        Parameters of layers have names with dots, for which underscores stand.
+        """
+        hint = hint.replace(".", "_")
+        if not is_safe(hint):
+            return self.counted(letter)
+        name, count = hint, self._next.get(f"{hint}_", 2)
+        while name in self._taken:
+            name = f"{hint}_{count}"
+            count += 1
+        self._next[f"{hint}_"] = count
+        self._taken.add(name)
+        return name
+
+    def counted(self, letter: str) -> str:
+        """The next of `letter0`, `letter1` and so on that is not taken."""
+        count = self._next.get(letter, 0)
+        while (name := f"{letter}{count}") in self._taken:
+            count += 1
+        self._next[letter] = count + 1
+        self._taken.add(name)
+        return name

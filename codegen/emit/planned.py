@@ -1,0 +1,351 @@
+"""The planned style: a plan printed as NumPy code, every result in a buffer or handed out."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, final
+
+from primgraph.codegen.cards.literals import dtype_text, scalar_text, shape_text
+from primgraph.codegen.cards.notation import number_of
+from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.emit.entry import check_of, entries
+from primgraph.codegen.emit.fallback import caller_of
+from primgraph.codegen.emit.module import MANY, Function, Line, Module, Parts
+from primgraph.codegen.emit.workspace import Workspace
+from primgraph.codegen.plan.places import (
+    Constant,
+    Fixed,
+    Held,
+    Life,
+    Number,
+    Ones,
+    Place,
+    Result,
+    View,
+    name_of,
+)
+from primgraph.codegen.plan.program import (
+    Call,
+    Combine,
+    Compute,
+    Copy,
+    Create,
+    Fill,
+    Loop,
+    Make,
+    Plan,
+    Release,
+    Return,
+    See,
+)
+from primgraph.codegen.plan.schedule import CHUNK, Step
+from primgraph.codegen.plan.views import Cut, Repeat, tuple_text, view_text
+from primgraph.codegen.run.threads import share
+
+# NumPy has deprecated a third positional operand of these two.
+_OUT_BY_NAME = ("maximum", "minimum")
+
+
+def printed(plan: Plan) -> Module:
+    """The plan as a module with two entries, `workspace()` and `run(w, arrays)`.
+
+    A workspace holds buffers, and views of buffers and of constants. One that is in use by a
+    run must not be used by another. `run` returns a list of arrays that nothing else refers to.
+    Where some are given it is `run(w, arrays, results)`, and returns these at their places.
+    """
+    opening, table = _constants(plan)
+    printer = Printer(plan, table)
+    results = printer.print()
+    arguments = [name_of(x) for x in plan.arguments]
+    given = [f"r{k}" for k in dict.fromkeys(plan.options.given)]
+    functions = entries(
+        printer.parts, printer.workspace, printer.taken, arguments, given, results, plan.options
+    )
+    setup = printer.workspace.setup(plan.options.poisoned)
+    fed = [x.type for x in plan.arguments[: len(plan.arguments) - plan.options.kept]]
+    fit = check_of(fed)
+    if printer.functions:
+        opening.append("spares = []")
+        table["share"] = share
+    if fit is not None:
+        functions.append(fit)
+        dtypes = dict.fromkeys(dtype_text(t.dtype) for t in fed)
+        opening += [f"dtype_of_{d[3:]} = np.dtype({d})" for d in dtypes]
+    return Module(
+        ["import numpy as np", *printer.bindings, *opening],
+        [],
+        [*setup, *printer.functions, *functions],
+        "run",
+        table,
+        printer.users,
+    )
+
+
+def _constants(plan: Plan) -> tuple[list[str], dict[str, Any]]:
+    """Lines that make the constants, and those that stand beside the code."""
+    lines: list[str] = []
+    table: dict[str, Any] = {}
+    for place in plan.constants:
+        name = name_of(place)
+        if isinstance(place, Constant) and place.step.op.name == "constant":
+            table[name] = place.step.params["value"].data
+            continue
+        lines.append(f"{name} = {_constant(place)}")
+        if not isinstance(place, Constant):
+            lines.append(f"{name}.setflags(write=False)")
+    return lines, table
+
+
+def _constant(place: Fixed) -> str:
+    match place:
+        case Number(value=value, dtype=dtype):
+            return f"np.array({scalar_text(value, dtype)}, {dtype_text(dtype)})"
+        case Ones(count=count, dtype=dtype):
+            return f"np.ones({count}, {dtype_text(dtype)})"
+        case Constant(step=step):
+            return SPELLINGS[step.op.name].read([], step).code
+
+
+class Statement(NamedTuple):
+    """One instruction to write, as spellings see it."""
+
+    printer: Printer
+    step: Step
+    operands: tuple[Place, ...]
+    args: list[str]
+    out: str
+    taken: int | None
+    parts: list[str]
+
+    def np(self, name: str) -> str:
+        return self.printer.np(name)
+
+    def number(self, position: int) -> Any:
+        return number_of(self.operands[position])
+
+
+@final
+class Printer:
+    """Prints instructions as lines of functions; `taken` are names of the workspace, by part."""
+
+    def __init__(self, plan: Plan, table: dict[str, Any]) -> None:
+        self.plan, self.table = plan, table
+        self.workspace = Workspace(plan)
+        self.parts = Parts("w, carried")
+        self.taken: list[dict[str, None]] = []
+        self.bindings: list[str] = []
+        self.users: list[str] = []
+        # Loops that are functions, because threads may share their blocks.
+        self.functions: list[Function] = []
+        self.results: dict[int, str] = {}
+        self.at = 0
+        self._bound: dict[str, str] = {}
+        self._made: set[str] = set()
+        self._outside: dict[str, None] | None = None
+        self._lines: list[Line] = []
+        # Names of places that the current lines have used before.
+        self._known: dict[Place, str] = {}
+
+    def print(self) -> list[str]:
+        """Print all instructions; the names of the results, in order."""
+        for argument in self.plan.arguments:
+            self.parts.argument(name_of(argument))
+        for k in dict.fromkeys(self.plan.options.given):
+            self.parts.argument(f"r{k}")
+        _, *starts = _starts(self.plan)
+        self._begin()
+        for x in self.plan.body:
+            while starts and x.at >= starts[0]:
+                del starts[0]
+                self._begin()
+            self.at = x.at
+            _PRINTERS[x.__class__](self, x)
+        return [self.results[k] for k in range(len(self.results))]
+
+    def _begin(self) -> None:
+        self.parts.begin()
+        self.taken.append({})
+        self._go_on(self.parts.current)
+
+    def _go_on(self, function: Function, outside: dict[str, None] | None = None) -> None:
+        """Print into a function, which may be the body of a loop that notes names from outside."""
+        self._lines, self._known, self._outside = function.body, {}, outside
+
+    # Names.
+
+    def np(self, name: str) -> str:
+        """The local name of something of NumPy's."""
+        local = self._bound.get(name)
+        if local is None:
+            local = self._bound[name] = name.replace(".", "_")
+            text = "slice(None)" if name == "everything" else f"np.{name}"
+            self.bindings.append(f"{local} = {text}")
+        return local
+
+    def use(self, place: Place) -> str:
+        """The name of a place that the current lines read or write."""
+        name = self._known.get(place)
+        if name is None:
+            name = self._known[place] = name_of(place)
+            self._note(place, name)
+        return name
+
+    def _note(self, place: Place, name: str) -> None:
+        life, outside = place.life, self._outside
+        if life is Life.KEPT:
+            if outside is not None:
+                outside[name] = None
+            self.taken[-1][name] = None
+        elif life is Life.CALL or life is Life.TURN:
+            if isinstance(place, View) and name not in self._made:
+                self._view(place, name)
+            if life is Life.CALL:
+                if outside is not None and self.parts.has(name):
+                    outside[name] = None
+                self.parts.use(name)
+
+    def _view(self, view: View, name: str) -> None:
+        """Make a view that is not kept: in each call, or in each turn of a loop."""
+        self._made.add(name)
+        of = self.use(view.of) if isinstance(view.how, Cut) else name_of(view.of)
+        repeat = self.np("broadcast_to") if isinstance(view.how, Repeat) else ""
+        text = f"{name} = {view_text(view.how, of, repeat)}"
+        if view.life is Life.TURN:
+            self.line(text)
+            return
+        self.parts.use(of)
+        self.parts.current.line(text, self.at)
+        self.parts.bind(name)
+
+    def line(self, text: str) -> None:
+        self._lines.append(Line(text, self.at))
+
+    # Instructions.
+
+    def _compute(self, x: Compute) -> None:
+        args = [self.use(p) for p in x.operands]
+        out = self._empty(x.out) if x.new else self.use(x.out)
+        parts = [self.use(p) for p in x.parts]
+        statement = Statement(self, x.step, x.operands, args, out, x.taken, parts)
+        for line in SPELLINGS[x.step.op.name].write(statement):
+            self.line(line)
+
+    def _create(self, x: Create) -> None:
+        args, out = [self.use(p) for p in x.operands], name_of(x.out)
+        self.line(f"{out} = {self.np(SPELLINGS[x.step.op.name].ufunc)}({', '.join(args)})")
+        self.parts.bind(out)
+
+    def _call(self, x: Call) -> None:
+        function = f"user_{len(self.users)}"
+        self.table[function] = caller_of(x.step)
+        self.users.append(x.step.op.name)
+        text = f"{function}({', '.join([self.use(p) for p in x.operands])})"
+        if x.step.op.multiple:
+            self.line(f"t = {text}")
+        for k, place in enumerate(x.outs):
+            found = f"t[{k}]" if x.step.op.multiple else text
+            if isinstance(place, Result) and not place.given:
+                self.parts.bind(name_of(place))
+                self.line(f"{name_of(place)} = {found}")
+            else:
+                self.line(f"{self.use(place)}[...] = {found}")
+
+    def _see(self, x: See) -> None:
+        self.use(x.view.of)
+        self.use(x.view)
+
+    def _make(self, x: Make) -> None:
+        if isinstance(x.out, Result) and not x.out.given:
+            self._empty(x.out)
+        else:
+            self.use(x.out)
+
+    def _empty(self, place: Place) -> str:
+        assert isinstance(place, Result)
+        name, type = name_of(place), place.type
+        dtype = self.np(dtype_text(type.dtype)[3:])
+        self.line(f"{name} = {self.np('empty')}({shape_text(type.shape)}, {dtype})")
+        self.parts.bind(name)
+        return name
+
+    def _fill(self, x: Fill) -> None:
+        self.line(f"{self.use(x.out)}.fill({scalar_text(x.value, x.dtype)})")
+
+    def _copy(self, x: Copy) -> None:
+        if x.new:
+            assert isinstance(x.out, Result | Held)
+            self.line(f"{name_of(x.out)} = {self.use(x.source)}.copy()")
+            self.parts.bind(name_of(x.out))
+        else:
+            self.line(f"{self.use(x.out)}[...] = {self.use(x.source)}")
+
+    def _combine(self, x: Combine) -> None:
+        part, total = self.use(x.part), self.use(x.total)
+        out = "out=" if x.how in _OUT_BY_NAME else ""
+        self.line(f"{self.np(x.how)}({total}, {part}, {out}{total})")
+
+    def _release(self, x: Release) -> None:
+        if self.plan.options.poisoned:
+            self.line(f"poison({self.use(x.buffer)})")
+
+    # Loops.
+
+    def _return(self, x: Return) -> None:
+        self.results[x.number] = self.use(x.place)
+
+    def _print_loop(self, loop: Loop) -> None:
+        """A loop in the current function, or a function for threads to share its blocks."""
+        number, threads, outside = loop.number, loop.region.threads, dict[str, None]()
+        function = Function(f"loop_{number}", "blocks, turn, outside")
+        self._go_on(function, outside)
+        lines, header = self._turn(loop), self.workspace.loop_header
+        self._go_on(self.parts.current)
+        if threads == 1:
+            self.parts.current.body += [*header(loop, f"w[{number}]"), *lines]
+            return
+        names = list(outside)
+        groups = [tuple_text(names[i : i + MANY]) for i in range(0, len(names), MANY)]
+        function.body = [Line(f"{group[1:-1]} = outside[{k}]") for k, group in enumerate(groups)]
+        function.body += [*header(loop, "blocks"), *lines]
+        self.functions.append(function)
+        blocks = f"w[{number}], {tuple_text(groups)}, {threads}, {number}"
+        call = f"share(loop_{number}, {blocks}, space, spares)"
+        self.parts.current.body.append(Line(call, shares=True))
+
+    def _turn(self, loop: Loop) -> list[Line]:
+        """The lines of a turn; names are given in the order of steps."""
+        lines, turn = dict[int, list[Line]](), len(loop.body)
+        instructions = (*loop.body, *loop.totals)
+        for k, x in sorted(enumerate(instructions), key=lambda pair: pair[1].at):
+            self.at, self._lines = x.at, []
+            _PRINTERS[x.__class__](self, x)
+            lines[k] = [Line(text, step, 1) for text, step, _, _ in self._lines]
+        body = [line for k in range(turn) for line in lines[k]]
+        totals = [line for k in range(turn, len(instructions)) for line in lines[k]]
+        return [*body, Line("turn()", -1, 1), *totals] if totals else body
+
+
+def _starts(plan: Plan) -> list[int]:
+    """The first steps of functions; no loop is in two of them."""
+    starts, start = [0], CHUNK
+    inside = {i for r in plan.regions for i in range(r.start + 1, r.stop)}
+    while start < len(plan.schedule.steps):
+        while start in inside:
+            start -= 1
+        starts.append(start)
+        start += CHUNK
+    return starts
+
+
+_PRINTERS: dict[Any, Any] = {
+    Compute: Printer._compute,
+    Create: Printer._create,
+    Call: Printer._call,
+    See: Printer._see,
+    Make: Printer._make,
+    Fill: Printer._fill,
+    Copy: Printer._copy,
+    Combine: Printer._combine,
+    Release: Printer._release,
+    Loop: Printer._print_loop,
+    Return: Printer._return,
+}

@@ -1,0 +1,212 @@
+"""Planning a region: a loop over blocks of rows.
+
+Within a loop, values with rows are blocks of them in small buffers. Operands from outside are cut
+to the rows of the block, and so are the arrays that the loop leaves behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from primgraph.codegen.plan.draft import Draft, LoopDraft
+from primgraph.codegen.plan.places import Argument, Place
+from primgraph.codegen.plan.program import (
+    Card,
+    Combine,
+    Compute,
+    Copy,
+    Fill,
+    Instruction,
+    Loop,
+    Make,
+)
+from primgraph.codegen.plan.regions import Region, narrowed
+from primgraph.codegen.plan.roles import Role
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.site import At, is_plain, needed
+from primgraph.codegen.plan.views import VIEWS, Cut
+from primgraph.ir.types import DType, Shape
+
+
+def plan_region(draft: Draft, region: Region, number: int) -> Loop:
+    """Add the loop of a region, and what is before and behind it; the loop."""
+    loop, outer = _begun(draft, region, number), draft.body
+    body: list[Instruction] = []
+    draft.loop, draft.body = loop, body
+    for i in range(region.start, region.stop):
+        step = draft.schedule.steps[i]
+        _plan_step(draft, loop, i, step)
+        draft.release(i, (*step.inputs, *step.outputs))
+    last, totals = region.stop - 1, list[Instruction]()
+    for total in loop.totals:
+        totals.append(total)
+        draft.free(last, total.part, totals)
+    draft.loop, draft.body = None, outer
+    made = Loop(region.start, number, region, tuple(body), tuple(totals))
+    draft.body.append(made)
+    draft.places.update(loop.sums)
+    draft.places.update(loop.whole)
+    for i in region.views:
+        step = draft.schedule.steps[i]
+        draft.view(last, step, draft.places[step.inputs[0]])
+    draft.release(last, loop.touched)
+    return made
+
+
+def _begun(draft: Draft, region: Region, number: int) -> LoopDraft:
+    """The loop, with the arrays that it is to fill, and totals that it is to add to."""
+    loop, start = LoopDraft(region, number), region.start
+    for value, combine in region.totals.items():
+        place = loop.sums[value] = draft.whole(start, value)
+        dtype = draft.schedule.types[value].dtype
+        draft.body.append(Fill(start, place, _neutral(combine, dtype), dtype))
+    for value in region.kept:
+        given = _given(draft, value, region)
+        if given is None:
+            loop.whole[value] = draft.whole(start, value)
+        else:
+            loop.whole[value] = given
+            draft.body.append(Make(start, given))
+    return loop
+
+
+def _given(draft: Draft, value: int, region: Region) -> Argument | None:
+    """The array of a donated input that the rows of `value` may be written to.
+
+    Nothing may read the input after the step that makes `value`, nor rows of it other than
+    those of the block, nor a view of it in that step, and no step of the loop may fail.
+    """
+    schedule = draft.schedule
+    j = draft.left_in.get(value)
+    if j is None or schedule.last[j] >= region.stop or region.start < draft.settled:
+        return None
+    for k, role in enumerate(region.roles):
+        step = schedule.steps[region.start + k]
+        for operand, axis in zip(step.inputs, role.operands, strict=True):
+            if schedule.root[operand] == j and (operand != j or axis != region.axis[value]):
+                return None
+        if value in step.outputs:
+            alone = schedule.last[j] <= region.start + k
+            return draft.arguments[j] if draft.cards[step.op.name].itself and alone else None
+    return None
+
+
+# The steps of a loop.
+
+
+def _plan_step(draft: Draft, loop: LoopDraft, i: int, step: Step) -> None:
+    region = loop.region
+    role = region.roles[i - region.start]
+    local = narrowed(step, role, region.rows)
+    if step.op.name in VIEWS and draft.schedule.is_view(step.outputs[0]):
+        draft.view(i, local, draft.places[step.inputs[0]], role.operands[0], role.axis)
+        return
+    card, operands, places = draft.cards[step.op.name], list[Place](), list[Place]()
+    for k, axis in enumerate(role.operands):
+        small = k in card.broadcasts
+        place = _operand(draft, loop, step, k, axis, small)
+        places.append(place)
+        operands.append(place if small else draft.full(place, local.operands[k], axis))
+    if role.axis is None:
+        _add_up(draft, loop, i, local, role, card, operands, places)
+    else:
+        _compute(draft, loop, i, local, role, card, operands, places)
+
+
+def _operand(
+    draft: Draft, loop: LoopDraft, step: Step, k: int, axis: int | None, small: bool
+) -> Place:
+    """Where operand `k` is, cut to the rows of the block if it is from outside."""
+    value, type = step.inputs[k], step.operands[k]
+    place = draft.places[value]
+    if axis is None or value in loop.region.axis:
+        return place
+    if not small:
+        place = draft.full(place, type)
+    shape, cut = _local_shape(place.shape, type.shape, axis, loop.region.rows)
+    return place if cut is None else draft.store.view(place, Cut(cut, loop.number), shape)
+
+
+def _local_shape(shape: Shape, full: Shape, axis: int, rows: int) -> tuple[Shape, int | None]:
+    """The shape of a block of what has `shape`, which NumPy repeats to `full`; and where to cut.
+
+    No cut is needed where all rows are the same.
+    """
+    place = axis - (len(full) - len(shape))
+    if place < 0 or shape[place] != full[axis]:
+        return shape, None
+    return (*shape[:place], rows, *shape[place + 1 :]), place
+
+
+def _add_up(
+    draft: Draft,
+    loop: LoopDraft,
+    i: int,
+    step: Step,
+    role: Role,
+    card: Card,
+    operands: Sequence[Place],
+    places: Sequence[Place],
+) -> None:
+    """Add the block's share of a total, or combine it in another way."""
+    value = step.outputs[0]
+    part = draft.store.buffer(step.results[0], loop.number)
+    site = At(draft, step, operands, part, None, is_plain(places, step), role.operands[0])
+    draft.body.append(Compute(i, step, tuple(operands), part, None, needed(card, site)))
+    combine = Combine(i, role.combine, part, loop.sums[value])
+    if loop.region.threads > 1:
+        loop.totals.append(combine)
+        return
+    draft.body.append(combine)
+    draft.free(i, part, draft.body)
+
+
+def _compute(
+    draft: Draft,
+    loop: LoopDraft,
+    i: int,
+    step: Step,
+    role: Role,
+    card: Card,
+    operands: Sequence[Place],
+    places: Sequence[Place],
+) -> None:
+    """Compute a block of rows, at once where they are to be if the operation can do that."""
+    value, type, axis = step.outputs[0], step.results[0], role.axis
+    assert axis is not None
+    whole, taken = loop.whole.get(value), None
+    direct = whole is not None and (axis == 0 or card.itself)
+    if direct:
+        assert whole is not None
+        out: Place = draft.store.view(whole, Cut(axis, loop.number), type.shape)
+    else:
+        taken = None if whole is not None else draft.dying(i, step, card, places)
+        if taken is not None:
+            out = draft.take_over(step, taken)
+        else:
+            out = buffer = draft.store.buffer(type, loop.number, axis)
+            if whole is None:
+                draft.buffers[value] = buffer
+    draft.places[value] = out
+    site = At(draft, step, operands, out, taken, is_plain(places, step), role.operands[0])
+    draft.body.append(Compute(i, step, tuple(operands), out, taken, needed(card, site)))
+    if whole is not None and not direct:
+        # Only some operations write to rows that do not lie side by side.
+        rows = draft.places[value] = draft.store.view(whole, Cut(axis, loop.number), type.shape)
+        draft.body.append(Copy(i, value, out, rows))
+        draft.free(i, buffer, draft.body)
+
+
+def _neutral(combine: str, dtype: DType) -> bool | int | float:
+    """What leaves every number as it is when combined with it; a sum starts with minus zero."""
+    if combine in ("add", "multiply"):
+        one: bool | int | float = dtype.type(combine == "multiply").item()
+        return -0.0 if dtype.kind == "f" and combine == "add" else one
+    if dtype.kind == "b":
+        return combine == "minimum"
+    if dtype.kind == "f":
+        return np.inf if combine == "minimum" else -np.inf
+    limits = np.iinfo(dtype)
+    return int(limits.min if combine == "maximum" else limits.max)

@@ -1,0 +1,236 @@
+"""The schedule: which equations run, in which order, and how long each value is needed.
+
+Emitters consume a schedule and the table of spellings, and nothing else of the graph: this is
+where another backend would start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, final
+
+from primgraph.errors import CompileError
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.types import FLOAT16, Shape, TensorType
+from primgraph.source import Source
+
+# Equations in one generated function; longer ones would compile in more than linear time.
+CHUNK = 1000
+
+_VIEWS = frozenset(
+    {"reshape", "permute", "broadcast", "reverse", "slice", "split", "stop_gradient"}
+)
+
+
+@final
+class Form:
+    """What steps have in common that differ in their values only: op, parameters, types."""
+
+    __slots__ = ("op", "operands", "params", "results")
+
+    def __init__(self, eqn: Equation) -> None:
+        assert isinstance(eqn.op, Primitive)
+        self.op = eqn.op
+        self.params = eqn.kwargs
+        self.operands = tuple([v.type for v in eqn.inputs])
+        self.results = tuple([v.type for v in eqn.outputs])
+
+
+class Step(NamedTuple):
+    """One equation to run; values are numbers."""
+
+    eqn: Equation
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    form: Form
+
+    @property
+    def op(self) -> Primitive:
+        return self.form.op
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return self.form.params
+
+    @property
+    def source(self) -> Source | None:
+        return self.eqn.source and self.eqn.source.place
+
+    @property
+    def operands(self) -> tuple[TensorType, ...]:
+        return self.form.operands
+
+    @property
+    def results(self) -> tuple[TensorType, ...]:
+        return self.form.results
+
+
+def is_dot(step: Step) -> bool:
+    """Whether a product is written as `dot`, which has less overhead for two matrices.
+
+    With a single element in a factor, `dot` takes 0 times infinity for 0. With one product for
+    each element of the result, it gives -0.0 for negative ones that underflow, which `matmul` adds
+    to 0.0.
+    """
+    x, y = step.operands
+    alone = x.size == 1 or y.size == 1 or x.shape[-1] == 1
+    return x.ndim == 2 and x.is_float and x.dtype != FLOAT16 and not alone
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Steps in order, and for each value, by number, what emitters ask about it.
+
+    `uses` counts readers, an output of the graph being one more. `root` is the value whose
+    storage a view shares, the value itself for all others. `last` is the last step that reads a
+    root or a view of it; the number of steps for what is read at the end, -1 for what never is.
+    `contiguous` tells whether the elements lie in row-major order without gaps.
+    """
+
+    name: str
+    types: tuple[TensorType, ...]
+    hints: tuple[str, ...]
+    inputs: int
+    steps: tuple[Step, ...]
+    outputs: tuple[int, ...]
+    uses: tuple[int, ...]
+    root: tuple[int, ...]
+    last: tuple[int, ...]
+    contiguous: tuple[bool, ...]
+
+    def is_view(self, value: int) -> bool:
+        return self.root[value] != value
+
+    def chunks(self) -> list[range]:
+        """Ranges of steps, one a generated function; at least one."""
+        count = len(self.steps)
+        return [range(i, min(i + CHUNK, count)) for i in range(0, max(count, 1), CHUNK)]
+
+    def reordered(self, order: Sequence[int]) -> Schedule:
+        """The same steps in another order, in which each still follows what it reads."""
+        steps = [self.steps[i] for i in order]
+        return replace(self, steps=tuple(steps), last=_last(steps, self.outputs, self.root))
+
+
+def schedule(graph: Graph) -> Schedule:
+    """The steps that the outputs of `graph` need, in its own order.
+
+    Raises `CompileError` for an op that is not a primitive.
+    """
+    number = graph.numbering()
+    forms: dict[Any, Form] = {}
+    steps = [
+        Step(
+            e,
+            tuple([number[v] for v in e.inputs]),
+            tuple([number[v] for v in e.outputs]),
+            _form_of(e, forms),
+        )
+        for e in _needed(graph)
+    ]
+    types = tuple([v.type for v in number])
+    outputs = tuple([number[v] for v in graph.outputs])
+    uses = [0] * len(types)
+    for step in steps:
+        for value in step.inputs:
+            uses[value] += 1
+    for value in outputs:
+        uses[value] += 1
+    root, contiguous = _storage(steps, len(types))
+    return Schedule(
+        name=graph.name,
+        types=types,
+        hints=tuple([v.hint for v in number]),
+        inputs=len(graph.inputs),
+        steps=tuple(steps),
+        outputs=outputs,
+        uses=tuple(uses),
+        root=root,
+        last=_last(steps, outputs, root),
+        contiguous=contiguous,
+    )
+
+
+def _form_of(eqn: Equation, forms: dict[Any, Form]) -> Form:
+    """The form of `eqn`, one object for all equations that are alike.
+
+    Parameters are told apart by identity: equal ones of equations from one builder are one object,
+    and others may differ in a sign that equality does not see.
+    """
+    key = (eqn.op, id(eqn.params), *[v.type for v in eqn.inputs])
+    form = forms.get(key)
+    if form is None:
+        form = forms[key] = Form(eqn)
+    return form
+
+
+def _needed(graph: Graph) -> list[Equation]:
+    needed = set(graph.outputs)
+    kept = []
+    for eqn in reversed(graph.body):
+        if not isinstance(eqn.op, Primitive):
+            raise CompileError(
+                f"{eqn.op.name} is not a primitive, so no code can be generated for it",
+                origin=() if eqn.source is None else (f"{eqn.source}   {eqn.source.text}",),
+                hint="lower the graph first",
+            )
+        if not needed.isdisjoint(eqn.outputs):
+            needed.update(eqn.inputs)
+            kept.append(eqn)
+    kept.reverse()
+    return kept
+
+
+def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool, ...]]:
+    """Of each value the root, and whether it is contiguous."""
+    root = list(range(count))
+    contiguous = [True] * count
+    for step in steps:
+        if step.eqn.op.name not in _VIEWS:
+            continue
+        x = step.inputs[0]
+        if step.eqn.op.name == "reshape" and not contiguous[x]:
+            continue
+        for value, result in zip(step.outputs, step.eqn.outputs, strict=True):
+            root[value] = root[x]
+            kept = _keeps_order(step.eqn, result.shape)
+            contiguous[value] = result.type.size == 0 or (contiguous[x] and kept)
+    return tuple(root), tuple(contiguous)
+
+
+def _keeps_order(eqn: Equation, shape: Shape) -> bool:
+    """Whether a view of contiguous elements is contiguous again."""
+    name, source = eqn.op.name, eqn.inputs[0].shape
+    if name in ("reshape", "stop_gradient"):
+        return True
+    if name == "broadcast":
+        return eqn.inputs[0].type.size == eqn.outputs[0].type.size
+    if name == "permute":
+        moved = [a for a in eqn.kwargs["axes"] if source[a] != 1]
+        return moved == sorted(moved)
+    if name in ("slice", "split"):
+        return _is_prefix(eqn, shape)
+    return not any(source[a] > 1 for a in eqn.kwargs["axes"])
+
+
+def _is_prefix(eqn: Equation, shape: Shape) -> bool:
+    """Whether a slice leaves out elements along the first axis that has more than one only."""
+    source = eqn.inputs[0].shape
+    steps = eqn.kwargs.get("steps", (1,) * len(source))
+    first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return all(
+        n == m and step == 1 if i > first else n == 1 or step == 1
+        for i, (n, m, step) in enumerate(zip(shape, source, steps, strict=True))
+    )
+
+
+def _last(steps: list[Step], outputs: tuple[int, ...], root: tuple[int, ...]) -> tuple[int, ...]:
+    last = [-1] * len(root)
+    for i, step in enumerate(steps):
+        for value in step.inputs:
+            last[root[value]] = i
+    for value in outputs:
+        last[root[value]] = len(steps)
+    return tuple(last)

@@ -1,0 +1,99 @@
+"""A step that is being planned, as a back end sees it that asks for more places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, final
+
+from primgraph.codegen.plan.draft import Draft
+from primgraph.codegen.plan.places import Buffer, Place, View
+from primgraph.codegen.plan.program import Card
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.views import Reshape, Rows, Slice, part_shape
+from primgraph.ir.types import FLOAT32, FLOAT64, DType
+
+# Longer rows are added up by NumPy, which is more accurate.
+LONGEST_PRODUCT = 4096
+
+
+@final
+@dataclass(slots=True)
+class At:
+    """A `Site` in a draft. Operand 0 of a block has its rows along the axis `rows`."""
+
+    draft: Draft
+    step: Step
+    operands: Sequence[Place]
+    out: Place
+    taken: int | None = None
+    plain: bool = False
+    rows: int | None = None
+
+    def number(self, value: Any, dtype: DType) -> Place:
+        return self.draft.store.number(value, dtype)
+
+    def part(self, how: Reshape | Slice | None) -> Place:
+        return self._seen(self.out, how)
+
+    def operand_part(self, position: int, how: Reshape | Slice | None) -> Place:
+        return self._seen(self.operands[position], how)
+
+    def _seen(self, place: Place, how: Reshape | Slice | None) -> Place:
+        if how is None:
+            return place
+        return self.draft.store.view(place, how, part_shape(how, place.shape))
+
+    def scratch(self) -> Buffer:
+        store, loop = self.draft.store, self.draft.loop
+        number = -1 if loop is None else loop.number
+        made = store.buffer(self.step.results[0], number, self.rows)
+        # Nothing else takes memory before this step is done.
+        store.release(made)
+        return made
+
+    def is_repeated(self, position: int) -> bool:
+        place = self.operands[position]
+        return place.shape != self.step.operands[position].shape or 0 in (place.strides or ())
+
+    def summed(self, axes: Sequence[int]) -> list[Place]:
+        """Ones, the result and operand 0, of which a product sums over `axes`; empty for none.
+
+        It is for operands in row-major order and axes that come first or last, so that they are
+        matrices. BLAS adds in an order of its own, the same in every run. NumPy adds pairs of
+        halves, which is more accurate along long rows; down the rows it adds one by one.
+        """
+        type, count = self.step.operands[0], len(axes)
+        if not self.plain or type.dtype not in (FLOAT32, FLOAT64) or type.size <= 1 or not count:
+            return []
+        number = prod(type.shape[a] for a in axes)
+        first = tuple(axes) == tuple(range(count))
+        last = tuple(axes) == tuple(range(type.ndim - count, type.ndim))
+        looped = self.draft.loop is not None and self.rows in axes
+        if (last and number > LONGEST_PRODUCT) or not (first or last) or (looped and count > 1):
+            return []
+        loop = self.draft.loop.number if self.draft.loop is not None and looped else -1
+        ones = self.draft.store.ones(number, type.dtype, loop)
+        flat = len(self.step.results[0].shape) > 1
+        out = self.part(Reshape((-1,)) if flat else None)
+        if last:
+            row = Rows(-1) if looped else number
+            shaped = type.ndim == 1 + (count < type.ndim)
+            matrix = Reshape((-1,) if count == type.ndim else (-1, row))
+        else:
+            shaped = type.ndim == 2 and count == 1
+            matrix = Reshape((Rows(0) if looped else number, -1))
+        return [ones, out, self.operand_part(0, None if shaped else matrix)]
+
+
+def is_plain(operands: Sequence[Place], step: Step) -> bool:
+    """Whether the first operand lies in memory in row-major order, for all that is known."""
+    first = operands[0] if operands else None
+    whole = first is not None and first.shape == step.operands[0].shape
+    return whole and not isinstance(first, View)
+
+
+def needed(card: Card, site: At) -> tuple[Place, ...]:
+    """The places that the back end asks for beside operands and result."""
+    return tuple(card.needs(site)) if card.needs is not None else ()

@@ -1,0 +1,156 @@
+"""How many rows the blocks of a region have, and how many threads may work on them.
+
+Shapes, dtypes and the machine decide, never the threads that there are in a run: a total has the
+same bits whoever adds up its parts, but other ones where the parts are others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from math import ceil
+from typing import NamedTuple
+
+from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.roles import Role
+from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.work import nanoseconds
+from primgraph.codegen.run import blas
+
+# Blocks for each processor at least, so that all of them end at about the same time.
+_TURNS = 4
+# Nanoseconds for which a call holds the interpreter's lock: with more threads they would wait.
+_HELD = 1000
+# Nanoseconds for a byte of a total, in each block, and how much longer the block is to take.
+_ADDED = 0.3
+_LONGER = 8
+
+
+class Size(NamedTuple):
+    """The rows of a block, and the most threads that pay; 1 for none but the caller's."""
+
+    rows: int
+    threads: int
+
+
+def has_products(steps: Sequence[Step]) -> bool:
+    """Whether BLAS may be called for one of these steps."""
+    return any(
+        s.op.name in ("matmul", "reduce_sum") and any(t.is_float for t in s.results) for s in steps
+    )
+
+
+def size_of(
+    schedule: Schedule,
+    steps: Sequence[Step],
+    roles: Sequence[Role],
+    extent: int,
+    constant: Set[int],
+    limits: Limits,
+) -> Size | None:
+    """The size of blocks for these steps, whose rows are `extent`; None if blocks do not pay.
+
+    `constant` has the values that are single numbers, repeated or not.
+    """
+    computing = [s for s in steps if not _is_view(schedule, s)]
+    work = sum(map(nanoseconds, computing))
+    shares = int(work / limits.least_share) if limits.least_share else extent
+    if limits.processors == 1 or shares < 2:
+        shares = 1
+    if limits.rows is not None:
+        rows = limits.rows if shares > 1 or len(computing) > 1 else None
+    else:
+        rows = _cached(schedule, steps, roles, extent, constant, limits)
+        a_call = work / extent / len(computing)
+        long = max(limits.least_call / a_call, _LONGER * _adding(steps, roles) * extent / work)
+        shared = _shared(extent, long, rows, limits) if shares > 1 else None
+        if shared is None:
+            shares = 1
+        else:
+            rows, shares = shared, min(shares, int(a_call * shared / _HELD))
+    if rows is None:
+        return None
+    rows = _without_single_rest(extent, rows)
+    if has_products(computing) and not blas.is_controlled():
+        shares = 1
+    return Size(rows, min(shares, ceil(extent / rows)))
+
+
+def _shared(extent: int, long: float, cached: int | None, limits: Limits) -> int | None:
+    """How many rows make a block for a thread, `long` at least; None if that is not half of all."""
+    fair = extent / (_TURNS * limits.processors)
+    count = round(extent / max(long, min(fair, cached or extent)))
+    if count > limits.processors:
+        # All processors are busy to the end.
+        count -= count % limits.processors
+    return ceil(extent / count) if count > 1 else None
+
+
+def _adding(steps: Sequence[Step], roles: Sequence[Role]) -> float:
+    """The nanoseconds that it takes to add the share of one block to all totals."""
+    totals = [s.results[0] for s, r in zip(steps, roles, strict=True) if r.axis is None]
+    return _ADDED * sum(t.nbytes for t in totals)
+
+
+def _cached(
+    schedule: Schedule,
+    steps: Sequence[Step],
+    roles: Sequence[Role],
+    extent: int,
+    constant: Set[int],
+    limits: Limits,
+) -> int | None:
+    """How many rows fit into the cache, or make a call worth its while; None if half of all do."""
+    computing = [k for k, s in enumerate(steps) if not _is_view(schedule, s)]
+    if len(computing) < 2:
+        return None
+    bytes_per_row = _peak(schedule, steps, roles, constant) / extent
+    if bytes_per_row * extent <= limits.cache:
+        return None
+    moved = sum(_moved(steps[k], roles[k], constant) for k in computing) / len(computing)
+    rows = int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
+    return rows if 2 * rows <= extent else None
+
+
+def _is_view(schedule: Schedule, step: Step) -> bool:
+    return not step.outputs or schedule.is_view(step.outputs[0])
+
+
+def _moved(step: Step, role: Role, constant: Set[int]) -> int:
+    """The bytes with rows that a step reads and writes."""
+    operands = zip(step.operands, step.inputs, role.operands, strict=True)
+    read = sum(t.nbytes for t, v, a in operands if a is not None and v not in constant)
+    return read + (sum(t.nbytes for t in step.results) if role.axis is not None else 0)
+
+
+def _peak(
+    schedule: Schedule, steps: Sequence[Step], roles: Sequence[Role], constant: Set[int]
+) -> int:
+    """The most bytes that values with rows take up at any time, operands from outside too."""
+    root, types = schedule.root, schedule.types
+    last = {root[v]: k for k, s in enumerate(steps) for v in s.inputs}
+    ends: dict[int, list[int]] = {}
+    for value, k in last.items():
+        ends.setdefault(k, []).append(value)
+    alive: dict[int, int] = {}
+    now = most = 0
+    for k, (step, role) in enumerate(zip(steps, roles, strict=True)):
+        operands = zip(step.inputs, role.operands, strict=True)
+        rows = [v for v, a in operands if a is not None and v not in constant]
+        for value in (*rows, *(step.outputs if role.axis is not None else ())):
+            if root[value] not in alive:
+                alive[root[value]] = types[root[value]].nbytes
+                now += alive[root[value]]
+        most = max(most, now)
+        for value in ends.get(k, ()):
+            now -= alive.pop(value, 0)
+    return most
+
+
+def _without_single_rest(extent: int, rows: int) -> int:
+    """At least `rows`, so that the last block has more than one row, where each has.
+
+    Products with a single row are computed by another function, with other special values.
+    """
+    while 1 < rows < extent and extent % rows == 1:
+        rows += 1
+    return min(rows, extent)

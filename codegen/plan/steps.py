@@ -1,0 +1,153 @@
+"""Planning steps that are not in a loop, and what is around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.codegen.plan.draft import Draft
+from primgraph.codegen.plan.places import Argument, Held, Place
+from primgraph.codegen.plan.program import Call, Card, Compute, Copy, Create, Make, Return
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.site import At, is_plain
+from primgraph.codegen.plan.views import VIEWS
+from primgraph.ir.types import broadcast_shapes
+
+
+def plan_step(draft: Draft, i: int, step: Step) -> None:
+    """Add the instructions of step `i`, which is in no loop."""
+    name = step.form.op.name
+    card = draft.cards.get(name)
+    if card is None:
+        _call(draft, i, step)
+    elif name in ("full", "constant", "iota"):
+        _constant(draft, step)
+    elif name in VIEWS and draft.schedule.is_view(step.outputs[0]):
+        draft.view(i, step, draft.places[step.inputs[0]])
+    else:
+        _compute(draft, i, step, card)
+
+
+def _constant(draft: Draft, step: Step) -> None:
+    type, store, p = step.results[0], draft.store, step.params
+    if step.op.name == "full":
+        place: Place = store.number(p["value"], type.dtype)
+    elif step.op.name == "iota":
+        # The count before it is repeated.
+        axis = p["axis"]
+        place = store.constant(step, (p["shape"][axis], *(1 for _ in p["shape"][axis + 1 :])))
+    else:
+        place = store.constant(step, type.shape)
+    draft.places[step.outputs[0]] = place
+
+
+def _compute(draft: Draft, i: int, step: Step, card: Card) -> None:
+    types, value = step.form.operands, step.outputs[0]
+    places = [draft.places[v] for v in step.inputs]
+    operands = tuple(
+        [p if k in card.broadcasts else draft.full(p, types[k]) for k, p in enumerate(places)]
+    )
+    taken, new = None, False
+    donated = _donated(draft, i, step, card, places) if draft.left_in else None
+    result = draft.results.get(value)
+    if donated is not None:
+        out: Place = donated
+    elif result is not None:
+        out, new = result, not result.given
+        if new and card.itself and _shapes_itself(draft, step, places):
+            draft.places[value] = out
+            draft.body.append(Create(i, step, operands, result))
+            return
+    else:
+        taken = draft.dying(i, step, card, places)
+        if taken is None:
+            out = draft.buffers[value] = draft.store.buffer(step.form.results[0])
+        else:
+            out = draft.take_over(step, taken)
+    draft.places[value] = out
+    parts: tuple[Place, ...] = ()
+    if card.needs is not None:
+        parts = tuple(card.needs(At(draft, step, operands, out, taken, is_plain(places, step))))
+    draft.body.append(Compute(i, step, operands, out, taken, parts, new))
+
+
+def _donated(
+    draft: Draft, i: int, step: Step, card: Card, places: Sequence[Place]
+) -> Argument | None:
+    """The array of an input that the result may be written to at once.
+
+    Nothing else may read that input after this step, nor a view of it in this step, and no
+    later step may fail, so that a run that fails leaves its inputs as they were.
+    """
+    schedule, value = draft.schedule, step.outputs[0]
+    j = draft.left_in.get(value)
+    if j is None or not card.itself or schedule.last[j] > i or i < draft.settled:
+        return None
+    alone = all(
+        schedule.root[v] != j or draft.is_plain(v, p)
+        for v, p in zip(step.inputs, places, strict=True)
+    )
+    return draft.arguments[j] if alone and not schedule.is_view(value) else None
+
+
+def _shapes_itself(draft: Draft, step: Step, places: Sequence[Place]) -> bool:
+    """Whether an operation gives the whole result, as an array in row-major order."""
+    shape = step.results[0].shape
+    plain = all(map(draft.is_plain, step.inputs, places))
+    return bool(shape) and plain and broadcast_shapes(*(p.shape for p in places)) == shape
+
+
+def _call(draft: Draft, i: int, step: Step) -> None:
+    pairs = zip(step.inputs, step.operands, strict=True)
+    operands = tuple([draft.full(draft.places[v], t) for v, t in pairs])
+    outs: list[Place] = []
+    for value, type in zip(step.outputs, step.results, strict=True):
+        place: Place | None = draft.results.get(value)
+        if place is None:
+            place = draft.buffers[value] = draft.store.buffer(type)
+        draft.places[value] = place
+        outs.append(place)
+    draft.body.append(Call(i, step, operands, tuple(outs)))
+
+
+def plan_results(draft: Draft) -> None:
+    """Leave each result in an array of its own.
+
+    Those are written last that go to inputs which the others may still be read from.
+    """
+    donated = dict(draft.options.donated)
+    held = _copies_held(draft, donated)
+    for k, value in sorted(enumerate(draft.schedule.outputs), key=lambda pair: pair[0] in donated):
+        _result(draft, k, value, donated.get(k), held)
+
+
+def _copies_held(draft: Draft, donated: dict[int, int]) -> dict[int, Held]:
+    """Copies of what is read from one donated input to be left in another, by value.
+
+    Both are written to, and none of the two orders would be right for all such outputs.
+    """
+    schedule, held, count = draft.schedule, dict[int, Held](), 0
+    for k, j in donated.items():
+        value = schedule.outputs[k]
+        if schedule.root[value] != j and schedule.root[value] in donated.values():
+            copy = held[value] = Held(count, schedule.types[value])
+            count += 1
+            draft.body.append(Copy(len(schedule.steps) - 1, value, draft.places[value], copy, True))
+    return held
+
+
+def _result(draft: Draft, k: int, value: int, j: int | None, held: dict[int, Held]) -> None:
+    """Leave result `k` in an array of its own, copied unless it was computed there."""
+    place, last = draft.places[value], len(draft.schedule.steps) - 1
+    if j is not None:
+        out: Place = draft.arguments[j]
+        source = held.get(value, place)
+        if source is not out:
+            draft.body.append(Copy(last, value, source, out))
+    else:
+        result = out = draft.made[k]
+        if place is not out or not draft.is_plain(value, place):
+            new = place.shape == draft.schedule.types[value].shape and not result.given
+            if not new:
+                draft.body.append(Make(last, result))
+            draft.body.append(Copy(last, value, place, out, new))
+    draft.body.append(Return(last, k, out))
