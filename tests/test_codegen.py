@@ -411,6 +411,11 @@ def test_the_readable_source_is_what_a_person_would_write(tmp_path):
         "import numpy as np\n"
         "\n\n"
         "def tanh_grad(x):\n"
+        '    """Compute 1 array from 1.\n'
+        "\n"
+        "    x: float64, shape (3,)\n"
+        "    Returns float64, shape (3,)\n"
+        '    """\n'
         "    # model.py:1  y = pg.tanh(x)\n"
         "    y = np.tanh(x)\n"
         "    # in the gradient of model.py:1\n"
