@@ -439,7 +439,7 @@ graph f(%a: f64[3], %b: f64[3], %m: f64[3,3]) {
 }""")
     source = compile_graph(graph).source
     assert "= -(b - (a - b))\n" in source
-    assert "(-b)**3" in source
+    assert "(-b) ** 3" in source
     assert "(m @ m) * v2[:, None]" in source
 
 

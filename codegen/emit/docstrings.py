@@ -38,6 +38,8 @@ def docstring(
     made = _listed(numbered) if len(outputs) > 1 or outputs[:1] == numbered else []
     if len(outputs) == 1 and not made:
         made = [_type(outputs[0][1])]
+    if len(outputs) > len(made) == 1 and not any(n for n, _ in outputs):
+        made = [f"{_counted(len(outputs))}: {_type(outputs[0][1])}"]
     returned = (
         [f"Returns {made[0]}"] if len(made) == 1 else ["Returns", *(f"    {m}" for m in made)]
     )

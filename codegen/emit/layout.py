@@ -9,6 +9,8 @@ from collections.abc import Sequence
 WIDTH = 88
 
 _INDENT = "    "
+# Columns that a name and an equals sign in front take, about.
+_NAMED = 5
 
 
 def statement(head: str, expression: str, depth: int = 1) -> list[str]:
@@ -43,15 +45,17 @@ def _in_parentheses(text: str) -> list[str]:
 
 
 def _in_brackets(text: str, width: int) -> list[str]:
-    """A call or a display, with what is in its brackets on lines of its own; nothing for others."""
+    """What ends in brackets, with what is in these on lines of its own; nothing for others."""
     node = ast.parse(text, mode="eval").body
     match node:
-        case ast.Call(func=ast.Name() | ast.Attribute(value=ast.Name()) as function):
+        case ast.Call(func=ast.Attribute(value=ast.Call() | ast.BinOp() as before)):
+            return _behind(text, before, width)
+        case ast.Subscript(value=ast.Call() as before):
+            return _behind(text, before, width)
+        case ast.Call(func=ast.Name() | ast.Attribute() as function):
             opening = text[: (function.end_col_offset or 0) + 1]
-            items = [
-                *[("", x) for x in node.args],
-                *[(f"{k.arg}=", k.value) for k in node.keywords],
-            ]
+            items = [("", x) for x in node.args]
+            items += [(f"{k.arg}=", k.value) for k in node.keywords]
         case ast.List(elts) | ast.Tuple(elts):
             opening, items = text[0], [("", x) for x in elts]
         case _:
@@ -71,3 +75,17 @@ def _in_brackets(text: str, width: int) -> list[str]:
         lines += [f"{_INDENT}{row}" for row in (label + first, *rest)]
         lines[-1] += ","
     return [*lines, text[-1]]
+
+
+def _behind(text: str, before: ast.expr, width: int) -> list[str]:
+    """A method or a part of another call: its brackets are opened if that call fits in a line."""
+    end = before.end_col_offset or 0
+    end += text[end:].startswith(")")
+    inner, rest = text[:end], text[end:]
+    start = rest.index("(" if rest.endswith(")") else "[") + 1
+    if len(inner) + start + _NAMED <= width and rest[start:-1]:
+        return [inner + rest[:start], _INDENT + rest[start:-1], rest[-1]]
+    if inner.startswith("("):
+        return ["(", _INDENT + inner[1:-1], f"){rest}"]
+    rows = _in_brackets(inner, width)
+    return [*rows[:-1], rows[-1] + rest] if rows else []

@@ -36,7 +36,7 @@ from primgraph.codegen.emit.containers import (
 )
 from primgraph.codegen.emit.docstrings import docstring
 from primgraph.codegen.emit.fallback import caller_of
-from primgraph.codegen.emit.layout import WIDTH, result, statement
+from primgraph.codegen.emit.layout import WIDTH, result, signature, statement
 from primgraph.codegen.emit.module import MANY, Function, Module, Parts
 from primgraph.codegen.emit.names import Names, comment, is_safe
 from primgraph.codegen.emit.shapes import REDUCTIONS, shown_shapes
@@ -206,7 +206,11 @@ class _Page:
 
     def define(self, name: str, array: np.ndarray[Any, Any]) -> None:
         if self.standalone or short_text(array) is not None:
-            self.opening += array_lines(name, array)
+            lines = array_lines(name, array)
+            head = f"{name} = "
+            self.opening += (
+                statement(head, lines[0].removeprefix(head), depth=0) if len(lines) == 1 else lines
+            )
         else:
             self.table[name] = array
             type = TensorType(array.shape, array.dtype)
@@ -307,7 +311,9 @@ class _Steps:
             )
             for a in args:
                 self.page.use(a)
-            self.page.parts.current.line(line, i)
+            target, equals, right = line.partition(" = ")
+            for row in statement(target + equals, right) if equals else statement("", line):
+                self.page.parts.current.line(row, i)
 
     def _expression(self, step: Step, spelling: Spelling, args: list[Piece]) -> Text:
         """The right-hand side; an array to be amended is a copy, or new where it is all equal."""
@@ -492,6 +498,8 @@ class _Reader:
             for name, kind in self.page.file.classes.table.items():
                 self.page.table[name] = kind
                 self.page.opening.append(f"# {name} is a class, in the table beside this code.")
+        if len(self.page.opening) > 1:
+            self.page.opening.insert(1, "")
         functions[-1].docstring = self._docstring(arguments, functions[-1])
         helpers = [
             _untyped(inspect.getsource(getattr(support, name))) for name in self.page.helpers
@@ -549,7 +557,7 @@ class _Reader:
             for text, count, name in lengths(tree, root, root):
                 lines.append(f"if len({text}) != {count}:")
                 message = f"{told(name, root)} must have length {count}"
-                lines.append(f'    raise ValueError("{message}")')
+                lines += _raising(f'"{message}"')
         return [*lines, *self._checks(names, texts)]
 
     def _single(self, arguments: list[str], roots: list[tuple[str, Tree]]) -> Function:
@@ -629,8 +637,13 @@ class _Reader:
             lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
             what = name if name.isidentifier() else f"argument {i}"
             message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
-            lines.append(f'    raise ValueError(f"{message}")')
+            lines += _raising(f'f"{message}"')
         return lines
+
+
+def _raising(message: str) -> list[str]:
+    """The statement behind an `if` that refuses what is given."""
+    return [f"    {line}" for line in statement("raise ", f"ValueError({message})", depth=2)]
 
 
 def _with_none(how: How | None, step: Step) -> How | None:
@@ -655,9 +668,16 @@ def _with_none(how: How | None, step: Step) -> How | None:
 def _untyped(function: str) -> str:
     """The text of a helper without the annotations of its signature: names that are not there."""
     head, colon, body = function.partition(":\n")
-    for annotation, text in ((": Any = ", "="), (": Any", ""), (": float", ""), (" -> Any", "")):
-        head = head.replace(annotation, text)
-    return head + colon + body
+    name, _, parameters = head.removeprefix("def ").removesuffix(" -> Any").partition("(")
+    listed = [p.strip() for p in parameters.removesuffix(")").split(",") if p.strip()]
+    for annotation, text in (
+        (": Any = ", "="),
+        (": float = ", "="),
+        (": Any", ""),
+        (": float", ""),
+    ):
+        listed = [p.replace(annotation, text) for p in listed]
+    return "\n".join(signature(name, listed))[:-1] + colon + body
 
 
 def _is_told(source: Source | None) -> bool:

@@ -33,7 +33,8 @@ def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
     for graph in graphs:
         defined = len(shared.classes.lines)
         module = readable(schedule(graph), shared, graph.form, graph.titles)
-        module.opening += shared.classes.lines[defined:]
+        classes = shared.classes.lines[defined:]
+        module.opening += ["", *classes] if classes and len(module.opening) == 1 else classes
         if module.users:
             raise CompileError(
                 f"primitive {module.users[0]} is called through its own Python function, "
@@ -57,8 +58,8 @@ def _add(file: Module, module: Module) -> None:
     """Put the functions of `module` into `file`."""
     entry = module.functions[-1]
     entry.decorators = ['@np.errstate(all="ignore")']
-    # The first line imports NumPy, which the file does once; the others are constants.
-    constants = module.opening[1:]
+    # The first line imports NumPy, which the file does once; those behind a blank are constants.
+    constants = module.opening[2:]
     file.opening += ["", *constants] if constants and len(file.opening) == 1 else constants
     file.helpers += [helper for helper in module.helpers if helper not in file.helpers]
     file.functions += module.functions

@@ -95,8 +95,12 @@ def last_operation(expression: ast.expr) -> Operation | None:
         name = _function(expression)
         calls = [n for n in ast.walk(expression) if isinstance(n, ast.Call)]
         op = _CALLED.get(name, name)
-        ops = frozenset({op} if op in registered() else ())
-        return Operation(ops, name, sum(_function(n) == name for n in calls))
+        if op in registered():
+            return Operation(frozenset({op}), name, sum(_function(n) == name for n in calls))
+        # Of what a function computes that is not known, nothing else of the line may be a part.
+        arguments = [*expression.args, *(k.value for k in expression.keywords)]
+        plain = all(isinstance(a, ast.Name | ast.Attribute | ast.Constant) for a in arguments)
+        return Operation(frozenset(), name, 1) if plain else None
     if isinstance(expression, ast.Subscript):
         return Operation(_PARTS, "", 0)
     if isinstance(expression, ast.Attribute):
@@ -132,6 +136,8 @@ class _Titles:
         self.read: dict[tuple[Place, int, str], dict[int, None]] = defaultdict(dict)
         self.written: dict[tuple[Place, int, str], list[int]] = defaultdict(list)
         self.outputs = frozenset(schedule.outputs)
+        # A derivative alone is what is returned, and needs no name.
+        self.alone = schedule.outputs if len(schedule.outputs) == 1 else ()
         for step in schedule.steps:
             self._enter(step)
 
@@ -161,12 +167,10 @@ class _Titles:
 
     def of_results(self, titles: Sequence[Title], keys: Sequence[str]) -> None:
         """New values of states, and gradients, by what they are of; others by their keys."""
-        # A gradient alone is what is returned, and needs no name.
-        alone = len(self.schedule.outputs) == 1
-        for value, title in zip(self.schedule.outputs, () if alone else titles, strict=False):
+        for value, title in zip(self.schedule.outputs, titles, strict=False):
             if title.state:
                 self.name(value, f"new_{title.state.replace('.', '_')}")
-            elif title.by:
+            elif title.by and not self.alone:
                 self.name(value, f"{title.by.replace('.', '_')}_bar")
         for value, key in zip(self.schedule.outputs, keys, strict=True):
             self.name(value, key.replace(".", "_"))
@@ -204,7 +208,7 @@ class _Titles:
         if operator:
             return operator == last.operator or not last.ops
         if not last.ops:
-            return last.times == 1
+            return True
         alike = [s for s in steps if s.op.name in last.ops]
         return step.op.name in last.ops and len(alike) >= last.times
 
@@ -231,7 +235,7 @@ class _Titles:
 
     def _name_alone(self, values: Iterable[int], name: str) -> None:
         found = list(values)
-        if len(found) == 1:
+        if len(found) == 1 and found[0] not in self.alone:
             self.name(found[0], name)
 
     def _cotangents(self, value: int, place: Place, order: int) -> list[int]:
