@@ -15,6 +15,7 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
 from primgraph.primitives.linalg import matmul
+from primgraph.primitives.reductions import reduce_prod, reduce_sum, root_of_squares
 from primgraph.transforms import dead_code, linearize, transpose, unzip
 from primgraph.transforms.linearize import depending
 
@@ -24,6 +25,9 @@ Arrays = Sequence[np.ndarray]
 _SECOND_ORDER = 0.3
 _DIFFERENCES = 0.2
 _FACES = 0.2
+
+# What these give depends on how their operands lie in memory.
+_SUMS = (matmul, reduce_prod, reduce_sum, root_of_squares)
 
 # Derivatives beyond this lose too many digits to be compared.
 _STEEP = 1e8
@@ -106,15 +110,16 @@ def _check_unzip(jvp: Graph, dx: Sequence[int], feeds: Arrays, expected: Arrays)
     first = interpret(primal, *feeds[: dx[0]])
     second = interpret(linear, *first[len(fixed) :], *feeds[dx[0] :])
     _demand_bits("primal part", [expected[i] for i in fixed], first[: len(fixed)])
-    _demand_bits("linear part", [expected[i] for i in moving], second, _slack_of_products(jvp))
+    _demand_bits("linear part", [expected[i] for i in moving], second, _slack_of_sums(jvp))
 
 
-def _slack_of_products(graph: Graph) -> float:
-    """How much of a result may differ by how the factors of products lie in memory.
+def _slack_of_sums(graph: Graph) -> float:
+    """How much of a result may differ by how what is added up lies in memory.
 
-    What is handed from one part of a graph to another may be a view in the whole.
+    What is handed from one part of a graph to another may be a view in the whole, and NumPy adds
+    in the order of memory.
     """
-    eps = [np.finfo(v.dtype).eps for e in graph.body if e.op is matmul for v in e.outputs
+    eps = [np.finfo(v.dtype).eps for e in graph.body if e.op in _SUMS for v in e.outputs
            if v.dtype.kind == "f"]  # fmt: skip
     return 64 * float(max(eps, default=0.0))
 
