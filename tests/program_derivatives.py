@@ -14,6 +14,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
+from primgraph.primitives.elementwise import floor_divide, remainder
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_prod, reduce_sum, root_of_squares
 from primgraph.transforms import dead_code, linearize, transpose, unzip
@@ -137,17 +138,25 @@ def _check_differences(
     if any(e.op.name == "stop_gradient" for e in graph.body):
         return
 
-    def at(t: float) -> list[np.ndarray]:
+    def at(t: float, asked: Graph = graph) -> list[np.ndarray]:
         moved = list(x)
         for i, tangent in zip(wrt, v, strict=True):
             moved[i] = x[i] + t * tangent
-        return interpret(graph, *moved)
+        return interpret(asked, *moved)
 
     def differences(h: float) -> list[np.ndarray]:
         runs = zip(at(h), at(-h), at(2 * h), at(-2 * h), strict=True)
         return [(8 * (a - b) - (c - d)) / (12 * h) for a, b, c, d in runs]
 
     step = 0.2 * MARGIN / (1 + scale)
+    # No tangent tells how fast a quotient moves towards where it jumps.
+    quotients = [e.inputs for e in graph.body if e.op in (floor_divide, remainder)]
+    operands = graph.with_outputs([value for pair in quotients for value in pair])
+    with np.errstate(all="ignore"):
+        floors = [_floors(at(t * step, operands)) for t in (-2, -1, -0.5, 0, 0.5, 1, 2)]
+    if any(f != floors[0] for f in floors):
+        seen["rejected: a quotient jumps"] += 1
+        return
     with np.errstate(all="ignore"):
         coarse, fine = differences(step), differences(step / 2)
         error = max((np.max(np.abs(a - b), initial=0) for a, b in zip(coarse, fine, strict=True)))
@@ -157,6 +166,11 @@ def _check_differences(
     seen["central differences"] += 1
     slack = 20 * error + 1e-8 * (1 + scale)
     _demand_close("jvp and central differences", fine, tangents, slack)
+
+
+def _floors(operands: Arrays) -> list[bytes]:
+    pairs = zip(operands[::2], operands[1::2], strict=True)
+    return [np.floor(np.divide(a, b)).tobytes() for a, b in pairs]
 
 
 def _check_second_order(
