@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.readable import Shared, entry_name, readable
-from primgraph.codegen.load import render
+from primgraph.codegen.emit.render import render
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Graph
