@@ -139,14 +139,14 @@ def test_reductions_that_are_spread_out_again_keep_their_axes():
 
 
 def test_long_lines_are_broken_where_formatters_break_them():
-    names = [f"some_argument_{i:02}" for i in range(9)]
-    assert signature("f", names[:2]) == ["def f(some_argument_00, some_argument_01):"]
+    names = [f"a_long_argument_{i:02}" for i in range(9)]
+    assert signature("f", names[:2]) == ["def f(a_long_argument_00, a_long_argument_01):"]
     assert signature("f", names) == ["def f(", *(f"    {n}," for n in names), "):"]
     assert signature("f", []) == ["def f():"]
     few, many = ", ".join(names[:4]), ", ".join(names)
     assert statement("x = ", f"g({few})") == ["x = g(", f"    {few}", ")"]
     assert statement("x = ", f"g({many})") == ["x = g(", *(f"    {n}," for n in names), ")"]
-    assert statement("x = ", f"g([{many}], axis=1)")[1:3] == ["    [", "        some_argument_00,"]
+    assert statement("x = ", f"g([{many}], axis=1)")[1:3] == ["    [", "        a_long_argument_00,"]
     assert statement("x = ", " + ".join(names[:4])) == [
         "x = (",
         f"    {' + '.join(names[:4])}",
