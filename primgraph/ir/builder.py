@@ -189,7 +189,7 @@ class Builder:
             self.stopped.add(other)
         else:
             self.stopped.discard(value)
-            if eqn.op.name != "stop_gradient":
+            if not eqn.op.stops:
                 return value
             (other,) = eqn.inputs
             self.stopped.discard(other)
@@ -203,7 +203,7 @@ class Builder:
         if self.stopped.isdisjoint(outputs):
             return False
         eqn = self._defined_by[outputs[0]]
-        return eqn is not None and eqn.op.name != "stop_gradient" and bool(eqn.inputs)
+        return eqn is not None and not eqn.op.stops and bool(eqn.inputs)
 
     def copy_apart(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         """`copy`, with values of its own: for what is to be flagged."""
