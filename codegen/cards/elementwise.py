@@ -371,7 +371,8 @@ CARDS: dict[Op, Card] = {
         complex_step=ComplexStep(as_on_reals(np.array), partial=False, smooth=everywhere),
     ),
     e.cast: replace(
-        _function("cast", MOVED, Scalar(by_element(_scalar_cast), 1), _step(_complex_cast, _is_cast_smoothly)),
+        _function("cast", MOVED, Scalar(by_element(_scalar_cast), 1),
+                  _step(_complex_cast, _is_cast_smoothly)),
         read=_read_cast,
         write=lambda to: [f"{to.out}[...] = {to.args[0]}"],
         broadcasts=(0,),
