@@ -16,8 +16,9 @@ from primgraph.codegen.emit.containers import is_nested
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.planned import printed
 from primgraph.codegen.emit.readable import readable
+from primgraph.codegen.emit.render import render
 from primgraph.codegen.emit.scalars import scalar_function
-from primgraph.codegen.load import Loaded, render
+from primgraph.codegen.load import Loaded
 from primgraph.codegen.once import parted
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.planner import planned

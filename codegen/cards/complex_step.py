@@ -10,6 +10,9 @@ import numpy as np
 # How far from a kink or a jump a point has to be.
 MARGIN = 1e-3
 
+# What the square of a small step may leave of a number that is zero without it.
+_REST = 1e-50
+
 Arrays: TypeAlias = Sequence["np.ndarray[Any, Any]"]
 Function: TypeAlias = Callable[..., Any]
 Smooth: TypeAlias = Callable[[Arrays, dict[str, Any]], bool]
@@ -35,7 +38,13 @@ PARTIAL = ComplexStep(None, partial=True, smooth=None)
 
 def as_on_reals(function: Function) -> Function:
     """A function of the real parts alone, whose derivative is zero."""
-    return lambda *xs, **params: function(*(np.real(x) for x in xs), **params)
+    return lambda *xs, **params: function(*map(real, xs), **params)
+
+
+def real(x: Any) -> Any:
+    """The real part, in which the step has left nothing: zero is told from other numbers."""
+    found = np.real(x)
+    return np.where(np.abs(found) < _REST, 0.0, found) if np.iscomplexobj(x) else found
 
 
 def kinked(distance: Callable[..., Any]) -> Smooth:

@@ -21,6 +21,7 @@ from primgraph.codegen.cards.complex_step import (
     as_on_reals,
     everywhere,
     kinked,
+    real,
     to_whole_number,
 )
 from primgraph.codegen.cards.literals import dtype_text
@@ -243,7 +244,7 @@ def _scalar_cast(args: Sequence[str], step: Step) -> str:
 
 
 def _complex_cast(x: Any, *, dtype: Any) -> Any:
-    return x if dtype.kind == "f" else np.real(x).astype(dtype)
+    return x if dtype.kind == "f" else real(x).astype(dtype)
 
 
 def _is_cast_smoothly(inputs: Arrays, params: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from primgraph.codegen.emit.containers import told
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.readable import Shared, entry_name, readable
-from primgraph.codegen.load import render
+from primgraph.codegen.emit.render import render
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import CompileError
 from primgraph.ir.form import names as names_of
