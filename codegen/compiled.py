@@ -97,7 +97,7 @@ def compiled_readable(
 ) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
-    module = readable(steps, form=graph.form)
+    module = readable(steps, form=graph.form, titles=graph.titles)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)

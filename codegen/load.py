@@ -55,7 +55,7 @@ class Loaded:
         opening = "".join(rows[: starts[0]])
         exec(compile(opening, self.file, "exec", dont_inherit=True), self.namespace)
         for function, start in zip(module.functions, starts, strict=True):
-            first = start + 1 + len(function.docstring)
+            first = start + len(function.header) + len(function.docstring)
             steps = [line.step for line in function.rows]
             end = first + len(steps)
             self.steps[first + 1 : end + 1] = steps

@@ -30,7 +30,7 @@ from primgraph.primitives import constants as c
 
 def literal(value: Any, dtype: DType) -> Text:
     """A Python scalar, which takes the dtype of the array it meets."""
-    text = scalar_text(value, dtype)
+    text = scalar_text(value, dtype).replace("e+", "e")
     return Text(text, UNARY if is_negative(text) else ATOM)
 
 

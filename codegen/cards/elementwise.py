@@ -111,7 +111,9 @@ def _read_power(args: Sequence[Text], step: Step) -> Text:
     n = step.params["n"]
     if n == 2:
         return Text(f"np.square({args[0].code})")
-    return Text(f"{args[0].within(ATOM)}**{n}", POWER)
+    x = args[0].within(ATOM)
+    # Formatters put spaces around it unless both sides are names or numbers.
+    return Text(f"{x}**{n}" if x.isidentifier() else f"{x} ** {n}", POWER)
 
 
 def _exponent(site: Site) -> Sequence[Place]:

@@ -138,6 +138,14 @@ def _read_root(args: Sequence[Text], step: Step) -> Text:
     return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
 
 
+def keeping_axes(reduction: Text) -> Text:
+    """A reduction whose result has axes of one element for those that are gone."""
+    call, closing, cast = reduction.code.rpartition(").astype(")
+    if not closing:
+        return Text(f"{reduction.code[:-1]}, keepdims=True)")
+    return Text(f"{call}, keepdims=True{closing}{cast}")
+
+
 def _divisor(site: Site) -> Sequence[Place]:
     divisor = site.step.params["divisor"]
     return [] if divisor == 1 else [site.number(divisor, site.step.results[0].dtype)]

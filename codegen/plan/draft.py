@@ -10,11 +10,11 @@ from primgraph.codegen.plan.card import Cards, Facts
 from primgraph.codegen.plan.places import Argument, Buffer, Life, Number, Place, Result, View
 from primgraph.codegen.plan.program import Combine, Instruction, Make, Options, Release, See
 from primgraph.codegen.plan.regions import Region
-from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.schedule import Schedule, Step, seen_shape
 from primgraph.codegen.plan.store import Store
 from primgraph.codegen.plan.views import Repeat
 from primgraph.ir.types import TensorType
-from primgraph.ir.views import Expand, Reshape, Rows, expanded
+from primgraph.ir.views import Reshape, Rows
 
 
 @final
@@ -107,10 +107,8 @@ class Draft:
                 extents = list(how.shape)
                 extents[target] = Rows(axis)
                 how = Reshape(tuple(extents))
-            shape = result[k].shape
-            if isinstance(how, Expand):
-                shape = expanded(how, step.operands[0].shape)
-            seen = self.store.view(self.full(place, step.operands[0], axis), how, shape)
+            full = self.full(place, step.operands[0], axis)
+            seen = self.store.view(full, how, seen_shape(step, k))
             self.places[value] = seen
             self.body.append(See(i, step, seen))
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, final
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.primitive import Primitive
-from primgraph.ir.types import TensorType
-from primgraph.ir.views import Reshape, View, keeps_order
+from primgraph.ir.types import Shape, TensorType
+from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
 from primgraph.source import Source
 
 # Equations in one generated function; longer ones would compile in more than linear time.
@@ -69,6 +69,14 @@ class Step(NamedTuple):
     @property
     def results(self) -> tuple[TensorType, ...]:
         return self.form.results
+
+
+def seen_shape(step: Step, k: int) -> Shape:
+    """The shape of result `k` of a view, before NumPy's broadcasting repeats it."""
+    how, shape = step.form.seen[k], step.operands[0].shape
+    if how is None:
+        return shape
+    return expanded(how, shape) if isinstance(how, Expand) else step.results[k].shape
 
 
 @dataclass(frozen=True, slots=True)
