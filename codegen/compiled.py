@@ -16,8 +16,9 @@ from primgraph.codegen.emit.containers import is_nested
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.planned import printed
 from primgraph.codegen.emit.readable import readable
+from primgraph.codegen.emit.render import render
 from primgraph.codegen.emit.scalars import scalar_function
-from primgraph.codegen.load import Loaded, render
+from primgraph.codegen.load import Loaded
 from primgraph.codegen.once import parted
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.planner import planned
@@ -96,7 +97,7 @@ def compiled_readable(
 ) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
     steps = schedule(graph)
-    module = readable(steps, form=graph.form)
+    module = readable(steps, form=graph.form, titles=graph.titles)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)

@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable, plan_for
+from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.emit.clocks import Clocks
 from primgraph.codegen.emit.standalone import standalone_source
-from primgraph.codegen.once import parted
-from primgraph.codegen.plan.limits import Limits, default_limits
-from primgraph.codegen.plan.program import Options, Plan
-from primgraph.codegen.run.feeds import as_feed, checked_out
-from primgraph.errors import WRITTEN, ArgumentError, CompileError, FeedError, RunError
+from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.program import Plan
+from primgraph.codegen.recipe import Recipe, require_style
+from primgraph.codegen.run.feeds import as_feed
+from primgraph.codegen.runner import Runner
+from primgraph.errors import ArgumentError
 from primgraph.ir.drawn import PICTURES, Drawn
-from primgraph.ir.form import LEAF, leaves_for, packer
-from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.form import packer
+from primgraph.ir.graph import Graph
 from primgraph.ir.overwriting import require_own
 from primgraph.ir.signature import checked_methods
-from primgraph.ir.text import typed_equation
 from primgraph.ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
-
-STYLES = ("planned", "readable")
 
 
 def compile_graph(
@@ -69,15 +65,14 @@ class Kernel(Drawn):
 
     __slots__ = (
         "__weakref__",
-        "_alone",
-        "_borrowed",
         "_code",
         "_inputs",
-        "_limits",
         "_nested",
-        "_other",
         "_pack",
+        "_recipe",
+        "_runner",
         "_scalar",
+        "_shown",
         "donated",
         "graph",
         "handed",
@@ -90,15 +85,14 @@ class Kernel(Drawn):
     donated: dict[int, int]
     once: tuple[int, ...]
     handed: tuple[int, ...]
-    _inputs: tuple[tuple[TensorType, str], ...]
-    _limits: Limits | None
+    _recipe: Recipe
+    _runner: Runner
     _code: Compiled
+    _scalar: Callable[..., Any] | None
+    _inputs: tuple[tuple[TensorType, str], ...]
     _pack: Callable[[list[Array]], Any] | None
     _nested: bool
-    _alone: bool
-    _scalar: Callable[..., Any] | None
-    _borrowed: threading.local
-    _other: dict[str, Any]
+    _shown: dict[str, Compiled]
 
     def __init__(
         self,
@@ -109,28 +103,32 @@ class Kernel(Drawn):
         once: Sequence[int] = (),
         handed: Sequence[int] = (),
     ) -> None:
-        _check_style(style)
-        gifts = _checked_gifts(graph, donated or {})
+        recipe = Recipe.of(graph, style, donated or {}, limits, once, handed)
+        self._become(recipe, recipe.compiled(style))
+
+    def _become(self, recipe: Recipe, code: Compiled) -> None:
+        graph, form = recipe.graph, recipe.graph.form
         names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
-        form = graph.form
         nested = form is not None and not form.is_plain
-        alone = form is not None and form.results == LEAF
-        set_once = object.__setattr__
-        set_once(self, "graph", graph)
-        set_once(self, "style", style)
-        set_once(self, "donated", gifts)
-        set_once(self, "once", tuple(once))
-        set_once(self, "handed", tuple(handed))
-        set_once(self, "_inputs", tuple(zip(graph.input_types, names, strict=True)))
-        set_once(self, "_limits", limits)
         # Code may return one array itself, which takes no time; all else is made of a list.
-        set_once(self, "_alone", alone)
-        set_once(self, "_nested", nested)
-        set_once(self, "_pack", None if form is None or alone else packer(form.results))
-        set_once(self, "_code", self._compiled(style))
-        set_once(self, "_scalar", None if nested or self._code.once else self._scalar_code())
-        set_once(self, "_borrowed", threading.local())
-        set_once(self, "_other", {})
+        pack = None if form is None or recipe.is_alone else packer(form.results)
+        fields = {
+            "graph": graph,
+            "style": recipe.style,
+            "donated": dict(recipe.donated),
+            "once": recipe.once,
+            "handed": recipe.handed,
+            "_recipe": recipe,
+            "_runner": Runner(recipe, code),
+            "_code": code,
+            "_scalar": None if nested or code.once else _packed_scalar(code, pack),
+            "_inputs": tuple(zip(graph.input_types, names, strict=True)),
+            "_pack": pack,
+            "_nested": nested,
+            "_shown": {recipe.style: code},
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
         """The outputs for `feeds`, which are given in the order of the graph's inputs.
@@ -160,14 +158,15 @@ class Kernel(Drawn):
             arrays: Sequence[Array] = feeds
         else:
             arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, self._inputs, strict=True)]
+        runner = self._runner
         if self.donated:
-            self._check_given(feeds, arrays)
+            runner.require_writable(feeds, arrays)
         if out is not None or borrow:
-            given = self._call_into(arrays, self._given(out), borrow)
-            return given[0] if self._alone else self._packed(given)
+            given = runner.run_into(arrays, out, borrow)
+            return given[0] if self._recipe.is_alone else self._packed(given)
         if self.handed:
-            return self._packed(self._call_handed(arrays, self._made(self.handed)))
-        results, pack = self._call(self._code, arrays), self._pack
+            return self._packed(runner.run_handed(arrays, runner.made()))
+        results, pack = runner.run(self._code, arrays), self._pack
         return results if pack is None else pack(results)
 
     def fill(
@@ -185,137 +184,11 @@ class Kernel(Drawn):
         `out` and `borrow` are as in a call, with None in `out` for outputs that are handed.
         """
         if out is not None or borrow:
-            return self._call_into(arrays, self._given(out), borrow, handed)
-        return self._call_handed(arrays, handed)
+            return self._runner.run_into(arrays, out, borrow, handed)
+        return self._runner.run_handed(arrays, handed)
 
     def _packed(self, results: list[Array]) -> Any:
         return results if self._pack is None else self._pack(results)
-
-    def _scalar_code(self) -> Callable[..., Any] | None:
-        """What computes single numbers, and returns what the kernel does."""
-        scalar, pack = self._code.scalar, self._pack
-        if scalar is None or pack is None:
-            return scalar
-        return lambda *feeds: pack(scalar(*feeds))
-
-    def _made(self, places: Sequence[int]) -> list[Array]:
-        """New arrays for the outputs at `places`."""
-        outputs = self.graph.outputs
-        types = [outputs[k].type for k in places]
-        return [np.empty(t.shape, t.dtype) for t in types]
-
-    def _call_handed(self, arrays: Sequence[Array], handed: Sequence[Array]) -> list[Array]:
-        if self.style == "readable":
-            results: list[Array] = self._call(self._code, arrays)
-            for k, target in zip(self.handed, handed, strict=True):
-                target[...] = results[k]
-                results[k] = target
-            return results
-        given = (arrays, handed) if self.handed else (arrays,)
-        results = self._call(self._code, *given)
-        return results
-
-    def _kept(self, once: Compiled) -> list[Array]:
-        """The results of what is computed but once."""
-        results: list[Array] = self._call(once, ())
-        for array in results:
-            array.setflags(write=False)
-        # A workspace for it is not needed again.
-        once.pool.clear()
-        return results
-
-    def _call(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
-        if code.once is not None:
-            if code.kept is None:
-                code.kept = self._kept(code.once)
-            arrays = ([*arrays[0], *code.kept], *arrays[1:])
-        if code.scalar is not None:
-            try:
-                return code.scalar(*arrays[0])
-            except Exception:
-                # Python raises an exception where NumPy has a special value.
-                pass
-        try:
-            try:
-                context, workspace = code.pool.pop()
-            except IndexError:
-                context, workspace = code.new_workspace()
-            results = context.run(code.run, workspace, *arrays)
-        except Exception as error:
-            raise _failure(code, self.graph, error) from error
-        # A run that failed or was interrupted does not come here: its workspace is dropped.
-        code.pool.append((context, workspace))
-        return results
-
-    def _check_given(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:
-        for j in self.donated.values():
-            if arrays[j] is not feeds[j] or not arrays[j].flags.writeable:
-                raise FeedError(
-                    f"{self._inputs[j][1]!r} is overwritten by the kernel, so it must be a "
-                    f"writable array of exactly {self._inputs[j][0]}, in row-major order"
-                )
-
-    def _given(self, out: Any) -> list[Any]:
-        """`out` as a list with an array or None for each output."""
-        form = self.graph.form
-        if out is None:
-            return [None] * len(self.graph.outputs)
-        if form is not None:
-            return leaves_for(form.results, out)
-        if not isinstance(out, Sequence):
-            raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
-        return list(out)
-
-    def _call_into(
-        self,
-        arrays: Sequence[Array],
-        given: list[Any],
-        borrow: bool,
-        handed: Sequence[Array] = (),
-    ) -> list[Array]:
-        """The results in arrays that are given or kept for that; made new where there is none."""
-        types = self.graph.output_types
-        checked_out(given, types, arrays, self.donated)
-        kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
-        for k, array in zip(self.handed if handed else (), handed, strict=True):
-            given[k] = array
-        # What an earlier call has lent may come back, to be read or written in this one.
-        others = [*arrays, *(a for a in given if a is not None)]
-        for k, type in enumerate(types):
-            if k in self.donated:
-                given[k] = arrays[self.donated[k]]
-            elif given[k] is None:
-                lent = kept.get(k)
-                if lent is None or any(np.may_share_memory(lent, a) for a in others):
-                    kept[k] = lent = np.empty(type.shape, type.dtype)
-                given[k] = lent
-        if self.style == "readable" or self._code.scalar is not None:
-            results = self._call(self._code, arrays)
-            for target, result in zip(given, [results] if self._alone else results, strict=True):
-                target[...] = result
-            return given
-        if not types:
-            return given
-        if "into" not in self._other:
-            self._other["into"] = self._compiled("planned", range(len(types)))
-        self._call(self._other["into"], arrays, given)
-        return given
-
-    def _compiled(
-        self,
-        style: str,
-        given: Sequence[int] | None = None,
-        clocks: list[Clocks] | None = None,
-    ) -> Compiled:
-        if style == "readable":
-            return compiled_readable(self.graph, self._options(), clocks)
-        limits = self._limits or default_limits()
-        return compiled_planned(self.graph, self.once, self._options(given), limits, clocks)
-
-    def _options(self, given: Sequence[int] | None = None) -> Options:
-        alone = self._alone and given is None
-        places = self.handed if given is None else given
-        return Options(tuple(sorted(self.donated.items())), tuple(places), alone)
 
     def running_style(self, feeds: Sequence[Any]) -> str:
         """The code that a call with these feeds runs: "planned", "readable" or "scalar"."""
@@ -334,10 +207,9 @@ class Kernel(Drawn):
         Equations are given by their place in the graph.
         """
         clocks: list[Clocks] = []
-        code = self._compiled(self.style, clocks=clocks)
-        other = Kernel(self.graph, self.style, self.donated, self._limits, self.once, self.handed)
-        object.__setattr__(other, "_code", code)
-        object.__setattr__(other, "_scalar", None if code.once else code.scalar)
+        code = self._recipe.compiled(self.style, clocks=clocks)
+        other = object.__new__(Kernel)
+        other._become(self._recipe, code)
         return other, clocks[0], code.positions()
 
     @property
@@ -345,14 +217,8 @@ class Kernel(Drawn):
         """The same kernel, but one that takes its arrays in order, and returns a list of them."""
         if self.graph.form is None:
             return self
-        return Kernel(
-            self.graph.in_form(None),
-            self.style,
-            self.donated,
-            self._limits,
-            self.once,
-            self.handed,
-        )
+        _, *parts = self._parts()
+        return Kernel(self.graph.in_form(None), *parts)
 
     @property
     def plan(self) -> Plan:
@@ -360,11 +226,7 @@ class Kernel(Drawn):
 
         What is computed but once is not in it; see `plan_of_once`.
         """
-        graph, options = self.graph, self._options()
-        if self.once:
-            first, graph = parted(graph, self.once)
-            options = replace(options, kept=len(first.outputs))
-        return plan_for(graph, options, self._limits or default_limits())
+        return self._recipe.plan
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:
@@ -372,11 +234,7 @@ class Kernel(Drawn):
 
         None where there is nothing of that kind.
         """
-        if not self.once:
-            return None
-        first, _ = parted(self.graph, self.once)
-        plan = plan_for(first, Options(), self._limits or default_limits())
-        return plan, sum(t.nbytes for t in first.output_types)
+        return self._recipe.plan_of_once
 
     @property
     def source(self) -> str:
@@ -394,7 +252,7 @@ class Kernel(Drawn):
         Equations are positions in the body of `graph`; -1 stands beside lines that belong to none.
         Raises `CompileError` for a style that does not exist.
         """
-        _check_style(style)
+        require_style(style)
         code = self._code_of(style)
         rows = zip(code.loaded.source.splitlines(), code.loaded.steps[1:], strict=True)
         # The last place is that of no step.
@@ -405,12 +263,9 @@ class Kernel(Drawn):
         return self._code_of(style).loaded.source
 
     def _code_of(self, style: str) -> Compiled:
-        if style == self.style:
-            return self._code
-        if style not in self._other:
-            self._other[style] = self._compiled(style)
-        found: Compiled = self._other[style]
-        return found
+        if style not in self._shown:
+            self._shown[style] = self._recipe.compiled(style)
+        return self._shown[style]
 
     def save(
         self,
@@ -465,8 +320,12 @@ class Kernel(Drawn):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self.graph, self.style, self.donated, self._limits, self.once, self.handed)
-        return Kernel, parts
+        return Kernel, self._parts()
+
+    def _parts(self) -> tuple[Any, ...]:
+        """What the constructor takes to make this kernel again."""
+        made = self._recipe
+        return self.graph, self.style, self.donated, made.limits, self.once, self.handed
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.input_types))
@@ -474,53 +333,11 @@ class Kernel(Drawn):
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
 
 
-def _check_style(style: str) -> None:
-    if style not in STYLES:
-        raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
-
-
-def _checked_gifts(graph: Graph, donated: Mapping[int, int]) -> dict[int, int]:
-    """`donated`, if each output has the type of its input and each input is donated once."""
-    for k, j in donated.items():
-        if graph.outputs[k].type != graph.inputs[j].type:
-            raise CompileError(
-                f"output {k}, {graph.outputs[k].type}, does not fit input {j}, "
-                f"{graph.inputs[j].type}"
-            )
-    if len(set(donated.values())) != len(donated):
-        raise CompileError("an input is donated to two outputs")
-    return dict(donated)
-
-
-def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
-    """What failed: the equation, the line of the kernel, and the line of the user."""
-    line, i = code.failing(error)
-    cause = f"{error.__class__.__name__}: {error}"
-    if i < 0:
-        return RunError(f"kernel {graph.name} failed: {cause}")
-    eqn = graph.body[i]
-    text = code.loaded.source.splitlines()[line - 1].strip()
-    origin = [
-        f"equation:      {typed_equation(eqn, graph)}",
-        f"kernel line:   {code.loaded.file}:{line}   {text}",
-    ]
-    if eqn.source is not None:
-        origin.append(f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
-    part = f", a part of {eqn.source.operator}," if eqn.source and eqn.source.operator else ""
-    given = _integer_inputs(eqn, graph) if isinstance(error, IndexError) else ""
-    return RunError(
-        f"{eqn.op.name}{part} failed in kernel {graph.name}: {cause}{given}", origin=origin
-    )
-
-
-def _integer_inputs(eqn: Equation, graph: Graph) -> str:
-    """Which inputs of the graph the integers are that `eqn` takes, as a part of a sentence."""
-    made = {v: e for e in graph.body for v in e.outputs}
-    waiting = [v for v in eqn.inputs if v.dtype.kind in "iu"]
-    seen = set(waiting)
-    for value in waiting:
-        found = [v for v in (made[value].inputs if value in made else ()) if v not in seen]
-        waiting += [v for v in found if v.dtype.kind in "iu"]
-        seen.update(found)
-    names = [repr(v.hint) for v in graph.inputs if v in seen and v.hint]
-    return f", of input {' or '.join(names)}" if names else ""
+def _packed_scalar(
+    code: Compiled, pack: Callable[[list[Array]], Any] | None
+) -> Callable[..., Any] | None:
+    """What computes single numbers, if there is code for it, and returns what a kernel does."""
+    scalar = code.scalar
+    if scalar is None or pack is None:
+        return scalar
+    return lambda *feeds: pack(scalar(*feeds))

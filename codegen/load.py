@@ -1,14 +1,11 @@
-"""Layout of generated modules, their compilation, and the way back from a line to a step."""
+"""Compilation of generated modules, and the way back from a line to a step."""
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import linecache
 import weakref
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +14,6 @@ from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.names import comment
 from primgraph.codegen.run import support
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _number = itertools.count()
 
 # All that the text of helpers needs of Python's builtins, and the import of NumPy.
@@ -32,27 +28,6 @@ _BUILTINS = {
     "tuple": tuple,
     "zip": zip,
 }
-
-
-@cache
-def _template(name: str) -> Any:
-    # Importing jinja2 takes longer than importing all of primgraph, so only compiling pays it.
-    jinja2 = importlib.import_module("jinja2")
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-    return environment.get_template(name)
-
-
-def render(module: Module) -> str:
-    """The text of `module`."""
-    text: str = _template("module.j2").render(module=module)
-    return text
 
 
 @final
@@ -80,7 +55,7 @@ class Loaded:
         opening = "".join(rows[: starts[0]])
         exec(compile(opening, self.file, "exec", dont_inherit=True), self.namespace)
         for function, start in zip(module.functions, starts, strict=True):
-            first = start + 1 + len(function.docstring)
+            first = start + len(function.header) + len(function.docstring)
             steps = [line.step for line in function.rows]
             end = first + len(steps)
             self.steps[first + 1 : end + 1] = steps

@@ -15,16 +15,21 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("PRIMGRAPH_DEBUG", "1")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
+from program_batched import BatchedProgram  # noqa: E402
+from program_batched_checks import check_batched  # noqa: E402
 from program_checks import check  # noqa: E402
+from program_edges import EdgeProgram, check_edges  # noqa: E402
 from program_guard_checks import check_guarded  # noqa: E402
 from program_guards import GuardedProgram  # noqa: E402
+from program_singular import SingularProgram  # noqa: E402
+from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
 from program_training import check_training  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
@@ -37,11 +42,32 @@ from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
 
-# Of so many seeds one makes a training program too, and one a program with guards, and
-# one a program whose size lies at a threshold.
+# Of so many seeds one makes a training program too, and one a program whose size lies at a
+# threshold.
 _TRAINED = 25
-_GUARDED = 50
 _SIZED = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """Programs of a kind of their own, made of steps of which some can be left out.
+
+    Of `every` seeds one makes such a program too: that which leaves `turn`.
+    """
+
+    name: str
+    made: Callable[..., Any]
+    check: Callable[..., None]
+    every: int
+    turn: int = 0
+
+
+_SPECIAL = (
+    Special("guarded", GuardedProgram, check_guarded, 50),
+    Special("singular", SingularProgram, check_singular, 150, 1),
+    Special("batched", BatchedProgram, check_batched, 150, 2),
+    Special("edge", EdgeProgram, check_edges, 75, 3),
+)
 
 
 def main() -> int:
@@ -67,8 +93,9 @@ def main() -> int:
             report(program, fault)
         if seed % _TRAINED == 0:
             failures += not trains(seed, seen)
-        if seed % _GUARDED == 0:
-            failures += not guards(seed, seen)
+        for kind in _SPECIAL:
+            if seed % kind.every == kind.turn:
+                failures += not holds(kind, seed, seen)
         if seed % _SIZED == 0:
             failures += not fits(seed // _SIZED, sizes)
         if done % options.progress == 0:
@@ -103,14 +130,14 @@ def fits(number: int, sizes: Counter[str]) -> bool:
     return True
 
 
-def guards(seed: int, seen: Counter[str]) -> bool:
-    """Whether the program with guards of that seed does what it should; it is shrunk if not."""
-    program = GuardedProgram(seed)
-    fault = fault_of(program, seen, check_guarded)
+def holds(kind: Special, seed: int, seen: Counter[str]) -> bool:
+    """Whether the program of that kind and seed does what it should; it is shrunk if not."""
+    program = kind.made(seed)
+    fault = fault_of(program, seen, kind.check)
     if fault:
         print("=" * 90)
-        print(f"guarded program {seed} failed: {fault}")
-        small = without_steps(program, fault.split("\n")[0])
+        print(f"{kind.name} program {seed} failed: {fault}")
+        small = without_steps(program, fault.split("\n")[0], kind.check)
         print(f"left out: {sorted(small.left_out)}\n{small}", flush=True)
     return not fault
 
@@ -152,11 +179,11 @@ def report(program: Program, fault: str) -> None:
 # Shrinking.
 
 
-def without_steps(program: GuardedProgram, kind: str) -> GuardedProgram:
-    """The program with as few steps as still fail in the same way."""
+def without_steps(program: Any, kind: str, made: Callable[..., None]) -> Any:
+    """The program, of one of the special kinds, with as few steps as still fail in the same way."""
     for step in range(program.count):
         fewer = replace(program, left_out=program.left_out | {step})
-        if fault_of(fewer, made=check_guarded).split("\n")[0] == kind:
+        if fault_of(fewer, made=made).split("\n")[0] == kind:
             program = fewer
     return program
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from primgraph.codegen.compiled import plan_for
 from primgraph.codegen.emit.planned import printed
-from primgraph.codegen.load import Loaded, render
+from primgraph.codegen.emit.render import render
+from primgraph.codegen.load import Loaded
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.verify import verify

@@ -14,7 +14,9 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
+from primgraph.primitives.elementwise import floor_divide, remainder
 from primgraph.primitives.linalg import matmul
+from primgraph.primitives.reductions import reduce_prod, reduce_sum, root_of_squares
 from primgraph.transforms import dead_code, linearize, transpose, unzip
 from primgraph.transforms.linearize import depending
 
@@ -24,6 +26,9 @@ Arrays = Sequence[np.ndarray]
 _SECOND_ORDER = 0.3
 _DIFFERENCES = 0.2
 _FACES = 0.2
+
+# What these give depends on how their operands lie in memory.
+_SUMS = (matmul, reduce_prod, reduce_sum, root_of_squares)
 
 # Derivatives beyond this lose too many digits to be compared.
 _STEEP = 1e8
@@ -106,15 +111,16 @@ def _check_unzip(jvp: Graph, dx: Sequence[int], feeds: Arrays, expected: Arrays)
     first = interpret(primal, *feeds[: dx[0]])
     second = interpret(linear, *first[len(fixed) :], *feeds[dx[0] :])
     _demand_bits("primal part", [expected[i] for i in fixed], first[: len(fixed)])
-    _demand_bits("linear part", [expected[i] for i in moving], second, _slack_of_products(jvp))
+    _demand_bits("linear part", [expected[i] for i in moving], second, _slack_of_sums(jvp))
 
 
-def _slack_of_products(graph: Graph) -> float:
-    """How much of a result may differ by how the factors of products lie in memory.
+def _slack_of_sums(graph: Graph) -> float:
+    """How much of a result may differ by how what is added up lies in memory.
 
-    What is handed from one part of a graph to another may be a view in the whole.
+    What is handed from one part of a graph to another may be a view in the whole, and NumPy adds
+    in the order of memory.
     """
-    eps = [np.finfo(v.dtype).eps for e in graph.body if e.op is matmul for v in e.outputs
+    eps = [np.finfo(v.dtype).eps for e in graph.body if e.op in _SUMS for v in e.outputs
            if v.dtype.kind == "f"]  # fmt: skip
     return 64 * float(max(eps, default=0.0))
 
@@ -132,17 +138,25 @@ def _check_differences(
     if any(e.op.name == "stop_gradient" for e in graph.body):
         return
 
-    def at(t: float) -> list[np.ndarray]:
+    def at(t: float, asked: Graph = graph) -> list[np.ndarray]:
         moved = list(x)
         for i, tangent in zip(wrt, v, strict=True):
             moved[i] = x[i] + t * tangent
-        return interpret(graph, *moved)
+        return interpret(asked, *moved)
 
     def differences(h: float) -> list[np.ndarray]:
         runs = zip(at(h), at(-h), at(2 * h), at(-2 * h), strict=True)
         return [(8 * (a - b) - (c - d)) / (12 * h) for a, b, c, d in runs]
 
     step = 0.2 * MARGIN / (1 + scale)
+    # No tangent tells how fast a quotient moves towards where it jumps.
+    quotients = [e.inputs for e in graph.body if e.op in (floor_divide, remainder)]
+    operands = graph.with_outputs([value for pair in quotients for value in pair])
+    with np.errstate(all="ignore"):
+        floors = [_floors(at(t * step, operands)) for t in (-2, -1, -0.5, 0, 0.5, 1, 2)]
+    if any(f != floors[0] for f in floors):
+        seen["rejected: a quotient jumps"] += 1
+        return
     with np.errstate(all="ignore"):
         coarse, fine = differences(step), differences(step / 2)
         error = max((np.max(np.abs(a - b), initial=0) for a, b in zip(coarse, fine, strict=True)))
@@ -152,6 +166,11 @@ def _check_differences(
     seen["central differences"] += 1
     slack = 20 * error + 1e-8 * (1 + scale)
     _demand_close("jvp and central differences", fine, tangents, slack)
+
+
+def _floors(operands: Arrays) -> list[bytes]:
+    pairs = zip(operands[::2], operands[1::2], strict=True)
+    return [np.floor(np.divide(a, b)).tobytes() for a, b in pairs]
 
 
 def _check_second_order(

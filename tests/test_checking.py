@@ -114,6 +114,15 @@ def test_graphs_and_programs_can_be_checked():
         pg.check_grads(program, [x])
 
 
+@pytest.mark.parametrize("is_zero", [lambda z: z == 0.0, lambda z: ~pg.astype(z, "bool")])
+def test_a_zero_that_moves_in_the_square_of_the_step_only_is_a_zero(is_zero):
+    def branches(x):
+        z = pg.log_softmax(x)
+        return pg.where(is_zero(z), x * x, z)
+
+    pg.check_grads(branches, [np.array([0.10773849])])
+
+
 def test_derivatives_at_a_kink_agree_with_differences_where_they_are_symmetric():
     pg.check_grads(lambda x: pg.maximum(x, 1.0) + pg.abs(x - 1.0), [np.array([1.0, 2.0])], order=1)
     with pytest.raises(pg.CheckError, match=r"central differences give 0\.5"):

@@ -411,6 +411,11 @@ def test_the_readable_source_is_what_a_person_would_write(tmp_path):
         "import numpy as np\n"
         "\n\n"
         "def tanh_grad(x):\n"
+        '    """Compute 1 array from 1.\n'
+        "\n"
+        "    x: float64, shape (3,)\n"
+        "    Returns float64, shape (3,)\n"
+        '    """\n'
         "    # model.py:1  y = pg.tanh(x)\n"
         "    y = np.tanh(x)\n"
         "    # in the gradient of model.py:1\n"
@@ -434,7 +439,7 @@ graph f(%a: f64[3], %b: f64[3], %m: f64[3,3]) {
 }""")
     source = compile_graph(graph).source
     assert "= -(b - (a - b))\n" in source
-    assert "(-b)**3" in source
+    assert "(-b) ** 3" in source
     assert "(m @ m) * v2[:, None]" in source
 
 

@@ -396,8 +396,8 @@ def test_the_source_shows_containers_and_names_results(tmp_path):
         "def layers(params, x):",
         "    params.w.0: float64, shape (3,)",
         "    params.b.left: float64, shape ()",
-        "    hidden: float64, shape (3,)",
-        "    out.weight: float64, shape (3,)",
+        '    """Compute hidden, out.weight and out.bias.',
+        "        hidden, out.weight: float64, shape (3,)",
         '    params_w_0 = np.asarray(params["w"][0], np.float64)',
         '    params_b_left = np.asarray(params["b"].left, np.float64)',
     ):
@@ -424,7 +424,8 @@ def test_results_of_plain_assignments_are_named(tmp_path):
         return energy, force, x
 
     text, _ = saved([pg.compile(pg.trace(model, pg.spec(3)))], tmp_path)
-    assert "\n    force: float64, shape (3,)\n    result 2: float64, shape (3,)\n" in text
+    assert '    """Compute energy, force and x.' in text
+    assert "\n        energy: float64, shape ()\n        force, x: float64, shape (3,)\n" in text
 
 
 HOSTILE = (

@@ -624,7 +624,11 @@ SINGULAR = {
     "picked": lambda x: pg.stack([pg.log1p(pg.sqrt(x)[0]), x[1]])[np.array([1, 0])],
     "several": lambda x: (pg.sqrt(x[0]), x[0] * x[1]),
     "summed": lambda x: pg.stack([pg.sum(pg.sqrt(x[:1])), pg.sum(x**2)]),
-}
+    "of a running sum": lambda x: pg.sqrt(pg.cumsum(x)),
+    "of a running sum from the end": lambda x: pg.sqrt(pg.flip(pg.cumsum(x)))[::-1] * x[1],
+    "of less precision": lambda x: pg.concatenate(
+        [pg.sqrt(x.astype("float32")).astype("float64"), W @ x]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SINGULAR)

@@ -1,8 +1,20 @@
-"""Random programs: all checks of `program_checks`, on a few hundred of them."""
+"""Random programs: all checks of `program_checks`, on a few hundred of them.
+
+Of the special kinds there are a few dozen; guards, training and sizes have files of their own.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from program_batched import BatchedProgram
+from program_batched_checks import check_batched
 from program_checks import check
+from program_edges import EdgeProgram, check_edges
+from program_singular import SingularProgram
+from program_singular_checks import check_singular
 from program_tolerance import same_bits
 from random_programs import Program, random_program
 
@@ -12,6 +24,13 @@ from primgraph.ir.graph import Graph, Value
 _PROGRAMS = 300
 _CHUNK = 10
 _QUICK = 40
+
+_SPECIAL: dict[str, tuple[Any, Any]] = {
+    "singular": (SingularProgram, check_singular),
+    "batched": (BatchedProgram, check_batched),
+    "edge": (EdgeProgram, check_edges),
+}
+_SPECIAL_PROGRAMS = 30
 
 
 @pytest.mark.parametrize(
@@ -28,6 +47,42 @@ def test_promises_hold_for_random_programs(start: int) -> None:
             check(program)
         except Exception as error:
             raise AssertionError(f"{program}\n{error}") from error
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(i, marks=[pytest.mark.long] * (i >= _CHUNK))
+        for i in range(0, _SPECIAL_PROGRAMS, _CHUNK)
+    ],
+)
+@pytest.mark.parametrize("kind", _SPECIAL)
+def test_promises_hold_for_random_programs_of_special_kinds(kind: str, start: int) -> None:
+    """Infinite slopes stay where they are, samples apart, and NaN has the slopes that it should."""
+    made, checked = _SPECIAL[kind]
+    seen: Counter[str] = Counter()
+    for seed in range(start, start + _CHUNK):
+        program = made(seed)
+        try:
+            checked(program, seen)
+        except Exception as error:
+            raise AssertionError(f"{program}\n{error}") from error
+    telling = {
+        "singular": "singular: some slopes infinite, some finite",
+        "batched": "batched: samples that meet are refused",
+        "edge": "edges: slopes that are NaN",
+    }
+    assert seen[telling[kind]]
+
+
+@pytest.mark.parametrize("kind", _SPECIAL)
+def test_special_programs_are_the_same_for_the_same_seed_and_smaller_without_steps(
+    kind: str,
+) -> None:
+    made, _ = _SPECIAL[kind]
+    program = made(4)
+    assert str(program) == str(made(4)) != str(made(5))
+    assert str(replace(program, left_out=frozenset(range(program.count)))) != str(program)
 
 
 @pytest.mark.parametrize("start", range(0, 100, _CHUNK))

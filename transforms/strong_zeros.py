@@ -16,7 +16,7 @@ from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import logical_and, logical_or, not_equal, select, unless_nan
-from primgraph.primitives.reductions import reduce_max, reduce_sum
+from primgraph.primitives.reductions import cumsum, reduce_max, reduce_sum
 from primgraph.primitives.shapes import (
     broadcast,
     concat,
@@ -164,6 +164,16 @@ def _reduced(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _
     return _any(supports[0], eqn.kwargs["axes"])
 
 
+def _cumsum(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    """A running sum is zero up to the first element that is not."""
+    (support,) = supports
+    if support is None:
+        return None
+    total = cumsum(cast(support, dtype=INT64), **eqn.kwargs)
+    result: Value = not_equal(total, zeros_like(total))
+    return result
+
+
 def _any(support: Value | None, axes: tuple[int, ...]) -> Value | None:
     if support is None or not support.type.size:
         return None
@@ -192,6 +202,8 @@ _RULES: dict[Op, _Rule] = {
     unless_nan: _numerator,
     select: _select,
     reduce_sum: _reduced,
+    cumsum: _cumsum,
+    cast: _numerator,
     scatter_add: _scatter_add,
     **dict.fromkeys(
         (broadcast, concat, gather, pad, permute, reshape, reverse, slice_, slice_assign, split),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,15 +82,18 @@ def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
         return [f"{name} = {text}"]
     little = array.dtype.newbyteorder("<")
     digits = array.astype(little, copy=False).tobytes().hex()
-    rows = [f'        "{row}"' for row in textwrap.wrap(digits, _LINE - 10)]
+    rows = [f'    "{row}"' for row in textwrap.wrap(digits, _LINE - len('    ""'))]
+    read = f'np.frombuffer({name}, "{little.str}").astype({dtype_text(array.dtype)})'
     return [
-        f"{name} = np.frombuffer(",
-        "    bytes.fromhex(",
-        *rows,
-        "    ),",
-        f'    "{little.str}",',
-        f").astype({dtype_text(array.dtype)}).reshape({shape_text(array.shape)})",
+        *_one_line(f"{name} = bytes.fromhex(", rows),
+        f"{name} = {read}.reshape({shape_text(array.shape)})",
     ]
+
+
+def _one_line(opening: str, rows: Sequence[str]) -> list[str]:
+    """A call with rows of text as its argument, in one line if that is not too long."""
+    line = f"{opening}{''.join(rows).strip()})"
+    return [line] if len(rows) == 1 and len(line) <= _LINE else [opening, *rows, ")"]
 
 
 def short_text(array: np.ndarray[Any, Any]) -> str | None:

@@ -115,7 +115,9 @@ def _read_power(args: Sequence[Text], step: Step) -> Text:
     n = step.params["n"]
     if n == 2:
         return Text(f"np.square({args[0].code})")
-    return Text(f"{args[0].within(ATOM)}**{n}", POWER)
+    x = args[0].within(ATOM)
+    # Formatters put spaces around it unless both sides are names or numbers.
+    return Text(f"{x}**{n}" if x.isidentifier() else f"{x} ** {n}", POWER)
 
 
 def _exponent(site: Site) -> Sequence[Place]:
@@ -211,6 +213,14 @@ def _read_root(args: Sequence[Text], step: Step) -> Text:
     divisor = step.params["divisor"]
     last = "" if divisor == 1 else f", divisor={divisor!r}"
     return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
+
+
+def keeping_axes(reduction: Text) -> Text:
+    """A reduction whose result has axes of one element for those that are gone."""
+    call, closing, cast = reduction.code.rpartition(").astype(")
+    if not closing:
+        return Text(f"{reduction.code[:-1]}, keepdims=True)")
+    return Text(f"{call}, keepdims=True{closing}{cast}")
 
 
 def _divisor(site: Site) -> Sequence[Place]:
@@ -331,7 +341,7 @@ def _no_write(to: Target) -> list[str]:
 
 def literal(value: Any, dtype: DType) -> Text:
     """A Python scalar, which takes the dtype of the array it meets."""
-    text = scalar_text(value, dtype)
+    text = scalar_text(value, dtype).replace("e+", "e")
     return Text(text, UNARY if is_negative(text) else ATOM)
 
 

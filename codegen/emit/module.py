@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
+from primgraph.codegen.emit.layout import signature
+
 # Names in one display or unpacking; more make CPython's compiler slow.
 MANY = 200
 
@@ -24,7 +26,10 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Function:
-    """A function of generated code. `result` are the lines of the expression that it returns."""
+    """A function of generated code. `result` are the lines of the expression that it returns.
+
+    Where the header `wraps`, many parameters stand on lines of their own.
+    """
 
     name: str
     parameters: str
@@ -32,6 +37,7 @@ class Function:
     docstring: list[str] = field(default_factory=list)
     decorators: list[str] = field(default_factory=list)
     result: list[Line] = field(default_factory=list)
+    wraps: bool = False
 
     def line(self, text: str, step: int = -1, depth: int = 0) -> None:
         self.body.append(Line(text, step, depth))
@@ -60,8 +66,10 @@ class Function:
         return docstring + lines
 
     @property
-    def header(self) -> str:
-        return f"def {self.name}({self.parameters}):"
+    def header(self) -> list[str]:
+        if self.wraps:
+            return signature(self.name, self.parameters.split(", ") if self.parameters else [])
+        return [f"def {self.name}({self.parameters}):"]
 
 
 _INDENTS = ["    " * (depth + 1) for depth in range(4)]
@@ -72,8 +80,7 @@ class Module:
     """A file of generated code, and the objects beside it that it refers to by name.
 
     `users` are the names of primitives that are called through their own `impl`, which a file
-    that stands alone cannot do. `results` are the names that the user has given to results,
-    empty where there is none.
+    that stands alone cannot do.
     """
 
     opening: list[str]
@@ -82,7 +89,6 @@ class Module:
     entry: str
     table: dict[str, Any]
     users: list[str] = field(default_factory=list)
-    results: list[str] = field(default_factory=list)
     docstring: list[str] = field(default_factory=list)
 
     @property
@@ -93,7 +99,7 @@ class Module:
         for function in self.functions:
             row += 2 + len(function.decorators)
             starts.append(row)
-            row += 1 + len(function.docstring) + len(function.rows)
+            row += len(function.header) + len(function.docstring) + len(function.rows)
         return starts
 
 

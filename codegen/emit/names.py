@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import keyword
 import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import final
 
 from primgraph.codegen.run.support import REQUIRES
@@ -50,65 +48,6 @@ def comment(text: str) -> str:
     shown = text[: 2 * _WIDTH]
     safe = "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in shown)
     return safe if len(safe) <= _WIDTH else safe[: _WIDTH - 3] + "..."
-
-
-# What the operators of Python are called as primitives; calls go by the name of the function.
-_OPERATORS: dict[type[ast.AST], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.MatMult: "matmul",
-    ast.USub: "neg",
-}
-
-
-@lru_cache(maxsize=4096)
-def assigned_name(line: str, op: str) -> str:
-    """The name that a line of Python gives to the result of primitive `op`; empty if none.
-
-    That is `y` in `y = f(x)`, if `op` is what the right-hand side does last and does only once:
-    then no other equation of that line can be meant.
-    """
-    statement = _assignment(line)
-    if statement is None:
-        return ""
-    target = statement.targets[0]
-    kinds = [_operation(node) for node in ast.walk(statement.value)]
-    once = _operation(statement.value) == op and kinds.count(op) == 1
-    return target.id if once and isinstance(target, ast.Name) else ""
-
-
-def target_name(line: str) -> str:
-    """The name that a line of Python gives to the last thing that it computes; empty if none.
-
-    A function that is written in the line computes something else than the line does.
-    """
-    statement = _assignment(line)
-    if statement is None or any(isinstance(n, ast.Lambda) for n in ast.walk(statement.value)):
-        return ""
-    target = statement.targets[0]
-    return target.id if isinstance(target, ast.Name) else ""
-
-
-def _assignment(line: str) -> ast.Assign | None:
-    """A line of Python that assigns once."""
-    try:
-        (statement,) = ast.parse(line).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        return statement
-    return None
-
-
-def _operation(node: ast.AST) -> str:
-    """The primitive that an expression applies, as far as its text tells."""
-    if isinstance(node, ast.BinOp | ast.UnaryOp):
-        return _OPERATORS.get(type(node.op), "")
-    if isinstance(node, ast.Call):
-        return getattr(node.func, "attr", getattr(node.func, "id", ""))
-    return ""
 
 
 @final

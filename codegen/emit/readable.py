@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -18,7 +19,13 @@ from primgraph.codegen.cards.literals import (
     short_text,
 )
 from primgraph.codegen.cards.notation import ATOM, Spelling, Text
-from primgraph.codegen.cards.spelling import SHORT_CUTS, SPELLINGS, iota_shape, literal
+from primgraph.codegen.cards.spelling import (
+    SHORT_CUTS,
+    SPELLINGS,
+    iota_shape,
+    keeping_axes,
+    literal,
+)
 from primgraph.codegen.emit.containers import (
     Classes,
     accesses,
@@ -27,18 +34,34 @@ from primgraph.codegen.emit.containers import (
     returned,
     told,
 )
+from primgraph.codegen.emit.docstrings import docstring
 from primgraph.codegen.emit.fallback import caller_of
+from primgraph.codegen.emit.layout import WIDTH, result, signature, statement
 from primgraph.codegen.emit.module import MANY, Function, Module, Parts
-from primgraph.codegen.emit.names import Names, assigned_name, comment, is_safe
+from primgraph.codegen.emit.names import Names, comment, is_safe
+from primgraph.codegen.emit.shapes import REDUCTIONS, shown_shapes
+from primgraph.codegen.emit.titles import called
 from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.codegen.plan.views import expanded_shape, view_text
+from primgraph.codegen.plan.views import Expand, How, Permute, Reshape, expanded_shape, view_text
 from primgraph.codegen.run import support
-from primgraph.ir.form import Form, Tree
+from primgraph.ir.form import Form, Tree, result_names
+from primgraph.ir.form import names as names_of
+from primgraph.ir.titles import Title
 from primgraph.ir.types import FLOAT32, FLOAT64, Shape, TensorType, broadcast_shapes
 from primgraph.source import Source
 
 _DEEPEST = 3
-_LONGEST = 84
+_MOST_AXES = 4
+
+# Elementwise primitives that are written as an expression of their operands, whatever these are.
+_ALIGNED = frozenset(
+    name
+    for name, row in SPELLINGS.items()
+    if row.broadcasts and row.inline and row.repeated is None and row.amend is None
+)
+
+# Columns of an expression behind `return`, and behind the name of a value that has none.
+_LONGEST = WIDTH - len("    return ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +108,32 @@ def entry_name(graph: str) -> str:
     return graph if is_safe(graph) else "kernel"
 
 
-def readable(schedule: Schedule, file: Shared | None = None, form: Form | None = None) -> Module:
+def readable(
+    schedule: Schedule,
+    file: Shared | None = None,
+    form: Form | None = None,
+    titles: Sequence[Title] = (),
+) -> Module:
     """The schedule as a module whose entry takes arrays and returns one array, or a tuple.
 
-    With a `form` it takes and returns the containers of that.
+    With a `form` it takes and returns the containers of that. `titles` say what results are.
     In a `file` that stands alone, constants are in the text whatever their size, and the entry
     converts its arguments, checks their shapes, and returns arrays of the declared types.
     """
-    return _Reader(schedule, file, form).module()
+    return _Reader(schedule, file, form, titles).module()
 
 
 @final
 class _Page:
     """What has been written of a module, and what stands for each value."""
 
-    def __init__(self, schedule: Schedule, file: Shared | None) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        file: Shared | None,
+        titles: Sequence[Title],
+        keys: Sequence[str],
+    ) -> None:
         self.schedule = schedule
         self.standalone = file is not None
         self.file = Shared(set()) if file is None else file
@@ -114,9 +148,9 @@ class _Page:
         self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
-        self.ends = {s.source: i for i, s in enumerate(schedule.steps)}
-        # Names that the user has given to results.
-        self.said_names: dict[int, str] = {}
+        self.called = called(schedule, titles, keys)
+        # Values that are written with other axes of one element.
+        self.shown = shown_shapes(schedule, _ALIGNED)
         # Expressions without a statement, which the end of a function has to write.
         self.waiting: dict[int, None] = {}
 
@@ -127,14 +161,17 @@ class _Page:
         self.waiting[value] = None
         # Several results stand better under their own lines than in a long return.
         returned = len(self.schedule.outputs) > 1 and value in self.outputs
-        named = self.hint(value, piece.step)
+        named = value in self.called
         if not inline or self.schedule.uses[value] != 1 or returned or named:
             self.write(value)
 
     def joined(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
         names = tuple(dict.fromkeys(n for a in args for n in a.names))
         viewed = self.is_view(i)
-        depth = max((a.depth for a in args), default=0) + (not viewed)
+        # Sums and products of many are read from left to right, and are not deep.
+        chained = bool(args) and args[0].text.rank == text.rank < ATOM
+        depths = [a.depth - (k == 0 and chained) for k, a in enumerate(args)]
+        depth = max(depths, default=0) + (not viewed)
         for a in args:
             if a.pending:
                 self.waiting.pop(a.value, None)
@@ -169,7 +206,11 @@ class _Page:
 
     def define(self, name: str, array: np.ndarray[Any, Any]) -> None:
         if self.standalone or short_text(array) is not None:
-            self.opening += array_lines(name, array)
+            lines = array_lines(name, array)
+            head = f"{name} = "
+            self.opening += (
+                statement(head, lines[0].removeprefix(head), depth=0) if len(lines) == 1 else lines
+            )
         else:
             self.table[name] = array
             type = TensorType(array.shape, array.dtype)
@@ -189,11 +230,10 @@ class _Page:
         step = self.schedule.steps[piece.step]
         self.say(step)
         self.use(piece)
-        hint = self.hint(value, piece.step)
-        if hint:
-            self.said_names[value] = hint
+        hint = self.called.get(value, "")
         name = self.names.hinted(hint, "v")
-        self.parts.current.line(f"{name} = {piece.text.code}", piece.step)
+        for line in statement(f"{name} = ", piece.text.code):
+            self.parts.current.line(line, piece.step)
         self.parts.bind(name)
         self.pieces[value] = Piece(Text(name), piece.shape, (name,))
 
@@ -209,15 +249,6 @@ class _Page:
         self.said = source
         line = "" if source.is_derived else source.text
         self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
-
-    def hint(self, value: int, i: int) -> str:
-        """The hint of a value, or the name to which the user's line assigns it."""
-        hint, step = self.schedule.hints[value], self.schedule.steps[i]
-        source = step.source
-        if hint or source is None or source.is_derived or self.ends[source] != i:
-            return hint if is_safe(hint) else ""
-        name = assigned_name(source.text, step.op.name)
-        return name if is_safe(name) else ""
 
     def include(self, name: str) -> None:
         """Include a helper that an expression calls, behind those that it calls itself."""
@@ -255,7 +286,8 @@ class _Steps:
         args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
         self._type_literals(step, spelling, args)
         text = self._expression(step, spelling, args)
-        if len(text.code) > _LONGEST and any(a.pending for a in args):
+        name = self.page.called.get(step.outputs[0], "")
+        if len(text.code) > _LONGEST - max(len(name) - 4, 0) and any(a.pending for a in args):
             for a in args:
                 if a.pending:
                     self.page.write(a.value)
@@ -263,6 +295,7 @@ class _Steps:
             self._type_literals(step, spelling, args)
             text = self._expression(step, spelling, args)
         shape = step.results[0].shape
+        shape = self.page.shown.get(step.outputs[0], shape)
         if step.op.name == "iota":
             shape = iota_shape(step)
         elif spelling.broadcasts and spelling.amend is None:
@@ -278,7 +311,9 @@ class _Steps:
             )
             for a in args:
                 self.page.use(a)
-            self.page.parts.current.line(line, i)
+            target, equals, right = line.partition(" = ")
+            for row in statement(target + equals, right) if equals else statement("", line):
+                self.page.parts.current.line(row, i)
 
     def _expression(self, step: Step, spelling: Spelling, args: list[Piece]) -> Text:
         """The right-hand side; an array to be amended is a copy, or new where it is all equal."""
@@ -295,7 +330,10 @@ class _Steps:
             return Text(library.format(f"{name}({args[0].text.code})"))
         if name in support.REQUIRES:
             self.page.include(name)
-        return spelling.read([a.text for a in args], step)
+        text = spelling.read([a.text for a in args], step)
+        if name in REDUCTIONS and step.outputs[0] in self.page.shown:
+            return keeping_axes(text)
+        return text
 
     def _library(self, step: Step) -> str:
         """How a file that stands alone calls an error function of another library, if it may.
@@ -332,7 +370,9 @@ class _Steps:
             self.page.write(value)
             piece = self.page.pieces[value]
         small = k in spelling.broadcasts and not (k == 0 and spelling.amend is not None)
-        return piece if small else self.page.explicit(piece, step.operands[k])
+        if small or value in self.page.shown:
+            return piece
+        return self.page.explicit(piece, step.operands[k])
 
     def _belongs(self, piece: Piece, step: Step) -> bool:
         """Whether an expression reads well as a part of that of `step`."""
@@ -357,11 +397,12 @@ class _Steps:
         assert spelling.view is not None
         source = step.inputs[0]
         piece = self.page.pieces[source]
-        how = spelling.view(step, k)
+        how = self._seen(step, spelling, k, value)
         if piece.scalar is not None:
             self.page.pieces[value] = piece
             return
-        if piece.pending and (how is not None or self.page.schedule.uses[value] != 1):
+        within = isinstance(how, Permute) and self._belongs(piece, step)
+        if piece.pending and not within and (how or self.page.schedule.uses[value] != 1):
             self.page.write(source)
             piece = self.page.pieces[source]
         if how is None:
@@ -371,11 +412,25 @@ class _Steps:
                 piece = replace(piece, value=value)
             self.page.pieces[value] = piece
             return
-        piece = self.page.explicit(piece, step.operands[0])
+        if source not in self.page.shown:
+            piece = self.page.explicit(piece, step.operands[0])
         shape = expanded_shape(step) if step.op.name == "broadcast" else step.results[k].shape
+        shape = self.page.shown.get(value, shape)
         text = Text(view_text(how, piece.text.within(ATOM)))
         joined = self.page.joined(text, shape, [piece], i, value)
         self.page.settle(joined, inline=len(step.outputs) == 1)
+
+    def _seen(self, step: Step, spelling: Spelling, k: int, value: int) -> How | None:
+        """How a view is written, where axes of one element may have been left out or added."""
+        assert spelling.view is not None
+        before = self.page.shown.get(step.inputs[0])
+        after = self.page.shown.get(value)
+        if before is None and after is None:
+            return _with_none(spelling.view(step, k), step)
+        if step.op.name == "broadcast":
+            return None
+        shape = step.results[k].shape if after is None else after
+        return None if shape == (before or step.operands[0].shape) else Reshape(shape)
 
     def _call_user(self, i: int, step: Step) -> None:
         name = self.page.names.counted("user_")
@@ -407,15 +462,23 @@ class _Steps:
 class _Reader:
     """Writes a page from its arguments to its results."""
 
-    def __init__(self, schedule: Schedule, file: Shared | None, form: Form | None) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        file: Shared | None,
+        form: Form | None,
+        titles: Sequence[Title],
+    ) -> None:
         self.form = form if form is not None and is_nested(form) else None
         self.entry = entry_name(schedule.name)
-        self.page = _Page(schedule, file)
+        self.titles = titles
+        self.roots: list[tuple[str, Tree]] = []
+        self.page = _Page(schedule, file, titles, result_names(form, len(schedule.outputs)))
         self.steps = _Steps(self.page)
 
     def module(self) -> Module:
         schedule = self.page.schedule
-        roots = self._roots()
+        roots = self.roots = self._roots()
         arguments = self._arguments(roots)
         for i, name in enumerate(arguments):
             self.page.pieces[i] = Piece(Text(name), schedule.types[i].shape, (name,))
@@ -435,7 +498,9 @@ class _Reader:
             for name, kind in self.page.file.classes.table.items():
                 self.page.table[name] = kind
                 self.page.opening.append(f"# {name} is a class, in the table beside this code.")
-        results = [self.page.said_names.get(v, "") for v in schedule.outputs]
+        if len(self.page.opening) > 1:
+            self.page.opening.insert(1, "")
+        functions[-1].docstring = self._docstring(arguments, functions[-1])
         helpers = [
             _untyped(inspect.getsource(getattr(support, name))) for name in self.page.helpers
         ]
@@ -446,8 +511,19 @@ class _Reader:
             self.entry,
             self.page.table,
             self.page.users,
-            results,
         )
+
+    def _docstring(self, arguments: list[str], entry: Function) -> list[str]:
+        """What the entry takes and returns, by the names of `arguments` and of results."""
+        schedule = self.page.schedule
+        named = [n for root, tree in self.roots for n in names_of(tree, root)] or arguments
+        titles = [told(n, f"argument {i}") for i, n in enumerate(named)]
+        given = zip(titles, schedule.types, strict=False)
+        keys = result_names(self.form, len(schedule.outputs))
+        assigned = [self.page.called.get(v, "") for v in schedule.outputs]
+        pairs = zip(keys, assigned, schedule.outputs, strict=True)
+        made = [(told(k or a, ""), schedule.types[v]) for k, a, v in pairs]
+        return docstring(list(given), made, self.titles)
 
     def _roots(self) -> list[tuple[str, Tree]]:
         """The parameters of the entry, each with its containers."""
@@ -481,20 +557,21 @@ class _Reader:
             for text, count, name in lengths(tree, root, root):
                 lines.append(f"if len({text}) != {count}:")
                 message = f"{told(name, root)} must have length {count}"
-                lines.append(f'    raise ValueError("{message}")')
+                lines += _raising(f'"{message}"')
         return [*lines, *self._checks(names, texts)]
 
     def _single(self, arguments: list[str], roots: list[tuple[str, Tree]]) -> Function:
         function = self.page.parts.current
         names = arguments if self.form is None else [root for root, _ in roots]
         function.name, function.parameters = self.entry, ", ".join(names)
+        function.wraps = True
         only = len(self.page.schedule.outputs) == 1
         results = [self._result(v, inline=only) for v in self.page.schedule.outputs]
         text, last = ", ".join(results) or "()", len(self.page.schedule.steps) - 1
         if self.form is not None:
             function.returns(self._returned(results), last)
         elif only or len(text) <= _LONGEST:
-            function.returns([text], last)
+            function.returns(result(text), last)
         else:
             function.returns(["(", *(f"    {r}," for r in results), ")"], last)
         function.first(self._begun(arguments, roots))
@@ -560,16 +637,47 @@ class _Reader:
             lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
             what = name if name.isidentifier() else f"argument {i}"
             message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
-            lines.append(f'    raise ValueError(f"{message}")')
+            lines += _raising(f'f"{message}"')
         return lines
+
+
+def _raising(message: str) -> list[str]:
+    """The statement behind an `if` that refuses what is given."""
+    return [f"    {line}" for line in statement("raise ", f"ValueError({message})", depth=2)]
+
+
+def _with_none(how: How | None, step: Step) -> How | None:
+    """Reshapes that only add axes of one element behind others as what a person writes for them."""
+    if not isinstance(how, Reshape):
+        return how
+    source, shape = step.operands[0].shape, step.params["shape"]
+    if not source or len(shape) > _MOST_AXES:
+        return how
+    new, old = [], 0
+    for n in shape:
+        new.append(n == 1 and (old == len(source) or source[old] != 1))
+        old += not new[-1]
+    kept = [n for n, is_new in zip(shape, new, strict=True) if not is_new]
+    if kept != list(source):
+        return how
+    while not new[-1]:
+        new.pop()
+    return Expand(tuple(new))
 
 
 def _untyped(function: str) -> str:
     """The text of a helper without the annotations of its signature: names that are not there."""
     head, colon, body = function.partition(":\n")
-    for annotation, text in ((": Any = ", "="), (": Any", ""), (": float", ""), (" -> Any", "")):
-        head = head.replace(annotation, text)
-    return head + colon + body
+    name, _, parameters = head.removeprefix("def ").removesuffix(" -> Any").partition("(")
+    listed = [p.strip() for p in parameters.removesuffix(")").split(",") if p.strip()]
+    for annotation, text in (
+        (": Any = ", "="),
+        (": float = ", "="),
+        (": Any", ""),
+        (": float", ""),
+    ):
+        listed = [p.replace(annotation, text) for p in listed]
+    return "\n".join(signature(name, listed))[:-1] + colon + body
 
 
 def _is_told(source: Source | None) -> bool:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from primgraph.codegen.emit.containers import told
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.readable import Shared, entry_name, readable
-from primgraph.codegen.load import render
+from primgraph.codegen.emit.render import render
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import CompileError
-from primgraph.ir.form import names as names_of
-from primgraph.ir.form import result_names
 from primgraph.ir.graph import Graph
-from primgraph.ir.types import TensorType
 
 
 def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
@@ -36,14 +32,15 @@ def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
         )
     for graph in graphs:
         defined = len(shared.classes.lines)
-        module = readable(schedule(graph), shared, graph.form)
-        module.opening += shared.classes.lines[defined:]
+        module = readable(schedule(graph), shared, graph.form, graph.titles)
+        classes = shared.classes.lines[defined:]
+        module.opening += ["", *classes] if classes and len(module.opening) == 1 else classes
         if module.users:
             raise CompileError(
                 f"primitive {module.users[0]} is called through its own Python function, "
                 "which a file that needs NumPy only cannot do"
             )
-        _add(file, module, graph)
+        _add(file, module)
         shared.names.update(shared.constants.values(), shared.classes.names.values())
         shared.parts = len(file.functions)
     file.opening = [*_imports(shared), *file.opening[1:]]
@@ -57,37 +54,12 @@ def _imports(shared: Shared) -> list[str]:
     return [*own, *([""] if own else []), "import numpy as np", *others]
 
 
-def _add(file: Module, module: Module, graph: Graph) -> None:
-    """Put the functions of `module`, which computes `graph`, into `file`."""
+def _add(file: Module, module: Module) -> None:
+    """Put the functions of `module` into `file`."""
     entry = module.functions[-1]
     entry.decorators = ['@np.errstate(all="ignore")']
-    entry.docstring = _docstring(graph, entry.parameters, module.results)
-    # The first line imports NumPy, which the file does once; the others are constants.
-    constants = module.opening[1:]
+    # The first line imports NumPy, which the file does once; those behind a blank are constants.
+    constants = module.opening[2:]
     file.opening += ["", *constants] if constants and len(file.opening) == 1 else constants
     file.helpers += [helper for helper in module.helpers if helper not in file.helpers]
     file.functions += module.functions
-
-
-def _docstring(graph: Graph, parameters: str, assigned: Sequence[str]) -> list[str]:
-    """What the function of a saved file takes and returns.
-
-    Results have the keys that lead to them, or else the names that the user has `assigned`.
-    """
-    names = [n for n in parameters.split(", ") if n and not n.startswith("*")]
-    if graph.form is not None and not graph.form.is_plain:
-        pairs = zip(names, graph.form.arguments, strict=True)
-        names = [n for root, (_, tree) in pairs for n in names_of(tree, root)]
-    names += [f"argument {i}" for i in range(len(names), len(graph.inputs))]
-    named = enumerate(zip(names, graph.inputs, strict=True))
-    inputs = [f"{told(n, f'argument {i}')}: {_listed(v.type)}" for i, (n, v) in named]
-    results = zip(result_names(graph.form, len(graph.outputs)), assigned, strict=True)
-    titles = [told(n or a, f"result {i}") for i, (n, a) in enumerate(results)]
-    outputs = [f"{n}: {_listed(v.type)}" for n, v in zip(titles, graph.outputs, strict=True)]
-    made = "1 array" if len(outputs) == 1 else f"{len(outputs)} arrays"
-    title = f"Compute {made} from {len(inputs)}, as NumPy does."
-    return [f'"""{title}', "", *inputs, *outputs, '"""']
-
-
-def _listed(type: TensorType) -> str:
-    return f"{type.dtype.name}, shape {type.shape}"

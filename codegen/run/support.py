@@ -253,7 +253,8 @@ def erfc_chunk(wide: Any) -> Any:
     near = size < 0.84375
     part = wide[near]
     rest = part * erf_near_zero(part)
-    result[near] = np.where(part < 0.25, 1.0 - (part + rest), 0.5 - (rest + (part - 0.5)))
+    small = part < 0.25
+    result[near] = np.where(small, 1.0 - (part + rest), 0.5 - (rest + (part - 0.5)))
     middle = (size >= 0.84375) & (size < 1.25)
     rest = erf_near_one(size[middle])
     result[middle] = np.where(

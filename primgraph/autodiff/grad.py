@@ -187,6 +187,8 @@ def grad(
     for x, found in zip(request.inputs, results, strict=True):
         if found is not None:
             request.builder.gradients.setdefault(found, x)
+            if len(request.outputs) == 1:
+                request.builder.targets.setdefault(found, request.outputs[0])
     return request.answer(results, inputs)
 
 

@@ -24,6 +24,9 @@ from primgraph.primitives.reductions import root_of_squares
 
 STEP = 1e-30
 
+# What the square of the step may leave of a number that is zero without it.
+_REST = 1e-50
+
 # How far from a kink or a jump a point has to be, and how steep a function may be at most.
 MARGIN = 1e-3
 STEEPEST = 1e4
@@ -131,11 +134,17 @@ def _dual(value: Any, tangent: Any) -> Any:
 
 def _constant(impl: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the real parts alone, whose derivative is zero."""
-    return lambda *xs, **params: impl(*(np.real(x) for x in xs), **params)
+    return lambda *xs, **params: impl(*map(_real, xs), **params)
+
+
+def _real(x: Any) -> Any:
+    """The real part, in which the step has left nothing: zero is told from other numbers."""
+    real = np.real(x)
+    return np.where(np.abs(real) < _REST, 0.0, real) if np.iscomplexobj(x) else real
 
 
 def _cast(x: Any, *, dtype: Any) -> Any:
-    return x if dtype.kind == "f" else np.real(x).astype(dtype)
+    return x if dtype.kind == "f" else _real(x).astype(dtype)
 
 
 def _extremum(argument: Callable[..., Any]) -> Callable[..., Any]:

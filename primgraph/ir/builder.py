@@ -15,6 +15,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.slices import Slices
+from primgraph.ir.titles import UNTITLED, Title, target_name
 from primgraph.ir.types import TensorType
 from primgraph.source import Source, caller, user_frame
 
@@ -34,7 +35,7 @@ class Builder:
     decompose into rather than as themselves. `stopped` holds the values that derivatives treat as
     constants, `kept` the inputs that stand for something that runs change: what an operator gives
     is another value, also where it leaves their elements as they are. `gradients` has what results
-    of reverse mode are the gradients by.
+    of reverse mode are the gradients by, `targets` what they are the gradients of, where it is one.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Builder:
         self.declared_at: dict[Value, Source] = {}
         self.stopped: set[Value] = set()
         self.gradients: dict[Value, Value] = {}
+        self.targets: dict[Value, Value] = {}
         self.kept: Container[Value] = ()
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
@@ -260,7 +262,28 @@ class Builder:
     ) -> Graph:
         """What computes `outputs`, from `inputs`, as a graph."""
         body, ends = self.computing(outputs)
-        return Graph(inputs, body, ends, name or self.name, form)
+        return Graph(inputs, body, ends, name or self.name, form, self.titles(outputs))
+
+    def titles(self, outputs: Sequence[Value]) -> tuple[Title, ...]:
+        """What `outputs` are the gradients by and of; empty where there is nothing to tell."""
+        found = [self._title(v) if v in self.gradients else UNTITLED for v in outputs]
+        return tuple(found) if any(t is not UNTITLED for t in found) else ()
+
+    def _title(self, gradient: Value) -> Title:
+        x, target, order = self.gradients[gradient], self.targets.get(gradient), 1
+        while target is not None and self.gradients.get(target) is x and target in self.targets:
+            target, order = self.targets[target], order + 1
+        eqn = None if target is None else self._defined_by.get(target)
+        if target is None or eqn is None or eqn.source is None:
+            return Title(by=self._called(x), order=order)
+        return Title("", self._called(x), self._called(target), eqn.source.spot, order)
+
+    def _called(self, value: Value) -> str:
+        """The name of `value`, or else the one to which the user's line assigns it."""
+        eqn = self._defined_by.get(value)
+        if value.hint or eqn is None or eqn.source is None or eqn.source.is_derived:
+            return value.hint
+        return target_name(eqn.source.text)
 
     def between(
         self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()

@@ -52,8 +52,8 @@ def transform(
 
 def _without_form(result: R) -> R:
     """The result with plain lists of inputs and outputs, also where it is the graph given."""
-    if isinstance(result, Graph) and result.form is not None:
-        plain: Any = result.in_form(None)
+    if isinstance(result, Graph) and (result.form is not None or result.titles):
+        plain: Any = result.in_form(None).titled(())
         found: R = plain
         return found
     return result

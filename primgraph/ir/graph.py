@@ -13,6 +13,7 @@ from primgraph.ir.form import Form, bound, leaves_of
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Op, Primitive, lookup
 from primgraph.ir.signature import checked
+from primgraph.ir.titles import Title
 from primgraph.ir.types import DType, Shape, TensorType, scalar_of
 from primgraph.source import Source
 
@@ -131,19 +132,21 @@ class Graph(Drawn):
     """A closed function: `inputs`, an ordered `body` of equations, `outputs`. Never changes.
 
     `form` says in which containers a traced function takes and returns the arrays; None stands
-    for lists. Transforms leave it behind.
+    for lists. `titles` say what the outputs are, one each, or there are none. Transforms leave
+    both behind.
 
-    Two graphs are equal if they compute the same thing in the same way: names, hints, source
-    lines and form do not count, ops, parameters (bit by bit), types and wiring do.
+    Two graphs are equal if they compute the same thing in the same way: names, hints, titles,
+    source lines and form do not count, ops, parameters (bit by bit), types and wiring do.
     """
 
-    __slots__ = ("_hash", "body", "form", "inputs", "name", "outputs")
+    __slots__ = ("_hash", "body", "form", "inputs", "name", "outputs", "titles")
 
     inputs: tuple[Value, ...]
     body: tuple[Equation, ...]
     outputs: tuple[Value, ...]
     name: str
     form: Form | None
+    titles: tuple[Title, ...]
     _hash: int | None
 
     def __init__(
@@ -153,6 +156,7 @@ class Graph(Drawn):
         outputs: Iterable[Value],
         name: str = "f",
         form: Form | None = None,
+        titles: tuple[Title, ...] = (),
     ) -> None:
         set_once = object.__setattr__
         set_once(self, "inputs", _in_a_row(inputs))
@@ -160,6 +164,7 @@ class Graph(Drawn):
         set_once(self, "outputs", _in_a_row(outputs))
         set_once(self, "name", name)
         set_once(self, "form", form)
+        set_once(self, "titles", titles)
         set_once(self, "_hash", None)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -195,7 +200,13 @@ class Graph(Drawn):
         """The same graph, whose arrays are taken and returned in the containers of `form`."""
         if form is self.form:
             return self
-        return Graph(self.inputs, self.body, self.outputs, self.name, form)
+        return Graph(self.inputs, self.body, self.outputs, self.name, form, self.titles)
+
+    def titled(self, titles: tuple[Title, ...]) -> Graph:
+        """The same graph, with these titles of its outputs."""
+        if titles == self.titles:
+            return self
+        return Graph(self.inputs, self.body, self.outputs, self.name, self.form, titles)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -272,7 +283,8 @@ class Graph(Drawn):
         ]
         outputs = [number[v] for v in self.outputs]
         count = len(self.inputs)
-        return _restore, (self.name, list(types), values, count, body, outputs, self.form)
+        form, titles = self.form, self.titles
+        return _restore, (self.name, list(types), values, count, body, outputs, form, titles)
 
     @property
     def constants(self) -> dict[str, np.ndarray[Any, Any]]:
@@ -312,6 +324,7 @@ def _restore(
     body: list[tuple[str, list[int], Params, int, Source | None]],
     outputs: list[int],
     form: Form | None = None,
+    titles: tuple[Title, ...] = (),
 ) -> Graph:
     """Rebuild a graph from the flat form that `Graph.__reduce__` gives."""
     made = [Value(types[t], hint) for t, hint in values]
@@ -322,4 +335,4 @@ def _restore(
         operands = tuple(made[i] for i in inputs)
         equations.append(Equation(lookup(op), operands, params, results, source))
         defined += width
-    return Graph(made[:count], equations, (made[i] for i in outputs), name, form)
+    return Graph(made[:count], equations, (made[i] for i in outputs), name, form, titles)

@@ -105,4 +105,4 @@ def optimized(graph: Graph, math: str = "exact") -> Graph:
     if math == "fast":
         joined = join_products(plain)
         plain = matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))
-    return plain.in_form(graph.form)
+    return plain.in_form(graph.form).titled(graph.titles)

@@ -175,7 +175,7 @@ class Program(Drawn):
             return self.builder.part(self.builder.inputs, values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
         ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
-        return self.builder.graph(ends, self.name)
+        return self.builder.graph(ends, self.name).titled(self.builder.titles(ends))
 
     def own(self, variable: Any) -> Variable:
         """`variable`, if it is one of this program.

@@ -15,6 +15,7 @@ from primgraph.ir.collection import uncollected
 from primgraph.ir.form import leaves_for, put_together, taken_apart
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_methods
+from primgraph.ir.titles import UNTITLED, Title
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import Pipeline, pipeline
@@ -444,7 +445,9 @@ def _planned(
     fed = [v for v in inputs if v not in program.states]
     still = [v for v in inputs if v in program.states and v not in updates]
     at = {v: i for i, v in enumerate([*fed, *still, *updates])}
-    graph = Graph(inputs, body, outputs, program.name)
+    new = tuple([Title(state=v.hint) for v in updates])
+    titles = (builder.titles(fetched) or (UNTITLED,) * len(fetched)) + new
+    graph = Graph(inputs, body, outputs, program.name, titles=titles)
     places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
     compiled = pipeline(graph, math, places, range(len(fetched), len(outputs)))
     early = None

@@ -91,7 +91,7 @@ def _with_flags(graph: Graph, traced: Builder) -> Graph:
             for value in eqn.outputs:
                 hold(value, eqn.source)
     outputs = [moved.get(v, v) for v in graph.outputs]
-    return Graph(graph.inputs, builder.body, outputs, graph.name, graph.form)
+    return Graph(graph.inputs, builder.body, outputs, graph.name, graph.form, graph.titles)
 
 
 def _free(builder: Builder, name: str) -> str:

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, final
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.emit.names import target_name
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.drawn import Drawn
@@ -16,6 +15,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.plain import shortened
 from primgraph.ir.text import names, value_text
+from primgraph.ir.titles import target_name
 from primgraph.program.program import Program
 from primgraph.source import UPDATE
 from primgraph.view.grouping import Group, groupings_of

@@ -1,0 +1,91 @@
+"""Lines that are too long, over several: as formatters of Python's code lay them out."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+# What formatters take for a line where nobody says otherwise.
+WIDTH = 88
+
+_INDENT = "    "
+# Columns that a name and an equals sign in front take, about.
+_NAMED = 5
+
+
+def statement(head: str, expression: str, depth: int = 1) -> list[str]:
+    """`head` and an expression of one line, over several lines if one would be too long.
+
+    They are indented within the statement, which itself stands `depth` levels deep.
+    """
+    width = WIDTH - len(_INDENT) * depth
+    if len(head) + len(expression) <= width:
+        return [head + expression]
+    first, *rest = _in_brackets(expression, width) or _in_parentheses(expression)
+    return [head + first, *rest]
+
+
+def result(expression: str) -> list[str]:
+    """The lines of an expression that a function returns."""
+    head = "return "
+    first, *rest = statement(head, expression)
+    return [first[len(head) :], *rest]
+
+
+def signature(name: str, parameters: Sequence[str]) -> list[str]:
+    """The header of a function."""
+    line = f"def {name}({', '.join(parameters)}):"
+    if len(line) <= WIDTH or not parameters:
+        return [line]
+    return [f"def {name}(", *(f"{_INDENT}{p}," for p in parameters), "):"]
+
+
+def _in_parentheses(text: str) -> list[str]:
+    return ["(", _INDENT + text, ")"]
+
+
+def _in_brackets(text: str, width: int) -> list[str]:
+    """What ends in brackets, with what is in these on lines of its own; nothing for others."""
+    node = ast.parse(text, mode="eval").body
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Call() | ast.BinOp() as before)):
+            return _behind(text, before, width)
+        case ast.Subscript(value=ast.Call() as before):
+            return _behind(text, before, width)
+        case ast.Call(func=ast.Name() | ast.Attribute() as function):
+            opening = text[: (function.end_col_offset or 0) + 1]
+            items = [("", x) for x in node.args]
+            items += [(f"{k.arg}=", k.value) for k in node.keywords]
+        case ast.List(elts) | ast.Tuple(elts):
+            opening, items = text[0], [("", x) for x in elts]
+        case _:
+            return []
+    if not items:
+        return []
+    parts = [(label, text[x.col_offset : x.end_col_offset]) for label, x in items]
+    together = _INDENT + ", ".join(label + part for label, part in parts)
+    if isinstance(node, ast.Call) and len(together) <= width:
+        return [opening, together, text[-1]]
+    lines = [opening]
+    for label, part in parts:
+        rows = [part]
+        if len(_INDENT) + len(label) + len(part) + 1 > width:
+            rows = _in_brackets(part, width - len(_INDENT)) or rows
+        first, *rest = rows
+        lines += [f"{_INDENT}{row}" for row in (label + first, *rest)]
+        lines[-1] += ","
+    return [*lines, text[-1]]
+
+
+def _behind(text: str, before: ast.expr, width: int) -> list[str]:
+    """A method or a part of another call: its brackets are opened if that call fits in a line."""
+    end = before.end_col_offset or 0
+    end += text[end:].startswith(")")
+    inner, rest = text[:end], text[end:]
+    start = rest.index("(" if rest.endswith(")") else "[") + 1
+    if len(inner) + start + _NAMED <= width and rest[start:-1]:
+        return [inner + rest[:start], _INDENT + rest[start:-1], rest[-1]]
+    if inner.startswith("("):
+        return ["(", _INDENT + inner[1:-1], f"){rest}"]
+    rows = _in_brackets(inner, width)
+    return [*rows[:-1], rows[-1] + rest] if rows else []

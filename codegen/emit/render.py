@@ -1,0 +1,33 @@
+"""The layout of generated modules, by a template."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from primgraph.codegen.emit.module import Module
+
+_TEMPLATES = Path(__file__).parents[1] / "templates"
+
+
+@cache
+def _template(name: str) -> Any:
+    # Importing jinja2 takes longer than importing all of primgraph, so only compiling pays it.
+    jinja2 = importlib.import_module("jinja2")
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    return environment.get_template(name)
+
+
+def render(module: Module) -> str:
+    """The text of `module`."""
+    text: str = _template("module.j2").render(module=module)
+    return text

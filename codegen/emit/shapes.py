@@ -1,0 +1,153 @@
+"""Axes of one element that a person would write in another way than the graph has them.
+
+Reductions that are only spread out again keep their axes: `np.sum(x, axis=1, keepdims=True)`.
+The product of a matrix and a vector is one: `a @ x`, not that with a matrix of one column.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from typing import final
+
+from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.views import expanded_shape
+from primgraph.ir.types import Shape
+
+REDUCTIONS = frozenset({"reduce_sum", "reduce_prod", "reduce_max", "reduce_min"})
+
+
+def shown_shapes(schedule: Schedule, aligned: Collection[str]) -> dict[int, Shape]:
+    """The shapes of the values that are written with other axes of one element than they have.
+
+    `aligned` are the elementwise primitives that are written as an expression of their operands.
+    Values that these join have all the same shape; it is another one where all that makes such
+    values, and all that reads them, can be written with that.
+    """
+    groups = _Groups(schedule)
+    numbers = {v for s in schedule.steps if s.op.name == "full" for v in s.outputs}
+    joining = [_joins(s, aligned) for s in schedule.steps]
+    for step, joins in zip(schedule.steps, joining, strict=True):
+        if joins:
+            operands = [v for v in step.inputs if v not in numbers]
+            for value in operands:
+                groups.join(value, step.outputs[0])
+            if not operands:
+                groups.ask(step.outputs[0], None)
+    for value in (*range(schedule.inputs), *schedule.outputs):
+        groups.ask(value, None)
+    for step, joins in zip(schedule.steps, joining, strict=True):
+        if not joins:
+            _ask(groups, step)
+    return groups.answers()
+
+
+def _joins(step: Step, aligned: Collection[str]) -> bool:
+    """Whether the operands and the result of a step are written in one shape."""
+    return step.op.name == "stop_gradient" or (step.op.elementwise and step.op.name in aligned)
+
+
+@final
+class _Groups:
+    """Values that are written with axes added or left out together, or not at all."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self._leader = list(range(len(schedule.types)))
+        # The shapes in which values are asked for, None for one that they cannot have.
+        self._asked: dict[int, set[Shape | None]] = defaultdict(set)
+        # Values whose shapes change together, though they are others.
+        self._tied: list[tuple[int, int]] = []
+
+    def join(self, value: int, other: int) -> None:
+        """Let two values have the same shape."""
+        self._leader[self._find(value)] = self._find(other)
+
+    def tie(self, value: int, other: int) -> None:
+        """Let one value be written in another shape only if the other is, too."""
+        self._tied.append((value, other))
+
+    def ask(self, value: int, shape: Shape | None) -> None:
+        """Note a shape in which a value is made or read."""
+        self._asked[value].add(shape)
+
+    def _find(self, value: int) -> int:
+        leader = self._leader
+        while leader[value] != value:
+            leader[value] = leader[leader[value]]
+            value = leader[value]
+        return value
+
+    def answers(self) -> dict[int, Shape]:
+        """The shapes on which all agree, of values that have another one."""
+        types = self.schedule.types
+        wanted: dict[int, set[Shape | None]] = defaultdict(set)
+        for value, shapes in self._asked.items():
+            wanted[self._find(value)] |= shapes
+        agreed = {g: next(iter(s)) for g, s in wanted.items() if len(s) == 1 and None not in s}
+        agreed = {g: shape for g, shape in agreed.items() if shape != types[g].shape}
+        beside: dict[int, list[int]] = defaultdict(list)
+        for pair in self._tied:
+            one, other = map(self._find, pair)
+            beside[one].append(other)
+            beside[other].append(one)
+        waiting = [g for g in beside if g not in agreed]
+        while waiting:
+            for other in beside.pop(waiting.pop(), ()):
+                if agreed.pop(other, None) is not None:
+                    waiting.append(other)
+        found = {v: agreed.get(self._find(v)) for v in range(len(types))}
+        return {v: shape for v, shape in found.items() if shape is not None}
+
+
+def _ask(groups: _Groups, step: Step) -> None:
+    """Note which shapes a step that is not elementwise can have for its operands and results."""
+    x, result = step.inputs[:1], step.outputs[0]
+    if step.op.name in REDUCTIONS:
+        groups.ask(x[0], None)
+        groups.ask(result, _kept(step))
+    elif step.op.name == "broadcast":
+        groups.ask(x[0], expanded_shape(step))
+        groups.ask(result, None)
+    elif step.op.name == "reshape" and _is_alike(step):
+        groups.ask(x[0], step.results[0].shape)
+        groups.ask(result, step.operands[0].shape)
+    elif step.op.name == "matmul" and _vectors(step):
+        _ask_product(groups, step)
+    elif step.op.name != "full":
+        for value in (*step.inputs, *step.outputs):
+            groups.ask(value, None)
+
+
+def _kept(step: Step) -> Shape:
+    axes = step.params["axes"]
+    return tuple(1 if a in axes else n for a, n in enumerate(step.operands[0].shape))
+
+
+def _is_alike(step: Step) -> bool:
+    """Whether a reshape adds axes of one element, or leaves some out, and does nothing else."""
+    before, after = step.operands[0].shape, step.params["shape"]
+    return [n for n in before if n != 1] == [n for n in after if n != 1]
+
+
+def _vectors(step: Step) -> tuple[int, ...]:
+    """The operands of a product of matrices that have a single row, or a single column.
+
+    Products with one term each are left as they are: a product of vectors may have another zero.
+    """
+    x, y = step.operands
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] == 1:
+        return ()
+    return (0,) * (x.shape[0] == 1) + (1,) * (y.shape[1] == 1)
+
+
+def _ask_product(groups: _Groups, step: Step) -> None:
+    single, result = _vectors(step), step.outputs[0]
+    for k, value in enumerate(step.inputs):
+        if k in single:
+            groups.ask(value, (step.operands[0].shape[1],))
+            groups.tie(value, result)
+        else:
+            groups.ask(value, None)
+    n, m = step.results[0].shape
+    groups.ask(result, (n,) * (0 not in single) + (m,) * (1 not in single))

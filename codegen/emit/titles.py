@@ -1,0 +1,303 @@
+"""What values are called in readable code: by the names that the user's lines give them.
+
+A plain line such as `total = pg.sum(x)` names the value that it ends in. What is known of results
+names these, and derivatives have the name of what they are the tangents or cotangents of.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias, final
+
+from primgraph.codegen.emit.names import is_safe
+from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.ir.primitive import registered
+from primgraph.ir.titles import Title, assignment
+from primgraph.source import Source
+
+# A line of the user's, by its file and number.
+Place: TypeAlias = tuple[str, int]
+
+# How often names of derivatives are carried on to derivatives of these.
+_ORDERS = 2
+
+# The primitives that an operation of Python's may be rewritten into.
+_SUMS = frozenset({"add", "sub", "neg"})
+_PRODUCTS = frozenset({"mul", "div", "integer_pow", "power", "sqrt", "rsqrt", "neg"})
+_KINDS: dict[type[ast.AST], frozenset[str]] = {
+    ast.Add: _SUMS,
+    ast.Sub: _SUMS,
+    ast.Mult: _PRODUCTS,
+    ast.Div: _PRODUCTS,
+    ast.Pow: _PRODUCTS,
+    ast.MatMult: frozenset({"matmul"}),
+    ast.USub: frozenset({"neg", "sub", "mul"}),
+}
+
+# The primitives that a part of an array may be.
+_PARTS = frozenset({"slice", "gather", "split", "reverse", "reshape", "broadcast", "permute"})
+
+# What functions are called as primitives, where that is not their own name.
+_CALLED = {
+    "sum": "reduce_sum",
+    "prod": "reduce_prod",
+    "max": "reduce_max",
+    "amax": "reduce_max",
+    "min": "reduce_min",
+    "amin": "reduce_min",
+    "where": "select",
+    "concatenate": "concat",
+    "astype": "cast",
+    "square": "mul",
+    "absolute": "abs",
+    "negative": "neg",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "dot": "matmul",
+    "broadcast_to": "broadcast",
+    "transpose": "permute",
+    "take": "gather",
+}
+
+
+class Operation(NamedTuple):
+    """What a line does last: the primitives that it may be, the operator, how often it is there.
+
+    `ops` is empty for a function that is neither a primitive nor an operator.
+    """
+
+    ops: frozenset[str]
+    operator: str
+    times: int
+
+
+def called(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> dict[int, str]:
+    """A safe name for each value that has one in the user's terms; two may have the same.
+
+    `titles` and `keys` tell what results are, and where they stand in what is returned.
+    """
+    found = _Titles(schedule)
+    found.of_hints()
+    found.of_lines()
+    found.of_results(titles, keys)
+    for order in range(1, _ORDERS + 1):
+        found.of_derivatives(order)
+    found.of_inputs()
+    return found.names
+
+
+def last_operation(expression: ast.expr) -> Operation | None:
+    """What an expression does last; None where it may have several values, or computes none."""
+    if isinstance(expression, ast.Call):
+        name = _function(expression)
+        calls = [n for n in ast.walk(expression) if isinstance(n, ast.Call)]
+        op = _CALLED.get(name, name)
+        if op in registered():
+            return Operation(frozenset({op}), name, sum(_function(n) == name for n in calls))
+        # Of what a function computes that is not known, nothing else of the line may be a part.
+        arguments = [*expression.args, *(k.value for k in expression.keywords)]
+        plain = all(isinstance(a, ast.Name | ast.Attribute | ast.Constant) for a in arguments)
+        return Operation(frozenset(), name, 1) if plain else None
+    if isinstance(expression, ast.Subscript):
+        return Operation(_PARTS, "", 0)
+    if isinstance(expression, ast.Attribute):
+        return Operation(frozenset({"permute"}), "", 0) if expression.attr in ("T", "mT") else None
+    kinds = _kind_of(expression)
+    same = [n for n in ast.walk(expression) if kinds and _kind_of(n) == kinds]
+    return Operation(kinds, "", len(same)) if same else None
+
+
+def _kind_of(node: ast.AST) -> frozenset[str]:
+    """The primitives that an operator may be; none for what is no operator."""
+    if isinstance(node, ast.BinOp | ast.UnaryOp):
+        return _KINDS.get(type(node.op), frozenset())
+    return frozenset()
+
+
+def _function(call: ast.Call) -> str:
+    name: str = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    return name
+
+
+@final
+class _Titles:
+    """Names for the values of a schedule, as far as they are found."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.names: dict[int, str] = {}
+        self.made: dict[int, Step] = {v: s for s in schedule.steps for v in s.outputs}
+        self.lines: dict[Place, list[Step]] = defaultdict(list)
+        self.readers: dict[int, list[Step]] = defaultdict(list)
+        # What each line reads, and makes, as a derivative of some order.
+        self.read: dict[tuple[Place, int, str], dict[int, None]] = defaultdict(dict)
+        self.written: dict[tuple[Place, int, str], list[int]] = defaultdict(list)
+        self.outputs = frozenset(schedule.outputs)
+        # A derivative alone is what is returned, and needs no name.
+        self.alone = schedule.outputs if len(schedule.outputs) == 1 else ()
+        for step in schedule.steps:
+            self._enter(step)
+
+    def _enter(self, step: Step) -> None:
+        for value in step.inputs:
+            self.readers[value].append(step)
+        source = step.eqn.source
+        if source is None:
+            return
+        place = _place(source)
+        if not source.is_derived:
+            self.lines[place].append(step)
+            return
+        key = (place, source.order, source.role)
+        self.read[key].update(dict.fromkeys(step.inputs))
+        self.written[key] += step.outputs
+
+    def name(self, value: int, name: str) -> None:
+        if is_safe(name) and value not in self.names:
+            self.names[value] = name
+
+    def of_hints(self) -> None:
+        """Names that the user gave to values themselves, as inputs have them."""
+        for value, hint in enumerate(self.schedule.hints):
+            if hint:
+                self.name(value, hint.replace(".", "_"))
+
+    def of_results(self, titles: Sequence[Title], keys: Sequence[str]) -> None:
+        """New values of states, and gradients, by what they are of; others by their keys."""
+        for value, title in zip(self.schedule.outputs, titles, strict=False):
+            if title.state:
+                self.name(value, f"new_{title.state.replace('.', '_')}")
+            elif title.by and not self.alone:
+                self.name(value, f"{title.by.replace('.', '_')}_bar")
+        for value, key in zip(self.schedule.outputs, keys, strict=True):
+            self.name(value, key.replace(".", "_"))
+
+    def of_lines(self) -> None:
+        """The names to which lines assign what they compute."""
+        for place, steps in self.lines.items():
+            text = steps[0].source.text if steps[0].source is not None else ""
+            found = assignment(text) if text else None
+            last = None if found is None else last_operation(found[1])
+            if found is None or last is None:
+                continue
+            values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
+            if not values and last.ops:
+                values = list(steps[-1].outputs)
+            if len(values) == 1 and self._may_be_last(values[0], steps, last):
+                self.name(values[0], found[0])
+
+    def _is_read_outside(self, value: int, place: Place) -> bool:
+        """Whether anything but the line itself, and derivatives of it, needs a value."""
+        if value in self.outputs:
+            return True
+        readers = (s.eqn.source for s in self.readers[value])
+        return any(s is None or _place(s) != place for s in readers)
+
+    def _may_be_last(self, value: int, steps: list[Step], last: Operation) -> bool:
+        """Whether a value is what its line does last.
+
+        Not all that a line computes is needed, and what is left of it may stand in other lines,
+        too. So each operation of that kind in the text has to be there.
+        """
+        step = self._before_views(value, steps[0])
+        eqn = step.eqn
+        operator = eqn.source.operator if eqn.source is not None else ""
+        if operator:
+            return operator == last.operator or not last.ops
+        if not last.ops:
+            return True
+        alike = [s for s in steps if s.op.name in last.ops]
+        return step.op.name in last.ops and len(alike) >= last.times
+
+    def _before_views(self, value: int, line: Step) -> Step:
+        """The step of a line that computes a value, of which a view may be all that is read."""
+        step = self.made[value]
+        while self.schedule.is_view(step.outputs[0]) and step.inputs[0] in self.made:
+            before = self.made[step.inputs[0]]
+            if before.source != line.source:
+                break
+            step = before
+        return step
+
+    def of_derivatives(self, order: int) -> None:
+        """Tangents and cotangents of that order, of values with a name, where there is one each."""
+        for value, name in list(self.names.items()):
+            step = self.made.get(value)
+            source = None if step is None else step.eqn.source
+            if source is None or (source.order if source.is_derived else 0) != order - 1:
+                continue
+            place = _place(source)
+            self._name_alone(self._cotangents(value, place, order), f"{name}_bar")
+            self._name_alone(self._tangents(value, place, order), f"{name}_dot")
+
+    def _name_alone(self, values: Iterable[int], name: str) -> None:
+        found = list(values)
+        if len(found) == 1 and found[0] not in self.alone:
+            self.name(found[0], name)
+
+    def _cotangents(self, value: int, place: Place, order: int) -> list[int]:
+        """What reverse mode brings from other lines to the one that computes a value."""
+        return [
+            c
+            for c in self.read.get((place, order, "cotangent"), ())
+            if self._fits(c, value)
+            and self._is_derived(c, order, "cotangent")
+            and self._place_of(c) != place
+        ]
+
+    def _tangents(self, value: int, place: Place, order: int) -> list[int]:
+        """What forward mode hands on from the line that computes a value to others."""
+        return [
+            t
+            for t in self.written.get((place, order, "tangent"), ())
+            if self._fits(t, value) and self._is_read_outside(t, place)
+        ]
+
+    def of_inputs(self) -> None:
+        """Gradients by inputs that are no results, as an optimizer reads them."""
+        first = Counter(self.names.values())
+        for value in range(self.schedule.inputs):
+            name = self.names.get(value)
+            if name is None or f"{name}_bar" in first:
+                continue
+            self._name_alone(self._gradients(value), f"{name}_bar")
+
+    def _gradients(self, value: int) -> list[int]:
+        """What a line that reads an input makes of its type, and derivatives do not read."""
+        places = dict.fromkeys(
+            _place(s.eqn.source)
+            for s in self.readers[value]
+            if s.eqn.source is not None and not s.eqn.source.is_derived
+        )
+        found = []
+        for place in places:
+            made = self.written.get((place, 1, "cotangent"), ())
+            others = {v for s in self.lines[place] for v in s.inputs if v < self.schedule.inputs}
+            if sum(self._fits(v, value) for v in others) == 1:
+                found += [g for g in made if self._fits(g, value) and self._is_an_end(g)]
+        return found
+
+    def _is_an_end(self, value: int) -> bool:
+        """Whether only what is no derivative reads a value."""
+        sources = [s.eqn.source for s in self.readers[value]]
+        read = bool(sources) or value in self.outputs
+        return read and not any(s is not None and s.is_derived for s in sources)
+
+    def _fits(self, value: int, other: int) -> bool:
+        return self.schedule.types[value] == self.schedule.types[other]
+
+    def _is_derived(self, value: int, order: int, role: str) -> bool:
+        step = self.made.get(value)
+        source = None if step is None else step.eqn.source
+        return source is not None and (source.order, source.role) == (order, role)
+
+    def _place_of(self, value: int) -> Place | None:
+        step = self.made.get(value)
+        return None if step is None or step.eqn.source is None else _place(step.eqn.source)
+
+
+def _place(source: Source) -> Place:
+    return source.file, source.line

@@ -1,0 +1,112 @@
+"""What a kernel is made of: a graph, and how its code is to be compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import final
+
+from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable, plan_for
+from primgraph.codegen.emit.clocks import Clocks
+from primgraph.codegen.once import parted
+from primgraph.codegen.plan.limits import Limits, default_limits
+from primgraph.codegen.plan.program import Options, Plan
+from primgraph.errors import CompileError
+from primgraph.ir.form import LEAF
+from primgraph.ir.graph import Graph
+
+STYLES = ("planned", "readable")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A graph, and what `compile_graph` has been told about the code for it.
+
+    `donated` are pairs of an output and the input that is overwritten with it.
+    """
+
+    graph: Graph
+    style: str
+    donated: tuple[tuple[int, int], ...]
+    limits: Limits | None
+    once: tuple[int, ...]
+    handed: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        style: str,
+        donated: Mapping[int, int],
+        limits: Limits | None,
+        once: Sequence[int],
+        handed: Sequence[int],
+    ) -> Recipe:
+        """The recipe of these parts. Raises `CompileError` for those that do not fit."""
+        require_style(style)
+        _require_gifts(graph, donated)
+        gifts = tuple(sorted(donated.items()))
+        return cls(graph, style, gifts, limits, tuple(once), tuple(handed))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the one result is returned itself, and not in a list."""
+        return self.graph.form is not None and self.graph.form.results == LEAF
+
+    def compiled(
+        self,
+        style: str,
+        given: Sequence[int] | None = None,
+        clocks: list[Clocks] | None = None,
+    ) -> Compiled:
+        """The code of that style. `given` are outputs that it writes into arrays of the caller's,
+        by default those that are handed; with `clocks` there is a clock around each step.
+        """
+        if style == "readable":
+            return compiled_readable(self.graph, self._options(), clocks)
+        limits = self.limits or default_limits()
+        return compiled_planned(self.graph, self.once, self._options(given), limits, clocks)
+
+    def _options(self, given: Sequence[int] | None = None) -> Options:
+        alone = self.is_alone and given is None
+        return Options(self.donated, self.handed if given is None else tuple(given), alone)
+
+    @property
+    def plan(self) -> Plan:
+        """What the planned code does, without what it computes but once."""
+        graph, options = self.graph, self._options()
+        if self.once:
+            first, graph = parted(graph, self.once)
+            options = replace(options, kept=len(first.outputs))
+        return plan_for(graph, options, self.limits or default_limits())
+
+    @property
+    def plan_of_once(self) -> tuple[Plan, int] | None:
+        """What is done with memory by what is computed but once, and the bytes of its results.
+
+        None where there is nothing of that kind.
+        """
+        if not self.once:
+            return None
+        first, _ = parted(self.graph, self.once)
+        plan = plan_for(first, Options(), self.limits or default_limits())
+        return plan, sum(t.nbytes for t in first.output_types)
+
+
+def require_style(style: str) -> None:
+    """Raises `CompileError` for a style that does not exist."""
+    if style not in STYLES:
+        raise CompileError(f"there is no style {style!r}", hint=f"styles: {', '.join(STYLES)}")
+
+
+def _require_gifts(graph: Graph, donated: Mapping[int, int]) -> None:
+    """Each output has to have the type of its input, and each input is donated once."""
+    for k, j in donated.items():
+        if graph.outputs[k].type != graph.inputs[j].type:
+            raise CompileError(
+                f"output {k}, {graph.outputs[k].type}, does not fit input {j}, "
+                f"{graph.inputs[j].type}"
+            )
+    if len(set(donated.values())) != len(donated):
+        raise CompileError("an input is donated to two outputs")

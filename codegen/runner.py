@@ -1,0 +1,185 @@
+"""Runs of compiled code: its arrays, its workspaces, and what is said when it fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.codegen.compiled import Compiled
+from primgraph.codegen.recipe import Recipe
+from primgraph.codegen.run.feeds import checked_out
+from primgraph.errors import WRITTEN, ArgumentError, FeedError, RunError
+from primgraph.ir.form import leaves_for
+from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.text import typed_equation
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+@final
+class Runner:
+    """Runs the `code` of a recipe on arrays of exactly the declared types, which nobody checks.
+
+    Results are lists with an array for each output, or the array itself of a recipe with one
+    alone. Many threads may run one at the same time.
+    """
+
+    __slots__ = ("_borrowed", "_into", "code", "donated", "graph", "handed", "recipe")
+
+    def __init__(self, recipe: Recipe, code: Compiled) -> None:
+        self.recipe = recipe
+        self.code = code
+        self.graph = recipe.graph
+        self.handed = recipe.handed
+        self.donated = dict(recipe.donated)
+        self._borrowed = threading.local()
+        self._into: Compiled | None = None
+
+    def run(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
+        """The results of `code`. Raises `RunError` where the computation fails."""
+        if code.once is not None:
+            if code.kept is None:
+                code.kept = self._kept(code.once)
+            arrays = ([*arrays[0], *code.kept], *arrays[1:])
+        if code.scalar is not None:
+            try:
+                return code.scalar(*arrays[0])
+            except Exception:
+                # Python raises an exception where NumPy has a special value.
+                pass
+        try:
+            try:
+                context, workspace = code.pool.pop()
+            except IndexError:
+                context, workspace = code.new_workspace()
+            results = context.run(code.run, workspace, *arrays)
+        except Exception as error:
+            raise _failure(code, self.graph, error) from error
+        # A run that failed or was interrupted does not come here: its workspace is dropped.
+        code.pool.append((context, workspace))
+        return results
+
+    def _kept(self, once: Compiled) -> list[Array]:
+        """The results of what is computed but once."""
+        results: list[Array] = self.run(once, ())
+        for array in results:
+            array.setflags(write=False)
+        # A workspace for it is not needed again.
+        once.pool.clear()
+        return results
+
+    def made(self) -> list[Array]:
+        """New arrays for the outputs that are handed."""
+        types = [self.graph.outputs[k].type for k in self.handed]
+        return [np.empty(t.shape, t.dtype) for t in types]
+
+    def run_handed(self, arrays: Sequence[Array], handed: Sequence[Array]) -> list[Array]:
+        """The results, those that are handed written into the arrays `handed`."""
+        if self.recipe.style == "readable":
+            results: list[Array] = self.run(self.code, arrays)
+            for k, target in zip(self.handed, handed, strict=True):
+                target[...] = results[k]
+                results[k] = target
+            return results
+        given = (arrays, handed) if self.handed else (arrays,)
+        results = self.run(self.code, *given)
+        return results
+
+    def run_into(
+        self,
+        arrays: Sequence[Array],
+        out: Any,
+        borrow: bool,
+        handed: Sequence[Array] = (),
+    ) -> list[Array]:
+        """The results in arrays that are given or kept for that; made new where there is none.
+
+        Raises `ArgumentError` for an `out` that does not fit.
+        """
+        given, types = self._given(out), self.graph.output_types
+        checked_out(given, types, arrays, self.donated)
+        kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
+        for k, array in zip(self.handed if handed else (), handed, strict=True):
+            given[k] = array
+        # What an earlier call has lent may come back, to be read or written in this one.
+        others = [*arrays, *(a for a in given if a is not None)]
+        for k, type in enumerate(types):
+            if k in self.donated:
+                given[k] = arrays[self.donated[k]]
+            elif given[k] is None:
+                lent = kept.get(k)
+                if lent is None or any(np.may_share_memory(lent, a) for a in others):
+                    kept[k] = lent = np.empty(type.shape, type.dtype)
+                given[k] = lent
+        if self.recipe.style == "readable" or self.code.scalar is not None:
+            found = self.run(self.code, arrays)
+            results = [found] if self.recipe.is_alone else found
+            for target, result in zip(given, results, strict=True):
+                target[...] = result
+        elif types:
+            self.run(self._code_into(), arrays, given)
+        return given
+
+    def _given(self, out: Any) -> list[Any]:
+        """`out` as a list with an array or None for each output."""
+        form = self.graph.form
+        if out is None:
+            return [None] * len(self.graph.outputs)
+        if form is not None:
+            return leaves_for(form.results, out)
+        if not isinstance(out, Sequence):
+            raise ArgumentError(f"out is a list of arrays, one for each result, not {out!r:.60}")
+        return list(out)
+
+    def _code_into(self) -> Compiled:
+        """Code that writes all outputs into arrays that it is given."""
+        if self._into is None:
+            self._into = self.recipe.compiled("planned", range(len(self.graph.outputs)))
+        return self._into
+
+    def require_writable(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:
+        """Raises `FeedError` where the array of a donated input cannot be overwritten."""
+        for j in self.donated.values():
+            if arrays[j] is not feeds[j] or not arrays[j].flags.writeable:
+                value = self.graph.inputs[j]
+                raise FeedError(
+                    f"{value.hint or str(j)!r} is overwritten by the kernel, so it must be a "
+                    f"writable array of exactly {value.type}, in row-major order"
+                )
+
+
+def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
+    """What failed: the equation, the line of the kernel, and the line of the user."""
+    line, i = code.failing(error)
+    cause = f"{error.__class__.__name__}: {error}"
+    if i < 0:
+        return RunError(f"kernel {graph.name} failed: {cause}")
+    eqn = graph.body[i]
+    text = code.loaded.source.splitlines()[line - 1].strip()
+    origin = [
+        f"equation:      {typed_equation(eqn, graph)}",
+        f"kernel line:   {code.loaded.file}:{line}   {text}",
+    ]
+    if eqn.source is not None:
+        origin.append(f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
+    part = f", a part of {eqn.source.operator}," if eqn.source and eqn.source.operator else ""
+    given = _integer_inputs(eqn, graph) if isinstance(error, IndexError) else ""
+    return RunError(
+        f"{eqn.op.name}{part} failed in kernel {graph.name}: {cause}{given}", origin=origin
+    )
+
+
+def _integer_inputs(eqn: Equation, graph: Graph) -> str:
+    """Which inputs of the graph the integers are that `eqn` takes, as a part of a sentence."""
+    made = {v: e for e in graph.body for v in e.outputs}
+    waiting = [v for v in eqn.inputs if v.dtype.kind in "iu"]
+    seen = set(waiting)
+    for value in waiting:
+        found = [v for v in (made[value].inputs if value in made else ()) if v not in seen]
+        waiting += [v for v in found if v.dtype.kind in "iu"]
+        seen.update(found)
+    names = [repr(v.hint) for v in graph.inputs if v in seen and v.hint]
+    return f", of input {' or '.join(names)}" if names else ""

@@ -1,0 +1,53 @@
+"""What results are called for the eye, and the names that lines of Python give to values."""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Title(NamedTuple):
+    """What a result of a graph is, in the user's names; it means nothing to what computes it.
+
+    `state` is the name of the state that it becomes the new value of. `by` is the name of what it
+    is the gradient by, `of` the name of what it is the gradient of, and `at` where that is written.
+    Names are empty where they are not known. `order` is how often the gradient was taken by that.
+    """
+
+    state: str = ""
+    by: str = ""
+    of: str = ""
+    at: str = ""
+    order: int = 1
+
+
+UNTITLED = Title()
+
+
+def target_name(line: str) -> str:
+    """The name that a line of Python gives to the last thing that it computes; empty if none.
+
+    A function that is written in the line computes something else than the line does.
+    """
+    found = assignment(line)
+    if found is None or any(isinstance(n, ast.Lambda) for n in ast.walk(found[1])):
+        return ""
+    return found[0]
+
+
+@lru_cache(maxsize=4096)
+def assignment(line: str) -> tuple[str, ast.expr] | None:
+    """The name and the expression of a line of Python that gives one name to one value."""
+    try:
+        (statement,) = ast.parse(line).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    match statement:
+        case ast.Assign([ast.Name(name)], value):
+            return name, value
+        case ast.AnnAssign(ast.Name(name), _, ast.expr() as value):
+            return name, value
+        case ast.AugAssign(ast.Name(name) as target, op, value):
+            return name, ast.BinOp(target, op, value)
+    return None

@@ -1,0 +1,28 @@
+import numpy as np
+
+
+def attention(q, k, v):
+    """Gradient of `out` (golden_programs.py:37) by q, k and v.
+
+    q, k, v: float64, shape (64, 16)
+    Returns q_bar, k_bar, v_bar: float64, shape (64, 16)
+    """
+    # golden_programs.py:36  s = pg.softmax((q @ k.T) / 4.0, axis=-1)
+    v0 = (q @ k.T) * 0.25
+    v1 = np.max(v0, axis=1, keepdims=True)
+    v2 = np.where(np.abs(v1) < np.inf, v1, 0.0)
+    v3 = np.exp(v0 - v2)
+    v4 = np.sum(v3, axis=1, keepdims=True)
+    s = v3 / v4
+    # golden_programs.py:37  out = pg.sum((s @ v) * v)
+    v5 = s @ v
+    # in the gradient of golden_programs.py:37
+    v_bar = v5 + s.T @ v
+    s_bar = v @ v.T
+    # in the gradient of golden_programs.py:36
+    v6 = np.sum(-(s / v4 * s_bar), axis=1, keepdims=True)
+    v7 = (s_bar / v4 + v6) * v3
+    v8 = v7 * 0.25
+    q_bar = v8 @ k
+    k_bar = (q.T @ v8).T
+    return q_bar, k_bar, v_bar

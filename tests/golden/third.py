@@ -1,0 +1,17 @@
+import numpy as np
+
+
+def third(x):
+    """Gradient, taken 3 times, of `y` (golden_programs.py:59) by x.
+
+    x: float64, shape (5,)
+    Returns float64, shape (5,)
+    """
+    # golden_programs.py:59  y = x * pg.tanh(x)
+    v0 = np.tanh(x)
+    # in the gradient of golden_programs.py:59
+    v1 = 1.0 - v0 * v0
+    v2 = v1 * v0 * -2.0
+    v3 = (v2 * v0 + v1 * v1) * -2.0
+    v4 = v2 + (v2 + x * v3)
+    return v2 + v4
