@@ -511,6 +511,9 @@ PATTERNS = [
     "np.linspace(-2.0, 3.0, 50, dtype=np.float32)", "np.zeros((3, 4), np.float64)",
     "np.ones((9,), np.float64)", "np.full((40,), np.nan, np.float64)",
     "np.full((4, 4), -0.0, np.float64)", "np.full((9,), 2.5, np.float16)",
+    "np.eye(9) * 2.0", "np.eye(6, 5, -1) * 0.1", "np.eye(9, dtype=np.float32) * 0.1",
+    "np.eye(9, dtype=np.int8) * -3", "np.tril(np.ones((9, 9), np.float64), -1) * 1e+30",
+    "np.triu(np.ones((4, 9), np.float16), 2) * 0.1",
 ]  # fmt: skip
 
 

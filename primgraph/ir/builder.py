@@ -358,6 +358,15 @@ class Builder:
         self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
         return outputs
 
+    def repeat(self, outputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Record the equation of `outputs` once more, with values of its own."""
+        eqn = self._defined_by[outputs[0]]
+        assert eqn is not None
+        made = tuple([Value(v.type) for v in outputs])
+        again = Equation(eqn.op, eqn.inputs, eqn.params, made, eqn.source)
+        self._append(_interning_key(eqn.op, eqn.inputs, eqn.params), again)
+        return made
+
     def share(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         """`copy`, but the equation itself is taken in where `inputs` are its own.
 
