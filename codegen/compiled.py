@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.clocks import Clocks, with_clocks
 from primgraph.codegen.emit.containers import is_nested
 from primgraph.codegen.emit.module import Module
@@ -163,8 +163,8 @@ def _compiled_part(
 
 def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
     """What the planned code for `graph` does, instruction by instruction."""
-    steps, regions = arranged(schedule(graph), limits, SPELLINGS)
-    plan = planned(steps, regions, options, SPELLINGS)
+    steps, regions = arranged(schedule(graph), limits, CARDS)
+    plan = planned(steps, regions, options, CARDS)
     return verify(plan) if debugging.get() else plan
 
 

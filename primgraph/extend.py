@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from primgraph.codegen.cards.spelling import spell
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.table import give_card, spell, spelled
 from primgraph.errors import CheckError, unknown_name
 from primgraph.inspect.check import check_grads
 from primgraph.ir.builder import Builder
@@ -30,6 +31,7 @@ from primgraph.transforms.rules.rule import Family, Seen
 
 __all__ = [
     "Builder",
+    "Card",
     "Equation",
     "Family",
     "Graph",
@@ -43,6 +45,7 @@ __all__ = [
     "elementwise",
     "emit",
     "every_equation_is_used",
+    "give_card",
     "lift",
     "lookup",
     "operator",
@@ -52,6 +55,7 @@ __all__ = [
     "rebuild",
     "registered",
     "spell",
+    "spelled",
     "transform",
     "with_batch_axis",
     "zeros_like",

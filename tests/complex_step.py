@@ -1,7 +1,7 @@
 """Derivatives by a complex step: the evaluator of the package, by the names that tests use."""
 
+from primgraph.codegen.cards.complex_step import MARGIN
 from primgraph.inspect.complex_step import (
-    MARGIN,
     STEEPEST,
     STEP,
     apply,

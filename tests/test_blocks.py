@@ -12,7 +12,7 @@ from random_programs import random_program
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.plan.limits import cache_bytes
 from primgraph.codegen.plan.regions import arranged
 from primgraph.codegen.plan.schedule import schedule
@@ -240,7 +240,7 @@ def test_constants_and_views_of_feeds_do_not_end_a_region():
       %6: f64[3,3] = matmul(%5, %4)
       return %6
     }""")
-    steps, regions = arranged(schedule(graph), SMALL, SPELLINGS)
+    steps, regions = arranged(schedule(graph), SMALL, CARDS)
     (region,) = regions
     assert [s.op.name for s in steps.steps[region.start : region.stop]] == [
         "tanh", "mul", "matmul", "matmul"
@@ -257,7 +257,7 @@ def test_many_constants_do_not_end_a_region_either():
       %202: f64[3,3] = matmul(%201, %x)
       return %202, {results}
     }}""")
-    (region,) = arranged(schedule(graph), SMALL, SPELLINGS)[1]
+    (region,) = arranged(schedule(graph), SMALL, CARDS)[1]
     assert list(region.totals.values()) == ["add"]
     assert not region.kept
 

@@ -266,6 +266,23 @@ def test_scopes_and_clones():
     assert len(test_program.updates) == 0
 
 
+def test_a_clone_is_fetched_from_by_the_variables_of_its_program():
+    main, startup = paddle.static.Program(), paddle.static.Program()
+    with paddle.static.program_guard(main, startup):
+        x = paddle.static.data("x", [2, 3], "float32")
+        y = paddle.nn.Linear(3, 2)(x)
+        loss = paddle.mean(y * y)
+        test_program = main.clone(for_test=True)
+        paddle.optimizer.SGD(0.1).minimize(loss)
+    executor, feed = paddle.static.Executor(), {"x": np.ones((2, 3), "float32")}
+    executor.run(startup)
+    first = executor.run(test_program, feed, [loss, y])
+    assert_array_equal(executor.run(main, feed, [loss, y])[1], first[1])
+    assert executor.run(test_program, feed, [loss])[0] < first[0]
+    with pytest.raises(pg.FeedError, match="another program"):
+        executor.run(paddle.static.Program(), {}, [loss])
+
+
 def test_a_startup_program_resets_only_what_was_made_under_it():
     main, first, second = (paddle.static.Program() for _ in range(3))
     with paddle.static.program_guard(main, first):

@@ -12,7 +12,7 @@ import pytest
 from test_primitives import CASES, Case
 
 import primgraph as pg
-from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.cards.table import CARDS
 from primgraph.extend import (
     Primitive,
     TensorType,
@@ -36,9 +36,9 @@ B = RNG.standard_normal((3, 2))
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     """Forgets what a test has declared."""
-    ops, rows = dict(registry._registry), dict(SPELLINGS)
+    ops, rows = dict(registry._registry), dict(CARDS)
     yield
-    for table, before in ((registry._registry, ops), (SPELLINGS, rows)):
+    for table, before in ((registry._registry, ops), (CARDS, rows)):
         table.clear()
         table.update(before)
 

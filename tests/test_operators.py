@@ -682,6 +682,15 @@ def test_linspace_of_variables_is_numpys(endpoint: bool, count: int, dtype: Any)
         assert slope == pytest.approx(2.5)
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8"])
+def test_linspace_of_integers_rounds_down_as_numpys(dtype: str) -> None:
+    for stop in (7.5, 10.0) if dtype == "uint8" else (-7.5, 7.5, -1.0):
+        wanted = np.linspace(0.0, stop, 6, dtype=dtype)
+        same(evaluate_one(lambda a: ops.linspace(0.0, a, 6, dtype=dtype), np.array(stop)), wanted)
+        constant = evaluate_one(lambda a, b=stop: ops.linspace(0.0, b, 6, dtype=dtype), wanted)
+        same(constant, wanted)
+
+
 def test_logsumexp_with_weights() -> None:
     x, b = sample((3, 4)), sample((4,), seed=1, low=0.1)
     for axis in (None, 0, 1):

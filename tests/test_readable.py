@@ -146,7 +146,8 @@ def test_long_lines_are_broken_where_formatters_break_them():
     few, many = ", ".join(names[:4]), ", ".join(names)
     assert statement("x = ", f"g({few})") == ["x = g(", f"    {few}", ")"]
     assert statement("x = ", f"g({many})") == ["x = g(", *(f"    {n}," for n in names), ")"]
-    assert statement("x = ", f"g([{many}], axis=1)")[1:3] == ["    [", "        a_long_argument_00,"]
+    first = f"        {names[0]},"
+    assert statement("x = ", f"g([{many}], axis=1)")[1:3] == ["    [", first]
     assert statement("x = ", " + ".join(names[:4])) == [
         "x = (",
         f"    {' + '.join(names[:4])}",

@@ -11,7 +11,7 @@ import pytest
 from pages import blocks_of, pictures_of, printed_by
 
 import primgraph as pg
-from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.cards.table import CARDS
 from primgraph.ir import primitive as registry
 
 RNG = np.random.default_rng(0)
@@ -33,9 +33,9 @@ each_page = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     """Forgets the primitives that a page declares."""
-    ops, rows = dict(registry._registry), dict(SPELLINGS)
+    ops, rows = dict(registry._registry), dict(CARDS)
     yield
-    for table, before in ((registry._registry, ops), (SPELLINGS, rows)):
+    for table, before in ((registry._registry, ops), (CARDS, rows)):
         table.clear()
         table.update(before)
 

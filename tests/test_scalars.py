@@ -10,7 +10,7 @@ from program_tolerance import same_bits
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.emit.scalars import _MOVING, _RULES
+from primgraph.codegen.cards.table import CARDS
 from primgraph.errors import FeedError
 from primgraph.ir.builder import Builder
 from primgraph.ir.primitive import Primitive, lookup
@@ -31,7 +31,9 @@ PARAMS = {
     "concat": [{"axis": 0}],
     **{f"reduce_{n}": [{"axes": (0,)}, {"axes": ()}] for n in ("sum", "prod", "max", "min")},
 }
-NAMES = sorted({*_RULES, *_MOVING, "full"} - {"slice", "slice_assign", "split"})
+# What is written by cases of its own, further below.
+OTHERS = {"constant", "pad", "root_of_squares", "slice", "slice_assign", "split"}
+NAMES = sorted({op.name for op, card in CARDS.items() if card.scalar is not None} - OTHERS)
 # Exact functions, whatever the C library's are like.
 EXACT = {"add", "sub", "mul", "div", "neg", "abs", "sqrt", "rsqrt", "maximum", "minimum", "tanh"}
 

@@ -293,6 +293,22 @@ def test_a_clone_for_test_updates_nothing():
     assert w.value in program.states
 
 
+def test_a_clone_for_test_has_the_names_of_what_is_equal_in_evaluation_only(tmp_path):
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = pg.dropout(x, 1, 0.5, training=True) + pg.dropout(x, 1, 0.5, training=False)
+        layers = [y := pg.tanh(y) for _ in range(3)]
+    clone = program.clone(for_test=True)
+    again = clone.clone()
+    pg.save(clone, tmp_path / "clone.pgz")
+    wanted = X + X
+    for layer in layers:
+        wanted = np.tanh(wanted)
+        for other in (clone, again, pg.load(tmp_path / "clone.pgz")):
+            (found,) = pg.Executor().run(other, {"x": X}, [layer.name])
+            np.testing.assert_array_equal(found, wanted)
+
+
 def test_a_clone_keeps_what_was_marked_as_constant():
     with pg.Program() as program:
         x = pg.data("x", (3,))

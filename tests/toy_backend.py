@@ -9,8 +9,10 @@ from primgraph.codegen.plan.places import Buffer, Constant, Number, Place, View,
 from primgraph.codegen.plan.planner import planned
 from primgraph.codegen.plan.program import Compute, Copy, Make, Options, Plan, Release, Return, See
 from primgraph.codegen.plan.schedule import schedule
-from primgraph.codegen.plan.views import VIEWS, Expand, How, Permute, Repeat, Reshape, Slice
+from primgraph.codegen.plan.views import How, Repeat
 from primgraph.ir.graph import Graph
+from primgraph.ir.primitive import registered
+from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
 Cells = np.ndarray[Any, Any]
 
@@ -22,7 +24,7 @@ class Card(NamedTuple):
     in_place: tuple[int, ...] = ()
     itself: bool = False
     fallible: bool = False
-    needs: None = None
+    needs = blocking = scratch = None
 
 
 # The table of spellings: expressions of elements, and of all elements that a result comes from.
@@ -35,10 +37,11 @@ ELEMENTWISE = {
     **{"rsqrt": "1.0 / math.sqrt({})", "sigmoid": "1.0 / (1.0 + math.exp(-{}))"},
 }
 REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min"}
-OTHERS = ("matmul", "full", "constant", "iota", *REDUCTIONS, *VIEWS)
+ALL = (0, 1, 2)
 CARDS = {
-    **{name: Card() for name in OTHERS},
-    **{name: Card((0, 1, 2), (0, 1, 2)) for name in ELEMENTWISE},
+    op: Card(ALL, ALL) if name in ELEMENTWISE else Card()
+    for name, op in registered().items()
+    if name in ("matmul", *ELEMENTWISE, *REDUCTIONS) or op.is_view or getattr(op, "literal", False)
 }
 
 

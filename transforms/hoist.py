@@ -6,13 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.rebuild import require_primitive
 from primgraph.transforms.optimize.dead_code import dead_code
-
-# Results that cost nothing to have again: views of an operand, and what depends on no operand.
-_FREE = frozenset(
-    {"reshape", "permute", "broadcast", "reverse", "slice", "split", "stop_gradient"}
-    | {"full", "constant", "iota"}
-)
 
 # What is split off must be at least this part of all elements that are read and written.
 _LEAST_PART = 1 / 50
@@ -57,7 +52,7 @@ def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph
     for eqn in graph.body:
         if known.issuperset(eqn.inputs):
             known.update(eqn.outputs)
-            if eqn.op.name not in _FREE and eqn.outputs[0] not in left:
+            if not _is_free(eqn) and eqn.outputs[0] not in left:
                 early.append(eqn)
     if not early:
         return Graph(s, (), (), name), graph
@@ -74,11 +69,16 @@ def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph
     return first, Graph([*graph.inputs, *r], rest, graph.outputs, graph.name)
 
 
+def _is_free(eqn: Equation) -> bool:
+    """Whether to have the results again costs nothing."""
+    return eqn.op.is_view or require_primitive(eqn).literal
+
+
 def _read(body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
     return {v for eqn in body for v in eqn.inputs}.union(outputs)
 
 
 def _elements(body: Iterable[Equation]) -> int:
     """How many elements the equations read and write, but for those that cost nothing."""
-    paid = (e for e in body if e.op.name not in _FREE)
+    paid = (e for e in body if not _is_free(e))
     return sum(v.type.size for e in paid for v in (*e.inputs, *e.outputs))

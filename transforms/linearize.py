@@ -77,7 +77,7 @@ def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
     """The float values that depend on `sources` in a differentiable way, and those themselves."""
     active = set(sources)
     for eqn in graph.body:
-        if not active.isdisjoint(eqn.inputs) and eqn.op.name != "stop_gradient":
+        if not active.isdisjoint(eqn.inputs) and not eqn.op.stops:
             active.update(v for v in eqn.outputs if v.type.is_float)
     return active
 

@@ -9,13 +9,16 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.contract import transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import bits, freeze_all
-from primgraph.ir.primitive import lookup
+from primgraph.ir.primitive import Op, lookup
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.ir.types import TensorType
 from primgraph.operators.call import Operator
 from primgraph.operators.elementary import exp, log
 from primgraph.operators.reductions import sum
 from primgraph.operators.variable import Variable
+from primgraph.primitives import elementwise, logic, shapes
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.lower import lower, operator_names
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.dead_code import dead_code
@@ -23,7 +26,7 @@ from primgraph.transforms.optimize.dead_code import dead_code
 Definitions: TypeAlias = dict[Value, Equation]
 Instance: TypeAlias = tuple[tuple[TensorType, ...], dict[str, Any]]
 Finder: TypeAlias = Callable[[Equation, Definitions], Iterator[Instance]]
-Finders: TypeAlias = dict[str, tuple[tuple[str, Finder, Callable[..., Variable] | None], ...]]
+Finders: TypeAlias = dict[Op, tuple[tuple[str, Finder, Callable[..., Variable] | None], ...]]
 
 # How far above the last equation of a pattern its reduction or product is looked for.
 _REACH = 6
@@ -68,7 +71,7 @@ def _recognise(
 ) -> tuple[Operator, list[Value], dict[str, Any]] | None:
     """The operator, operands and parameters whose decomposition ends in `eqn`."""
     finders = _LOOSE_FINDERS if math == "fast" else _FINDERS
-    for name, instances, written in finders.get(eqn.op.name, ()):
+    for name, instances, written in finders.get(eqn.op, ()):
         if name in denied:
             continue
         op = lookup(name)
@@ -149,7 +152,7 @@ def _gelu(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 def _along_axes(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """Operators of one operand of the result's type, along the axes of a reduction above."""
-    for reduction in _above(eqn, definitions, "reduce_sum"):
+    for reduction in _above(eqn, definitions, reduce_sum):
         axes = reduction.kwargs["axes"]
         if reduction.inputs[0].type == eqn.output.type:
             last = axes == (eqn.output.type.ndim - 1,)
@@ -158,7 +161,7 @@ def _along_axes(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """Operators of one operand that reduce it, over the axes of a reduction above."""
-    for reduction in _above(eqn, definitions, "reduce_sum"):
+    for reduction in _above(eqn, definitions, reduce_sum):
         x, axes = reduction.inputs[0].type, reduction.kwargs["axes"]
         for keepdims in (False, True):
             axis = None if len(axes) == x.ndim and not keepdims else axes
@@ -167,7 +170,7 @@ def _reducing(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
 
 def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
     """A product with a matrix, and a bias of one axis."""
-    for product in _above(eqn, definitions, "matmul"):
+    for product in _above(eqn, definitions, matmul):
         weight = product.inputs[1].type
         bias = TensorType(weight.shape[-1:], weight.dtype)
         x = TensorType((*eqn.output.shape[:-1], weight.shape[-2]), weight.dtype)
@@ -175,11 +178,11 @@ def _linear(eqn: Equation, definitions: Definitions) -> Iterator[Instance]:
             yield (x, weight, bias), {}
 
 
-def _above(eqn: Equation, definitions: Definitions, name: str) -> Iterator[Equation]:
+def _above(eqn: Equation, definitions: Definitions, op: Op) -> Iterator[Equation]:
     """Equations of that op within a few steps above `eqn`, the nearest first."""
     level, seen = [eqn], {eqn}
     for _ in range(_REACH):
-        yield from (e for e in level if e.op.name == name)
+        yield from (e for e in level if e.op is op)
         above = [definitions[v] for e in level for v in e.inputs if v in definitions]
         level = [e for e in dict.fromkeys(above) if e not in seen]
         seen.update(level)
@@ -198,18 +201,18 @@ def _naive_softmax(x: Variable, axis: Any) -> Variable:
 
 # By the last primitive of the decomposition; larger patterns come first.
 _FINDERS: Finders = {
-    "div": (("softmax", _along_axes, None), ("mean", _reducing, None)),
-    "sub": (("log_softmax", _along_axes, None),),
-    "add": (("logsumexp", _reducing, None), ("linear", _linear, None)),
-    "reshape": (("logsumexp", _reducing, None),),
-    "mul": (("gelu", _gelu, None), ("silu", _alike, None), ("mean", _reducing, None)),
-    "logaddexp": (("softplus", _alike, None),),
-    "select": (("relu", _alike, None),),
-    "unless_nan": (("relu", _alike, None),),
+    elementwise.div: (("softmax", _along_axes, None), ("mean", _reducing, None)),
+    elementwise.sub: (("log_softmax", _along_axes, None),),
+    elementwise.add: (("logsumexp", _reducing, None), ("linear", _linear, None)),
+    shapes.reshape: (("logsumexp", _reducing, None),),
+    elementwise.mul: (("gelu", _gelu, None), ("silu", _alike, None), ("mean", _reducing, None)),
+    elementwise.logaddexp: (("softplus", _alike, None),),
+    logic.select: (("relu", _alike, None),),
+    logic.unless_nan: (("relu", _alike, None),),
 }
 _LOOSE_FINDERS: Finders = {
     **_FINDERS,
-    "log": (("logsumexp", _reducing, _naive_logsumexp),),
-    "reshape": (*_FINDERS["reshape"], ("logsumexp", _reducing, _naive_logsumexp)),
-    "div": (*_FINDERS["div"], ("softmax", _along_axes, _naive_softmax)),
+    elementwise.log: (("logsumexp", _reducing, _naive_logsumexp),),
+    shapes.reshape: (*_FINDERS[shapes.reshape], ("logsumexp", _reducing, _naive_logsumexp)),
+    elementwise.div: (*_FINDERS[elementwise.div], ("softmax", _along_axes, _naive_softmax)),
 }

@@ -1,1 +1,1 @@
-"""How primitives are written in NumPy's terms, a row for each."""
+"""What the back end and the tools know of primitives, a card for each; files as in primitives."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from primgraph.codegen.cards.notation import Spelling, Target
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.notation import Target
+from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.places import Place
-from primgraph.codegen.plan.program import Site
 from primgraph.ir.types import FLOAT16
 
 # Arrays with fewer elements take NumPy's own function, as calls would cost more than elements.
@@ -51,8 +52,8 @@ def write_sigmoid(to: Target) -> list[str]:
     ]
 
 
-def logaddexp(whole: Spelling) -> Spelling:
-    """The row of `logaddexp`, in which `whole` is that of NumPy's function."""
+def logaddexp(whole: Card) -> Card:
+    """The card of `logaddexp`, in which `whole` is that of NumPy's function."""
 
     # Halves are computed in float32, so that NumPy's function rounds them once only.
     def needs(site: Site) -> list[Place]:

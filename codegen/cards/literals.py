@@ -129,6 +129,8 @@ def _proposed(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any
         yield full_text(number, array.shape, dtype), np.full(array.shape, number, dtype)
     if array.ndim == 2 and {first, last} <= {0, 1}:
         yield from _proposed_matrices(array)
+    if array.ndim == 2 and dtype.kind in "iuf":
+        yield from _proposed_multiples(array)
     flat = array.reshape(-1)
     if dtype.kind in "iuf" and flat.size > 2:
         reshaped = "" if array.ndim == 1 else f".reshape({shape_text(array.shape)})"
@@ -150,6 +152,25 @@ def _proposed_matrices(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.nd
     yield f"np.tril({text}{f', {k}' if k else ''})", np.tril(ones, k)
     k = 1 - int(column.sum()) if row[0] else int(np.argmax(row))
     yield f"np.triu({text}{f', {k}' if k else ''})", np.triu(ones, k)
+
+
+def _proposed_multiples(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """A number times a matrix of zeros and ones that has a pattern."""
+    border = np.concatenate([array[0], array[:, 0]])
+    nonzero = border[border != 0]
+    if not nonzero.size or nonzero[0] == 1:
+        return
+    number, zero = nonzero[0], array.dtype.type(0)
+    zeros_and_ones = (array != 0).astype(array.dtype)
+    made = np.where(zeros_and_ones != 0, number, zero)
+    for text, matrix in _proposed_matrices(zeros_and_ones):
+        if np.array_equal(matrix, zeros_and_ones):
+            yield f"{text} * {_factor_text(number)}", made
+
+
+def _factor_text(number: np.generic) -> str:
+    """A factor that leaves an array of its own dtype in that dtype."""
+    return scalar_text(number.item(), number.dtype)
 
 
 def _proposed_ranges(flat: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

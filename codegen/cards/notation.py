@@ -1,15 +1,13 @@
-"""What a row of the table of spellings consists of."""
+"""How cards write a primitive: expressions, and statements of planned code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.places import Number, Place
-from primgraph.codegen.plan.program import Site
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.views import How
 
 # How tightly the outermost operator of an expression binds, as in Python's grammar; but `@`,
 # which binds like `*`, is kept apart from it by parentheses.
@@ -45,7 +43,7 @@ class Target(Protocol):
 
     @property
     def parts(self) -> list[str]:
-        """What the row has asked for beside these, in that order."""
+        """What the card has asked for beside these, in that order."""
 
     def np(self, name: str) -> str:
         """A local name for `np.<name>`."""
@@ -61,40 +59,5 @@ def number_of(place: Place) -> Any:
 
 Read: TypeAlias = Callable[[Sequence[Text], Step], Text]
 Write: TypeAlias = Callable[[Target], list[str]]
-View: TypeAlias = Callable[[Step, int], How | None]
+Amend: TypeAlias = Callable[[str, Sequence[Text], Step], str]
 Needs: TypeAlias = Callable[[Site], Sequence[Place]]
-
-
-@dataclass(frozen=True, slots=True)
-class Spelling:
-    """One row. `read` gives the expression of the result, `write` the statements that fill `out`,
-    for which it may have asked for more places by `needs`.
-
-    `statement` rows have an in-place statement behind the expression that `read` gives, which
-    `amend` writes for the name of the result. `broadcasts` tells operands that may have a
-    smaller shape than declared, because NumPy's broadcasting repeats them; `in_place` those
-    whose buffer `out` may be; `inline` rows may become a part of a longer expression. A `ufunc`
-    returns a fresh array by itself where `out` is left away. `view` rows compute nothing, but
-    say how an array is seen. A `fallible` row may raise an
-    error when it runs. `repeated` gives the expression where several elements of the last operand
-    may be one number in memory, for a function that NumPy computes in another way then, and
-    `helper` is the function of the support file that it calls.
-    """
-
-    read: Read
-    write: Write
-    broadcasts: tuple[int, ...] = ()
-    in_place: tuple[int, ...] = ()
-    inline: bool = False
-    ufunc: str = ""
-    view: View | None = None
-    amend: Callable[[str, Sequence[Text], Step], str] | None = None
-    fallible: bool = False
-    repeated: Read | None = None
-    helper: str = ""
-    needs: Needs | None = None
-
-    @property
-    def itself(self) -> bool:
-        """Whether NumPy makes an array of the result where none is given."""
-        return bool(self.ufunc)

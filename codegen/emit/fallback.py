@@ -1,4 +1,4 @@
-"""Calls of a primitive that the table of spellings does not know, through its own `impl`."""
+"""Calls of a primitive that has no card, through its own `impl`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, final
 
 from primgraph.codegen.cards.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.cards.notation import number_of
-from primgraph.codegen.cards.spelling import SPELLINGS
+from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.entry import check_of, entries
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.module import MANY, Function, Line, Module, Parts
@@ -40,6 +40,7 @@ from primgraph.codegen.plan.program import (
 from primgraph.codegen.plan.schedule import CHUNK, Step
 from primgraph.codegen.plan.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.run.threads import share
+from primgraph.primitives.constants import constant
 
 # NumPy has deprecated a third positional operand of these two.
 _OUT_BY_NAME = ("maximum", "minimum")
@@ -86,7 +87,7 @@ def _constants(plan: Plan) -> tuple[list[str], dict[str, Any]]:
     table: dict[str, Any] = {}
     for place in plan.constants:
         name = name_of(place)
-        if isinstance(place, Constant) and place.step.op.name == "constant":
+        if isinstance(place, Constant) and place.step.op is constant:
             table[name] = place.step.params["value"].data
             continue
         lines.append(f"{name} = {_constant(place)}")
@@ -102,11 +103,11 @@ def _constant(place: Fixed) -> str:
         case Ones(count=count, dtype=dtype):
             return f"np.ones({count}, {dtype_text(dtype)})"
         case Constant(step=step):
-            return SPELLINGS[step.op.name].read([], step).code
+            return CARDS[step.op].read([], step).code
 
 
 class Statement(NamedTuple):
-    """One instruction to write, as spellings see it."""
+    """One instruction to write, as cards see it."""
 
     printer: Printer
     step: Step
@@ -226,12 +227,12 @@ class Printer:
         out = self._empty(x.out) if x.new else self.use(x.out)
         parts = [self.use(p) for p in x.parts]
         statement = Statement(self, x.step, x.operands, args, out, x.taken, parts)
-        for line in SPELLINGS[x.step.op.name].write(statement):
+        for line in CARDS[x.step.op].write(statement):
             self.line(line)
 
     def _create(self, x: Create) -> None:
         args, out = [self.use(p) for p in x.operands], name_of(x.out)
-        self.line(f"{out} = {self.np(SPELLINGS[x.step.op.name].ufunc)}({', '.join(args)})")
+        self.line(f"{out} = {self.np(CARDS[x.step.op].ufunc)}({', '.join(args)})")
         self.parts.bind(out)
 
     def _call(self, x: Call) -> None:

@@ -9,6 +9,9 @@ from typing import Any, final
 
 import numpy as np
 
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.constants import literal
+from primgraph.codegen.cards.elementwise import SHORT_CUTS
 from primgraph.codegen.cards.literals import (
     array_lines,
     dtype_text,
@@ -18,14 +21,9 @@ from primgraph.codegen.cards.literals import (
     shape_text,
     short_text,
 )
-from primgraph.codegen.cards.notation import ATOM, Spelling, Text
-from primgraph.codegen.cards.spelling import (
-    SHORT_CUTS,
-    SPELLINGS,
-    iota_shape,
-    keeping_axes,
-    literal,
-)
+from primgraph.codegen.cards.notation import ATOM, Text
+from primgraph.codegen.cards.reductions import keeping_axes
+from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.containers import (
     Classes,
     accesses,
@@ -41,13 +39,19 @@ from primgraph.codegen.emit.module import MANY, Function, Module, Parts
 from primgraph.codegen.emit.names import Names, comment, is_safe
 from primgraph.codegen.emit.shapes import REDUCTIONS, shown_shapes
 from primgraph.codegen.emit.titles import called
-from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.codegen.plan.views import Expand, How, Permute, Reshape, expanded_shape, view_text
+from primgraph.codegen.plan.schedule import Schedule, Step, seen_shape
+from primgraph.codegen.plan.views import view_text
 from primgraph.codegen.run import support
 from primgraph.ir.form import Form, Tree, result_names
 from primgraph.ir.form import names as names_of
 from primgraph.ir.titles import Title
 from primgraph.ir.types import FLOAT32, FLOAT64, Shape, TensorType, broadcast_shapes
+from primgraph.ir.views import Expand, Permute, Reshape, View
+from primgraph.primitives.constants import constant, full, iota, iota_shape
+from primgraph.primitives.elementwise import erf, erfc
+from primgraph.primitives.indexing import gather
+from primgraph.primitives.logic import select
+from primgraph.primitives.shapes import broadcast
 from primgraph.source import Source
 
 _DEEPEST = 3
@@ -55,8 +59,8 @@ _MOST_AXES = 4
 
 # Elementwise primitives that are written as an expression of their operands, whatever these are.
 _ALIGNED = frozenset(
-    name
-    for name, row in SPELLINGS.items()
+    op
+    for op, row in CARDS.items()
     if row.broadcasts and row.inline and row.repeated is None and row.amend is None
 )
 
@@ -178,8 +182,7 @@ class _Page:
         return Piece(text, shape, names, depth=depth, value=value, step=i)
 
     def is_view(self, i: int) -> bool:
-        spelling = SPELLINGS.get(self.schedule.steps[i].op.name)
-        return spelling is not None and spelling.view is not None
+        return self.schedule.steps[i].op.is_view
 
     def explicit(self, piece: Piece, type: TensorType) -> Piece:
         """The same in full shape and with a dtype."""
@@ -265,73 +268,70 @@ class _Steps:
         self.page = page
 
     def step(self, i: int, step: Step) -> None:
-        name = step.op.name
-        spelling = SPELLINGS.get(name)
-        if spelling is None:
+        card = CARDS.get(step.op)
+        if card is None:
             self._call_user(i, step)
-        elif name == "full":
+        elif step.op is full:
             value = step.params["value"]
             text = literal(value, step.params["dtype"])
             self.page.pieces[step.outputs[0]] = Piece(text, (), scalar=value)
-        elif name == "constant":
+        elif step.op is constant:
             self.page.constant(step)
-        elif spelling.view is not None:
+        elif step.op.is_view:
             for k, value in enumerate(step.outputs):
                 if self.page.schedule.uses[value]:
-                    self._view(i, step, spelling, k, value)
+                    self._view(i, step, k, value)
         else:
-            self._compute(i, step, spelling)
+            self._compute(i, step, card)
 
-    def _compute(self, i: int, step: Step, spelling: Spelling) -> None:
-        args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
-        self._type_literals(step, spelling, args)
-        text = self._expression(step, spelling, args)
+    def _compute(self, i: int, step: Step, card: Card) -> None:
+        args = [self._operand(i, step, card, k) for k in range(len(step.inputs))]
+        self._type_literals(step, card, args)
+        text = self._expression(step, card, args)
         name = self.page.called.get(step.outputs[0], "")
         if len(text.code) > _LONGEST - max(len(name) - 4, 0) and any(a.pending for a in args):
             for a in args:
                 if a.pending:
                     self.page.write(a.value)
-            args = [self._operand(i, step, spelling, k) for k in range(len(step.inputs))]
-            self._type_literals(step, spelling, args)
-            text = self._expression(step, spelling, args)
+            args = [self._operand(i, step, card, k) for k in range(len(step.inputs))]
+            self._type_literals(step, card, args)
+            text = self._expression(step, card, args)
         shape = step.results[0].shape
         shape = self.page.shown.get(step.outputs[0], shape)
-        if step.op.name == "iota":
-            shape = iota_shape(step)
-        elif spelling.broadcasts and spelling.amend is None:
+        if step.op is iota:
+            shape = iota_shape(step.params["shape"], step.params["axis"])
+        elif card.broadcasts and card.amend is None:
             shapes = {a.shape for a in args}
             shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
         piece = self.page.joined(text, shape, args, i, step.outputs[0])
-        if step.op.name == "gather":
+        if step.op is gather:
             self.page.shared.add(piece.value)
-        self.page.settle(piece, spelling.inline)
-        if spelling.amend is not None:
-            line = spelling.amend(
-                self.page.pieces[piece.value].text.code, [a.text for a in args], step
-            )
+        self.page.settle(piece, card.inline)
+        if card.amend is not None:
+            line = card.amend(self.page.pieces[piece.value].text.code, [a.text for a in args], step)
             for a in args:
                 self.page.use(a)
             target, equals, right = line.partition(" = ")
             for row in statement(target + equals, right) if equals else statement("", line):
                 self.page.parts.current.line(row, i)
 
-    def _expression(self, step: Step, spelling: Spelling, args: list[Piece]) -> Text:
+    def _expression(self, step: Step, card: Card, args: list[Piece]) -> Text:
         """The right-hand side; an array to be amended is a copy, or new where it is all equal."""
         first = self.page.pieces[step.inputs[0]] if step.inputs else None
-        if spelling.amend is not None and first is not None and first.scalar is not None:
+        if card.amend is not None and first is not None and first.scalar is not None:
             type = step.results[0]
             return Text(full_text(first.scalar, type.shape, type.dtype))
-        if spelling.repeated is not None and self._may_repeat(step, args[-1]):
-            self.page.include(spelling.helper)
+        if card.repeated is not None and self._may_repeat(step, args[-1]):
+            self.page.include(card.helper)
             last = self.page.explicit(args[-1], step.operands[-1])
-            return spelling.repeated([*(a.text for a in args[:-1]), last.text], step)
-        name, library = step.op.name, self._library(step)
+            return card.repeated([*(a.text for a in args[:-1]), last.text], step)
+        library = self._library(step)
         if library:
-            return Text(library.format(f"{name}({args[0].text.code})"))
-        if name in support.REQUIRES:
-            self.page.include(name)
-        text = spelling.read([a.text for a in args], step)
-        if name in REDUCTIONS and step.outputs[0] in self.page.shown:
+            return Text(library.format(f"{step.op.name}({args[0].text.code})"))
+        if card.helper and card.repeated is None:
+            self.page.include(card.helper)
+        text = card.read([a.text for a in args], step)
+        if step.op in REDUCTIONS and step.outputs[0] in self.page.shown:
             return keeping_axes(text)
         return text
 
@@ -341,7 +341,7 @@ class _Steps:
         Python has one for single numbers, whose float would divide in another way than NumPy's.
         """
         type = step.results[0]
-        if not self.page.standalone or step.op.name not in ("erf", "erfc"):
+        if not self.page.standalone or step.op not in (erf, erfc):
             return ""
         if self.page.file.scipy and type.dtype in (FLOAT32, FLOAT64):
             self.page.file.imports["from scipy import special"] = None
@@ -362,14 +362,14 @@ class _Steps:
             or self.page.schedule.is_view(step.inputs[-1])
         )
 
-    def _operand(self, i: int, step: Step, spelling: Spelling, k: int) -> Piece:
+    def _operand(self, i: int, step: Step, card: Card, k: int) -> Piece:
         """An operand as far as possible as the expression it is."""
         value = step.inputs[k]
         piece = self.page.pieces[value]
         if piece.pending and not self._belongs(piece, step):
             self.page.write(value)
             piece = self.page.pieces[value]
-        small = k in spelling.broadcasts and not (k == 0 and spelling.amend is not None)
+        small = k in card.broadcasts and not (k == 0 and card.amend is not None)
         if small or value in self.page.shown:
             return piece
         return self.page.explicit(piece, step.operands[k])
@@ -380,24 +380,23 @@ class _Steps:
         same = made.source == step.source or not (_is_told(made.source) and _is_told(step.source))
         return piece.depth < _DEEPEST and (same or self.page.is_view(piece.step))
 
-    def _type_literals(self, step: Step, spelling: Spelling, args: list[Piece]) -> None:
+    def _type_literals(self, step: Step, card: Card, args: list[Piece]) -> None:
         """Give one operand a dtype where all those that decide on the result are literals."""
-        if not spelling.broadcasts or not args or spelling.amend is not None:
+        if not card.broadcasts or not args or card.amend is not None:
             return
-        first = 1 if step.op.name == "select" else 0
+        first = 1 if step.op is select else 0
         if any(a.scalar is None for a in args[first:]):
             return
         dtype = step.operands[first].dtype
-        if step.op.name == "select" and is_weak_default(dtype) and args[0].scalar is None:
+        if step.op is select and is_weak_default(dtype) and args[0].scalar is None:
             return
         typed = f"{dtype_text(dtype)}({scalar_text(args[first].scalar, dtype)})"
         args[first] = Piece(Text(typed), ())
 
-    def _view(self, i: int, step: Step, spelling: Spelling, k: int, value: int) -> None:
-        assert spelling.view is not None
+    def _view(self, i: int, step: Step, k: int, value: int) -> None:
         source = step.inputs[0]
         piece = self.page.pieces[source]
-        how = self._seen(step, spelling, k, value)
+        how = self._seen(step, k, value)
         if piece.scalar is not None:
             self.page.pieces[value] = piece
             return
@@ -414,20 +413,18 @@ class _Steps:
             return
         if source not in self.page.shown:
             piece = self.page.explicit(piece, step.operands[0])
-        shape = expanded_shape(step) if step.op.name == "broadcast" else step.results[k].shape
-        shape = self.page.shown.get(value, shape)
+        shape = self.page.shown.get(value, seen_shape(step, k))
         text = Text(view_text(how, piece.text.within(ATOM)))
         joined = self.page.joined(text, shape, [piece], i, value)
         self.page.settle(joined, inline=len(step.outputs) == 1)
 
-    def _seen(self, step: Step, spelling: Spelling, k: int, value: int) -> How | None:
+    def _seen(self, step: Step, k: int, value: int) -> View | None:
         """How a view is written, where axes of one element may have been left out or added."""
-        assert spelling.view is not None
         before = self.page.shown.get(step.inputs[0])
         after = self.page.shown.get(value)
         if before is None and after is None:
-            return _with_none(spelling.view(step, k), step)
-        if step.op.name == "broadcast":
+            return _with_none(step.form.seen[k], step)
+        if step.op is broadcast:
             return None
         shape = step.results[k].shape if after is None else after
         source = step.operands[0].shape if before is None else before
@@ -647,7 +644,7 @@ def _raising(message: str) -> list[str]:
     return [f"    {line}" for line in statement("raise ", f"ValueError({message})", depth=2)]
 
 
-def _with_none(how: How | None, step: Step) -> How | None:
+def _with_none(how: View | None, step: Step) -> View | None:
     """Reshapes that only add axes of one element behind others as what a person writes for them."""
     if not isinstance(how, Reshape):
         return how

@@ -11,35 +11,25 @@ NaNs; the caller then computes everything with NumPy.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, final
+from collections.abc import Sequence
+from typing import final
 
 import numpy as np
 
-from primgraph.codegen.cards.literals import scalar_text
+from primgraph.codegen.cards.scalar import CALL, Elements
+from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.module import Function
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.types import BOOL, FLOAT64, TensorType
-from primgraph.primitives.reductions import safe_squares
+from primgraph.ir.views import Slice
 
 # Longer programs, those with more inputs, and longer vectors gain little beside what they take.
 LONGEST = 500
 WIDEST = 20
 _MOST_ELEMENTS = 100
 
-# How many expressions take as long as one call of a NumPy function, and those that are calls.
-_CALL = 12
-_CALLING = frozenset({"tanh"})
-
-# From this number on NumPy adds in another order than that of the elements.
-_PAIRWISE = 8
-
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SHORT = re.compile(r"[\w.+-]+|\(-[\w.+-]+\)")
-
-# Expressions of the elements of a value, in an array of its shape.
-Elements: TypeAlias = np.ndarray[Any, Any]
-Expression: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
 
 def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str], Function] | None:
@@ -79,7 +69,7 @@ class _Scalars:
         for i, step in enumerate(self.schedule.steps):
             if not self._step(i, step) or self.expressions > LONGEST:
                 return None
-        if self.expressions > _CALL * self.calls:
+        if self.expressions > CALL * self.calls:
             return None
         for k, value in enumerate(self.schedule.outputs):
             for line in _result(f"r{k}", self.elements[value], self.schedule.types[value]):
@@ -87,7 +77,9 @@ class _Scalars:
         results = ", ".join(f"r{k}" for k, _ in enumerate(self.schedule.outputs))
         self.made.returns([results if self.alone else f"[{results}]"])
         names = set(_NAME.findall("\n".join([line.text for line in self.made.body])))
-        return [line for n, line in _BINDINGS.items() if n in names], self.made
+        known = [line for n, line in _BINDINGS.items() if n in names]
+        others = sorted(n for n in names if n.startswith("math_") and n not in _BINDINGS)
+        return [*known, *(f"{n} = math.{n.removeprefix('math_')}" for n in others)], self.made
 
     def _argument(self, i: int) -> None:
         type = self.schedule.types[i]
@@ -103,13 +95,18 @@ class _Scalars:
 
     def _step(self, i: int, step: Step) -> bool:
         """Write one equation, if it can be written."""
+        card = CARDS.get(step.op)
+        form = None if card is None else card.scalar
+        if form is None:
+            return False
         operands = [self.elements[v] for v in step.inputs]
-        if step.op.name in _MOVING:
+        if form.texts is None:
             self.elements.update(zip(step.outputs, _moved(step, operands), strict=True))
             if _turns(step) or not self.reversed.isdisjoint(step.inputs):
                 self.reversed.update(step.outputs)
             return True
-        found = self._expressions(step, operands)
+        in_order = not step.inputs or step.inputs[0] not in self.reversed
+        found = form.texts(step, operands, in_order)
         if found is None:
             return False
         value, texts = step.outputs[0], []
@@ -117,33 +114,11 @@ class _Scalars:
         for name, text in zip(names, found, strict=True):
             if not _is_short(text):
                 self.made.line(f"{name} = {text}", i)
-                self.expressions += _CALL if step.op.name in _CALLING else 1
+                self.expressions += form.weight
             texts.append(text if _is_short(text) else name)
         self.calls += 1
         self.elements[value] = _array(texts, step.results[0])
         return True
-
-    def _expressions(self, step: Step, operands: Sequence[Elements]) -> list[str] | None:
-        """The expressions of the elements of the result, in order; None if there are none."""
-        name, result = step.op.name, step.results[0]
-        if name == "constant":
-            return [_number(x, result) for x in step.params["value"].data.ravel().tolist()]
-        if name == "full":
-            return [_number(step.params["value"], result)] * result.size
-        if name == "pad":
-            return _padded(step, operands[0])
-        if name == "reduce_sum" and step.operands[0].size > result.size:
-            in_order = step.inputs[0] not in self.reversed
-            return _sums(step, operands[0]) if in_order else None
-        if name == "root_of_squares":
-            return [_root(text, step) for text in operands[1].ravel().tolist()]
-        rule = _RULES.get(name)
-        if rule is None or not _is_by_element(step):
-            return None
-        rows = zip(*(x.ravel().tolist() for x in operands), strict=True)
-        texts = [rule(row, step) for row in rows]
-        known = [text for text in texts if text is not None]
-        return known if len(known) == len(texts) else None
 
 
 def _moved(step: Step, operands: Sequence[Elements]) -> list[Elements]:
@@ -157,13 +132,6 @@ def _moved(step: Step, operands: Sequence[Elements]) -> list[Elements]:
     taken = taken if step.op.multiple else [taken]
     pairs = zip(taken, step.results, strict=True)
     return [_array(texts[np.ravel(found)].tolist(), type) for found, type in pairs]
-
-
-def _is_by_element(step: Step) -> bool:
-    """Whether each element of the result comes from the same one of each operand."""
-    if step.op.elementwise or step.op.name.startswith("reduce_"):
-        return all(t.size == step.results[0].size for t in step.operands)
-    return all(t.size == 1 for t in step.operands)
 
 
 def _names(value: int, count: int) -> list[str]:
@@ -201,135 +169,14 @@ def _result(name: str, elements: Elements, type: TensorType) -> list[str]:
 
 def _turns(step: Step) -> bool:
     """Whether the elements of a result lie in the reverse order of those of the operand."""
-    return step.op.name == "reverse" or any(n < 0 for n in step.params.get("steps", ()))
-
-
-def _padded(step: Step, elements: Elements) -> list[str]:
-    places = step.op.impl(np.ones(elements.shape, bool), **step.params)
-    made = np.full(places.shape, "0.0" if step.results[0].dtype == FLOAT64 else "False", object)
-    made[places] = elements.ravel()
-    return made.ravel().tolist()
-
-
-def _root(squares: str, step: Step) -> str:
-    """The root of a sum of squares; of one that is to be summed again, an exception."""
-    low, high = safe_squares(step.results[0].dtype)
-    divided = f"{squares} / {step.params['divisor']!r}"
-    return f"math_sqrt({divided} if {low!r} <= {squares} <= {high!r} else -1.0)"
-
-
-def _sums(step: Step, elements: Elements) -> list[str] | None:
-    """Sums along the last axis, in the order in which NumPy adds; None where that is unsure."""
-    last = elements.ndim - 1
-    if step.operands[0].dtype != FLOAT64 or step.params["axes"] != (last,):
-        return None
-    rows = elements.reshape(-1, elements.shape[last]).tolist()
-    if len(rows[0]) >= _PAIRWISE and last:
-        return None
-    return [_sum(row) for row in rows]
-
-
-def _sum(terms: Sequence[str]) -> str:
-    """NumPy's sum of one row: eight sums side by side, and what is left over one by one."""
-    whole = len(terms) - len(terms) % _PAIRWISE
-    if not whole:
-        return " + ".join(["0.0", *terms])
-    heads = [" + ".join(terms[k:whole:_PAIRWISE]) for k in range(_PAIRWISE)]
-    while len(heads) > 1:
-        heads = [f"({a}) + ({b})" for a, b in zip(heads[::2], heads[1::2], strict=True)]
-    # The sum of zeros that are negative begins with a positive one, too.
-    return " + ".join([heads[0], *terms[whole:], "0.0"])
+    ranges = [r for how in step.form.seen if isinstance(how, Slice) for r in how.ranges]
+    return any(r[2] < 0 for r in ranges) or any(n < 0 for n in step.params.get("steps", ()))
 
 
 def _is_short(text: str) -> bool:
     """Whether an expression is a name or a number, which needs no name of its own."""
     return _SHORT.fullmatch(text) is not None
 
-
-# Expressions of Python's for results, operand by operand.
-
-
-def _template(template: str) -> Expression:
-    return lambda args, step: template.format(*args)
-
-
-def _power(args: Sequence[str], step: Step) -> str | None:
-    """Small powers as NumPy computes them; others by the C library."""
-    n, x = step.params["n"], args[0]
-    if step.results[0].dtype != FLOAT64:
-        return None
-    short = {0: "1.0", 1: x, 2: f"{x} * {x}", -1: f"1.0 / {x}"}
-    return short.get(n, f"math_pow({x}, {float(n)!r})")
-
-
-def _number(value: bool | float, type: TensorType) -> str:
-    text = scalar_text(value, type.dtype).replace("np.", "float_")
-    return f"({text})" if text.startswith("-") else text
-
-
-def _of_floats(template: str, other: str | None = None) -> Expression:
-    """A rule for floats, and another, or none, for booleans."""
-
-    def rule(args: Sequence[str], step: Step) -> str | None:
-        chosen = template if step.operands[0].dtype == FLOAT64 else other
-        return None if chosen is None else chosen.format(*args)
-
-    return rule
-
-
-def _cast(args: Sequence[str], step: Step) -> str:
-    source, target = step.operands[0].dtype, step.results[0].dtype
-    if source == target:
-        return args[0]
-    return f"{args[0]} != 0.0" if target == BOOL else f"1.0 if {args[0]} else 0.0"
-
-
-# Sums of one number begin with plus zero in NumPy, products and others with the number itself.
-_RULES: dict[str, Expression] = {
-    "add": _of_floats("{} + {}"),
-    "sub": _of_floats("{} - {}"),
-    "mul": _of_floats("{} * {}"),
-    "div": _of_floats("{} / {}"),
-    "neg": _of_floats("-{}"),
-    "abs": _of_floats("math_fabs({})"),
-    "sqrt": _template("math_sqrt({})"),
-    "rsqrt": _template("1.0 / math_sqrt({})"),
-    "maximum": _of_floats("{0} if {0} > {1} or {0} != {0} else {1}"),
-    "minimum": _of_floats("{0} if {0} < {1} or {0} != {0} else {1}"),
-    "tanh": _template("float_of(ufunc_tanh({}))"),
-    **{
-        name: _template(f"math_{name}({{}})")
-        for name in ("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "cosh")
-    },
-    "arcsin": _template("math_asin({})"),
-    "arccos": _template("math_acos({})"),
-    "arctan": _template("math_atan({})"),
-    "integer_pow": _power,
-    "equal": _template("{} == {}"),
-    "not_equal": _template("{} != {}"),
-    "less": _of_floats("{} < {}"),
-    "less_equal": _of_floats("{} <= {}"),
-    "greater": _of_floats("{} > {}"),
-    "greater_equal": _of_floats("{} >= {}"),
-    "logical_and": _template("{} and {}"),
-    "logical_or": _template("{} or {}"),
-    "logical_xor": _template("{} != {}"),
-    "logical_not": _template("not {}"),
-    "select": _template("{1} if {0} else {2}"),
-    "unless_nan": _template("{0} if {1} == {1} else {1}"),
-    "cast": _cast,
-    "reduce_max": _template("{}"),
-    "reduce_min": _template("{}"),
-    "reduce_prod": _of_floats("{}"),
-    "reduce_sum": _of_floats("{} + 0.0"),
-    "matmul": _of_floats("{} * {} + 0.0"),
-}  # fmt: skip
-
-# These have the elements of their operands, at other places.
-_MOVING = frozenset(
-    {"stop_gradient", "reshape", "permute", "broadcast", "reverse", "slice", "slice_assign"}
-    | {"concat", "split"}
-)
 
 _BINDINGS = {
     "ndarray": "ndarray = np.ndarray",

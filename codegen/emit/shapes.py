@@ -10,14 +10,18 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import final
 
-from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.codegen.plan.views import expanded_shape
+from primgraph.codegen.plan.schedule import Schedule, Step, seen_shape
+from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
+from primgraph.primitives.constants import full
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
+from primgraph.primitives.shapes import broadcast, reshape
 
-REDUCTIONS = frozenset({"reduce_sum", "reduce_prod", "reduce_max", "reduce_min"})
+REDUCTIONS: frozenset[Op] = frozenset({reduce_sum, reduce_prod, reduce_max, reduce_min})
 
 
-def shown_shapes(schedule: Schedule, aligned: Collection[str]) -> dict[int, Shape]:
+def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape]:
     """The shapes of the values that are written with other axes of one element than they have.
 
     `aligned` are the elementwise primitives that are written as an expression of their operands.
@@ -25,7 +29,7 @@ def shown_shapes(schedule: Schedule, aligned: Collection[str]) -> dict[int, Shap
     values, and all that reads them, can be written with that.
     """
     groups = _Groups(schedule)
-    numbers = {v for s in schedule.steps if s.op.name == "full" for v in s.outputs}
+    numbers = {v for s in schedule.steps if s.op is full for v in s.outputs}
     joining = [_joins(s, aligned) for s in schedule.steps]
     for step, joins in zip(schedule.steps, joining, strict=True):
         if joins:
@@ -42,9 +46,9 @@ def shown_shapes(schedule: Schedule, aligned: Collection[str]) -> dict[int, Shap
     return groups.answers()
 
 
-def _joins(step: Step, aligned: Collection[str]) -> bool:
+def _joins(step: Step, aligned: Collection[Op]) -> bool:
     """Whether the operands and the result of a step are written in one shape."""
-    return step.op.name == "stop_gradient" or (step.op.elementwise and step.op.name in aligned)
+    return step.op.stops or (step.op.elementwise and step.op in aligned)
 
 
 @final
@@ -119,18 +123,18 @@ class _Groups:
 def _ask(groups: _Groups, step: Step) -> None:
     """Note which shapes a step that is not elementwise can have for its operands and results."""
     x, result = step.inputs[:1], step.outputs[0]
-    if step.op.name in REDUCTIONS:
+    if step.op in REDUCTIONS:
         groups.ask(x[0], None)
         groups.ask(result, _kept(step))
-    elif step.op.name == "broadcast":
-        groups.ask(x[0], expanded_shape(step))
+    elif step.op is broadcast:
+        groups.ask(x[0], seen_shape(step, 0))
         groups.ask(result, None)
-    elif step.op.name == "reshape" and _is_alike(step):
+    elif step.op is reshape and _is_alike(step):
         groups.wish(x[0], step.results[0].shape)
         groups.ask(result, _without_ones(step.operands[0].shape))
-    elif step.op.name == "matmul" and _vectors(step):
+    elif step.op is matmul and _vectors(step):
         _ask_product(groups, step)
-    elif step.op.name != "full":
+    elif step.op is not full:
         for value in (*step.inputs, *step.outputs):
             groups.ask(value, None)
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from primgraph.codegen.plan.card import Facts
 from primgraph.codegen.plan.draft import Draft, LoopDraft
 from primgraph.codegen.plan.places import Argument, Place
 from primgraph.codegen.plan.program import (
-    Card,
     Combine,
     Compute,
     Copy,
@@ -26,7 +26,7 @@ from primgraph.codegen.plan.regions import Region, narrowed
 from primgraph.codegen.plan.roles import Role
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.site import At, is_plain, needed
-from primgraph.codegen.plan.views import VIEWS, Cut
+from primgraph.codegen.plan.views import Cut
 from primgraph.ir.types import DType, Shape
 
 
@@ -89,7 +89,7 @@ def _given(draft: Draft, value: int, region: Region) -> Argument | None:
                 return None
         if value in step.outputs:
             alone = schedule.last[j] <= region.start + k
-            return draft.arguments[j] if draft.cards[step.op.name].itself and alone else None
+            return draft.arguments[j] if draft.cards[step.op].itself and alone else None
     return None
 
 
@@ -99,11 +99,12 @@ def _given(draft: Draft, value: int, region: Region) -> Argument | None:
 def _plan_step(draft: Draft, loop: LoopDraft, i: int, step: Step) -> None:
     region = loop.region
     role = region.roles[i - region.start]
-    local = narrowed(step, role, region.rows)
-    if step.op.name in VIEWS and draft.schedule.is_view(step.outputs[0]):
+    card = draft.cards[step.op]
+    local = narrowed(step, card, role, region.rows)
+    if step.form.seen and draft.schedule.is_view(step.outputs[0]):
         draft.view(i, local, draft.places[step.inputs[0]], role.operands[0], role.axis)
         return
-    card, operands, places = draft.cards[step.op.name], list[Place](), list[Place]()
+    operands, places = list[Place](), list[Place]()
     for k, axis in enumerate(role.operands):
         small = k in card.broadcasts
         place = _operand(draft, loop, step, k, axis, small)
@@ -146,7 +147,7 @@ def _add_up(
     i: int,
     step: Step,
     role: Role,
-    card: Card,
+    card: Facts,
     operands: Sequence[Place],
     places: Sequence[Place],
 ) -> None:
@@ -169,7 +170,7 @@ def _compute(
     i: int,
     step: Step,
     role: Role,
-    card: Card,
+    card: Facts,
     operands: Sequence[Place],
     places: Sequence[Place],
 ) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from primgraph.codegen.plan.card import Cards, Facts
 from primgraph.codegen.plan.places import Argument, Buffer, Life, Number, Place, Result, View
-from primgraph.codegen.plan.program import Card, Combine, Instruction, Make, Options, Release, See
+from primgraph.codegen.plan.program import Combine, Instruction, Make, Options, Release, See
 from primgraph.codegen.plan.regions import Region
-from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.schedule import Schedule, Step, seen_shape
 from primgraph.codegen.plan.store import Store
-from primgraph.codegen.plan.views import VIEWS, Repeat, Reshape, Rows, expanded_shape
+from primgraph.codegen.plan.views import Repeat
 from primgraph.ir.types import TensorType
+from primgraph.ir.views import Reshape, Rows
 
 
 @final
@@ -41,7 +43,7 @@ class Draft:
     to be left in; such an array is not touched before step `settled`, from which on none can fail.
     """
 
-    def __init__(self, schedule: Schedule, cards: Mapping[str, Card], options: Options) -> None:
+    def __init__(self, schedule: Schedule, cards: Cards, options: Options) -> None:
         self.schedule, self.cards, self.options = schedule, cards, options
         self.store = Store()
         self.body: list[Instruction] = []
@@ -62,7 +64,7 @@ class Draft:
 
     def _may_fail(self, step: Step) -> bool:
         """Whether a step can raise an error: one that looks indices up, or is a user's own."""
-        card = self.cards.get(step.op.name)
+        card = self.cards.get(step.op)
         return card is None or card.fallible
 
     # Operands.
@@ -88,10 +90,9 @@ class Draft:
     ) -> None:
         """A step that is a view of `place`; in a block rows are along `axis`, then `target`."""
         result = step.results
-        for k, value in enumerate(step.outputs):
+        for k, (value, how) in enumerate(zip(step.outputs, step.form.seen, strict=True)):
             if not self.schedule.uses[value] and self.loop is None:
                 continue
-            how = VIEWS[step.op.name](step, k)
             if isinstance(place, Number):
                 self.places[value] = place
                 continue
@@ -106,8 +107,8 @@ class Draft:
                 extents = list(how.shape)
                 extents[target] = Rows(axis)
                 how = Reshape(tuple(extents))
-            shape = expanded_shape(step) if step.op.name == "broadcast" else result[k].shape
-            seen = self.store.view(self.full(place, step.operands[0], axis), how, shape)
+            full = self.full(place, step.operands[0], axis)
+            seen = self.store.view(full, how, seen_shape(step, k))
             self.places[value] = seen
             self.body.append(See(i, step, seen))
 
@@ -117,7 +118,7 @@ class Draft:
         """Whether the step that is being planned may overwrite or give back a buffer."""
         return self.loop is None or buffer.life is Life.BLOCK
 
-    def dying(self, i: int, step: Step, card: Card, places: Sequence[Place]) -> int | None:
+    def dying(self, i: int, step: Step, card: Facts, places: Sequence[Place]) -> int | None:
         """The operand whose buffer the result may take over: nothing else reads it any more.
 
         A single element is not computed in place, because NumPy takes twice as long for that.

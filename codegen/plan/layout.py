@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from primgraph.codegen.plan.views import Cut, Expand, How, Permute, Repeat, Reshape, Slice
+from primgraph.codegen.plan.views import Cut, How, Repeat
 from primgraph.ir.types import Shape
+from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
 
 class Layout(NamedTuple):

@@ -17,7 +17,7 @@ from primgraph.codegen.plan.places import (
     loop_of,
 )
 from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Make, Plan, See
-from primgraph.codegen.plan.scratch import Operation, needs_none, object_bytes, scratch
+from primgraph.codegen.plan.scratch import Operation, buffers, object_bytes
 from primgraph.codegen.plan.views import Cut
 
 # The places of a thing in the lists of a workspace, and what a block of a loop is noted with.
@@ -61,7 +61,7 @@ def call_bytes(plan: Plan) -> int:
                 ledger.see(place)
             if isinstance(x, Create) or x.new:
                 ledger.hold(x.out)
-            ledger.need(_scratch(x))
+            ledger.need(_scratch(plan, x))
             for place in x.parts if isinstance(x, Compute) else ():
                 ledger.see(place)
         elif isinstance(x, Call):
@@ -113,12 +113,15 @@ class _Ledger:
             place = place.of
 
 
-def _scratch(x: Compute | Create) -> int:
+def _scratch(plan: Plan, x: Compute | Create) -> int:
     """What NumPy allocates for itself while it does one instruction."""
+    rule = plan.cards[x.step.op].scratch
+    if rule is None:
+        return 0
     out, shapes = x.out, ((), x.out.shape)
     plain = out.strides is None and all(p.strides is None and p.shape in shapes for p in x.operands)
-    if needs_none(x.step, plain):
+    if plain and rule is buffers:
         return 0
     fixed = frozenset(k for k, p in enumerate(x.operands) if isinstance(p, Number | Constant))
     layouts = [layout_of(p) for p in x.operands]
-    return scratch(Operation(x.step, layouts, layout_of(out), fixed))
+    return rule(Operation(x.step, layouts, layout_of(out), fixed))

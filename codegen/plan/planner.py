@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from primgraph.codegen.plan.blocks import plan_region
+from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.draft import Draft
-from primgraph.codegen.plan.program import Card, Loop, Options, Plan
+from primgraph.codegen.plan.program import Loop, Options, Plan
 from primgraph.codegen.plan.regions import Region
 from primgraph.codegen.plan.schedule import Schedule
 from primgraph.codegen.plan.steps import plan_results, plan_step
@@ -16,7 +15,7 @@ def planned(
     schedule: Schedule,
     regions: tuple[Region, ...],
     options: Options,
-    cards: Mapping[str, Card],
+    cards: Cards,
 ) -> Plan:
     """What is done step by step, and where, for a back end that has these `cards`."""
     draft = Draft(schedule, cards, options)
@@ -46,4 +45,5 @@ def planned(
         store.arena.size,
         store.arena.least,
         store.space.size,
+        cards,
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
+from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.places import (
     Argument,
     Buffer,
@@ -21,7 +22,7 @@ from primgraph.codegen.plan.places import (
 )
 from primgraph.codegen.plan.regions import Region
 from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.codegen.plan.views import Reshape, Slice, view_text
+from primgraph.codegen.plan.views import view_text
 from primgraph.ir.types import DType
 
 
@@ -41,61 +42,6 @@ class Options:
     alone: bool = False
     kept: int = 0
     poisoned: bool = False
-
-
-# What a back end says of a primitive when a plan is made for it.
-
-
-class Site(Protocol):
-    """A step that is being planned: where its operands and its result are, and what more it takes.
-
-    Its methods ask for places beside those, which the back end finds at the instruction.
-    """
-
-    step: Step
-    operands: Sequence[Place]
-    out: Place
-    # The operand whose buffer `out` is, if it was taken over.
-    taken: int | None
-
-    def number(self, value: Any, dtype: DType) -> Place:
-        """A read-only array without axes."""
-
-    def scratch(self) -> Place:
-        """A buffer like the result, for this step alone."""
-
-    def part(self, how: Reshape | Slice | None) -> Place:
-        """A view of `out`; itself for None."""
-
-    def operand_part(self, position: int, how: Reshape | Slice | None) -> Place:
-        """A view of an operand."""
-
-    def is_repeated(self, position: int) -> bool:
-        """Whether several elements of an operand may be one number in memory."""
-
-    def summed(self, axes: Sequence[int]) -> list[Place]:
-        """Ones, the result and operand 0 as matrices, whose product sums over `axes`, if it may."""
-
-
-class Card(Protocol):
-    """What planning asks of a primitive.
-
-    `broadcasts` tells operands that may have a smaller shape than declared, as the back end
-    repeats them; `in_place` those whose buffer the result may be. `itself` tells an operation that
-    can make a new array of its result, and that may write over any of its operands, element by
-    element. One that is `fallible` may raise an error. `needs` asks for more places.
-    """
-
-    @property
-    def broadcasts(self) -> tuple[int, ...]: ...
-    @property
-    def in_place(self) -> tuple[int, ...]: ...
-    @property
-    def itself(self) -> bool: ...
-    @property
-    def fallible(self) -> bool: ...
-    @property
-    def needs(self) -> Callable[[Site], Sequence[Place]] | None: ...
 
 
 # Instructions. Each has the number of the step that it belongs to.
@@ -218,7 +164,8 @@ class Plan:
     `constants` and `arrays`, those that are kept, stand in the order in which they are first
     needed, and `buffers` in that in which they are taken. `arena` is the size of the arena in
     bytes, `least` the most that is alive at once, so that no arena could be smaller. `space` is
-    the size of a second one, in which the buffers of blocks are: each thread has one.
+    the size of a second one, in which the buffers of blocks are: each thread has one. `cards`
+    are what the plan goes by.
     """
 
     schedule: Schedule
@@ -232,6 +179,7 @@ class Plan:
     arena: int
     least: int
     space: int
+    cards: Cards
 
     @property
     def regions(self) -> tuple[Region, ...]:

@@ -7,21 +7,21 @@ a sum over an axis is then the sum, from the first block to the last, of NumPy's
 
 from __future__ import annotations
 
-from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import final
 
+from primgraph.codegen.plan.card import Cards, Facts
 from primgraph.codegen.plan.limits import Limits
-from primgraph.codegen.plan.roles import Role, role_of
+from primgraph.codegen.plan.roles import Blocking, Role
 from primgraph.codegen.plan.schedule import CHUNK, Form, Schedule, Step
-from primgraph.codegen.plan.sizes import has_products, size_of
+from primgraph.codegen.plan.sizes import Candidate, has_products, size_of
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
+from primgraph.primitives.constants import full
+from primgraph.primitives.shapes import broadcast
 
 # Whole arrays that a region may leave behind for steps that otherwise stood among its own.
 _MOST_AWAITED = 8
-
-_CONSTANTS = frozenset({"full", "constant", "iota"})
 
 
 @final
@@ -51,7 +51,7 @@ class Region:
         return self.start <= step < self.stop
 
 
-def narrowed(step: Step, role: Role, rows: int) -> Step:
+def narrowed(step: Step, card: Facts, role: Role, rows: int) -> Step:
     """`step` as it is within a block that has `rows` rows."""
     eqn = step.eqn
     inputs = tuple(
@@ -59,9 +59,9 @@ def narrowed(step: Step, role: Role, rows: int) -> Step:
     )
     outputs = tuple(Value(_cut(v.type, role.axis, rows)) for v in eqn.outputs)
     params = eqn.params
-    if eqn.op.name in ("broadcast", "slice") and role.axis is not None:
-        key = "shape" if eqn.op.name == "broadcast" else "sizes"
-        params = tuple((k, outputs[0].shape if k == key else p) for k, p in params)
+    resized = card.blocking.resized if card.blocking is not None else ""
+    if resized and role.axis is not None:
+        params = tuple((k, outputs[0].shape if k == resized else p) for k, p in params)
     local = Equation(eqn.op, inputs, params, outputs, eqn.source)
     return step._replace(eqn=local, form=Form(local))
 
@@ -73,16 +73,16 @@ def _cut(type: TensorType, axis: int | None, rows: int) -> TensorType:
 
 
 def arranged(
-    schedule: Schedule, limits: Limits, known: Container[str]
+    schedule: Schedule, limits: Limits, cards: Cards
 ) -> tuple[Schedule, tuple[Region, ...]]:
     """The same steps, in an order in which regions stand together, and these regions.
 
-    A region has primitives only that are `known` to the back end by name.
+    A region has only primitives that the back end has `cards` of.
     """
     forms = {s.form for s in schedule.steps}
     if not any(t.nbytes >= limits.least_bytes for f in forms for t in f.results):
         return schedule, ()
-    return _Arrangement(schedule, limits, known).made()
+    return _Arrangement(schedule, limits, cards).made()
 
 
 def _is_large(step: Step, limits: Limits) -> bool:
@@ -114,9 +114,9 @@ class _Draft:
 
 @final
 class _Arrangement:
-    def __init__(self, schedule: Schedule, limits: Limits, known: Container[str]) -> None:
+    def __init__(self, schedule: Schedule, limits: Limits, cards: Cards) -> None:
         self.schedule = schedule
-        self.known = known
+        self.cards = cards
         self.limits = limits
         self.order: list[int] = []
         self.regions: list[Region] = []
@@ -124,8 +124,8 @@ class _Arrangement:
         # Values that are single numbers, repeated or not.
         self.constant: set[int] = set()
         for step in schedule.steps:
-            repeated = step.op.name == "broadcast" and step.operands[0].size == 1
-            if step.op.name == "full" or repeated:
+            repeated = step.op is broadcast and step.operands[0].size == 1
+            if step.op is full or repeated:
                 self.constant.update(step.outputs)
         # Late values, and whether making them is more work than may be done ahead of a region.
         self.waiting: dict[int, bool] = {}
@@ -166,7 +166,8 @@ class _Arrangement:
         """The number of rows of a region that begins with `step`."""
         if not _is_large(step, self.limits) or self._is_view(step):
             return None
-        if not (step.op.elementwise or step.op.name == "matmul"):
+        # Functions of elements and products are what takes time.
+        if not (step.op.elementwise or step.op.linear == "each"):
             return None
         extent = self._rows_of(step)
         return extent if extent and self._leaf_role(step, extent) is not None else None
@@ -186,21 +187,22 @@ class _Arrangement:
 
     def _leaf_role(self, step: Step, extent: int) -> Role | None:
         """The role of a step on operands that are all there as a whole."""
-        if step.op.name in _CONSTANTS or not step.operands or self._is_view(step):
+        blocking = self._blocking(step)
+        if blocking is None or not step.operands or self._is_view(step):
             return None
-        # A gather works on rows of its indices.
-        chosen = 1 if step.op.name == "gather" else 0
-        shape = step.operands[chosen].shape
-        if extent not in shape or not self._is_known(step):
+        shape = step.operands[blocking.led_by].shape
+        if extent not in shape:
             return None
         axes: list[int | None] = [None] * len(step.operands)
-        axes[chosen] = shape.index(extent)
-        role = role_of(step, axes)
+        axes[blocking.led_by] = shape.index(extent)
+        role = blocking.role(step, axes)
         return role if role is not None and role.axis is not None else None
 
-    def _is_known(self, step: Step) -> bool:
-        copied = step.op.name == "reshape" and not self._is_view(step)
-        return step.op.name in self.known and not copied
+    def _blocking(self, step: Step) -> Blocking | None:
+        """How a step runs in blocks; None if it does not, as for a copy in place of a view."""
+        card = self.cards.get(step.op)
+        copied = step.form.seen and not self._is_view(step)
+        return None if card is None or copied else card.blocking
 
     # One step after the other.
 
@@ -209,7 +211,7 @@ class _Arrangement:
         step = self.schedule.steps[i]
         role = self._role(draft, step)
         if role is None:
-            free = self._is_view(step) or step.op.name in _CONSTANTS
+            free = self._is_view(step) or step.op.literal
             large = _is_large(step, self.limits) and not free
             awaits = any(
                 self.waiting.get(v, False) or v in draft.axis or v in draft.totals
@@ -231,14 +233,15 @@ class _Arrangement:
                 draft.axis[value] = role.axis
 
     def _role(self, draft: _Draft, step: Step) -> Role | None:
-        if not self._is_known(step):
+        blocking = self._blocking(step)
+        if blocking is None:
             return None
         axes = tuple(draft.axis.get(v) for v in step.inputs)
         if any(v in draft.totals or self.waiting.get(v, False) for v in step.inputs):
             return None
         if all(a is None for a in axes):
             return None if draft.blocked else self._leaf_role(step, draft.extent)
-        role = role_of(step, axes)
+        role = blocking.role(step, axes)
         if role is None:
             return None
         # An operand of which a block is there cannot be read as a whole.
@@ -265,7 +268,8 @@ class _Arrangement:
         start = len(self.order)
         self.order.extend(draft.members)
         steps = [self.schedule.steps[i] for i in draft.members]
-        size = size_of(self.schedule, steps, draft.roles, draft.extent, self.constant, self.limits)
+        of = Candidate(self.schedule, steps, draft.roles, draft.extent, self.constant, self.cards)
+        size = size_of(of, self.limits)
         if size is None:
             return
         reads: dict[int, int] = {}
@@ -286,7 +290,7 @@ class _Arrangement:
                 draft.extent,
                 size.rows,
                 size.threads,
-                has_products(steps),
+                has_products(steps, self.cards),
                 tuple(draft.roles),
                 draft.axis,
                 draft.totals,

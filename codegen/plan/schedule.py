@@ -1,7 +1,7 @@
 """The schedule: which equations run, in which order, and how long each value is needed.
 
-Emitters consume a schedule and the table of spellings, and nothing else of the graph: this is
-where another backend would start.
+Emitters consume a schedule and the cards, and nothing else of the graph: this is where another
+backend would start.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import Any, NamedTuple, final
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.primitive import Primitive
-from primgraph.ir.types import FLOAT16, Shape, TensorType
+from primgraph.ir.types import Shape, TensorType
+from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
 from primgraph.source import Source
 
 # Equations in one generated function; longer ones would compile in more than linear time.
 CHUNK = 1000
 
-_VIEWS = frozenset(
-    {"reshape", "permute", "broadcast", "reverse", "slice", "split", "stop_gradient"}
-)
-
 
 @final
 class Form:
-    """What steps have in common that differ in their values only: op, parameters, types."""
+    """What steps have in common that differ in their values only: op, parameters, types.
 
-    __slots__ = ("op", "operands", "params", "results")
+    `seen` has, for a view, how each result sees the operand.
+    """
+
+    __slots__ = ("op", "operands", "params", "results", "seen")
 
     def __init__(self, eqn: Equation) -> None:
         assert isinstance(eqn.op, Primitive)
@@ -36,6 +36,10 @@ class Form:
         self.params = eqn.kwargs
         self.operands = tuple([v.type for v in eqn.inputs])
         self.results = tuple([v.type for v in eqn.outputs])
+        self.seen: tuple[View | None, ...] = ()
+        if self.op.is_view:
+            (x,), count = self.operands, len(self.results)
+            self.seen = tuple([self.op.seen(k, x, self.params) for k in range(count)])
 
 
 class Step(NamedTuple):
@@ -67,16 +71,12 @@ class Step(NamedTuple):
         return self.form.results
 
 
-def is_dot(step: Step) -> bool:
-    """Whether a product is written as `dot`, which has less overhead for two matrices.
-
-    With a single element in a factor, `dot` takes 0 times infinity for 0. With one product for
-    each element of the result, it gives -0.0 for negative ones that underflow, which `matmul` adds
-    to 0.0.
-    """
-    x, y = step.operands
-    alone = x.size == 1 or y.size == 1 or x.shape[-1] == 1
-    return x.ndim == 2 and x.is_float and x.dtype != FLOAT16 and not alone
+def seen_shape(step: Step, k: int) -> Shape:
+    """The shape of result `k` of a view, before NumPy's broadcasting repeats it."""
+    how, shape = step.form.seen[k], step.operands[0].shape
+    if how is None:
+        return shape
+    return expanded(how, shape) if isinstance(how, Expand) else step.results[k].shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,42 +188,18 @@ def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool
     root = list(range(count))
     contiguous = [True] * count
     for step in steps:
-        if step.eqn.op.name not in _VIEWS:
+        form = step.form
+        if not form.seen:
             continue
         x = step.inputs[0]
-        if step.eqn.op.name == "reshape" and not contiguous[x]:
+        # Elements that are not in order are copied to be in another shape.
+        if not contiguous[x] and any(isinstance(how, Reshape) for how in form.seen):
             continue
-        for value, result in zip(step.outputs, step.eqn.outputs, strict=True):
+        for value, how, type in zip(step.outputs, form.seen, form.results, strict=True):
             root[value] = root[x]
-            kept = _keeps_order(step.eqn, result.shape)
-            contiguous[value] = result.type.size == 0 or (contiguous[x] and kept)
+            kept = keeps_order(how, form.operands[0].shape, type.shape)
+            contiguous[value] = type.size == 0 or (contiguous[x] and kept)
     return tuple(root), tuple(contiguous)
-
-
-def _keeps_order(eqn: Equation, shape: Shape) -> bool:
-    """Whether a view of contiguous elements is contiguous again."""
-    name, source = eqn.op.name, eqn.inputs[0].shape
-    if name in ("reshape", "stop_gradient"):
-        return True
-    if name == "broadcast":
-        return eqn.inputs[0].type.size == eqn.outputs[0].type.size
-    if name == "permute":
-        moved = [a for a in eqn.kwargs["axes"] if source[a] != 1]
-        return moved == sorted(moved)
-    if name in ("slice", "split"):
-        return _is_prefix(eqn, shape)
-    return not any(source[a] > 1 for a in eqn.kwargs["axes"])
-
-
-def _is_prefix(eqn: Equation, shape: Shape) -> bool:
-    """Whether a slice leaves out elements along the first axis that has more than one only."""
-    source = eqn.inputs[0].shape
-    steps = eqn.kwargs.get("steps", (1,) * len(source))
-    first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
-    return all(
-        n == m and step == 1 if i > first else n == 1 or step == 1
-        for i, (n, m, step) in enumerate(zip(shape, source, steps, strict=True))
-    )
 
 
 def _last(steps: list[Step], outputs: tuple[int, ...], root: tuple[int, ...]) -> tuple[int, ...]:

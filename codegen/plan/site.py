@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, final
 
+from primgraph.codegen.plan.card import Facts
 from primgraph.codegen.plan.draft import Draft
 from primgraph.codegen.plan.places import Buffer, Place, View
-from primgraph.codegen.plan.program import Card
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.views import Reshape, Rows, Slice, part_shape
+from primgraph.codegen.plan.views import part_shape
 from primgraph.ir.types import FLOAT32, FLOAT64, DType
+from primgraph.ir.views import Reshape, Rows, Slice
 
 # Longer rows are added up by NumPy, which is more accurate.
 LONGEST_PRODUCT = 4096
@@ -94,6 +95,6 @@ def is_plain(operands: Sequence[Place], step: Step) -> bool:
     return whole and not isinstance(first, View)
 
 
-def needed(card: Card, site: At) -> tuple[Place, ...]:
+def needed(card: Facts, site: At) -> tuple[Place, ...]:
     """The places that the back end asks for beside operands and result."""
     return tuple(card.needs(site)) if card.needs is not None else ()

@@ -10,10 +10,10 @@ from collections.abc import Sequence, Set
 from math import ceil
 from typing import NamedTuple
 
+from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.roles import Role
 from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.codegen.plan.work import nanoseconds
 from primgraph.codegen.run import blas
 
 # Blocks for each processor at least, so that all of them end at about the same time.
@@ -32,36 +32,40 @@ class Size(NamedTuple):
     threads: int
 
 
-def has_products(steps: Sequence[Step]) -> bool:
-    """Whether BLAS may be called for one of these steps."""
-    return any(
-        s.op.name in ("matmul", "reduce_sum") and any(t.is_float for t in s.results) for s in steps
-    )
-
-
-def size_of(
-    schedule: Schedule,
-    steps: Sequence[Step],
-    roles: Sequence[Role],
-    extent: int,
-    constant: Set[int],
-    limits: Limits,
-) -> Size | None:
-    """The size of blocks for these steps, whose rows are `extent`; None if blocks do not pay.
+class Candidate(NamedTuple):
+    """Steps that may run in blocks of `extent` rows, with their roles and the back end's cards.
 
     `constant` has the values that are single numbers, repeated or not.
     """
-    computing = [s for s in steps if not _is_view(schedule, s)]
-    work = sum(map(nanoseconds, computing))
+
+    schedule: Schedule
+    steps: Sequence[Step]
+    roles: Sequence[Role]
+    extent: int
+    constant: Set[int]
+    cards: Cards
+
+
+def has_products(steps: Sequence[Step], cards: Cards) -> bool:
+    """Whether BLAS may be called for one of these steps."""
+    return any(cards[s.op].blas and any(t.is_float for t in s.results) for s in steps)
+
+
+def size_of(of: Candidate, limits: Limits) -> Size | None:
+    """The size of blocks for these steps; None if blocks do not pay."""
+    extent, cards = of.extent, of.cards
+    computing = [s for s in of.steps if not _is_view(of.schedule, s)]
+    work = sum([cards[s.op].nanoseconds(s) for s in computing])
     shares = int(work / limits.least_share) if limits.least_share else extent
     if limits.processors == 1 or shares < 2:
         shares = 1
     if limits.rows is not None:
         rows = limits.rows if shares > 1 or len(computing) > 1 else None
     else:
-        rows = _cached(schedule, steps, roles, extent, constant, limits)
+        rows = _cached(of, limits)
         a_call = work / extent / len(computing)
-        long = max(limits.least_call / a_call, _LONGER * _adding(steps, roles) * extent / work)
+        adding = _LONGER * _adding(of.steps, of.roles) * extent / work
+        long = max(limits.least_call / a_call, adding)
         shared = _shared(extent, long, rows, limits) if shares > 1 else None
         if shared is None:
             shares = 1
@@ -70,7 +74,7 @@ def size_of(
     if rows is None:
         return None
     rows = _without_single_rest(extent, rows)
-    if has_products(computing) and not blas.is_controlled():
+    if has_products(computing, cards) and not blas.is_controlled():
         shares = 1
     return Size(rows, min(shares, ceil(extent / rows)))
 
@@ -91,22 +95,16 @@ def _adding(steps: Sequence[Step], roles: Sequence[Role]) -> float:
     return _ADDED * sum(t.nbytes for t in totals)
 
 
-def _cached(
-    schedule: Schedule,
-    steps: Sequence[Step],
-    roles: Sequence[Role],
-    extent: int,
-    constant: Set[int],
-    limits: Limits,
-) -> int | None:
+def _cached(of: Candidate, limits: Limits) -> int | None:
     """How many rows fit into the cache, or make a call worth its while; None if half of all do."""
-    computing = [k for k, s in enumerate(steps) if not _is_view(schedule, s)]
+    extent, constant = of.extent, of.constant
+    computing = [k for k, s in enumerate(of.steps) if not _is_view(of.schedule, s)]
     if len(computing) < 2:
         return None
-    bytes_per_row = _peak(schedule, steps, roles, constant) / extent
+    bytes_per_row = _peak(of) / extent
     if bytes_per_row * extent <= limits.cache:
         return None
-    moved = sum(_moved(steps[k], roles[k], constant) for k in computing) / len(computing)
+    moved = sum(_moved(of.steps[k], of.roles[k], constant) for k in computing) / len(computing)
     rows = int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
     return rows if 2 * rows <= extent else None
 
@@ -122,18 +120,16 @@ def _moved(step: Step, role: Role, constant: Set[int]) -> int:
     return read + (sum(t.nbytes for t in step.results) if role.axis is not None else 0)
 
 
-def _peak(
-    schedule: Schedule, steps: Sequence[Step], roles: Sequence[Role], constant: Set[int]
-) -> int:
+def _peak(of: Candidate) -> int:
     """The most bytes that values with rows take up at any time, operands from outside too."""
-    root, types = schedule.root, schedule.types
-    last = {root[v]: k for k, s in enumerate(steps) for v in s.inputs}
+    root, types, constant = of.schedule.root, of.schedule.types, of.constant
+    last = {root[v]: k for k, s in enumerate(of.steps) for v in s.inputs}
     ends: dict[int, list[int]] = {}
     for value, k in last.items():
         ends.setdefault(k, []).append(value)
     alive: dict[int, int] = {}
     now = most = 0
-    for k, (step, role) in enumerate(zip(steps, roles, strict=True)):
+    for k, (step, role) in enumerate(zip(of.steps, of.roles, strict=True)):
         operands = zip(step.inputs, role.operands, strict=True)
         rows = [v for v, a in operands if a is not None and v not in constant]
         for value in (*rows, *(step.outputs if role.axis is not None else ())):

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from primgraph.codegen.plan.card import Facts
 from primgraph.codegen.plan.draft import Draft
 from primgraph.codegen.plan.places import Argument, Held, Place
-from primgraph.codegen.plan.program import Call, Card, Compute, Copy, Create, Make, Return
+from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Make, Return
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.site import At, is_plain
-from primgraph.codegen.plan.views import VIEWS
 from primgraph.ir.types import broadcast_shapes
+from primgraph.primitives.constants import full, iota, iota_shape
 
 
 def plan_step(draft: Draft, i: int, step: Step) -> None:
     """Add the instructions of step `i`, which is in no loop."""
-    name = step.form.op.name
-    card = draft.cards.get(name)
+    card = draft.cards.get(step.form.op)
     if card is None:
         _call(draft, i, step)
-    elif name in ("full", "constant", "iota"):
+    elif step.form.op.literal:
         _constant(draft, step)
-    elif name in VIEWS and draft.schedule.is_view(step.outputs[0]):
+    elif step.form.seen and draft.schedule.is_view(step.outputs[0]):
         draft.view(i, step, draft.places[step.inputs[0]])
     else:
         _compute(draft, i, step, card)
@@ -29,18 +29,16 @@ def plan_step(draft: Draft, i: int, step: Step) -> None:
 
 def _constant(draft: Draft, step: Step) -> None:
     type, store, p = step.results[0], draft.store, step.params
-    if step.op.name == "full":
+    if step.op is full:
         place: Place = store.number(p["value"], type.dtype)
-    elif step.op.name == "iota":
-        # The count before it is repeated.
-        axis = p["axis"]
-        place = store.constant(step, (p["shape"][axis], *(1 for _ in p["shape"][axis + 1 :])))
+    elif step.op is iota:
+        place = store.constant(step, iota_shape(p["shape"], p["axis"]))
     else:
         place = store.constant(step, type.shape)
     draft.places[step.outputs[0]] = place
 
 
-def _compute(draft: Draft, i: int, step: Step, card: Card) -> None:
+def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
     types, value = step.form.operands, step.outputs[0]
     places = [draft.places[v] for v in step.inputs]
     operands = tuple(
@@ -71,7 +69,7 @@ def _compute(draft: Draft, i: int, step: Step, card: Card) -> None:
 
 
 def _donated(
-    draft: Draft, i: int, step: Step, card: Card, places: Sequence[Place]
+    draft: Draft, i: int, step: Step, card: Facts, places: Sequence[Place]
 ) -> Argument | None:
     """The array of an input that the result may be written to at once.
 

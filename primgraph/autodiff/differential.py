@@ -23,6 +23,8 @@ from primgraph.operators.promotion import broadcasted
 from primgraph.operators.reductions import sum as sum_
 from primgraph.operators.shaping import moveaxis, reshape, swapaxes
 from primgraph.operators.variable import Variable
+from primgraph.primitives import shapes
+from primgraph.primitives.linalg import matmul
 from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
@@ -118,11 +120,11 @@ def _trace(rows: Graph, count: int, lead: Shape) -> Graph:
     """
     made = {e.output: e for e in rows.body if len(e.outputs) == 1}
     value, moves = rows.outputs[0], []
-    while (eqn := made.get(value)) is not None and eqn.op.name in ("reshape", "permute"):
+    while (eqn := made.get(value)) is not None and eqn.op in (shapes.reshape, shapes.permute):
         moves.append(eqn)
         value = eqn.inputs[0]
     factors, by_column = None, False
-    if eqn is not None and eqn.op.name == "matmul" and value.type.ndim == 2 and value.type.size:
+    if eqn is not None and eqn.op is matmul and value.type.ndim == 2 and value.type.size:
         factors = _diagonal_factors(eqn, moves, count, lead)
         by_column = factors is not None and factors[0] is not eqn.inputs[0]
     kept = dead_code(rows.with_outputs(rows.outputs if factors is None else factors))
@@ -154,7 +156,7 @@ def _diagonal_factors(
     for eqn in reversed(moves):
         places = (
             places.reshape(eqn.kwargs["shape"])
-            if eqn.op.name == "reshape"
+            if eqn.op is shapes.reshape
             else places.transpose(eqn.kwargs["axes"])
         )
     total = count * _extent(lead, ())

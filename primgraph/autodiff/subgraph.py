@@ -179,7 +179,7 @@ def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Va
     """The float values that `outputs` depend on in a differentiable way."""
     relevant = set(outputs)
     for eqn in reversed(equations):
-        if not relevant.isdisjoint(eqn.outputs) and eqn.op.name != "stop_gradient":
+        if not relevant.isdisjoint(eqn.outputs) and not eqn.op.stops:
             relevant.update(v for v in eqn.inputs if v.type.is_float)
     return relevant
 
@@ -253,7 +253,7 @@ def _depending_on_all(graph: Graph, values: Sequence[Value]) -> list[bool]:
         return [False] * len(graph.outputs)
     known = {v: 1 << i for i, v in enumerate(values)}
     for eqn in graph.body:
-        if eqn.op.name == "stop_gradient":
+        if eqn.op.stops:
             continue
         reaching = 0
         for value in eqn.inputs:

@@ -139,7 +139,7 @@ def _recorded(
     Names and updates of states go there too.
     """
     for eqn in equations:
-        held = not builder.stopped.isdisjoint(eqn.outputs) and eqn.op.name != "stop_gradient"
+        held = not builder.stopped.isdisjoint(eqn.outputs) and not eqn.op.stops
         copied = builder.copy_apart if held else builder.copy
         results = copied(eqn, tuple(moved.get(v, v) for v in eqn.inputs))
         moved.update(zip(eqn.outputs, results, strict=True))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph.errors import ArgumentError, CheckError, FeedError, InternalError, OptionError
-from primgraph.inspect.complex_step import KNOWN, STEP, evaluate, widened
+from primgraph.inspect.complex_step import STEP, evaluate, is_known, widened
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.signature import checked_late
@@ -155,7 +155,7 @@ class _Level:
         the derivatives of all outputs; how they were found; and how wrong they may be."""
         values = interpret(self.graph, *self.arrays)
         largest = max((float(np.max(np.abs(a), initial=0.0)) for a in values), default=0.0)
-        if all(eqn.op.name in KNOWN for eqn in self.graph.body):
+        if all(is_known(eqn.op) for eqn in self.graph.body):
             columns = [self._columns(i, self._complex_step) for i in self.wrt]
             if all(c is not None for c in columns):
                 found = [c for c in columns if c is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, final
 
 from primgraph.codegen import Kernel
@@ -16,6 +17,8 @@ from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late
+from primgraph.primitives.constants import constant, full, iota, iota_shape
+from primgraph.primitives.indexing import gather
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.source import Source
@@ -26,8 +29,6 @@ from primgraph.transforms.lower import lower
 _SHOWN = 12
 
 _HEAD = ("flops", "read", "written", "line")
-
-_CONSTANTS = frozenset({"full", "constant", "iota"})
 
 
 @final
@@ -255,14 +256,14 @@ def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
     for step in plan.steps:
         types = step.operands
         flops = step.op.flops(types, step.params)
-        if plan.is_view(step.outputs[0]) or step.op.name in _CONSTANTS:
+        if plan.is_view(step.outputs[0]) or step.op.literal:
             found[step.eqn] = Work(flops)
             continue
         read = dict.fromkeys(step.inputs, 0)
         for value in read:
             read[value] = elements[value] * plan.types[value].dtype.itemsize
         written = sum(t.nbytes for t in step.results)
-        if step.op.name == "gather":
+        if step.op is gather:
             read[step.inputs[0]] = min(read[step.inputs[0]], written)
         found[step.eqn] = Work(flops, sum(read.values()), written)
     return tuple(found.get(eqn, Work()) for eqn in graph.body)
@@ -272,10 +273,10 @@ def _different_elements(plan: Schedule) -> list[int]:
     """How many elements of each value lie at different places in memory."""
     count = [t.size for t in plan.types]
     for step in plan.steps:
-        if step.op.name == "full":
+        if step.op is full:
             count[step.outputs[0]] = 1
-        elif step.op.name == "iota":
-            count[step.outputs[0]] = step.params["shape"][step.params["axis"]]
+        elif step.op is iota:
+            count[step.outputs[0]] = prod(iota_shape(step.params["shape"], step.params["axis"]))
         else:
             for value in step.outputs:
                 if plan.is_view(value):
@@ -298,7 +299,7 @@ def _cost_of(graph: Graph, kernel: Kernel | None) -> Cost:
             first, results = once
             kept += results
             peak = max(kept + call, kept_bytes(first, threads) + call_bytes(first))
-    constants = [s.results[0] for s in plan.steps if s.op.name == "constant"]
+    constants = [s.results[0] for s in plan.steps if s.op is constant]
     return Cost(
         graph=graph,
         parts=parts,
@@ -335,7 +336,7 @@ def _peak(plan: Schedule) -> int:
 
 def _made(plan: Schedule, step: Step) -> Iterable[int]:
     """The results of a step that need memory of their own."""
-    if step.op.name in _CONSTANTS:
+    if step.op.literal:
         return ()
     return (v for v in step.outputs if not plan.is_view(v))
 

@@ -273,8 +273,7 @@ def _differentiable(eqn: Equation) -> tuple[Value, ...]:
 
 def _ends(eqn: Equation, value: Value) -> str:
     """Why no derivative passes from the operands of `eqn` to `value`; empty if one does."""
-    name = eqn.op.name
-    if name == "stop_gradient":
+    if eqn.op.stops:
         return "counts as a constant"
     if value.dtype.kind == "b":
         return "gives booleans, which have no derivative"

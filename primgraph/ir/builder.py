@@ -191,7 +191,7 @@ class Builder:
             self.stopped.add(other)
         else:
             self.stopped.discard(value)
-            if eqn.op.name != "stop_gradient":
+            if not eqn.op.stops:
                 return value
             (other,) = eqn.inputs
             self.stopped.discard(other)
@@ -205,7 +205,7 @@ class Builder:
         if self.stopped.isdisjoint(outputs):
             return False
         eqn = self._defined_by[outputs[0]]
-        return eqn is not None and eqn.op.name != "stop_gradient" and bool(eqn.inputs)
+        return eqn is not None and not eqn.op.stops and bool(eqn.inputs)
 
     def copy_apart(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         """`copy`, with values of its own: for what is to be flagged."""
@@ -336,6 +336,15 @@ class Builder:
         outputs = tuple([Value(v.type) for v in eqn.outputs])
         self._append(key, Equation(eqn.op, inputs, params, outputs, source or eqn.source))
         return outputs
+
+    def repeat(self, outputs: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Record the equation of `outputs` once more, with values of its own."""
+        eqn = self._defined_by[outputs[0]]
+        assert eqn is not None
+        made = tuple([Value(v.type) for v in outputs])
+        again = Equation(eqn.op, eqn.inputs, eqn.params, made, eqn.source)
+        self._append(_interning_key(eqn.op, eqn.inputs, eqn.params), again)
+        return made
 
     def share(self, eqn: Equation, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
         """`copy`, but the equation itself is taken in where `inputs` are its own.

@@ -19,6 +19,7 @@ from primgraph.errors import (
 )
 from primgraph.ir.signature import checked, misfit
 from primgraph.ir.types import DType, Shape, TensorType
+from primgraph.ir.views import View
 
 if TYPE_CHECKING:
     from primgraph.ir.graph import Value
@@ -167,10 +168,11 @@ class Op(ABC):
 
     `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
     change places without changing a bit of the result. `formal` ones give their first operand as
-    it is: what the others are matters to derivatives only.
+    it is: what the others are matters to derivatives only. `stops` tells those whose result
+    counts as a constant, whatever it was computed from.
     """
 
-    __slots__ = ("commutative", "formal", "multiple", "name")
+    __slots__ = ("commutative", "formal", "multiple", "name", "stops")
 
     def __init__(
         self,
@@ -179,6 +181,7 @@ class Op(ABC):
         multiple: bool = False,
         commutative: bool = False,
         formal: bool = False,
+        stops: bool = False,
     ) -> None:
         if not isinstance(name, str) or not name:
             raise ArgumentError(f"an op is named by a string, not {name!r:.60}")
@@ -188,6 +191,7 @@ class Op(ABC):
         self.multiple = multiple
         self.commutative = commutative
         self.formal = formal
+        self.stops = stops
         _registry[name] = self
 
     @abstractmethod
@@ -197,6 +201,11 @@ class Op(ABC):
     @abstractmethod
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """The plain NumPy meaning, one array an output."""
+
+    @property
+    def is_view(self) -> bool:
+        """Whether each result is the operand, seen in another way."""
+        return False
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -217,6 +226,10 @@ class Primitive(Op):
     `elementwise` primitives map the elements of equally shaped operands one by one.
     `singular` ones can give an infinity or NaN, in value or derivative, at finite operands.
     `constant` ones have derivative zero wherever they have one.
+    `moves` tells those that put elements of their operands elsewhere, and make none but zeros;
+    what is declared as a view moves elements, too. `literal` ones have no operands: the result is
+    in the parameters, and to have it again costs nothing. `random` ones are made by chance: the
+    result says nothing of the operand.
     `flops` says what they cost: the operations that an element of the result takes, or a rule
     `rule(*types, **params)` that gives those of the whole result.
     """
@@ -225,11 +238,15 @@ class Primitive(Op):
         "_batch",
         "_flops",
         "_jvp",
+        "_moves",
         "_transpose",
+        "_view",
         "constant",
         "elementwise",
         "impl",
         "linear",
+        "literal",
+        "random",
         "singular",
         "type_rule",
     )
@@ -247,22 +264,32 @@ class Primitive(Op):
         singular: bool = False,
         constant: bool = False,
         formal: bool = False,
+        stops: bool = False,
+        moves: bool = False,
+        literal: bool = False,
+        random: bool = False,
         flops: int | Rule | None = None,
     ) -> None:
         for part, rule in (("type rule", type_rule), ("impl", impl)):
             if not callable(rule):
                 raise ArgumentError(f"the {part} of {name} is a function, not {rule!r:.60}")
-        super().__init__(name, multiple=multiple, commutative=commutative, formal=formal)
+        super().__init__(
+            name, multiple=multiple, commutative=commutative, formal=formal, stops=stops
+        )
         self.type_rule = type_rule
         self.impl = impl
         self.linear = linear
         self.elementwise = elementwise
         self.singular = singular
         self.constant = constant
+        self.literal = literal
+        self.random = random
+        self._moves = moves
         self._flops = flops
         self._jvp: dict[int, Rule] = {}
         self._transpose: Rule | None = None
         self._batch: Rule | None = None
+        self._view: Rule | None = None
 
     def __call__(self, *inputs: Value, **params: Any) -> Any:
         """Record this primitive on values of the active builder."""
@@ -320,6 +347,17 @@ class Primitive(Op):
         self._batch = rule
         return rule
 
+    def view(self, rule: Rule) -> Rule:
+        """Declare `rule(k, x, **params)`: how result `k` is the operand `x`, seen in another way.
+
+        It gives a view of `primgraph.ir.views`, or None where the result is the operand as it is,
+        but for leading axes along which NumPy's broadcasting repeats it.
+        """
+        if self._view is not None:
+            raise BuildError(f"{self.name} has a rule for its view already")
+        self._view = rule
+        return rule
+
     def flops(self, types: Types, params: dict[str, Any]) -> int:
         """How many floating-point operations it takes on operands of these types.
 
@@ -344,6 +382,20 @@ class Primitive(Op):
 
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)
+
+    @property
+    def is_view(self) -> bool:
+        return self._view is not None
+
+    @property
+    def moves(self) -> bool:
+        """Whether elements are put elsewhere, and none is made but zeros."""
+        return self._moves or self._view is not None
+
+    def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
+        """How result `k` is the operand `x`, for a primitive that is a view."""
+        found: View | None = self._required(self._view, "view")(k, x, **params)
+        return found
 
     @property
     def transpose_rule(self) -> Rule:

@@ -69,14 +69,11 @@ def written(eqn: Equation) -> list[str]:
     return [f"written here:  {eqn.source}   {eqn.source.text}"] if eqn.source else []
 
 
-# Of a uniform array these make a uniform array of the same number.
-_MOVING = frozenset({"broadcast", "permute", "reshape", "reverse", "slice"})
-
-
 def full_value(builder: Builder, value: Value) -> bool | int | float | None:
     """The scalar that all elements of `value` are known to equal, if there is one."""
     eqn = builder.definition(value)
-    while eqn is not None and eqn.op.name in _MOVING:
+    # A view of a uniform array is a uniform array of the same number.
+    while eqn is not None and eqn.op.is_view and not (eqn.op.stops or eqn.op.multiple):
         eqn = builder.definition(eqn.inputs[0])
     if eqn is None or eqn.op.name != "full":
         return None

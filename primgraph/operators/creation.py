@@ -166,14 +166,18 @@ def linspace(
     """`num` numbers from `start` to `stop`, evenly spaced; without `endpoint`, `stop` is left out.
 
     `start` and `stop` are numbers, or arrays and variables, which are broadcast: the numbers lie
-    along a new first axis. Raises `ArgumentError` for a `num` that is no whole number.
+    along a new first axis. An integer `dtype` rounds them down. Raises `ArgumentError` for a `num`
+    that is no whole number.
     """
     count, last = _count("linspace", num), require_flag("endpoint", endpoint)
+    rounds_down = dtype is not None and as_dtype(dtype).kind in "iu"
     if all(isinstance(x, int | float | np.integer | np.floating) for x in (start, stop)):
         numbers = np.linspace(float(start), float(stop), count, last)  # type: ignore[arg-type]
-        return lift(numbers, dtype_or_default(dtype))
+        return lift(np.floor(numbers) if rounds_down else numbers, dtype_or_default(dtype))
     first, end = promoted(start, stop, dtype=floating(start, stop), name="linspace")
     found = _spaced(first, end, count, last)
+    if rounds_down:
+        found = emit(elementwise.floor, found)
     return found if dtype is None else converted(found, as_dtype(dtype))
 
 

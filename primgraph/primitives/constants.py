@@ -13,7 +13,7 @@ from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import BOOL, DType, Shape, TensorType, as_shape, check_axis, scalar_of
 
 
-@primitive(impl=lambda *, value, shape, dtype: np.full(shape, value, dtype), flops=0)
+@primitive(impl=lambda *, value, shape, dtype: np.full(shape, value, dtype), literal=True, flops=0)
 def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
     """An array with all elements equal to `value`, which is a scalar that `dtype` holds exactly."""
     if bits(value) != bits(scalar_of(value, dtype)):
@@ -21,13 +21,13 @@ def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
     return TensorType(as_shape(shape), dtype)
 
 
-@primitive(impl=lambda *, value: value.data, flops=0)
+@primitive(impl=lambda *, value: value.data, literal=True, flops=0)
 def constant(*, value: Array) -> TensorType:
     """The array `value`."""
     return value.type
 
 
-@primitive(impl=lambda *, shape, axis, dtype: _iota(shape, axis, dtype), flops=0)
+@primitive(impl=lambda *, shape, axis, dtype: _iota(shape, axis, dtype), literal=True, flops=0)
 def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
     """Each element is its own index along `axis`."""
     result = TensorType(as_shape(shape), dtype)
@@ -42,6 +42,7 @@ def iota(*, shape: Shape, axis: int, dtype: DType) -> TensorType:
         _each_key(key, shape, dtype, lambda rng: low + (high - low) * rng.random(shape)),
         np.nextafter(dtype.type(high), dtype.type(low)),
     ),
+    random=True,
     flops=8,
 )
 def random_uniform(
@@ -56,6 +57,7 @@ def random_uniform(
 
 @primitive(
     impl=lambda key, *, shape, p: _each_key(key, shape, BOOL, lambda rng: rng.random(shape) < p),
+    random=True,
     flops=8,
 )
 def random_bernoulli(key: TensorType, *, shape: Shape, p: float) -> TensorType:
@@ -118,6 +120,11 @@ def _iota(shape: Shape, axis: int, dtype: DType) -> np.ndarray[Any, Any]:
     column[axis] = shape[axis]
     count = np.arange(shape[axis]).astype(dtype).reshape(column)
     return np.array(np.broadcast_to(count, shape))
+
+
+def iota_shape(shape: Shape, axis: int) -> Shape:
+    """The shape of the count before it is repeated along the other axes."""
+    return (shape[axis], *(1 for _ in shape[axis + 1 :]))
 
 
 def _require_key(name: str, key: TensorType) -> None:

@@ -44,6 +44,7 @@ def elementwise(
     commutative: bool = False,
     singular: bool = False,
     constant: bool = False,
+    stops: bool = False,
     flops: int = FUNCTION,
 ) -> Primitive:
     """Declare a primitive on `operands` equal types of a dtype kind in `kinds`.
@@ -64,6 +65,7 @@ def elementwise(
         elementwise=True,
         singular=singular,
         constant=constant,
+        stops=stops,
         flops=flops,
     )
     for position, rule in enumerate((jvp,) if callable(jvp) else jvp):
@@ -344,7 +346,10 @@ floor_divide: Primitive = elementwise(
     "floor_divide", np.floor_divide, flops=QUOTIENT, operands=2, kinds=NUMBERS, constant=True,
     singular=True,
 )  # fmt: skip
-stop_gradient = elementwise("stop_gradient", np.array, kinds=ANY, constant=True, flops=0)
+stop_gradient = elementwise(
+    "stop_gradient", np.array, kinds=ANY, constant=True, stops=True, flops=0
+)  # fmt: skip
+stop_gradient.view(lambda k, x: None)
 
 
 @primitive(impl=lambda x, y: np.array(x), formal=True, flops=0)

@@ -32,7 +32,9 @@ def _index(indices: tuple[Any, ...], axis: int) -> tuple[Any, ...]:
     return (slice(None),) * axis + indices
 
 
-@primitive(impl=lambda x, *indices, axis: x[_index(indices, axis)], linear=(0,), flops=0)
+@primitive(
+    impl=lambda x, *indices, axis: x[_index(indices, axis)], linear=(0,), moves=True, flops=0
+)
 def gather(x: TensorType, *indices: TensorType, axis: int) -> TensorType:
     """`x[..., i, j, ...]`: index arrays of one shape stand for the axes from `axis` on.
 

@@ -12,6 +12,7 @@ from primgraph.errors import ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
 from primgraph.ir.types import Shape, TensorType, as_shape, check_axis, common_type, drop_axes
+from primgraph.ir.views import Expand, Permute, Reshape, Slice, flipped, part_of, sliced
 from primgraph.primitives.constants import zeros_like
 
 Slices = tuple[int, ...]
@@ -45,6 +46,11 @@ def _reshape_transpose(ct: Value, x: Linear, *, shape: Shape) -> tuple[Value]:
     return (reshape(ct, shape=x.shape),)
 
 
+@reshape.view
+def _reshape_view(k: int, x: TensorType, *, shape: Shape) -> Reshape | None:
+    return None if shape == x.shape else Reshape(shape)
+
+
 @reshape.batch
 def _reshape_batch(batched: tuple[bool, ...], x: Value, *, shape: Shape) -> Any:
     return reshape(x, shape=(x.shape[0], *shape))
@@ -62,6 +68,11 @@ def permute(x: TensorType, *, axes: tuple[int, ...]) -> TensorType:
 def _permute_transpose(ct: Value, x: Linear, *, axes: tuple[int, ...]) -> tuple[Value]:
     inverse = tuple(axes.index(i) for i in range(len(axes)))
     return (permute(ct, axes=inverse),)
+
+
+@permute.view
+def _permute_view(k: int, x: TensorType, *, axes: tuple[int, ...]) -> Permute | None:
+    return None if axes == tuple(range(len(axes))) else Permute(axes)
 
 
 @permute.batch
@@ -86,6 +97,20 @@ def broadcast(x: TensorType, *, shape: Shape, new_axes: tuple[int, ...]) -> Tens
     return result
 
 
+@broadcast.view
+def _broadcast_view(
+    k: int, x: TensorType, *, shape: Shape, new_axes: tuple[int, ...]
+) -> Expand | None:
+    """New axes of extent one, as far as NumPy's broadcasting does not add them by itself."""
+    new = set(new_axes)
+    marks = [a in new for a in range(len(shape))]
+    while marks and marks[0]:
+        marks.pop(0)
+    while marks and not marks[-1]:
+        marks.pop()
+    return Expand(tuple(marks)) if marks else None
+
+
 @broadcast.batch
 def _broadcast_batch(
     batched: tuple[bool, ...], x: Value, *, shape: Shape, new_axes: tuple[int, ...]
@@ -108,6 +133,11 @@ def _reverse_transpose(ct: Value, x: Linear, *, axes: tuple[int, ...]) -> tuple[
     return (reverse(ct, axes=axes),)
 
 
+@reverse.view
+def _reverse_view(k: int, x: TensorType, *, axes: tuple[int, ...]) -> Slice | None:
+    return flipped(axes)
+
+
 @reverse.batch
 def _reverse_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Any:
     return reverse(x, axes=_shifted(axes))
@@ -118,7 +148,7 @@ def _pad(x: Any, *, low: Slices, high: Slices) -> Any:
     return np.pad(x, widths) if widths else np.array(x)
 
 
-@primitive(impl=_pad, linear=True, flops=0)
+@primitive(impl=_pad, linear=True, moves=True, flops=0)
 def pad(x: TensorType, *, low: Slices, high: Slices) -> TensorType:
     """`x` with `low[i]` zeros before and `high[i]` zeros behind along each axis `i`."""
     if not len(low) == len(high) == x.ndim or min((*low, *high), default=0) < 0:
@@ -174,6 +204,13 @@ def _slice_transpose(
     return (slice_assign(zeros_like(x), ct, starts=starts, steps=steps),)
 
 
+@slice_.view
+def _slice_view(
+    k: int, x: TensorType, *, starts: Slices, sizes: Slices, steps: Slices
+) -> Slice | None:
+    return sliced(strided(starts, sizes, steps), x.shape)
+
+
 @slice_.batch
 def _slice_batch(
     batched: tuple[bool, ...], x: Value, *, starts: Slices, sizes: Slices, steps: Slices
@@ -187,7 +224,7 @@ def _slice_assign(x: Any, y: Any, *, starts: Slices, steps: Slices) -> Any:
     return result
 
 
-@primitive(impl=_slice_assign, linear=(0, 1), flops=0)
+@primitive(impl=_slice_assign, linear=(0, 1), moves=True, flops=0)
 def slice_assign(x: TensorType, y: TensorType, *, starts: Slices, steps: Slices) -> TensorType:
     """`x` with the slice that starts at `starts` and has the shape of `y` replaced by `y`."""
     _check_strided("slice_assign", x, starts, y.shape, steps)
@@ -211,7 +248,7 @@ def _slice_assign_batch(
     return slice_assign(whole, part, starts=(0, *starts), steps=(1, *steps))
 
 
-@primitive(impl=lambda *xs, axis: np.concatenate(xs, axis), linear=True, flops=0)
+@primitive(impl=lambda *xs, axis: np.concatenate(xs, axis), linear=True, moves=True, flops=0)
 def concat(*xs: TensorType, axis: int) -> TensorType:
     """The operands one after the other along `axis`; all other extents are equal."""
     if not xs:
@@ -264,6 +301,12 @@ def split(x: TensorType, *, sizes: Slices, axis: int) -> tuple[TensorType, ...]:
 @split.transpose
 def _split_transpose(cts: Sequence[Value], x: Linear, *, sizes: Slices, axis: int) -> tuple[Value]:
     return (concat(*cts, axis=axis),)
+
+
+@split.view
+def _split_view(k: int, x: TensorType, *, sizes: Slices, axis: int) -> Slice | None:
+    start = sum(sizes[:k])
+    return part_of(x.shape, axis, start, start + sizes[k])
 
 
 @split.batch

@@ -9,30 +9,18 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.codegen import Kernel
+from primgraph.codegen.cards.card import Marks
+from primgraph.codegen.cards.table import CARDS, marks_of
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import WRITTEN, ArgumentError, NumericalError, RunError
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.rebuild import require_primitive
 from primgraph.ir.text import typed_equation
 from primgraph.program.trace import trace
 from primgraph.transforms.lower import lower
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-
-_COMPARISONS = frozenset({"equal", "not_equal", "greater", "greater_equal", "less", "less_equal"})
-
-# These put elements of their operands elsewhere, and make none; indices follow the first one.
-_MOVING = frozenset({
-    "broadcast", "concat", "gather", "pad", "permute", "reshape", "reverse", "slice",
-    "slice_assign", "split",
-})  # fmt: skip
-
-_HINTS = {
-    "log": "keep its operand above 0: pg.where on the operand leaves no NaN in the gradient",
-    "sqrt": "keep its operand from 0 on: pg.where on the operand leaves no NaN in the gradient",
-    "div": "keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
-    "exp": "it overflows at about 709 in float64, 88 in float32: shift or scale its operand",
-}
 
 
 def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) -> list[Array]:
@@ -119,8 +107,8 @@ class Walk:
 
     def _carried(self, eqn: Equation, operands: list[Array]) -> Sequence[Array] | None:
         """The marks of the outputs that come from those of the operands; None for none."""
-        present = [self.marks.get(v) for v in eqn.inputs]
-        if all(m is None for m in present) or eqn.op.name in _COMPARISONS:
+        present, kind = [self.marks.get(v) for v in eqn.inputs], marks_of(eqn.op)
+        if all(m is None for m in present) or kind is Marks.ENDED:
             return None
         marks = [
             np.zeros(v.shape, np.int64) if m is None else m
@@ -128,18 +116,19 @@ class Walk:
         ]
         if eqn.op.formal:
             return marks[:1]
-        if eqn.op.name == "select":
+        if kind is Marks.CHOSEN:
             condition, x, y = marks
             return [np.maximum(condition, np.where(operands[0], x, y))]
-        if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
+        if kind is Marks.EACH:
             return [np.maximum.reduce(marks)]
-        if eqn.op.name.startswith("reduce_"):
+        if kind is Marks.REDUCED:
             return [marks[0].max(axis=eqn.kwargs["axes"], initial=0)]
-        if eqn.op.name in _MOVING:
-            # What stands at an index that is bad itself is anybody's guess.
-            indices = slice(1, None) if eqn.op.name == "gather" else slice(0)
-            if all(m is None for m in present[indices]):
-                marks[indices] = operands[indices]
+        if kind is Marks.MOVED:
+            moved = require_primitive(eqn).linear_operands(len(marks))
+            indices = [k for k in range(len(marks)) if k not in moved]
+            if all(present[k] is None for k in indices):
+                for k in indices:
+                    marks[k] = operands[k]
                 return eqn.op.evaluate(marks, eqn.kwargs)
         self._stop(np.array([m.max(initial=0) for m in marks]))
         raise AssertionError("there is nothing to stop for")
@@ -165,7 +154,7 @@ class Walk:
                 *self.operands(eqn, place),
                 f"result:        {eqn.outputs[0].type} {spread(creation.result)}",
             ],
-            hint=_HINTS.get(eqn.op.name, ""),
+            hint=CARDS[eqn.op].advice if eqn.op in CARDS else "",
         )
 
     def operands(self, eqn: Equation, place: tuple[int, ...] = ()) -> list[str]:
@@ -207,7 +196,7 @@ def created(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | 
     An elementwise equation makes one where the operands have none at the same place, another
     one if they have none anywhere. A NaN of infinities, as in `inf - inf`, is made.
     """
-    moves = eqn.op.name in _MOVING or eqn.op.name == "select"
+    moves = marks_of(eqn.op) in (Marks.MOVED, Marks.CHOSEN)
     if not operands or moves or result.dtype.kind != "f" or np.isfinite(result).all():
         return None
     floats = [a for a in operands if a.dtype.kind == "f"]

@@ -328,7 +328,7 @@ class Program(Drawn):
             other.builder.source = None
             if value in self.states:
                 other.states[moved[value]] = self.states[value]
-        for eqn in self.builder.body:
+        for place, eqn in enumerate(self.builder.body):
             operands = tuple(moved[v] for v in eqn.inputs)
             if for_test and isinstance(eqn.op, Operator) and "training" in eqn.kwargs:
                 params = {**eqn.kwargs, "training": False}
@@ -337,6 +337,9 @@ class Program(Drawn):
                 other.builder.source = None
             else:
                 results = other.builder.copy(eqn, operands)
+            if len(other.builder) == place:
+                # Equal in evaluation only; its place is kept, as places give names.
+                results = other.builder.repeat(results)
             moved.update(zip(eqn.outputs, results, strict=True))
         for name, value in self.builder.names.items():
             other.builder.names.setdefault(name, moved[value])

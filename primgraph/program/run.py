@@ -493,7 +493,10 @@ def _flat(items: Sequence[Any] | None) -> Iterable[Any]:
 def _fetched(program: Program, item: Any) -> Value:
     if isinstance(item, Variable):
         if item.recorder is not program.builder:
-            raise FeedError(f"cannot fetch {item!r}: it belongs to another program")
+            raise FeedError(
+                f"cannot fetch {item!r}: it belongs to another program",
+                hint=f"fetch it by its name, {item.name!r}, if this program is a clone of that one",
+            )
         return item.value
     if isinstance(item, str):
         variable = program.variable(item)

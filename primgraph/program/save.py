@@ -358,9 +358,13 @@ class _Reader:
     ) -> None:
         operands = [self.values[_integer(i)] for i in inputs]
         decoded = {name: self._decode(value) for name, value in params.items()}
+        known = len(program.builder)
         program.builder.source = None if place is None else self._place(*place)
         outputs = program.builder.emit(lookup(op), operands, decoded)
         program.builder.source = None
+        if len(program.builder) == known:
+            # One of its own in the program that was saved, whose places give names.
+            outputs = program.builder.repeat(outputs)
         if [str(v.type) for v in outputs] != types:
             raise LoadError(f"{op} has another type than the file says")
         self.values.extend(outputs)

@@ -16,6 +16,7 @@ from primgraph.ir.params import Array
 from primgraph.ir.plain import shortened
 from primgraph.ir.text import names, value_text
 from primgraph.ir.titles import target_name
+from primgraph.primitives.constants import full
 from primgraph.program.program import Program
 from primgraph.source import UPDATE
 from primgraph.view.grouping import Group, groupings_of
@@ -223,7 +224,7 @@ class _Drawing:
                 states[box] = value.hint
         shown = set(graph.outputs)
         for i, eqn in enumerate(graph.body):
-            if eqn.op.name == "full" and eqn.output not in shown:
+            if eqn.op is full and eqn.output not in shown:
                 text = value_text(eqn.kwargs["value"])
                 self.inlined[eqn.output] = self.name[eqn.output] = text
             else:

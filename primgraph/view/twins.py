@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.operators.call import Operator
+from primgraph.primitives.constants import constant, full
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 
-_CONSTANT = ("full", "constant")
 # An operator that becomes more primitives than this is drawn as them.
 _MOST = 200
 
@@ -43,7 +43,7 @@ def _is_derived(eqn: Equation) -> bool:
 
 
 def _is_constant(eqn: Equation | None) -> bool:
-    return eqn is not None and eqn.op.name in _CONSTANT
+    return eqn is not None and eqn.op in (full, constant)
 
 
 def _needed(body: Sequence[Equation], outputs: Sequence[Value]) -> list[Equation]:

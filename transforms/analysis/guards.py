@@ -22,7 +22,7 @@ import numpy as np
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.constants import constant_op, random_bernoulli
+from primgraph.primitives.constants import constant_op
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.linalg import matmul
@@ -190,7 +190,7 @@ class _Walk:
         made = self.conditions.definition(guard.condition)
         if made is None:
             return False
-        if made.op is random_bernoulli:
+        if isinstance(made.op, Primitive) and made.op.random:
             return True
         return not guard.side and made.op in COMPARISONS and eqn.inputs[1] in made.inputs
 

@@ -12,14 +12,12 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
 from primgraph.primitives.constants import constant, constant_op, filled, full
+from primgraph.primitives.linalg import matmul
 
 # Dense results of more elements are left to the kernel, unless an operand is a dense constant of
 # that size itself: folding must not make a graph much larger. What is read, and what a product of
 # matrices multiplies, is bounded too: folding must not take long.
 _SMALL, _LARGEST, _MOST_WORK = 64, 4096, 2**20
-
-# What looks after constants itself, or must stay visible to later transforms.
-_KEPT = frozenset({"full", "constant", "stop_gradient", "random_uniform", "random_bernoulli"})
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -43,9 +41,10 @@ def fold_constants(graph: Graph) -> Graph:
 
 def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | None:
     """The results of `eqn` on `inputs` as constants of `builder`; None if they are not to be."""
-    if eqn.op.name in _KEPT:
-        return None
     assert isinstance(eqn.op, Primitive)
+    # What is a constant, or must stay visible to later transforms.
+    if eqn.op in (full, constant) or eqn.op.stops or eqn.op.random:
+        return None
     definitions = []
     for value in inputs:
         made = builder.definition(value)
@@ -68,7 +67,7 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
 def _work(eqn: Equation) -> int:
     """About how many numbers are read, written or multiplied."""
     moved = sum(v.type.size for v in (*eqn.inputs, *eqn.outputs))
-    if eqn.op.name != "matmul":
+    if eqn.op is not matmul:
         return moved
     return moved + eqn.output.type.size * eqn.inputs[0].shape[-1]
 

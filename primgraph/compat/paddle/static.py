@@ -156,7 +156,8 @@ class Executor:
 
         The program is the one being built unless given. A surplus name in `feed` is ignored,
         with a warning. A tuple in `fetch_list` is what `minimize` returned, which adds nothing
-        to the results, or a pair of a parameter and its gradient.
+        to the results, or a pair of a parameter and its gradient. A variable of another program,
+        such as the one of which this is a clone, stands for what has its name and type here.
 
         Results are NumPy arrays in any case, programs are always kept compiled, and what neither
         the fetches nor the updates need is never run: all arguments but the first three and the
@@ -171,7 +172,7 @@ class Executor:
             if surplus:
                 names = ", ".join(map(repr, surplus))
                 warnings.warn(f"the program has no inputs {names}: ignored", stacklevel=3)
-        return _Executor(scope).run(chosen, given, _fetches(fetch_list))
+        return _Executor(scope).run(chosen, given, _in_program(chosen, _fetches(fetch_list)))
 
     def close(self) -> None:
         """Nothing has to be released."""
@@ -195,4 +196,20 @@ def _fetches(fetch_list: Any) -> list[Any] | None:
             raise ArgumentError(
                 f"a tuple in fetch_list is what minimize returned, not {item!r:.60}"
             )
+    return found
+
+
+def _in_program(program: Any, fetches: list[Any] | None) -> list[Any] | None:
+    """The fetches with variables of other programs replaced by those of the same name."""
+    if fetches is None or not isinstance(program, Program):
+        return fetches
+    found: list[Any] = []
+    for item in fetches:
+        if isinstance(item, list):
+            found.append(_in_program(program, item))
+        elif isinstance(item, Variable) and item.recorder is not program.builder:
+            here = program.variable(item.name)
+            found.append(item if here is None or here.type != item.type else here)
+        else:
+            found.append(item)
     return found

@@ -1,0 +1,28 @@
+"""Cards of operators on the bits of integers."""
+
+from __future__ import annotations
+
+from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.complex_step import ANALYTIC
+from primgraph.codegen.cards.notation import AND, ATOM, OR, UNARY, XOR
+from primgraph.codegen.cards.ufuncs import ufunc
+from primgraph.codegen.plan.work import MOVED
+from primgraph.ir.primitive import Op
+from primgraph.primitives import bits as p
+
+
+def _bits(name: str, infix: str = "", rank: int = ATOM) -> Card:
+    """The card of a ufunc on integers, which scalar mode does not know."""
+    return ufunc(
+        name, infix, rank, time=MOVED, scalar=None, complex_step=ANALYTIC, marks=Marks.EACH
+    )
+
+
+CARDS: dict[Op, Card] = {
+    p.bitwise_and: _bits("bitwise_and", "&", AND),
+    p.bitwise_or: _bits("bitwise_or", "|", OR),
+    p.bitwise_xor: _bits("bitwise_xor", "^", XOR),
+    p.bitwise_not: _bits("invert", "~", UNARY),
+    p.left_shift: _bits("left_shift"),
+    p.right_shift: _bits("right_shift"),
+}

@@ -1,0 +1,139 @@
+"""Cards of constants, counters and random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.complex_step import ANALYTIC
+from primgraph.codegen.cards.literals import (
+    dtype_text,
+    full_text,
+    is_negative,
+    scalar_text,
+    shape_text,
+)
+from primgraph.codegen.cards.notation import ATOM, UNARY, Read, Target, Text
+from primgraph.codegen.cards.scalar import Elements, Scalar, number_text
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.scratch import Operation, Scratch, copied
+from primgraph.codegen.plan.work import MOVED
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT64, INT64, DType
+from primgraph.primitives import constants as c
+
+
+def literal(value: Any, dtype: DType) -> Text:
+    """A Python scalar, which takes the dtype of the array it meets."""
+    text = scalar_text(value, dtype).replace("e+", "e")
+    return Text(text, UNARY if is_negative(text) else ATOM)
+
+
+# Constants.
+
+
+def _read_full(args: Sequence[Text], step: Step) -> Text:
+    p = step.params
+    return Text(full_text(p["value"], p["shape"], p["dtype"]))
+
+
+def _read_iota(args: Sequence[Text], step: Step) -> Text:
+    """A count along one axis; NumPy's broadcasting repeats it along the others."""
+    p = step.params
+    size, axis, ndim = p["shape"][p["axis"]], p["axis"], len(p["shape"])
+    text = f"np.arange({size})"
+    if p["dtype"] != INT64:
+        text += f".astype({dtype_text(p['dtype'])})"
+    behind = ", None" * (ndim - 1 - axis)
+    return Text(f"{text}[:{behind}]" if behind else text)
+
+
+def _no_write(to: Target) -> list[str]:
+    raise AssertionError("a constant is not written")
+
+
+def _scalar_full(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
+    result = step.results[0]
+    return [number_text(step.params["value"], result)] * result.size
+
+
+def _scalar_constant(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
+    numbers = step.params["value"].data.ravel().tolist()
+    return [number_text(x, step.results[0]) for x in numbers]
+
+
+def _literal(read: Read, scalar: Scalar | None) -> Card:
+    """The card of what has no operands, and is there before a kernel runs."""
+    return Card(
+        read=read,
+        write=_no_write,
+        needs=None,
+        amend=None,
+        repeated=None,
+        helper="",
+        inline=False,
+        broadcasts=(),
+        in_place=(),
+        ufunc="",
+        fallible=False,
+        blocking=None,
+        nanoseconds=MOVED,
+        blas=False,
+        scratch=None,
+        scalar=scalar,
+        complex_step=ANALYTIC,
+        marks=Marks.UNKNOWN,
+        advice="",
+    )
+
+
+# Random numbers.
+
+
+def _read_uniform(args: Sequence[Text], step: Step) -> Text:
+    p = step.params
+    low, high = (scalar_text(float(p[k]), np.dtype(np.float64)) for k in ("low", "high"))
+    where = f"{shape_text(p['shape'])}, {dtype_text(p['dtype'])}"
+    return Text(f"random_uniform({args[0].code}, {where}, {low}, {high})")
+
+
+def _read_bernoulli(args: Sequence[Text], step: Step) -> Text:
+    p = step.params
+    chance = scalar_text(float(p["p"]), np.dtype(np.float64))
+    return Text(f"random_bernoulli({args[0].code}, {shape_text(p['shape'])}, {chance})")
+
+
+def _drawn(itemsize: int) -> Scratch:
+    """All draws, those of one key in double precision, and the keys if they have gaps."""
+
+    def scratch(operation: Operation) -> int:
+        step, keys = operation.step, operation.operands[0]
+        once: int = prod(step.params["shape"])
+        draws = step.results[0].nbytes + itemsize * once
+        return draws + copied(keys, step.operands[0], keys.is_even)
+
+    return scratch
+
+
+def _random(helper: str, read: Read, scratch: Scratch) -> Card:
+    """The card of a helper that returns a fresh array, which is then copied into `out`."""
+
+    def write(to: Target) -> list[str]:
+        text = read([Text(a) for a in to.args], to.step).code
+        return [f"{to.out}[...] = {text}"]
+
+    return replace(_literal(read, None), write=write, helper=helper, scratch=scratch)
+
+
+CARDS: dict[Op, Card] = {
+    c.full: _literal(_read_full, Scalar(_scalar_full, 1)),
+    c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant, 1)),
+    c.iota: _literal(_read_iota, None),
+    c.random_uniform: _random("random_uniform", _read_uniform, _drawn(FLOAT64.itemsize)),
+    c.random_bernoulli: _random("random_bernoulli", _read_bernoulli, _drawn(FLOAT64.itemsize + 1)),
+}

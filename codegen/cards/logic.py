@@ -1,0 +1,112 @@
+"""Cards of comparisons, logic, and the choice between two arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep, as_on_reals, kinked
+from primgraph.codegen.cards.notation import AND, COMPARE, OR, UNARY, XOR, Target, Text
+from primgraph.codegen.cards.scalar import Scalar, of_floats, template
+from primgraph.codegen.cards.ufuncs import ALL, ufunc
+from primgraph.codegen.plan.roles import ALIGNED
+from primgraph.codegen.plan.work import MOVED, per_element
+from primgraph.ir.primitive import Op
+from primgraph.primitives import logic as p
+
+
+def _comparison(function: Callable[..., Any], infix: str, scalar: Scalar) -> Card:
+    """The card of a comparison by NumPy's `function`."""
+    return ufunc(
+        function.__name__,
+        infix,
+        COMPARE,
+        time=MOVED,
+        scalar=scalar,
+        complex_step=ComplexStep(
+            as_on_reals(function), partial=False, smooth=kinked(lambda x, y: x - y)
+        ),
+        marks=Marks.ENDED,
+    )
+
+
+def _logical(function: Callable[..., Any], infix: str, rank: int, scalar: str) -> Card:
+    """The card of a function of booleans."""
+    return ufunc(
+        function.__name__,
+        infix,
+        rank,
+        time=MOVED,
+        scalar=template(scalar),
+        complex_step=ANALYTIC,
+        marks=Marks.EACH,
+    )
+
+
+def _write_select(to: Target) -> list[str]:
+    condition, x, y = to.args
+    if to.step.results[0].size == 1:
+        return [f"{to.out}[...] = {x} if {condition} else {y}"]
+    chosen = f"{to.np('copyto')}({to.out}, {x}, 'same_kind', {condition})"
+    return [chosen] if to.taken == 2 else [f"{to.out}[...] = {y}", chosen]
+
+
+def _write_unless_nan(to: Target) -> list[str]:
+    x, y = to.args
+    chosen = f"{to.np('copyto')}({to.out}, {y}, 'same_kind', {to.np('isnan')}({y}))"
+    return [chosen] if to.taken == 0 else [f"{to.out}[...] = {x}", chosen]
+
+
+_SELECT = Card(
+    read=lambda args, step: Text(f"np.where({', '.join(a.code for a in args)})"),
+    write=_write_select,
+    needs=None,
+    amend=None,
+    repeated=None,
+    helper="",
+    inline=True,
+    broadcasts=ALL,
+    in_place=(2,),
+    ufunc="",
+    fallible=False,
+    blocking=ALIGNED,
+    nanoseconds=per_element(1.2, 1.2),
+    blas=False,
+    scratch=None,
+    scalar=template("{1} if {0} else {2}"),
+    complex_step=ANALYTIC,
+    marks=Marks.CHOSEN,
+    advice="",
+)
+
+CARDS: dict[Op, Card] = {
+    p.equal: _comparison(np.equal, "==", template("{} == {}")),
+    p.not_equal: _comparison(np.not_equal, "!=", template("{} != {}")),
+    p.greater: _comparison(np.greater, ">", of_floats("{} > {}")),
+    p.greater_equal: _comparison(np.greater_equal, ">=", of_floats("{} >= {}")),
+    p.less: _comparison(np.less, "<", of_floats("{} < {}")),
+    p.less_equal: _comparison(np.less_equal, "<=", of_floats("{} <= {}")),
+    p.logical_and: _logical(np.logical_and, "&", AND, "{} and {}"),
+    p.logical_or: _logical(np.logical_or, "|", OR, "{} or {}"),
+    p.logical_xor: _logical(np.logical_xor, "^", XOR, "{} != {}"),
+    p.logical_not: _logical(np.logical_not, "~", UNARY, "not {}"),
+    p.select: _SELECT,
+    p.unless_nan: replace(
+        _SELECT,
+        read=lambda args, step: Text(
+            f"np.where(np.isnan({args[1].code}), {args[1].code}, {args[0].code})"
+        ),
+        write=_write_unless_nan,
+        in_place=(0,),
+        nanoseconds=per_element(1.4, 1.3),
+        scalar=template("{0} if {1} == {1} else {1}"),
+        complex_step=ComplexStep(
+            lambda x, y: np.where(np.isnan(np.real(y)), y, x), partial=False, smooth=None
+        ),
+        marks=Marks.EACH,
+    ),
+}

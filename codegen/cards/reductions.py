@@ -1,0 +1,444 @@
+"""Cards of reductions and scans along axes; float16 accumulates in float32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.complex_step import (
+    ANALYTIC,
+    MARGIN,
+    Arrays,
+    ComplexStep,
+    Smooth,
+    as_on_reals,
+    everywhere,
+)
+from primgraph.codegen.cards.literals import dtype_text
+from primgraph.codegen.cards.notation import ATOM, Needs, Read, Target, Text, Write
+from primgraph.codegen.cards.scalar import Elements, Scalar, by_element, of_floats, template
+from primgraph.codegen.cards.shapes import along_another
+from primgraph.codegen.plan.card import Site
+from primgraph.codegen.plan.places import Place
+from primgraph.codegen.plan.roles import Axes, Blocking, Role
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.scratch import BUFFERED, Operation, Scratch, copied, size_of
+from primgraph.codegen.plan.views import view_text
+from primgraph.codegen.plan.work import MOVED, Time, per_element
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
+from primgraph.ir.views import flipped
+from primgraph.primitives import reductions as r
+from primgraph.primitives.reductions import safe_squares
+
+# An element of the type in which halves are added up.
+_WIDE = FLOAT32.itemsize
+
+
+def _along(
+    read: Read,
+    write: Write,
+    needs: Needs | None,
+    blocking: Blocking | None,
+    time: Time,
+    scratch: Scratch | None,
+    scalar: Scalar | None,
+    step: ComplexStep,
+) -> Card:
+    """The card of what works along axes."""
+    return Card(
+        read=read,
+        write=write,
+        needs=needs,
+        amend=None,
+        repeated=None,
+        helper="",
+        inline=False,
+        broadcasts=(),
+        in_place=(),
+        ufunc="",
+        fallible=False,
+        blocking=blocking,
+        nanoseconds=time,
+        blas=False,
+        scratch=scratch,
+        scalar=scalar,
+        complex_step=step,
+        marks=Marks.UNKNOWN,
+        advice="",
+    )
+
+
+# Expressions and statements.
+
+
+def _axes_text(step: Step) -> str:
+    axes = step.params["axes"]
+    if axes and axes == tuple(range(step.operands[0].ndim)):
+        return ""
+    return f", axis={axes[0] if len(axes) == 1 else axes}"
+
+
+def _reduction(
+    name: str,
+    ufunc: str,
+    *,
+    accumulates: bool,
+    scratch: Scratch | None,
+    scalar: Scalar,
+    complex_step: ComplexStep,
+) -> Card:
+    """The card of `np.<name>`, which is a reduction by `ufunc`."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        dtype = step.results[0].dtype
+        text = f"np.{name}({args[0].code}{_axes_text(step)}"
+        if accumulates and dtype == FLOAT16:
+            return Text(f"{text}, dtype=np.float32).astype(np.float16)")
+        if accumulates and _widens(dtype):
+            return Text(f"{text}, dtype={dtype_text(dtype)})")
+        return Text(text + ")")
+
+    def write(to: Target) -> list[str]:
+        dtype, axes = to.step.results[0].dtype, to.step.params["axes"]
+        axis = axes[0] if len(axes) == 1 else axes
+        if to.parts:
+            return [_product_with_ones(to)]
+        reduce = f"{to.np(f'{ufunc}.reduce')}({to.args[0]}, {axis}"
+        if accumulates and dtype == FLOAT16:
+            wide = to.np(dtype_text(FLOAT32)[3:])
+            return [f"{to.out}[...] = {reduce}, {wide})"]
+        wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
+        return [f"{reduce}, {wide}, {to.out})"]
+
+    made = _along(read, write, None, _reduced(ufunc), MOVED, scratch, scalar, complex_step)
+    return replace(made, marks=Marks.REDUCED)
+
+
+def _summed(site: Site) -> Sequence[Place]:
+    return site.summed(site.step.params["axes"])
+
+
+def _product_with_ones(to: Target) -> str:
+    """A sum over the last axes, or over the first, which BLAS does faster."""
+    (ones, out, x), axes, ndim = to.parts, to.step.params["axes"], to.step.operands[0].ndim
+    last = tuple(axes) == tuple(range(ndim - len(axes), ndim))
+    factors = f"{x}, {ones}" if last else f"{ones}, {x}"
+    return f"{to.np('dot')}({factors}, {out})"
+
+
+def _read_root(args: Sequence[Text], step: Step) -> Text:
+    divisor = step.params["divisor"]
+    last = "" if divisor == 1 else f", divisor={divisor!r}"
+    return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
+
+
+def keeping_axes(reduction: Text) -> Text:
+    """A reduction whose result has axes of one element for those that are gone."""
+    call, closing, cast = reduction.code.rpartition(").astype(")
+    if not closing:
+        return Text(f"{reduction.code[:-1]}, keepdims=True)")
+    return Text(f"{call}, keepdims=True{closing}{cast}")
+
+
+def _divisor(site: Site) -> Sequence[Place]:
+    divisor = site.step.params["divisor"]
+    return [] if divisor == 1 else [site.number(divisor, site.step.results[0].dtype)]
+
+
+def _write_root(to: Target) -> list[str]:
+    """NumPy's root, and a helper for sums that have lost something to over- or underflow."""
+    (x, squares), (_, type), p = to.args, to.step.operands, to.step.params
+    low, high = safe_squares(type.dtype)
+    lines, root = [], squares
+    if to.parts:
+        root = to.out
+        lines.append(f"{to.np('divide')}({squares}, {to.parts[0]}, {to.out})")
+    lines.append(f"{to.np('sqrt')}({root}, {to.out})")
+    if type.size == 1:
+        safe = f"{low!r} <= {squares}.item() <= {high!r}"
+    else:
+        safe = f"{low!r} <= {squares}.min() and {squares}.max() <= {high!r}"
+    again = f"{x}, {squares}, {p['axes']}, {p['divisor']!r}, {to.out}"
+    rescue = f"if not ({safe}): root_of_squares({again})"
+    return [*lines, rescue] if type.size else lines
+
+
+def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
+    """The card of the index of the first extremum along an axis."""
+    step = ComplexStep(as_on_reals(function), partial=False, smooth=smooth)
+    return _along(
+        lambda args, step: Text(f"np.{name}({args[0].code}, axis={step.params['axis']})"),
+        lambda to: [f"{to.args[0]}.{name}({to.step.params['axis']}, {to.out})"],
+        None,
+        Blocking(_rows_of_position, 0, ""),
+        MOVED,
+        _scratch_of_position,
+        None,
+        step,
+    )
+
+
+def _widens(dtype: DType) -> bool:
+    """Whether NumPy's sums and products of that dtype have another dtype unless told."""
+    return dtype.kind in "iu" and dtype.itemsize < INT64.itemsize
+
+
+def _read_cumsum(args: Sequence[Text], step: Step) -> Text:
+    axis, dtype = step.params["axis"], step.results[0].dtype
+    flip = flipped((axis,)) if step.params["reverse"] else None
+    x = args[0].code if flip is None else view_text(flip, args[0].within(ATOM))
+    if dtype == FLOAT16:
+        total = f"np.cumsum({x}, axis={axis}, dtype=np.float32).astype(np.float16)"
+    elif _widens(dtype):
+        total = f"np.cumsum({x}, axis={axis}, dtype={dtype_text(dtype)})"
+    else:
+        total = f"np.cumsum({x}, axis={axis})"
+    return Text(view_text(flip, total))
+
+
+def _reversed_parts(site: Site) -> Sequence[Place]:
+    if not site.step.params["reverse"]:
+        return []
+    flip = flipped((site.step.params["axis"],))
+    return [site.operand_part(0, flip), site.part(flip)]
+
+
+def _write_cumsum(to: Target) -> list[str]:
+    axis, dtype = to.step.params["axis"], to.step.results[0].dtype
+    x, out = to.parts or (to.args[0], to.out)
+    scan = f"{to.np('add.accumulate')}({x}, {axis}"
+    if dtype == FLOAT16:
+        return [f"{out}[...] = {scan}, {to.np('float32')})"]
+    return [f"{scan}, {to.np(dtype_text(dtype)[3:])}, {out})"]
+
+
+# Rows of the result, and of operands.
+
+
+def _reduced(combine: str) -> Blocking:
+    def rule(step: Step, axes: Axes) -> Role | None:
+        axis, reduced = axes[0], step.params["axes"]
+        assert axis is not None
+        if axis not in reduced:
+            return Role(axis - sum(a < axis for a in reduced), (axis,))
+        dtype = step.results[0].dtype
+        # A product that underflows before it meets an infinity is NaN in one order only. Partial
+        # sums of halves are kept in a wider type, which the result does not have.
+        if combine == "multiply" and dtype.kind == "f":
+            return None
+        if combine == "add" and dtype == FLOAT16:
+            return None
+        return Role(None, (axis,), combine)
+
+    return Blocking(rule, 0, "")
+
+
+def _rows_of_root(step: Step, axes: Axes) -> Role | None:
+    """Rows of the sum go with those of what was summed, which must not be along them."""
+    reduced = step.params["axes"]
+    remaining = [a for a in range(step.operands[0].ndim) if a not in reduced]
+    whole, total = axes
+    if whole is None:
+        assert total is not None
+        whole = remaining[total]
+    if whole in reduced or total not in (None, remaining.index(whole)):
+        return None
+    place = remaining.index(whole)
+    return Role(place, (whole, place))
+
+
+def _rows_of_position(step: Step, axes: Axes) -> Role | None:
+    axis, reduced = axes[0], step.params["axis"]
+    assert axis is not None
+    return None if axis == reduced else Role(axis - (reduced < axis), (axis,))
+
+
+# What NumPy allocates.
+
+
+def _scratch_of_sum(operation: Operation) -> int:
+    """Halves are added up as floats of twice the size, a buffer of them at a time."""
+    result = operation.step.results[0]
+    if result.dtype != FLOAT16:
+        return 0
+    return _WIDE * (result.size + min(size_of(operation.operands[0]), BUFFERED))
+
+
+def _scratch_of_cumsum(operation: Operation) -> int:
+    """Halves are copied as floats of twice the size, and so is the result."""
+    result = operation.step.results[0]
+    return 2 * _WIDE * result.size if result.dtype == FLOAT16 else 0
+
+
+def _scratch_of_position(operation: Operation) -> int:
+    """The operand is copied unless the axis is the last one of elements in row-major order."""
+    step, x = operation.step, operation.operands[0]
+    moved = x.with_last(step.params["axis"])
+    return copied(x, step.operands[0], moved.is_row_major)
+
+
+# Expressions of elements.
+
+# From this number on NumPy adds in another order than that of the elements.
+_PAIRWISE = 8
+
+
+def _sums(step: Step, elements: Elements) -> list[str] | None:
+    """Sums along the last axis, in the order in which NumPy adds; None where that is unsure."""
+    last = elements.ndim - 1
+    if step.operands[0].dtype != FLOAT64 or step.params["axes"] != (last,):
+        return None
+    rows = elements.reshape(-1, elements.shape[last]).tolist()
+    if len(rows[0]) >= _PAIRWISE and last:
+        return None
+    return [_sum(row) for row in rows]
+
+
+def _sum(terms: Sequence[str]) -> str:
+    """NumPy's sum of one row: eight sums side by side, and what is left over one by one."""
+    whole = len(terms) - len(terms) % _PAIRWISE
+    if not whole:
+        return " + ".join(["0.0", *terms])
+    heads = [" + ".join(terms[k:whole:_PAIRWISE]) for k in range(_PAIRWISE)]
+    while len(heads) > 1:
+        heads = [f"({a}) + ({b})" for a, b in zip(heads[::2], heads[1::2], strict=True)]
+    # The sum of zeros that are negative begins with a positive one, too.
+    return " + ".join([heads[0], *terms[whole:], "0.0"])
+
+
+def _scalar_sum(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
+    if step.operands[0].size > step.results[0].size:
+        return _sums(step, operands[0]) if in_order else None
+    return _sum_of_one(step, operands, in_order)
+
+
+_sum_of_one = by_element(lambda args, step: f"{args[0]} + 0.0")
+
+
+def _scalar_root(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
+    """The roots of sums of squares; of one that is to be summed again, an exception."""
+    low, high = safe_squares(step.results[0].dtype)
+    found = []
+    for squares in operands[1].ravel().tolist():
+        divided = f"{squares} / {step.params['divisor']!r}"
+        found.append(f"math_sqrt({divided} if {low!r} <= {squares} <= {high!r} else -1.0)")
+    return found
+
+
+# Complex numbers. A tie of two numbers that move together is no kink.
+
+
+def _extremum(argument: Callable[..., Any]) -> Callable[..., Any]:
+    """The element of largest or smallest real part over several axes."""
+
+    def rule(x: Any, *, axes: tuple[int, ...]) -> Any:
+        kept = [i for i in range(x.ndim) if i not in axes]
+        shape = [x.shape[i] for i in kept]
+        count = math.prod(x.shape[a] for a in axes)
+        flat = np.transpose(x, (*kept, *axes)).reshape((*shape, count))
+        if flat.size == 0:
+            return np.zeros(shape, complex)
+        place = argument(np.real(flat), axis=-1)
+        return np.take_along_axis(flat, np.expand_dims(place, -1), -1)[..., 0]
+
+    return rule
+
+
+def _leads(x: Any, axes: tuple[int, ...]) -> bool:
+    """Whether all elements near the largest one over `axes` move as it does."""
+    if x.size == 0:
+        return True
+    top = np.expand_dims(_extremum(np.argmax)(x, axes=axes), axes)
+    near = x.real > top.real - MARGIN
+    return not np.any(near & (x.imag != top.imag))
+
+
+def _largest_leads(inputs: Arrays, params: dict[str, Any]) -> bool:
+    return _leads(inputs[0], params["axes"] if "axes" in params else (params["axis"],))
+
+
+def _smallest_leads(inputs: Arrays, params: dict[str, Any]) -> bool:
+    return _largest_leads([-inputs[0]], params)
+
+
+def _complex_root(x: Any, squares: Any, **params: Any) -> Any:
+    value = r.root_of_squares.impl(np.real(x), np.real(squares), **params)
+    unit = np.real(x) / np.expand_dims(value, params["axes"])
+    slope = np.sum(unit * np.imag(x), axis=params["axes"]) / params["divisor"]
+    return value + 1j * slope
+
+
+def _is_long(inputs: Arrays, params: dict[str, Any]) -> bool:
+    return bool(np.all(np.real(_complex_root(*inputs, **params)) > MARGIN))
+
+
+CARDS: dict[Op, Card] = {
+    r.reduce_sum: replace(
+        _reduction(
+            "sum",
+            "add",
+            accumulates=True,
+            scratch=_scratch_of_sum,
+            scalar=Scalar(_scalar_sum, 1),
+            complex_step=ANALYTIC,
+        ),
+        needs=_summed,
+        blas=True,
+    ),
+    r.reduce_prod: _reduction(
+        "prod",
+        "multiply",
+        accumulates=True,
+        scratch=_scratch_of_sum,
+        scalar=of_floats("{}"),
+        complex_step=ANALYTIC._replace(smooth=everywhere),
+    ),
+    r.reduce_max: _reduction(
+        "max",
+        "maximum",
+        accumulates=False,
+        scratch=None,
+        scalar=template("{}"),
+        complex_step=ComplexStep(_extremum(np.argmax), partial=False, smooth=_largest_leads),
+    ),
+    r.reduce_min: _reduction(
+        "min",
+        "minimum",
+        accumulates=False,
+        scratch=None,
+        scalar=template("{}"),
+        complex_step=ComplexStep(_extremum(np.argmin), partial=False, smooth=_smallest_leads),
+    ),
+    r.root_of_squares: replace(
+        _along(
+            _read_root,
+            _write_root,
+            _divisor,
+            Blocking(_rows_of_root, 0, ""),
+            # Only where a sum has over- or underflowed are elements looked at.
+            per_element(0.0, 0.0),
+            None,
+            Scalar(_scalar_root, 1),
+            ComplexStep(_complex_root, partial=False, smooth=_is_long),
+        ),
+        helper="root_of_squares",
+    ),
+    r.argmax: _position("argmax", np.argmax, _largest_leads),
+    r.argmin: _position("argmin", np.argmin, _smallest_leads),
+    r.cumsum: _along(
+        _read_cumsum,
+        _write_cumsum,
+        _reversed_parts,
+        Blocking(along_another, 0, ""),
+        per_element(3.0, 3.0),
+        _scratch_of_cumsum,
+        None,
+        ANALYTIC,
+    ),
+}

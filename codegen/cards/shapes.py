@@ -1,0 +1,260 @@
+"""Cards of what moves elements and computes nothing: views, and parts of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.complex_step import ANALYTIC
+from primgraph.codegen.cards.notation import ATOM, WIDEST, Needs, Read, Target, Text, Write
+from primgraph.codegen.cards.scalar import MOVING, Elements, Scalar
+from primgraph.codegen.plan.card import Site
+from primgraph.codegen.plan.places import Place
+from primgraph.codegen.plan.roles import Axes, Blocking, Role, common
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.views import view_text
+from primgraph.codegen.plan.work import MOVED
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT64, Shape
+from primgraph.ir.views import Reshape, Slice, part_of, sliced
+from primgraph.primitives import shapes as s
+from primgraph.primitives.shapes import strided
+
+
+def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | None) -> Card:
+    """The card of what moves elements to a new array."""
+    return Card(
+        read=read,
+        write=write,
+        needs=needs,
+        amend=None,
+        repeated=None,
+        helper="",
+        inline=False,
+        broadcasts=(),
+        in_place=(),
+        ufunc="",
+        fallible=False,
+        blocking=blocking,
+        nanoseconds=MOVED,
+        blas=False,
+        scratch=None,
+        scalar=MOVING,
+        complex_step=ANALYTIC,
+        marks=Marks.MOVED,
+        advice="",
+    )
+
+
+# Views.
+
+
+def viewed(blocking: Blocking) -> Card:
+    """The card of a primitive that is a view."""
+    return replace(moved(_read_view, _not_written, None, blocking), inline=True)
+
+
+def _read_view(args: Sequence[Text], step: Step) -> Text:
+    how = step.form.seen[0]
+    return args[0] if how is None else Text(view_text(how, args[0].within(ATOM)))
+
+
+def _not_written(to: Target) -> list[str]:
+    raise AssertionError("a view is not written")
+
+
+def _copied_into(site: Site) -> list[Place]:
+    """A reshape of elements that are not in order is a copy into the result, as it was before."""
+    return [site.part(Reshape(site.step.operands[0].shape))]
+
+
+def _write_copy(to: Target) -> list[str]:
+    return [f"{to.parts[0]}[...] = {to.args[0]}"]
+
+
+# Parts of arrays.
+
+
+def _assigned(step: Step) -> Slice | None:
+    p, y = step.params, step.operands[1]
+    return sliced(strided(p["starts"], y.shape, p["steps"]), step.results[0].shape)
+
+
+def _amend_slice(name: str, args: Sequence[Text], step: Step) -> str:
+    how = _assigned(step)
+    target = f"{name}[...]" if how is None else view_text(how, name)
+    return f"{target} = {args[1].code}"
+
+
+def read_copy(args: Sequence[Text], step: Step) -> Text:
+    return Text(f"np.array({args[0].code})")
+
+
+def _assigned_part(site: Site) -> list[Place]:
+    return [site.part(_assigned(site.step))]
+
+
+def _write_slice_assign(to: Target) -> list[str]:
+    lines = [] if to.taken == 0 else [f"{to.out}[...] = {to.args[0]}"]
+    return [*lines, f"{to.parts[0]}[...] = {to.args[1]}"]
+
+
+def _read_pad(args: Sequence[Text], step: Step) -> Text:
+    if not step.params["low"]:
+        return Text(f"np.array({args[0].code})")
+    widths = tuple(zip(step.params["low"], step.params["high"], strict=True))
+    return Text(f"np.pad({args[0].code}, {widths})")
+
+
+def _padding(site: Site) -> list[Place]:
+    """Zero, the parts that are padding, and the one between them, for the operand."""
+    dtype, shape = site.step.results[0].dtype, site.step.results[0].shape
+    p, size = site.step.params, site.step.operands[0].shape
+    inner = sliced([slice(a, a + n) for a, n in zip(p["low"], size, strict=True)], shape)
+    zero = site.number(dtype.type(0).item(), dtype)
+    edges = _edges(shape, p["low"], p["high"]) or [None]
+    return [zero, *map(site.part, edges), site.part(inner)]
+
+
+def _write_pad(to: Target) -> list[str]:
+    """Zeros at the edges and the operand between them; zeros everywhere if many axes have edges."""
+    zero, *edges, inner = to.parts
+    return [*(f"{edge}[...] = {zero}" for edge in edges), f"{inner}[...] = {to.args[0]}"]
+
+
+def _edges(shape: Shape, low: Sequence[int], high: Sequence[int]) -> list[Slice | None]:
+    """The parts of an array that are padding, if that is so along one axis only; else nothing."""
+    padded = [a for a in range(len(low)) if low[a] or high[a]]
+    if len(padded) != 1:
+        return []
+    axis, end = padded[0], shape[padded[0]]
+    ranges = ((0, low[axis]), (end - high[axis], end))
+    return [part_of(shape, axis, start, stop) for start, stop in ranges if start < stop]
+
+
+def _read_concat(args: Sequence[Text], step: Step) -> Text:
+    """Long lists are joined in groups, so that no expression names very many variables."""
+    parts = [a.code for a in args]
+    axis = step.params["axis"]
+    while len(parts) > WIDEST:
+        groups = [parts[i : i + WIDEST] for i in range(0, len(parts), WIDEST)]
+        parts = [f"np.concatenate([{', '.join(g)}], axis={axis})" for g in groups]
+    return Text(f"np.concatenate([{', '.join(parts)}], axis={axis})")
+
+
+def _joined_parts(site: Site) -> list[Place]:
+    """Where each of very many operands goes; fewer are written at once."""
+    axis, shape, start = site.step.params["axis"], site.step.results[0].shape, 0
+    parts: list[Place] = []
+    for x in site.step.operands if len(site.operands) > WIDEST else ():
+        parts.append(site.part(part_of(shape, axis, start, start + x.shape[axis])))
+        start += x.shape[axis]
+    return parts
+
+
+def _write_concat(to: Target) -> list[str]:
+    if to.parts:
+        return [f"{part}[...] = {x}" for part, x in zip(to.parts, to.args, strict=True)]
+    axis = to.step.params["axis"]
+    return [f"{to.np('concatenate')}(({', '.join(to.args)},), {axis}, {to.out})"]
+
+
+def _scalar_pad(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str]:
+    """The elements, and zeros around them, where the primitive's meaning puts them."""
+    places = step.op.impl(np.ones(operands[0].shape, bool), **step.params)
+    made = np.full(places.shape, "0.0" if step.results[0].dtype == FLOAT64 else "False", object)
+    made[places] = operands[0].ravel()
+    found: list[str] = made.ravel().tolist()
+    return found
+
+
+# Rows of the result, and of operands.
+
+
+def _permute(step: Step, axes: Axes) -> Role | None:
+    return Role(step.params["axes"].index(axes[0]), (axes[0],))
+
+
+def _broadcast(step: Step, axes: Axes) -> Role | None:
+    new = set(step.params["new_axes"])
+    kept = [a for a in range(len(step.params["shape"])) if a not in new]
+    assert axes[0] is not None
+    return Role(kept[axes[0]], (axes[0],))
+
+
+def _reshape(step: Step, axes: Axes) -> Role | None:
+    source, shape, axis = step.operands[0].shape, step.params["shape"], axes[0]
+    assert axis is not None
+    place = _same_place(source, shape, axis)
+    return None if place is None else Role(place, (axis,))
+
+
+def _same_place(source: Shape, shape: Shape, axis: int) -> int | None:
+    """The axis of `shape` that counts the same rows as that of `source`, in row-major order."""
+    before = prod(source[:axis])
+    for place, extent in enumerate(shape):
+        if extent == source[axis] and prod(shape[:place]) == before:
+            return place
+    return None
+
+
+def _reverse(step: Step, axes: Axes) -> Role | None:
+    return None if axes[0] in step.params["axes"] else Role(axes[0], (axes[0],))
+
+
+def _slice(step: Step, axes: Axes) -> Role | None:
+    p, axis = step.params, axes[0]
+    assert axis is not None
+    every = (p["starts"][axis], p["sizes"][axis], p["steps"][axis])
+    return Role(axis, (axis,)) if every == (0, step.operands[0].shape[axis], 1) else None
+
+
+def along_another(step: Step, axes: Axes) -> Role | None:
+    """Steps that work along one axis, which must not be that of the rows."""
+    axis = common(axes)
+    if axis is None or step.params["axis"] == axis:
+        return None
+    return Role(axis, (axis,) * len(axes))
+
+
+def _pad(step: Step, axes: Axes) -> Role | None:
+    axis = axes[0]
+    assert axis is not None
+    widened = step.params["low"] and (step.params["low"][axis] or step.params["high"][axis])
+    return None if widened else Role(axis, (axis,))
+
+
+def _slice_assign(step: Step, axes: Axes) -> Role | None:
+    axis, (x, y) = common(axes), step.operands
+    if axis is None or x.shape[axis] != y.shape[axis]:
+        return None
+    whole = step.params["starts"][axis] == 0 and step.params["steps"][axis] == 1
+    return Role(axis, (axis, axis)) if whole else None
+
+
+def _blocking(role: Callable[[Step, Axes], Role | None], resized: str = "") -> Blocking:
+    return Blocking(role, 0, resized)
+
+
+CARDS: dict[Op, Card] = {
+    s.reshape: replace(viewed(_blocking(_reshape)), write=_write_copy, needs=_copied_into),
+    s.permute: viewed(_blocking(_permute)),
+    s.broadcast: viewed(_blocking(_broadcast, "shape")),
+    s.reverse: viewed(_blocking(_reverse)),
+    s.slice_: viewed(_blocking(_slice, "sizes")),
+    s.split: viewed(_blocking(along_another)),
+    s.slice_assign: replace(
+        moved(read_copy, _write_slice_assign, _assigned_part, _blocking(_slice_assign)),
+        amend=_amend_slice,
+        broadcasts=(0, 1),
+        in_place=(0,),
+    ),
+    s.pad: replace(
+        moved(_read_pad, _write_pad, _padding, _blocking(_pad)), scalar=Scalar(_scalar_pad, 1)
+    ),
+    s.concat: moved(_read_concat, _write_concat, _joined_parts, _blocking(along_another)),
+}

@@ -1,0 +1,140 @@
+"""The cards of all primitives, and how primitives from outside get theirs.
+
+Without a card, generated code calls the primitive's own `impl`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from string import Formatter
+from typing import Any
+
+import numpy as np
+
+from primgraph.codegen.cards import (
+    bits,
+    constants,
+    elementwise,
+    indexing,
+    linalg,
+    logic,
+    reductions,
+    shapes,
+)
+from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.literals import dtype_text, scalar_text
+from primgraph.codegen.cards.notation import ATOM, Target, Text
+from primgraph.codegen.plan.roles import ALIGNED
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.scratch import buffers
+from primgraph.codegen.plan.work import MOVED
+from primgraph.errors import BuildError
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.signature import checked
+
+CARDS: dict[Op, Card] = {
+    **constants.CARDS,
+    **shapes.CARDS,
+    **elementwise.CARDS,
+    **logic.CARDS,
+    **bits.CARDS,
+    **indexing.CARDS,
+    **reductions.CARDS,
+    **linalg.CARDS,
+}
+
+
+@checked
+def spell(op: Primitive, expression: str) -> None:
+    """Let generated code have this NumPy expression for `op`, instead of a call of its `impl`.
+
+    `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name; `np`
+    is all that the expression may use beside them. It gives a new array of the declared type, or
+    raises an error. Kernels that use the primitive can then be saved as files.
+
+    Raises `BuildError` for a primitive that has a card already or has several results, and for
+    text that is no expression.
+    """
+    give_card(op, spelled(op, expression))
+
+
+@checked
+def give_card(op: Primitive, card: Card) -> None:
+    """Let the back end and the tools go by this card of `op`.
+
+    Raises `BuildError` for a primitive that has a card already or has several results.
+    """
+    if op in CARDS or op.multiple:
+        fault = "has several results" if op.multiple else "is written in NumPy already"
+        raise BuildError(f"spell: primitive {op.name} {fault}")
+    CARDS[op] = card
+
+
+@checked
+def spelled(op: Primitive, expression: str) -> Card:
+    """The card of a primitive of which nothing is known but a NumPy expression, as `spell` has it.
+
+    `dataclasses.replace` makes one of it that says more. Raises `BuildError` for text that is no
+    expression.
+    """
+    _require_expression(expression)
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        params = {name: _parameter_text(value) for name, value in step.params.items()}
+        text = expression.format(*(a.within(ATOM) for a in args), **params)
+        whole = isinstance(ast.parse(text, mode="eval").body, ast.Call)
+        return Text(text if whole else f"({text})")
+
+    def write(to: Target) -> list[str]:
+        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
+
+    return Card(
+        read=read,
+        write=write,
+        needs=None,
+        amend=None,
+        repeated=None,
+        helper="",
+        inline=False,
+        broadcasts=(),
+        in_place=(),
+        ufunc="",
+        fallible=True,
+        blocking=ALIGNED if op.elementwise else None,
+        nanoseconds=MOVED,
+        blas=False,
+        scratch=buffers if op.elementwise else None,
+        scalar=None,
+        complex_step=None,
+        marks=marks_of(op),
+        advice="",
+    )
+
+
+def marks_of(op: Op) -> Marks:
+    """Where a primitive leaves NaNs and infinities, by its card or by what it is."""
+    card = CARDS.get(op)
+    if card is not None:
+        return card.marks
+    return Marks.EACH if isinstance(op, Primitive) and op.elementwise else Marks.UNKNOWN
+
+
+def _require_expression(expression: str) -> None:
+    try:
+        parts = list(Formatter().parse(expression))
+        ast.parse("".join(text + ("x" if field else "") for text, field, *_ in parts), mode="eval")
+    except (SyntaxError, ValueError) as error:
+        raise BuildError(
+            f"spell: {expression!r:.80} is no expression: {error}",
+            hint="write it as in: np.linalg.solve({0}, {1})",
+        ) from None
+
+
+def _parameter_text(value: Any) -> str:
+    if isinstance(value, np.dtype):
+        return dtype_text(value)
+    if isinstance(value, tuple):
+        inner = ", ".join(map(_parameter_text, value))
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return scalar_text(value, np.dtype(np.float64))

@@ -1,0 +1,116 @@
+"""How one array is another, seen in another way, as data: views move elements, and compute none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias, final
+
+from primgraph.ir.types import Shape
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """An extent that is that of an axis of the operand: blocks at the end have fewer rows."""
+
+    axis: int
+
+
+Extents: TypeAlias = tuple[int | Rows, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """The same elements in row-major order; an extent of -1 is what the others leave."""
+
+    shape: Extents
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Permute:
+    axes: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """An axis of one element wherever `new` has true, from the first new one to the last."""
+
+    new: tuple[bool, ...]
+
+
+# Start, stop and step along an axis; None for the end that the step comes from or goes to.
+Range: TypeAlias = tuple[int | None, int | None, int]
+WHOLE: Range = (None, None, 1)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Elements along the first axes; the others are there as a whole."""
+
+    ranges: tuple[Range, ...]
+
+
+View: TypeAlias = Reshape | Permute | Expand | Slice
+
+
+def sliced(slices: Sequence[slice], shape: Shape) -> Slice | None:
+    """The view that basic slices give; None where they leave all as it is."""
+    ranges: list[Range] = []
+    for s, n in zip(slices, shape, strict=True):
+        step = 1 if s.step is None else s.step
+        start = None if s.start == (0 if step > 0 else n - 1) else s.start
+        stop = None if s.stop is None or (step > 0 and s.stop >= n) else s.stop
+        ranges.append((start, stop, step))
+    while ranges and ranges[-1] == WHOLE:
+        ranges.pop()
+    return Slice(tuple(ranges)) if ranges else None
+
+
+def part_of(shape: Shape, axis: int, start: int, stop: int) -> Slice | None:
+    """Elements from `start` to `stop` along one axis."""
+    slices = [slice(0, n) for n in shape]
+    slices[axis] = slice(start, stop)
+    return sliced(slices, shape)
+
+
+def flipped(axes: Sequence[int]) -> Slice | None:
+    """The elements along `axes` in reverse order."""
+    last = max(axes, default=-1)
+    ranges = [(None, None, -1) if i in axes else WHOLE for i in range(last + 1)]
+    return Slice(tuple(ranges)) if ranges else None
+
+
+def expanded(how: Expand, shape: Shape) -> Shape:
+    """The shape of a view with new axes."""
+    extents = iter(shape)
+    return (*(1 if new else next(extents) for new in how.new), *extents)
+
+
+def keeps_order(how: View | None, source: Shape, shape: Shape) -> bool:
+    """Whether a view of elements in row-major order, without gaps, has them in such an order."""
+    match how:
+        case Reshape():
+            return True
+        case Permute(axes):
+            moved = [a for a in axes if source[a] != 1]
+            return moved == sorted(moved)
+        case Slice(ranges):
+            return _is_prefix(ranges, source, shape)
+        case _:
+            return prod(source) == prod(shape)
+
+
+def _is_prefix(ranges: Sequence[Range], source: Shape, shape: Shape) -> bool:
+    """Whether a slice leaves out elements along the first axis that has more than one only."""
+    steps = [ranges[i][2] if i < len(ranges) else 1 for i in range(len(shape))]
+    first = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return all(
+        n == 1 or step == 1 if i <= first else n == m and (n == 1 or step == 1)
+        for i, (n, m, step) in enumerate(zip(shape, source, steps, strict=True))
+    )

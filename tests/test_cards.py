@@ -1,0 +1,152 @@
+"""Cards: one for each primitive, with nothing left open, and the flags of primitives."""
+
+import dataclasses
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from samples import ROWS
+from test_primitives import CASES
+
+import primgraph as pg
+from primgraph.codegen import cards
+from primgraph.codegen.cards import table, ufuncs
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.table import CARDS
+from primgraph.ir.primitive import lookup
+from primgraph.ir.views import Expand, Permute, Reshape, Slice
+
+OPS = [lookup(name) for name in ROWS]
+FAMILIES = sorted(p.stem for p in Path(pg.primitives.__file__).parent.glob("[a-z]*.py"))
+ROOT = Path(cards.__file__).parent.parent
+FIELDS = [field.name for field in dataclasses.fields(Card)]
+
+# One sample of each primitive, the first with elements where there is one.
+SAMPLES = {}
+for parameter in CASES:
+    (case,) = parameter.values
+    arrays = case.arrays(case.row.dtypes[0])
+    if case.op not in SAMPLES or not SAMPLES[case.op][0]:
+        SAMPLES[case.op] = all(a.size for a in arrays), case, arrays
+
+
+# Cards.
+
+
+def test_every_primitive_has_a_card():
+    """All but what only derivatives see, which is gone before code is generated."""
+    assert {op for op in OPS if not op.formal} == {op for op in CARDS if op.name in ROWS}
+
+
+def test_a_card_stands_in_the_file_that_is_named_as_that_of_the_primitive():
+    for family in FAMILIES:
+        own = vars(import_module(f"primgraph.primitives.{family}")).values()
+        found = import_module(f"primgraph.codegen.cards.{family}").CARDS
+        assert found, family
+        assert all(any(op is o for o in own) for op in found), family
+
+
+def test_every_part_of_a_card_is_decided():
+    for field in dataclasses.fields(Card):
+        assert field.default is dataclasses.MISSING, field.name
+        assert field.default_factory is dataclasses.MISSING, field.name
+        assert field.kw_only, field.name
+    with pytest.raises(TypeError, match="advice"):
+        Card(**{name: None for name in FIELDS if name != "advice"})
+
+
+def test_what_makes_cards_of_a_kind_has_no_defaults_for_parts_either():
+    """A default would decide for a primitive that nobody has thought of."""
+    makers = [
+        made
+        for family in (ufuncs, table, *(import_module(f"{cards.__name__}.{f}") for f in FAMILIES))
+        for made in vars(family).values()
+        if inspect.isfunction(made) and inspect.signature(made).return_annotation == "Card"
+    ]
+    assert len(makers) > 8
+    shown = {"name", "infix", "rank", "shown"}
+    for made in makers:
+        for parameter in inspect.signature(made).parameters.values():
+            left_open = parameter.default is not inspect.Parameter.empty
+            assert not left_open or parameter.name in shown, (made.__name__, parameter.name)
+
+
+def test_helpers_are_functions_of_the_support_file():
+    known = import_module("primgraph.codegen.run.support").REQUIRES
+    assert {card.helper for card in CARDS.values()} - {""} <= set(known)
+
+
+# What is true of the mathematics is said by the primitive, and is true.
+
+
+def seen(how, x):
+    match how:
+        case Reshape(shape):
+            return x.reshape(shape)
+        case Permute(axes):
+            return x.transpose(axes)
+        case Expand(new):
+            return x[tuple(None if n else slice(None) for n in new)]
+        case Slice(ranges):
+            return x[tuple(slice(*r) for r in ranges)]
+    return x
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.values[0].op.is_view])
+def test_a_view_is_what_the_meaning_gives(case):
+    (x,) = case.arrays(case.row.dtypes[0])
+    (type,) = case.types(case.row.dtypes[0])
+    for k, found in enumerate(case.op.evaluate([x], case.call.params)):
+        view = seen(case.op.seen(k, type, case.call.params), x)
+        assert np.shares_memory(view, x) or not view.size
+        assert np.array_equal(np.broadcast_to(view, np.shape(found)), found)
+
+
+@pytest.mark.parametrize("op", [op for op in SAMPLES if op.moves], ids=str)
+def test_what_moves_elements_makes_none_but_zeros(op):
+    _, case, arrays = SAMPLES[op]
+    linear = op.linear_operands(len(arrays)) or range(len(arrays))
+    there = {0.0, *(v for k in linear for v in np.ravel(arrays[k]).tolist())}
+    for found in op.evaluate(arrays, case.call.params):
+        assert there.issuperset(np.ravel(found).tolist())
+
+
+def test_what_gives_nothing_but_elements_of_its_operands_is_said_to_move():
+    computing = set()
+    for parameter in CASES:
+        (case,) = parameter.values
+        arrays = case.arrays(case.row.dtypes[0])
+        there = {0, 1, *(v for x in arrays for v in np.ravel(x).tolist())}
+        for found in case.op.evaluate(arrays, case.call.params):
+            if not there.issuperset(np.ravel(found).tolist()):
+                computing.add(case.op)
+    moving = {op for op in OPS if op not in computing and not op.elementwise and not op.formal}
+    extreme = {op for op in moving if op.name.startswith(("reduce_m", "arg")) or op.random}
+    assert moving - extreme == {op for op in OPS if op.moves and not op.elementwise}
+
+
+def test_literals_are_the_primitives_without_operands():
+    assert {op for op in OPS if op.literal} == {op for op, s in SAMPLES.items() if not s[2]}
+
+
+def test_what_is_random_says_nothing_of_its_operand():
+    for op, (_, case, arrays) in SAMPLES.items():
+        if not op.random:
+            continue
+        (keys,) = arrays
+        others = np.concatenate([
+            np.ravel(op.evaluate([keys + k], case.call.params)[0]) for k in range(64)
+        ])  # fmt: skip
+        assert len(set(others.tolist())) > 1
+        assert not op.linear_operands(1)
+    assert {op.name.partition("_")[0] for op in OPS if op.random} == {"random"}
+
+
+def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
+    stopping = [op for op in OPS if op.stops]
+    assert [op.constant for op in stopping] == [True]
+    for op in stopping:
+        x = np.array([1.5, -2.0])
+        assert np.array_equal(op.evaluate([x], {})[0], x)
