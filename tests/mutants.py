@@ -125,6 +125,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if small.type.is_float and (number != count or count == 1):",
     ): "at the levels of this rule x * 0 is 0, and the sum of one element has a rule of its own",
     (
+        "transforms/rules/slices.py",
+        "positions = array.reshape(-1).astype(np.int64) % extent",
+        "positions = array.reshape(-2).astype(np.int64) % extent",
+    ): "NumPy takes every negative extent for the one to be found",
+    (
         "transforms/rules/assembly.py",
         "place[flat.reshape(-1)] = np.arange(flat.size)",
         "place[flat.reshape(-2)] = np.arange(flat.size)",
