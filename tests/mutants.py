@@ -126,6 +126,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "at the levels of this rule x * 0 is 0, and the sum of one element has a rule of its own",
     (
         "transforms/analysis/boxes.py",
+        "shape = parts[0].shape",
+        "shape = parts[1].shape",
+    ): "all have one shape, and there are two at least",
+    (
+        "transforms/analysis/boxes.py",
         "return replace(layer[0], starts=_with(layer[0].starts, axis, 0), held=held)",
         "return replace(layer[0], starts=_with(layer[0].starts, axis, 1), held=held)",
     ): "all boxes are whole along that axis from then on, and only compared with each other there",
