@@ -105,6 +105,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_DIGITS = {2: 11, 4: 24, 8: 54}",
     ): "integers have 7, 8, 15, 16, 31, 32, 63 or 64 digits",
     (
+        "transforms/rules/functions.py",
+        'return 8 * narrow.itemsize - (narrow.kind == "i") <= _DIGITS[wide.itemsize]',
+        'return 9 * narrow.itemsize - (narrow.kind == "i") <= _DIGITS[wide.itemsize]',
+    ): "8, 9, 17, 18, 35, 36, 71 and 72 lie on the same sides of 11, 24 and 53 as the true digits",
+    (
+        "transforms/rules/arithmetic.py",
+        "return is_power_of_two(scalar) and abs(scalar) >= 1",
+        "return is_power_of_two(scalar) and abs(scalar) >= 2",
+    ): "there is no product with 1 or -1 any more: that is the other factor, or its negative",
+    (
+        "transforms/rules/slices.py",
+        'return turned(y, [i for i, s in enumerate(params["steps"]) if s < 0])',
+        'return turned(y, [i for i, s in enumerate(params["steps"]) if s < 1])',
+    ): "no step is zero",
+    (
         "transforms/rules/sums.py",
         "if small.type.is_float and (number != count or count == 0):",
         "if small.type.is_float and (number != count or count == 1):",

@@ -197,6 +197,17 @@ def test_a_feed_with_zero_strides_is_written_out():
         ("bool[1]", [1]),
         ("f64[2]", np.ma.array([1.0, 2.0], mask=[True, False])),
         ("f64[1]", {"a": 1}),
+        ("f64[]", 2**53 + 1),
+        ("f64[]", 10**400),
+        ("i64[]", 2**63),
+        ("i64[2]", [2**63, 2**63]),
+        ("i8[]", 300),
+        ("i8[2]", [1, -129]),
+        ("i32[]", 2**31),
+        ("i64[]", 1.0),
+        ("bool[]", 1),
+        ("f32[]", np.float64(1.0)),
+        ("f64[]", "1.0"),
     ],
 )
 def test_a_feed_that_does_not_fit_is_an_error_with_declared_and_given(type, feed):
@@ -206,7 +217,20 @@ def test_a_feed_that_does_not_fit_is_an_error_with_declared_and_given(type, feed
 
 @pytest.mark.parametrize(
     ("type", "feed", "value"),
-    [("f32[]", 1.5, 1.5), ("f32[2]", [1, 2], [1, 2]), ("u8[1]", [200], [200]), ("f64[0]", [], [])],
+    [
+        ("f32[]", 1.5, 1.5),
+        ("f32[]", np.float32(0.1), np.float32(0.1)),
+        ("f64[]", 0.1, 0.1),
+        ("f64[]", np.float64(0.1), 0.1),
+        ("f64[]", -3, -3.0),
+        ("i64[]", -3, -3),
+        ("i64[]", 2**62 + 1, 2**62 + 1),
+        ("i32[]", np.int32(7), 7),
+        ("bool[]", True, True),
+        ("f32[2]", [1, 2], [1, 2]),
+        ("u8[1]", [200], [200]),
+        ("f64[0]", [], []),
+    ],
 )
 def test_python_numbers_take_the_declared_dtype(type, feed, value):
     made = as_feed(feed, tensor(type), "x")

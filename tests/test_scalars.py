@@ -304,3 +304,18 @@ def test_a_short_problem_written_by_elements_is_fast_and_its_gradient_one_array(
         return min(timeit.repeat(call, number=200, repeat=15))
 
     assert 3 * seconds(lambda: kernel(x)) < seconds(lambda: by_numpy(kernel, [x]))
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, int])
+def test_numbers_are_as_good_as_arrays_of_one(kind, monkeypatch):
+    """What small problems are fed takes no detour by NumPy's conversions."""
+    graph = pg.trace(lambda a, b: [pg.sin(a) * b + a, pg.maximum(a, b)], pg.spec(()), pg.spec(()))
+    kernel = pg.compile(graph)
+    assert kernel._code.scalar is not None
+    expected = kernel(np.array(3.0), np.array(-0.0 if kind is not int else 0.0))
+    monkeypatch.setattr("primgraph.codegen.run.feeds._found", None)
+    monkeypatch.setattr(kernel._code, "run", None)
+    found = kernel(kind(3), kind(-0.0))
+    assert [x.tobytes() for x in found] == [x.tobytes() for x in expected]
+    assert all(x.__class__ is np.ndarray for x in found)
+    assert np.isnan(kernel(float("nan"), 1.0)[0])

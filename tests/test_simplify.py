@@ -832,3 +832,49 @@ def test_elements_are_computed_before_they_are_moved(name):
         assert clean_up(cleaned, last=True) == cleaned
         feeds = specials(dtype)[:8].reshape(X24), specials(dtype)[8:].reshape(X24)
         assert np.all(same_bits(interpret(graph, *feeds)[0], interpret(cleaned, *feeds)[0]))
+
+
+# A choice between x and something else that is NaN where x is, and whether it asks for NaN again.
+NAN_WITH = {
+    "behind a comparison": (
+        lambda x, y: logic.unless_nan(logic.select(logic.less_equal(x, y), y, x), x),
+        {"less_equal": 1, "select": 1},
+    ),
+    "behind two": (
+        lambda x, y: logic.unless_nan(
+            logic.select(logic.less(x, -y), -y, logic.select(logic.greater(x, y), y, x)), x
+        ),
+        {"neg": 1, "less": 1, "greater": 1, "select": 2},
+    ),
+    "behind a comparison of others": (
+        lambda x, y: logic.unless_nan(logic.select(logic.less_equal(y, y * y), y, x), x),
+        {"mul": 1, "less_equal": 1, "equal": 1, "select": 2},
+    ),
+    "chosen the other way": (
+        lambda x, y: logic.unless_nan(logic.select(logic.less_equal(x, y), x, y), x),
+        {"less_equal": 1, "equal": 1, "select": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAN_WITH)
+def test_what_is_nan_where_its_operand_is_does_not_ask_again(name):
+    function, left = NAN_WITH[name]
+    for dtype in FLOATS:
+        graph = built(function, dtype, X24)
+        cleaned = clean_up(graph, last=True)
+        assert ops(cleaned) == left
+        feeds = specials(dtype)[:8].reshape(X24), specials(dtype)[8:].reshape(X24)
+        for pair in (feeds, feeds[::-1]):
+            assert np.all(same_bits(interpret(graph, *pair)[0], interpret(cleaned, *pair)[0]))
+
+
+def test_a_choice_by_an_input_may_drop_a_nan():
+    with Builder() as builder:
+        chosen = builder.input(TensorType((2,), BOOL))
+        x, y = (builder.input(TensorType((2,), F64)) for _ in range(2))
+        graph = builder.graph([logic.unless_nan(logic.select(chosen, x, y), y)])
+    cleaned = clean_up(graph, last=True)
+    assert ops(cleaned) == {"equal": 1, "select": 2}
+    result = interpret(cleaned, np.array([True, False]), np.ones(2), np.full(2, np.nan))
+    assert np.all(np.isnan(result[0]))

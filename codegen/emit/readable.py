@@ -427,7 +427,8 @@ class _Steps:
         if step.op is broadcast:
             return None
         shape = step.results[k].shape if after is None else after
-        return None if shape == (before or step.operands[0].shape) else Reshape(shape)
+        source = step.operands[0].shape if before is None else before
+        return None if shape == source else Reshape(shape)
 
     def _call_user(self, i: int, step: Step) -> None:
         name = self.page.names.counted("user_")

@@ -83,15 +83,29 @@ class _Scalars:
 
     def _argument(self, i: int) -> None:
         type = self.schedule.types[i]
-        self.made.line(f"if {_unfit(f'x{i}', type)}:")
-        self.made.line("raise TypeError", depth=1)
         names = _names(i, type.size)
+        unfit = _unfit(f"x{i}", type)
+        if type.shape == () and type.dtype == FLOAT64:
+            self._number(f"x{i}", names[0], unfit)
+            self.elements[i] = _array(names, type)
+            return
+        self.made.line(f"if {unfit}:")
+        self.made.line("raise TypeError", depth=1)
         if type.size == 1:
             self.made.line(f"{names[0]} = x{i}.item()")
         else:
             flat = f"x{i}" if len(type.shape) == 1 else f"x{i}.ravel()"
             self.made.line(f"{', '.join(names)} = {flat}.tolist()")
         self.elements[i] = _array(names, type)
+
+    def _number(self, given: str, name: str, unfit: str) -> None:
+        """Take one number, which may be Python's own."""
+        self.made.line(f"if {given}.__class__ is float:")
+        self.made.line(f"{name} = {given}", depth=1)
+        self.made.line(f"elif {unfit}:")
+        self.made.line("raise TypeError", depth=1)
+        self.made.line("else:")
+        self.made.line(f"{name} = {given}.item()", depth=1)
 
     def _step(self, i: int, step: Step) -> bool:
         """Write one equation, if it can be written."""

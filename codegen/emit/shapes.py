@@ -60,6 +60,8 @@ class _Groups:
         self._leader = list(range(len(schedule.types)))
         # The shapes in which values are asked for, None for one that they cannot have.
         self._asked: dict[int, set[Shape | None]] = defaultdict(set)
+        # Those that would be good to have, as another one takes a reshape.
+        self._wished: dict[int, set[Shape]] = defaultdict(set)
         # Values whose shapes change together, though they are others.
         self._tied: list[tuple[int, int]] = []
 
@@ -75,6 +77,13 @@ class _Groups:
         """Note a shape in which a value is made or read."""
         self._asked[value].add(shape)
 
+    def wish(self, value: int, shape: Shape) -> None:
+        """Note the shape that a reshape gives, which needs none if the value has it.
+
+        Without axes of one element a value is as simple as can be, whatever it is reshaped to.
+        """
+        self._wished[value].add(shape)
+
     def _find(self, value: int) -> int:
         leader = self._leader
         while leader[value] != value:
@@ -88,8 +97,15 @@ class _Groups:
         wanted: dict[int, set[Shape | None]] = defaultdict(set)
         for value, shapes in self._asked.items():
             wanted[self._find(value)] |= shapes
-        agreed = {g: next(iter(s)) for g, s in wanted.items() if len(s) == 1 and None not in s}
-        agreed = {g: shape for g, shape in agreed.items() if shape != types[g].shape}
+        wished: dict[int, set[Shape]] = defaultdict(set)
+        for value, hoped in self._wished.items():
+            wished[self._find(value)] |= hoped
+        agreed: dict[int, Shape] = {}
+        for group, shapes in wanted.items():
+            shape = next(iter(shapes))
+            alone = len(shapes) == 1 and shape is not None and shape != types[group].shape
+            if alone and shape is not None and (1 not in shape or wished[group] <= {shape}):
+                agreed[group] = shape
         beside: dict[int, list[int]] = defaultdict(list)
         for pair in self._tied:
             one, other = map(self._find, pair)
@@ -114,8 +130,8 @@ def _ask(groups: _Groups, step: Step) -> None:
         groups.ask(x[0], seen_shape(step, 0))
         groups.ask(result, None)
     elif step.op is reshape and _is_alike(step):
-        groups.ask(x[0], step.results[0].shape)
-        groups.ask(result, step.operands[0].shape)
+        groups.wish(x[0], step.results[0].shape)
+        groups.ask(result, _without_ones(step.operands[0].shape))
     elif step.op is matmul and _vectors(step):
         _ask_product(groups, step)
     elif step.op is not full:
@@ -130,8 +146,11 @@ def _kept(step: Step) -> Shape:
 
 def _is_alike(step: Step) -> bool:
     """Whether a reshape adds axes of one element, or leaves some out, and does nothing else."""
-    before, after = step.operands[0].shape, step.params["shape"]
-    return [n for n in before if n != 1] == [n for n in after if n != 1]
+    return _without_ones(step.operands[0].shape) == _without_ones(step.params["shape"])
+
+
+def _without_ones(shape: Shape) -> Shape:
+    return tuple(n for n in shape if n != 1)
 
 
 def _vectors(step: Step) -> tuple[int, ...]:

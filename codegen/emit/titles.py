@@ -91,6 +91,8 @@ def called(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> 
 
 def last_operation(expression: ast.expr) -> Operation | None:
     """What an expression does last; None where it may have several values, or computes none."""
+    if any(isinstance(n, ast.Lambda) for n in ast.walk(expression)):
+        return None
     if isinstance(expression, ast.Call):
         name = _function(expression)
         calls = [n for n in ast.walk(expression) if isinstance(n, ast.Call)]
@@ -104,7 +106,7 @@ def last_operation(expression: ast.expr) -> Operation | None:
     if isinstance(expression, ast.Subscript):
         return Operation(_PARTS, "", 0)
     if isinstance(expression, ast.Attribute):
-        return Operation(frozenset({"permute"}), "", 0) if expression.attr in ("T", "mT") else None
+        return Operation(_PARTS, "", 0) if expression.attr in ("T", "mT") else None
     kinds = _kind_of(expression)
     same = [n for n in ast.walk(expression) if kinds and _kind_of(n) == kinds]
     return Operation(kinds, "", len(same)) if same else None
@@ -202,7 +204,7 @@ class _Titles:
         Not all that a line computes is needed, and what is left of it may stand in other lines,
         too. So each operation of that kind in the text has to be there.
         """
-        step = self._before_views(value, steps[0])
+        step = self.made[value] if last.ops == _PARTS else self._before_views(value, steps[0])
         eqn = step.eqn
         operator = eqn.source.operator if eqn.source is not None else ""
         if operator:

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, FeedError
-from primgraph.ir.types import NAME_OF_DTYPE, Shape, TensorType
+from primgraph.ir.types import FLOAT64, INT64, NAME_OF_DTYPE, Shape, TensorType
 
 # NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.
 _READY = 0x101
 _WRITABLE = 0x501
+
+# All integers up to here are numbers of float64.
+_EXACT = 2**53
 
 
 def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
@@ -32,13 +35,15 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         and (1 not in type.shape or has_own_strides(array))
     ):
         return array
+    if type.shape == () and _is_number_of(array, type):
+        return np.array(array, type.dtype)
     found = _found(array, type, name)
     if found.shape != type.shape:
         raise _error(name, type, found, "the shapes differ")
     given = isinstance(array, np.ndarray | np.generic) or hasattr(array, "__array__")
     casting = "safe" if given else "same_kind"
     if found.dtype != type.dtype and not _may_cast(found, type, casting):
-        raise _error(name, type, found, f"a {casting} cast does not exist")
+        raise _error(name, type, found, _why_not(found, type, casting))
     with np.errstate(all="ignore"):
         ready = np.require(found.astype(type.dtype, copy=False), None, ["C", "A"])
         if found.dtype.kind in "iu" and type.is_float and not _is_exact(found, ready):
@@ -93,6 +98,17 @@ def checked_out(
         others.append(array)
 
 
+def _is_number_of(number: Any, type: TensorType) -> bool:
+    """Whether `number` is one of exactly that dtype, or one of Python's that fits it for certain.
+
+    They are what small problems are fed, and quick; what is not known here is looked at closely.
+    """
+    kind, dtype = number.__class__, type.dtype
+    if kind is int:
+        return dtype in (FLOAT64, INT64) and -_EXACT <= number <= _EXACT
+    return kind is dtype.type or (kind is float and dtype is FLOAT64)
+
+
 def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
     """What is given as an array of the base class, of a dtype that can be a tensor's."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
@@ -118,14 +134,18 @@ def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
 
 def _may_cast(found: np.ndarray[Any, Any], type: TensorType, casting: Any) -> bool:
     """Whether the cast is allowed; Python integers may go to any integer dtype that holds them."""
-    if casting == "same_kind" and (found.size == 0 or _holds(found, type)):
-        return True
+    if casting == "same_kind" and found.dtype.kind in "iu" and type.dtype.kind in "iu":
+        return found.size == 0 or _holds(found, type)
     return np.can_cast(found.dtype, type.dtype, casting)
 
 
+def _why_not(found: np.ndarray[Any, Any], type: TensorType, casting: str) -> str:
+    if found.dtype.kind in "iu" and type.dtype.kind in "iu" and casting == "same_kind":
+        return "some of its integers are out of range"
+    return f"a {casting} cast does not exist"
+
+
 def _holds(found: np.ndarray[Any, Any], type: TensorType) -> bool:
-    if found.dtype.kind not in "iu" or type.dtype.kind not in "iu":
-        return False
     limits = np.iinfo(type.dtype)
     return limits.min <= int(found.min()) and int(found.max()) <= limits.max
 

@@ -262,28 +262,7 @@ class Builder:
     ) -> Graph:
         """What computes `outputs`, from `inputs`, as a graph."""
         body, ends = self.computing(outputs)
-        return Graph(inputs, body, ends, name or self.name, form, self.titles(outputs))
-
-    def titles(self, outputs: Sequence[Value]) -> tuple[Title, ...]:
-        """What `outputs` are the gradients by and of; empty where there is nothing to tell."""
-        found = [self._title(v) if v in self.gradients else UNTITLED for v in outputs]
-        return tuple(found) if any(t is not UNTITLED for t in found) else ()
-
-    def _title(self, gradient: Value) -> Title:
-        x, target, order = self.gradients[gradient], self.targets.get(gradient), 1
-        while target is not None and self.gradients.get(target) is x and target in self.targets:
-            target, order = self.targets[target], order + 1
-        eqn = None if target is None else self._defined_by.get(target)
-        if target is None or eqn is None or eqn.source is None:
-            return Title(by=self._called(x), order=order)
-        return Title("", self._called(x), self._called(target), eqn.source.spot, order)
-
-    def _called(self, value: Value) -> str:
-        """The name of `value`, or else the one to which the user's line assigns it."""
-        eqn = self._defined_by.get(value)
-        if value.hint or eqn is None or eqn.source is None or eqn.source.is_derived:
-            return value.hint
-        return target_name(eqn.source.text)
+        return Graph(inputs, body, ends, name or self.name, form, titles_of(self, outputs))
 
     def between(
         self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()
@@ -492,3 +471,29 @@ def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashabl
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
     """Remove the newest entries of `table` until `length` are left; return them."""
     return [table.popitem() for _ in range(len(table) - length)]
+
+
+def titles_of(builder: Builder, outputs: Sequence[Value]) -> tuple[Title, ...]:
+    """What `outputs` are the gradients by and of; empty where there is nothing to tell."""
+    found = [_title(builder, v) if v in builder.gradients else UNTITLED for v in outputs]
+    return tuple(found) if any(t is not UNTITLED for t in found) else ()
+
+
+def _title(builder: Builder, gradient: Value) -> Title:
+    gradients, targets = builder.gradients, builder.targets
+    x, target, order = gradients[gradient], targets.get(gradient), 1
+    while target is not None and gradients.get(target) is x and target in targets:
+        target, order = targets[target], order + 1
+    eqn = None if target is None else builder.definition(target)
+    by = _called(builder, x)
+    if target is None or eqn is None or eqn.source is None:
+        return Title(by=by, order=order)
+    return Title("", by, _called(builder, target), eqn.source.spot, order)
+
+
+def _called(builder: Builder, value: Value) -> str:
+    """The name of `value`, or else the one to which the user's line assigns it."""
+    eqn = builder.definition(value)
+    if value.hint or eqn is None or eqn.source is None or eqn.source.is_derived:
+        return value.hint
+    return target_name(eqn.source.text)

@@ -25,7 +25,7 @@ from primgraph.errors import (
     near_matches,
 )
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier
-from primgraph.ir.builder import Builder
+from primgraph.ir.builder import Builder, titles_of
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
@@ -175,7 +175,7 @@ class Program(Drawn):
             return self.builder.part(self.builder.inputs, values, self.name)
         used = {v for eqn in self.builder.body for v in eqn.inputs}
         ends = [v for eqn in self.builder.body for v in eqn.outputs if v not in used]
-        return self.builder.graph(ends, self.name).titled(self.builder.titles(ends))
+        return self.builder.graph(ends, self.name).titled(titles_of(self.builder, ends))
 
     def own(self, variable: Any) -> Variable:
         """`variable`, if it is one of this program.

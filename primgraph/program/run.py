@@ -11,6 +11,7 @@ import numpy as np
 from primgraph.codegen import Kernel
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
+from primgraph.ir.builder import titles_of
 from primgraph.ir.collection import uncollected
 from primgraph.ir.form import leaves_for, put_together, taken_apart
 from primgraph.ir.graph import Graph, Value
@@ -446,7 +447,7 @@ def _planned(
     still = [v for v in inputs if v in program.states and v not in updates]
     at = {v: i for i, v in enumerate([*fed, *still, *updates])}
     new = tuple([Title(state=v.hint) for v in updates])
-    titles = (builder.titles(fetched) or (UNTITLED,) * len(fetched)) + new
+    titles = (titles_of(builder, fetched) or (UNTITLED,) * len(fetched)) + new
     graph = Graph(inputs, body, outputs, program.name, titles=titles)
     places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
     compiled = pipeline(graph, math, places, range(len(fetched), len(outputs)))

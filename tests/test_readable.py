@@ -1,0 +1,158 @@
+"""What readable source calls values, and how it writes axes of one element and long lines."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.codegen.emit.layout import result, signature, statement
+from primgraph.ir.interpret import interpret
+
+
+def source(program: pg.Program, fetches: list[pg.Variable]) -> str:
+    return pg.Executor().kernel(program, fetches).source
+
+
+def assigned(text: str) -> list[str]:
+    """The names that statements of a source give."""
+    return re.findall(r"^    (\w+) = ", text, re.MULTILINE)
+
+
+def test_plain_lines_name_what_they_end_in():
+    with pg.Program() as program:
+        x, w, m = pg.data("x", (4, 3)), pg.data("w", (3,)), pg.data("m", (3, 3))
+        total = pg.sum(x)
+        average = pg.mean(x, axis=0)
+        scores = x @ w
+        first = pg.sin(x)[0]
+        turned = (x @ m).T
+        weights = pg.softmax(x)
+        quarter = x / 4.0
+        squares: pg.Variable = x**2
+        length = pg.norm(m)
+        largest = pg.max(m, axis=1)
+        both = pg.concatenate([x, m])
+        chosen = pg.where(x > 0, x, 0.1 * x)
+        w += 1.0
+    fetches = [total, average, scores, first, turned, weights, quarter, squares, length, largest]
+    names = assigned(source(program, [*fetches, both, chosen, w]))
+    assert set(names) >= {
+        "total", "average", "scores", "first", "turned", "weights", "quarter", "squares",
+        "length", "largest", "both", "chosen", "w_2",
+    }  # fmt: skip
+
+
+def test_no_value_has_the_name_of_another():
+    def twice(z: pg.Variable) -> pg.Variable:
+        return z * z
+
+    with pg.Program() as program:
+        x = pg.data("x", (4,))
+        unused = pg.tanh(x) + 1.0
+        product = pg.exp(x) * x * 3.0
+        used = pg.tanh(x) * 2.0
+        other = (pg.exp(x) * x) + 4.0
+        helped = twice(x + 7.0)
+        pair = [pg.sin(x), pg.cos(x)]
+        later = (lambda: x + 5.0)()
+    names = assigned(source(program, [used, other, helped, pair[0], later]))
+    assert {"used", "other"} <= set(names)
+    assert not {"unused", "product", "helped", "pair", "later"}.intersection(names)
+    assert unused is not product
+
+
+def test_tangents_and_cotangents_have_the_names_of_values():
+    with pg.Program() as program:
+        x, w = pg.data("x", (5, 3)), pg.data("w", (3, 3))
+        s = pg.tanh(x @ w)
+        t = pg.sin(s) @ w
+        y = pg.sum(t * t * s)
+        by_x, by_w = pg.grad(y, [x, w])
+        along = pg.forward_grad(y, x)
+        second = pg.forward_grad(by_x, x)
+    assert assigned(source(program, [by_x, by_w]))[-1] in ("x_bar", "w_bar")
+    assert {"s", "t", "t_bar", "s_bar", "x_bar", "w_bar"} <= set(
+        assigned(source(program, [by_x, by_w]))
+    )
+    assert {"s_dot", "t_dot"} <= set(assigned(source(program, [y, along])))
+    assert {"t_bar", "t_bar_dot"} <= set(assigned(source(program, [y, second])))
+
+
+def test_new_values_of_states_are_named_by_them():
+    with pg.Program() as program:
+        x = pg.data("x", (8, 3))
+        w, b = pg.create_parameter((3, 2), name="w"), pg.create_parameter((2,), name="b")
+        loss = pg.mean((pg.tanh(x @ w) + b) ** 2)
+        pg.optimizer.SGD(0.1).minimize(loss)
+    names = assigned(source(program, [loss]))
+    assert {"loss", "w_bar", "b_bar", "new_w", "new_b"} <= set(names)
+
+
+def test_a_docstring_tells_what_is_the_gradient_of_what():
+    with pg.Program("slope") as program:
+        x = pg.data("x", (3,))
+        y = pg.sum(pg.sin(x) * x)
+        dy = pg.grad(y, x)
+        ddy = pg.grad(pg.sum(dy), x)
+    assert re.search(r'"""Gradient of `y` \(test_readable.py:\d+\) by x\.\n', source(program, [dy]))
+    assert '"""Compute y, and its gradient by x.\n' in source(program, [y, dy])
+    assert "    Returns x_bar: float64" not in source(program, [dy])
+    assert '    x: float64, shape (3,)\n    Returns float64, shape (3,)\n    """' in source(
+        program, [ddy]
+    )
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (1, 3), (4, 1), (1, 1), (3, 3), (70, 130)])
+def test_products_with_vectors_are_written_as_such_and_have_the_same_bits(shape):
+    rng = np.random.default_rng(0)
+
+    def products(a, x, y):
+        z = pg.tanh(a @ x)
+        return a @ x, y @ a, (z * 2.0) @ a, pg.sum(z * z), x @ x, pg.outer(x, y)
+
+    graph = pg.trace(products, pg.spec(shape), pg.spec(shape[1]), pg.spec(shape[0]))
+    kernel = pg.compile(graph, style="readable")
+    if shape[1] > 1 and shape[0] > 1:
+        assert "= a @ x\n" in kernel.source
+        assert "reshape" not in kernel.source
+    feeds = [rng.normal(size=s) for s in (shape, shape[1], shape[0])]
+    feeds[0].flat[0] = -0.0
+    for got, wanted in zip(kernel(*feeds), interpret(kernel.graph, *feeds), strict=True):
+        assert got.tobytes() == wanted.tobytes()
+
+
+def test_reductions_that_are_spread_out_again_keep_their_axes():
+    def f(x):
+        s = pg.softmax(x, axis=1)
+        return s, x - pg.mean(x, axis=(1, 2), keepdims=True), pg.sum(x, axis=1) * 2.0
+
+    kernel = pg.compile(pg.trace(f, pg.spec((3, 4, 5))), style="readable")
+    assert "np.max(x, axis=1, keepdims=True)" in kernel.source
+    assert "axis=(1, 2), keepdims=True)" in kernel.source
+    assert kernel.source.count("None") == 0
+    x = np.random.default_rng(0).normal(size=(3, 4, 5))
+    for got, wanted in zip(kernel(x), interpret(kernel.graph, x), strict=True):
+        assert got.tobytes() == wanted.tobytes()
+
+
+def test_long_lines_are_broken_where_formatters_break_them():
+    names = [f"a_long_argument_{i:02}" for i in range(9)]
+    assert signature("f", names[:2]) == ["def f(a_long_argument_00, a_long_argument_01):"]
+    assert signature("f", names) == ["def f(", *(f"    {n}," for n in names), "):"]
+    assert signature("f", []) == ["def f():"]
+    few, many = ", ".join(names[:4]), ", ".join(names)
+    assert statement("x = ", f"g({few})") == ["x = g(", f"    {few}", ")"]
+    assert statement("x = ", f"g({many})") == ["x = g(", *(f"    {n}," for n in names), ")"]
+    first = f"        {names[0]},"
+    assert statement("x = ", f"g([{many}], axis=1)")[1:3] == ["    [", first]
+    assert statement("x = ", " + ".join(names[:4])) == [
+        "x = (",
+        f"    {' + '.join(names[:4])}",
+        ")",
+    ]
+    assert result("x") == ["x"]
+    assert result(f"g({few})") == ["g(", f"    {few}", ")"]
+    assert statement("x = ", f"g({few}).sum(1)") == ["x = g(", f"    {few}", ").sum(1)"]
