@@ -36,27 +36,25 @@ from primgraph.operators.reductions import *  # noqa: F403
 from primgraph.operators.shaping import *  # noqa: F403
 from primgraph.operators.statistics import *  # noqa: F403
 
+# What a file lists is public. Type checkers take that from the imports, as they do not add lists.
 if not TYPE_CHECKING:
+    __all__ = [
+        *activations.__all__,
+        *arithmetic.__all__,
+        *contraction.__all__,
+        *creation.__all__,
+        *elementary.__all__,
+        *indexing.__all__,
+        *joining.__all__,
+        *linalg.__all__,
+        *logic.__all__,
+        *losses.__all__,
+        *normalization.__all__,
+        *random.__all__,
+        *reductions.__all__,
+        *shaping.__all__,
+        *statistics.__all__,
+    ]
 
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.operators", name, __all__)
-
-
-# What a file lists is public.
-__all__: list[str] = []
-__all__ += activations.__all__
-__all__ += arithmetic.__all__
-__all__ += contraction.__all__
-__all__ += creation.__all__
-__all__ += elementary.__all__
-__all__ += indexing.__all__
-__all__ += joining.__all__
-__all__ += linalg.__all__
-__all__ += logic.__all__
-__all__ += losses.__all__
-__all__ += normalization.__all__
-__all__ += random.__all__
-__all__ += reductions.__all__
-__all__ += shaping.__all__
-__all__ += statistics.__all__
-__all__.sort()
