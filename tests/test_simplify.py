@@ -878,3 +878,34 @@ def test_a_choice_by_an_input_may_drop_a_nan():
     assert ops(cleaned) == {"equal": 1, "select": 2}
     result = interpret(cleaned, np.array([True, False]), np.ones(2), np.full(2, np.nan))
     assert np.all(np.isnan(result[0]))
+
+
+@pytest.mark.parametrize(
+    ("moves", "kept"),
+    [
+        # Axes of one element go before a permutation of the others, and vanish.
+        ("%0: f64[4,3,1] = reshape(%x, shape=(4, 3, 1))\n"
+         "%1: f64[3,4,1] = permute(%0, axes=(1, 0, 2))\n"
+         "%2: f64[3,4] = reshape(%1, shape=(3, 4))", ["permute"]),
+        ("%0: f64[1,4,1,3] = reshape(%x, shape=(1, 4, 1, 3))\n"
+         "%1: f64[3,1,4,1] = permute(%0, axes=(3, 0, 1, 2))\n"
+         "%2: f64[12] = reshape(%1, shape=(12,))", None),
+        ("%0: f64[1,4,1,3] = reshape(%x, shape=(1, 4, 1, 3))\n"
+         "%1: f64[4,3,1,1] = permute(%0, axes=(1, 3, 0, 2))\n"
+         "%2: f64[4,3] = reshape(%1, shape=(4, 3))", []),
+        # And before elements are repeated.
+        ("%0: f64[4,2,3] = broadcast(%x, new_axes=(1,), shape=(4, 2, 3))\n"
+         "%1: f64[4,1,2,3] = reshape(%0, shape=(4, 1, 2, 3))\n"
+         "%2: f64[4,1,2,3] = neg(%1)", ["neg", "broadcast"]),
+        ("%0: f64[4,1,3,2] = broadcast(%x, new_axes=(1, 3), shape=(4, 1, 3, 2))\n"
+         "%2: f64[4,3,2] = reshape(%0, shape=(4, 3, 2))", ["broadcast"]),
+    ],
+)  # fmt: skip
+def test_views_have_a_normal_form(moves, kept):
+    graph = pg.parse(f"graph f(%x: f64[4,3]) {{\n{moves}\nreturn %2\n}}")
+    simple = clean_up(graph, last=True)
+    if kept is not None:
+        assert [e.op.name for e in simple.body] == kept
+    x = np.arange(12.0).reshape(4, 3)
+    assert interpret(simple, x)[0].tobytes() == interpret(graph, x)[0].tobytes()
+    assert simple.output_types == graph.output_types

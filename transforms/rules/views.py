@@ -69,6 +69,20 @@ def _reshape_of_move(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     return reshaped(eqn.inputs[0], shape) if moved == sorted(moved) else None
 
 
+@_rule(reshape, of=(broadcast,))
+def _reshape_of_repeated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Axes of one element are added, or left out, before elements are repeated."""
+    (x,), shape = inputs, params["shape"]
+    eqn = seen.made_by(broadcast, x)
+    if eqn is None or [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
+        return None
+    (small,), new = eqn.inputs, eqn.kwargs["new_axes"]
+    long = iter([a for a, n in enumerate(x.shape) if n != 1])
+    repeating = [a for a, n in enumerate(shape) if n == 1 or next(long) in new]
+    kept = tuple(n for a, n in enumerate(shape) if a not in repeating)
+    return repeated(reshaped(small, kept), shape, repeating)
+
+
 @_rule(reshape)
 def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """A reshape that only joins axes which were neighbours before a permutation comes first.
@@ -83,7 +97,9 @@ def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any])
     groups = _joined_axes([x.shape[a] for a in axes], shape)
     if groups is None:
         return None
-    parts = [[axes[k] for k in group] for group in groups]
+    # Axes of one element between others are none.
+    place = {a: i for i, a in enumerate(a for a, n in enumerate(x.shape) if n != 1)}
+    parts = [[place[axes[k]] for k in group] for group in groups]
     if any(b != a + 1 for part in parts for a, b in pairwise(part)):
         return None
     order = sorted(range(len(parts)), key=lambda k: parts[k][:1] or [0])
@@ -94,20 +110,19 @@ def _reshape_of_permute(seen: Seen, inputs: list[Value], params: dict[str, Any])
 def _joined_axes(source: Sequence[int], shape: Sequence[int]) -> list[list[int]] | None:
     """Which axes of `source` each axis of `shape` joins, in order; None if it divides one.
 
-    Axes of extent one that are new join none; those that vanish belong to a neighbour.
+    Axes of extent one are joined by none, and join none.
     """
     groups: list[list[int]] = []
-    start = 0
+    waiting = iter([k for k, n in enumerate(source) if n != 1])
     for extent in shape:
         group, size = [], 1
-        while start < len(source) and size < extent:
-            group.append(start)
-            size *= source[start]
-            start += 1
+        while size < extent and (k := next(waiting, None)) is not None:
+            group.append(k)
+            size *= source[k]
         if size != extent:
             return None
         groups.append(group)
-    return groups if start == len(source) else None
+    return groups if next(waiting, None) is None else None
 
 
 @_rule(permute)
