@@ -582,6 +582,20 @@ def test_parts_of_large_arrays_are_guarded_too(monkeypatch):
         assert_nothing_comes_back(program(e.log, CHOICES[choice]), SINGULAR)
 
 
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_a_chain_before_a_choice_has_one_mask(depth):
+    """The guard is left to the first of its functions, as the choice is to the last."""
+
+    def f(x: Value) -> Value:
+        y = x
+        for op in (e.log, e.sqrt, e.log, e.sqrt)[:depth]:
+            y = op(y)
+        return select(condition(), y, zeros_like(x))
+
+    names = [eqn.op.name for eqn in tangents_of(build(f, "f64[5]"), [0]).body]
+    assert names.count("select") == 2
+
+
 def test_two_choices_that_leave_no_copy_between_them():
     """Each leaves one copy of the elements that are lost, and not the same one."""
     both = np.array([[True] * 5, CHOSEN])

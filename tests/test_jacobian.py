@@ -4,9 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
+from derive import build
 
 import primgraph as pg
 from primgraph.autodiff.lazy_matrix import Passes
+from primgraph.ir.interpret import interpret
+from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.logic import greater, select
 from primgraph.transforms.strong_zeros import strong_zeros
 
 rng = np.random.default_rng(31)
@@ -742,6 +746,19 @@ def test_zeros_are_followed_only_where_a_factor_may_be_infinite():
     smooth = pg.transforms.linearize(pg.trace(lambda x: pg.tanh(x @ W) / (1 + x * x), pg.spec(2)))
     part = pg.transforms.lower(smooth.with_outputs(smooth.outputs[1:]))
     assert strong_zeros(part, 1) is part
+
+
+def test_zeros_of_a_choice_are_followed_only_if_those_of_both_sides_are():
+    def f(seed, w, other):
+        along = seed / w
+        one = select(greater(other, zeros_like(other)), along, other) / w
+        both = select(greater(other, zeros_like(other)), along, seed) / w
+        return [one, both]
+
+    graph = strong_zeros(build(f, *["f64[3]"] * 3), 0)
+    one, both = interpret(graph, np.array([0.0, 1.0, 0.0]), np.zeros(3), np.array([-1.0, 1.0, -1]))
+    np.testing.assert_array_equal(one, [-np.inf, np.inf, -np.inf])
+    np.testing.assert_array_equal(both, [0.0, np.inf, 0.0])
 
 
 def wide(x, w):
