@@ -90,6 +90,7 @@ STRUCTURAL = [
     ("random_uniform", ["u64[2]"], {"shape": (), "dtype": np.dtype("f8"), "low": 0.0, "high": 1.0}),
     ("random_bernoulli", ["i64[2,2]"], {"shape": (50,), "p": 0.25}),
     ("reshape", ["f64[6]"], {"shape": (2, 3)}),
+    ("reshape", ["f64[6]"], {"shape": (2, 3, 1)}),
     ("reshape", ["i8[1,1]"], {"shape": ()}),
     ("reshape", ["f32[]"], {"shape": (1, 1)}),
     ("reshape", ["f32[0,3]"], {"shape": (5, 0)}),

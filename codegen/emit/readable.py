@@ -653,7 +653,7 @@ def _with_none(how: View | None, step: Step) -> View | None:
         return how
     new, old = [], 0
     for n in shape:
-        new.append(n == 1 and (old == len(source) or source[old] != 1))
+        new.append(n == 1 and (old >= len(source) or source[old] != 1))
         old += not new[-1]
     kept = [n for n, is_new in zip(shape, new, strict=True) if not is_new]
     if kept != list(source):
