@@ -179,7 +179,7 @@ def cosine(x, y):
 
 
 def ridge(x, y, w):
-    residual = x @ w - y[:, 0]
+    residual = x @ w - y @ w
     loss = pg.sum(residual**2) / 2.0
     return loss + 0.1 * pg.sum(w * w)
 
