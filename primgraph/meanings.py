@@ -253,6 +253,8 @@ _GROUPS = [
     ("random permutation shuffle choice multinomial PRNGKey", _DRAWN),
     ("float16 float32 float64 int8 int16 int32 int64 uint8 bool_ double half dtype", _DTYPES),
     ("put place fill_diagonal put_along_axis scatter_", _STORED),
+    ("shape ndim", "x.shape and x.ndim are known as soon as x is"),
+    ("copy", "values never change: x itself can be kept"),
     ("conv1d conv2d conv3d convolve max_pool2d avg_pool2d", _NETS),
     ("Conv1d Conv2d Conv2D MaxPool2d MaxPool2D AvgPool2d", _NETS),
     ("gamma lgamma gammaln digamma erfinv", "pg.extend.elementwise adds such a function"),

@@ -41,6 +41,9 @@ with pg.Program("net") as net:
     loss = pg.cross_entropy(layers(x), labels)
     loss.name = "loss"
 number = 3
+
+def rows(x):
+    return pg.sin(x)
 """
 
 
@@ -318,6 +321,7 @@ FAULTS = [
         "value, gradient, hessian, not",
     ),
     ("emit model.py:pair 3", "a Hessian is that of one output, and there are 2"),
+    ("emit model.py:rows 3", "of one element, and the output is f64[3]"),
     ("check model.py:energy 5 4 --feed model.py", "no .npz file of arrays"),
     ("check model.py:energy 5 4 --feed other.npz", "arrays that are no inputs: z"),
     ("view model.py:energy 5 4 -o picture.bmp", "there is no format '.bmp'"),

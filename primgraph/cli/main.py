@@ -255,10 +255,15 @@ def _writable(options: argparse.Namespace, path: str) -> str:
 
 
 def _hessian(outputs: list[Variable], wrt: list[Variable]) -> list[Variable]:
+    hint = "leave it out: --what value,gradient"
     if len(outputs) != 1:
         raise ArgumentError(
-            f"a Hessian is that of one output, and there are {len(outputs)}",
-            hint="leave it out: --what value,gradient",
+            f"a Hessian is that of one output, and there are {len(outputs)}", hint=hint
+        )
+    if outputs[0].size != 1:
+        type = outputs[0].value.type
+        raise ArgumentError(
+            f"a Hessian is that of one element, and the output is {type}", hint=hint
         )
     rows = hessian(outputs[0], wrt)
     return [block for row in rows for block in row]
