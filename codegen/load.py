@@ -16,19 +16,6 @@ from primgraph.codegen.run import support
 
 _number = itertools.count()
 
-# All that the text of helpers needs of Python's builtins, and the import of NumPy.
-_BUILTINS = {
-    "__import__": __import__,
-    "ValueError": ValueError,
-    "TypeError": TypeError,
-    "enumerate": enumerate,
-    "float": float,
-    "range": range,
-    "slice": slice,
-    "tuple": tuple,
-    "zip": zip,
-}
-
 
 @final
 class Loaded:
@@ -43,7 +30,7 @@ class Loaded:
         starts = module.starts
         self.steps = [-1] * (len(rows) + 1)
         self.namespace: dict[str, Any] = {
-            "__builtins__": _BUILTINS,
+            "__builtins__": support.BUILTINS,
             "__name__": "primgraph kernel",
             "np": np,
             **{name: getattr(support, name) for name in support.REQUIRES},

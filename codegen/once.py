@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from primgraph.ir.graph import Graph, Value
+from primgraph.ir.graph import Graph
+from primgraph.ir.slices import backward_slice
 
 
 def parted(graph: Graph, once: Sequence[int]) -> tuple[Graph, Graph]:
@@ -19,11 +20,5 @@ def parted(graph: Graph, once: Sequence[int]) -> tuple[Graph, Graph]:
     rest = [eqn for eqn in graph.body if eqn not in gone]
     read = {v for eqn in rest for v in eqn.inputs}.union(graph.outputs)
     kept = [v for eqn in taken for v in eqn.outputs if v in read]
-    wanted: set[Value] = set(kept)
-    early = []
-    for eqn in reversed(graph.body):
-        if not wanted.isdisjoint(eqn.outputs):
-            wanted.update(eqn.inputs)
-            early.append(eqn)
-    first = Graph((), reversed(early), kept, f"{graph.name}_once")
+    first = Graph((), backward_slice(graph.body, kept), kept, f"{graph.name}_once")
     return first, Graph([*graph.inputs, *kept], rest, graph.outputs, graph.name)

@@ -180,5 +180,5 @@ __all__ = [
     "vhp",
     "view",
     "vjp",
-    *operators.__all__,
+    *vars(operators)["__all__"],
 ]

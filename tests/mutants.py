@@ -125,6 +125,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "if small.type.is_float and (number != count or count == 1):",
     ): "at the levels of this rule x * 0 is 0, and the sum of one element has a rule of its own",
     (
+        "transforms/analysis/boxes.py",
+        "shape = parts[0].shape",
+        "shape = parts[1].shape",
+    ): "all have one shape, and there are two at least",
+    (
+        "transforms/analysis/boxes.py",
+        "return replace(layer[0], starts=_with(layer[0].starts, axis, 0), held=held)",
+        "return replace(layer[0], starts=_with(layer[0].starts, axis, 1), held=held)",
+    ): "all boxes are whole along that axis from then on, and only compared with each other there",
+    (
+        "transforms/rules/slices.py",
+        "positions = array.reshape(-1).astype(np.int64) % extent",
+        "positions = array.reshape(-2).astype(np.int64) % extent",
+    ): "NumPy takes every negative extent for the one to be found",
+    (
         "transforms/rules/assembly.py",
         "place[flat.reshape(-1)] = np.arange(flat.size)",
         "place[flat.reshape(-2)] = np.arange(flat.size)",

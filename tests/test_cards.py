@@ -1,9 +1,11 @@
 """Cards: one for each primitive, with nothing left open, and the flags of primitives."""
 
+import ast
 import dataclasses
 import inspect
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from primgraph.codegen import cards
 from primgraph.codegen.cards import table, ufuncs
 from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.run import support
 from primgraph.ir.primitive import lookup
 from primgraph.ir.views import Expand, Permute, Reshape, Slice
 
@@ -74,8 +77,34 @@ def test_what_makes_cards_of_a_kind_has_no_defaults_for_parts_either():
 
 
 def test_helpers_are_functions_of_the_support_file():
-    known = import_module("primgraph.codegen.run.support").REQUIRES
-    assert {card.helper for card in CARDS.values()} - {""} <= set(known)
+    assert {card.helper for card in CARDS.values()} - {""} <= set(support.REQUIRES)
+
+
+def test_helpers_use_nothing_but_what_generated_code_has():
+    """Their text is copied into kernels, where there is nothing else."""
+    known = {"np", *support.BUILTINS, *support.REQUIRES}
+    for name, required in support.REQUIRES.items():
+        function = getattr(support, name)
+        (tree,) = ast.parse(inspect.getsource(function)).body
+        tree.returns = None
+        for argument in [*tree.args.args, *filter(None, [tree.args.vararg])]:
+            argument.annotation = None
+        used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - bound(tree)
+        assert used <= known, name
+        assert used & set(support.REQUIRES) == set(required), name
+
+
+def bound(tree):
+    """Names that a function binds: its arguments, those of lambdas in it, and what it assigns."""
+    stored = {
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    return stored | {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+
+
+def test_the_builtins_of_kernels_are_those_that_the_support_file_promises():
+    kernel = pg.compile(pg.trace(pg.sin, pg.spec(3)))
+    assert kernel._code_of("readable").loaded.namespace["__builtins__"] is support.BUILTINS
 
 
 # What is true of the mathematics is said by the primitive, and is true.
@@ -150,3 +179,119 @@ def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
     for op in stopping:
         x = np.array([1.5, -2.0])
         assert np.array_equal(op.evaluate([x], {})[0], x)
+
+
+# Nothing else names a primitive.
+
+# Files in which names of primitives are what it is about: operators of the same name, words of
+# other libraries, NumPy's functions, the text of the user's, and the text of graphs.
+ABOUT_NAMES = (
+    "codegen/cards/",
+    "codegen/emit/names.py",
+    "codegen/emit/titles.py",
+    "primgraph/compat/",
+    "primgraph/meanings.py",
+    "primgraph/operators/",
+    "primgraph/primitives/",
+)
+# Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
+OTHER_MEANINGS = {
+    "codegen/emit/scalars.py": {
+        "cos",
+        "cosh",
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "sin",
+        "sqrt",
+        "tan",
+    },
+    "codegen/emit/planned.py": {"maximum", "minimum"},
+    "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
+    "primgraph/inspect/check.py": {"reverse"},
+    "primgraph/ir/graph.py": {"add", "div", "full", "mul", "neg", "sub"},
+    "primgraph/ir/primitive.py": {"constant"},
+    "primgraph/ir/titles.py": {"add", "div", "matmul", "mul", "neg", "sub"},
+    "primgraph/program/save.py": {"constant"},
+    "primgraph/view/growth.py": {"reverse"},
+    "transforms/analysis/conditions.py": {"reverse"},
+    **{
+        f"primgraph/view/{name}.py": {"constant"}
+        for name in ("dot", "folding", "grouping", "layers", "mermaid", "svg")
+    },
+}
+# What stands below the primitives, or shows them, and is about one.
+ABOUT_ONE = {
+    "primgraph/ir/builder.py": {"reshape", "stop_gradient"},
+    "primgraph/ir/rebuild.py": {"full"},
+    "primgraph/program/trace.py": {"stop_gradient"},
+    "primgraph/view/picture.py": {"constant", "full"},
+}
+
+
+HOMES = {
+    "codegen": "primgraph.codegen",
+    "primgraph": "primgraph",
+    "transforms": "primgraph.transforms",
+}
+
+
+def documented(tree):
+    """The docstrings in a syntax tree."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        first = body[0] if isinstance(body, list) and body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            yield first.value
+
+
+def names_by_file():
+    """The primitives that are named in strings, by file; `public` ones in lists do not count."""
+    found = {}
+    for package in HOMES:
+        folder = Path(import_module(HOMES[package]).__file__).parent.parent
+        for path in sorted((folder / package).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            left_out = {id(n) for n in documented(tree)}
+            for node in tree.body:
+                if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                    left_out.update(id(n) for n in ast.walk(node))
+            words = [
+                word
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+                if id(node) not in left_out and set(node.value.split()) <= set(ROWS)
+                for word in node.value.split()
+            ]
+            if words:
+                found[path.relative_to(folder).as_posix()] = set(words)
+    return found
+
+
+def test_no_file_names_a_primitive_but_those_that_are_about_it():
+    known = {**OTHER_MEANINGS, **ABOUT_ONE}
+    strange = {
+        file: words - known.get(file, set())
+        for file, words in names_by_file().items()
+        if not file.startswith(ABOUT_NAMES)
+    }
+    assert {file: words for file, words in strange.items() if words} == {}
+
+
+def test_primitives_are_named_in_few_files():
+    files = names_by_file().values()
+    assert median(sum(name in words for words in files) for name in ROWS) <= 4
+
+
+def test_few_places_compare_the_name_of_an_op_with_a_text():
+    found = []
+    for package, module in HOMES.items():
+        folder = Path(import_module(module).__file__).parent
+        for path in folder.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Compare) and ast.unparse(node.left).endswith("op.name"):
+                    texts = [n for c in node.comparators for n in ast.walk(c)]
+                    if any(isinstance(n, ast.Constant) for n in texts):
+                        found.append(f"{package}: {path.name}:{node.lineno}")
+    assert len(found) <= 10, found

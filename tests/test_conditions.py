@@ -19,7 +19,7 @@ from primgraph.primitives.constants import constant, full
 from primgraph.primitives.elementwise import add
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
-from primgraph.primitives.logic import greater, logical_not
+from primgraph.primitives.logic import greater, logical_and, logical_not
 from primgraph.primitives.reductions import (
     cumsum,
     reduce_max,
@@ -217,6 +217,22 @@ def test_what_always_or_never_holds_is_no_part_of_a_condition() -> None:
         assert conditions.either(one, other) is x
     assert conditions.never(false)
     assert not any(conditions.never(v) for v in (x, true))
+
+
+def test_two_conditions_at_one_place_are_joined_there() -> None:
+    conditions = Conditions(build(lambda x: x, "bool[5]"))
+    nowhere = conditions.nowhere(Value(TensorType((5,), BOOL)))
+    parts = [Value(TensorType((size,), BOOL)) for size in (2, 2, 3)]
+    first, same, longer = (
+        conditions.record(slice_assign, nowhere, part, starts=(1,), steps=(1,)) for part in parts
+    )
+    there = conditions.record(logical_and, parts[0], parts[1])
+    joined = conditions.record(slice_assign, nowhere, there, starts=(1,), steps=(1,))
+    assert conditions.both(first, same) is joined
+    for one, other in ((first, longer), (longer, first)):
+        eqn = conditions.definition(conditions.both(one, other))
+        assert eqn is not None
+        assert (eqn.op, eqn.inputs) == (logical_and, (one, other))
 
 
 def test_negations_of_the_graph_are_looked_through() -> None:

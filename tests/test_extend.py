@@ -5,14 +5,21 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from plan_checks import SMALL
 from test_primitives import CASES, Case
 
 import primgraph as pg
+from primgraph.codegen.cards.card import Marks
+from primgraph.codegen.cards.complex_step import PARTIAL
 from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.plan.regions import arranged
+from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.plan.work import per_element
 from primgraph.extend import (
     Primitive,
     TensorType,
@@ -20,11 +27,14 @@ from primgraph.extend import (
     check_primitive,
     elementwise,
     emit,
+    give_card,
     lift,
     primitive,
     spell,
+    spelled,
     with_batch_axis,
 )
+from primgraph.inspect.complex_step import is_known
 from primgraph.ir import primitive as registry
 from primgraph.primitives.linalg import matmul, swap_last
 
@@ -106,6 +116,30 @@ def test_a_wrong_row_is_noticed() -> None:
     spell(solve, "np.linalg.solve({0}.T, {1})")
     with pytest.raises(pg.CheckError, match="the planned kernel of solve: at "):
         check_primitive(solve, A, B)
+
+
+def test_a_card_says_more_than_an_expression() -> None:
+    """Blocks, the model of time, NaNs and the complex step go by it."""
+    op = half_log(singular=True)
+    card = replace(
+        spelled(op, "np.log({0}) / 2"),
+        fallible=False,
+        nanoseconds=per_element(5.0, 3.0),
+        complex_step=PARTIAL,
+        marks=Marks.EACH,
+        advice="keep it above 0",
+    )
+    give_card(op, card)
+    assert is_known(op)
+    check_primitive(op, np.array([0.5, 2.0]))
+    with pytest.raises(pg.NumericalError) as caught:
+        pg.check_finite(pg.trace(lambda x: emit(op, lift(x)), pg.spec(2)), np.array([1.0, -1.0]))
+    assert caught.value.hint == "keep it above 0"
+    graph = pg.trace(lambda x: emit(op, lift(x)) + x, pg.spec((64, 8)))
+    steps, (region,) = arranged(schedule(graph), SMALL, CARDS)
+    assert region.stop - region.start == len(steps.steps) == 2
+    with pytest.raises(pg.BuildError, match="is written in NumPy already"):
+        give_card(op, card)
 
 
 def test_a_missing_rule_is_named() -> None:

@@ -522,6 +522,14 @@ def test_parts_that_have_everything_need_no_masks():
         assert "select" not in names
 
 
+def test_a_part_of_a_large_array_needs_no_mask(monkeypatch):
+    module = sys.modules["primgraph.transforms.analysis.conditions"]
+    monkeypatch.setattr(module, "LARGEST", 4)
+    graph = build(lambda x: total(concat(e.sqrt(part(x, 1, 6)), x, axis=0)), "f64[8]")
+    for derived in (tangents_of(graph, [0]), cotangents_of(graph, [0])):
+        assert "select" not in [eqn.op.name for eqn in derived.body]
+
+
 @pytest.mark.long
 def test_elements_taken_one_by_one_take_linear_time():
     def seconds(n: int) -> float:
@@ -572,6 +580,19 @@ def test_parts_of_large_arrays_are_guarded_too(monkeypatch):
     monkeypatch.setattr(sys.modules["primgraph.transforms.analysis.guards"], "LARGEST", 4)
     for choice in ("slices", "slices that overlap", "elements", "split", "slice_assign"):
         assert_nothing_comes_back(program(e.log, CHOICES[choice]), SINGULAR)
+
+
+def test_two_choices_that_leave_no_copy_between_them():
+    """Each leaves one copy of the elements that are lost, and not the same one."""
+    both = np.array([[True] * 5, CHOSEN])
+
+    def choose(y: Value) -> Value:
+        copies = broadcast(y, shape=(2, 5), new_axes=(0,))
+        for kept in (both, both[::-1]):
+            copies = select(constant(value=kept), copies, zeros_like(copies))
+        return copies
+
+    assert_nothing_comes_back(program(e.log, choose), SINGULAR)
 
 
 def test_both_sides_of_a_condition_within_another_choice():

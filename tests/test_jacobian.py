@@ -626,6 +626,7 @@ SINGULAR = {
     "summed": lambda x: pg.stack([pg.sum(pg.sqrt(x[:1])), pg.sum(x**2)]),
     "of a running sum": lambda x: pg.sqrt(pg.cumsum(x)),
     "of a running sum from the end": lambda x: pg.sqrt(pg.flip(pg.cumsum(x)))[::-1] * x[1],
+    "of a quotient": lambda x: pg.stack([x[1] / x[0], x[0] * x[1]]),
     "of less precision": lambda x: pg.concatenate(
         [pg.sqrt(x.astype("float32")).astype("float64"), W @ x]),
 }  # fmt: skip

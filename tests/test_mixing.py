@@ -10,6 +10,7 @@ from derive import build
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
+from primgraph.ir.primitive import Primitive, registered
 from primgraph.ir.types import FLOAT64, INT64, TensorType
 from primgraph.primitives.constants import constant_op, full, iota
 from primgraph.primitives.elementwise import cast, floor
@@ -223,6 +224,16 @@ def test_samples_that_meet_or_may(name: str) -> None:
     if graph.outputs[0].shape[0] == N:
         assert in_fact == bool(np.any(related & ~np.eye(N, dtype=bool))), "the test is wrong"
     assert mixing(graph, graph.inputs) is not None
+
+
+def test_what_has_no_rule_may_mix_unless_it_is_elementwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("primgraph.ir.primitive._registry", dict(registered()))
+    for elementwise in (False, True):
+        op = Primitive(
+            f"test_alike_{elementwise}", lambda x: x, lambda x: x + 1.0, elementwise=elementwise
+        )
+        graph = build(op, f"f64[{N},{K}]")
+        assert (mixing(graph, graph.inputs) is None) == elementwise
 
 
 def test_what_has_no_derivative_may_look_at_all_samples() -> None:

@@ -108,7 +108,7 @@ def test_squares_lie_in_their_range() -> None:
         assert not known.below, (x, known)
 
 
-@pytest.mark.parametrize("n", [-3, -2, -1, 2, 3, 4])
+@pytest.mark.parametrize("n", [-3, -2, -1, 0, 2, 3, 4])
 def test_powers_lie_in_their_range(n: int) -> None:
     for x in (*BOUNDED, *FLAGGED):
         elements = np.array(_elements(x))
@@ -116,7 +116,7 @@ def test_powers_lie_in_their_range(n: int) -> None:
         known = ranges_of(graph, {graph.inputs[0]: x})[eqn.output]
         (results,) = interpret(graph, elements)
         assert _holds(known, results), (x, known, results)
-        positive = x.finite and (x.low > 0 or (n > 0 and (x.low >= 0 or n % 2 == 0)))
+        positive = x.finite and (x.low > 0 or (n >= 0 and (x.low >= 0 or n % 2 == 0)))
         assert known.finite and known.low >= 0 if positive else True, (x, known)
 
 
@@ -203,6 +203,7 @@ def test_sums_products_and_what_is_padded() -> None:
     assert _ranges(lambda v: r.reduce_prod(v, axes=(0,)), x) == REAL
     assert _ranges(lambda v: r.reduce_prod(v, axes=(0,)), ANYTHING) == ANYTHING
     assert _ranges(lambda v: pad(v, low=(1, 0), high=(0, 0)), Range(1.0, 2.0)) == Range(0.0, 2.0)
+    assert _ranges(lambda v: pad(v, low=(1, 0), high=(0, 0)), Range(-2.0, -1.0)) == Range(-2.0, 0.0)
     assert _ranges(lambda v: r.reduce_max(v, axes=(0,)), x) == x
 
 
@@ -345,6 +346,12 @@ def test_functions_of_no_known_range_are_finite_unless_they_are_singular() -> No
     for op in (e.tan, e.sinh):
         assert _ranges(op, REAL) == ANYTHING
     assert _ranges(lambda v: e.cast(greater(v, v), dtype=FLOAT64), REAL).finite
+
+
+def test_slopes_of_products_of_elements_are_finite() -> None:
+    _, eqn = _applied(r.reduce_prod, 1, 3, axes=(0,))
+    for x, tame in ((REAL, True), (Range(0.0, 1.0), True), (ANYTHING, False)):
+        assert slope_stays_finite(eqn, 0, {eqn.inputs[0]: x}) == tame, x
 
 
 def test_slopes_of_integer_powers() -> None:

@@ -22,7 +22,7 @@ from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul, swap_last
 from primgraph.transforms import clean_up, simplify
 from primgraph.transforms.optimize.simplify import rules
-from primgraph.transforms.rules.rule import LEVELS
+from primgraph.transforms.rules.rule import LEVELS, Family
 
 F64, F32, F16 = map(np.dtype, (np.float64, np.float32, np.float16))
 I32, U8, BOOL = map(np.dtype, (np.int32, np.uint8, np.bool_))
@@ -119,6 +119,7 @@ ELEMENTWISE: dict[str, tuple[str, tuple[np.dtype, ...], Function, set[str]]] = {
     "a * b - a * c": ("fast", FLOATS, lambda x, y: x * y - x * e.sign(y), {"mul", "sub", "sign"}),
     "x + 3 * x": ("fast", FLOATS, lambda x, y: x + 0.1 * x, {"mul"}),
     "x + x + x": ("fast", (F64, F32), lambda x, y: (x + x + x + x + x + x) + x, {"mul"}),
+    "x - 0.3 * x": ("fast", FLOATS, lambda x, y: x - 0.3 * x, {"mul"}),
     "0.3 * x - x": ("fast", FLOATS, lambda x, y: 0.3 * x - x, {"mul"}),
     "(x + a) + b": ("fast", FLOATS, lambda x, y: (x + 0.1) + 0.7, {"add"}),
     "log(exp(x))": ("fast", FLOATS, lambda x, y: e.log(e.exp(x)), set()),
@@ -429,6 +430,12 @@ MOVES: dict[str, tuple[Function, dict[str, int]]] = {
     "concat of concat": (
         lambda x, y: shapes.concat(shapes.concat(x, y, axis=0), x, axis=0),
         {"concat": 1},
+    ),
+    "concat of concat of another axis": (
+        lambda x, y: shapes.concat(
+            shapes.concat(x, y, axis=1), shapes.concat(y, x, axis=1), axis=0
+        ),
+        {"concat": 3},
     ),
     "gather of consecutive": (
         lambda x, y: gather(x, constants([-3, 2, 3]), axis=1),
@@ -765,6 +772,36 @@ def test_a_value_with_another_reader_is_kept():
         z = x - y
         graph = builder.graph([-z, z])
     assert ops(simplify(graph, "finite")) == {"sub": 1, "neg": 1}
+
+
+def test_a_concatenation_with_another_reader_is_not_taken_in():
+    with Builder() as builder:
+        x, y = (builder.input(TensorType((3,), F64)) for _ in "xy")
+        inner = shapes.concat(x, y, axis=0)
+        graph = builder.graph([shapes.concat(inner, y, axis=0), inner])
+    assert simplify(graph) == graph
+
+
+def test_a_product_of_several_axes_with_another_reader_is_not_turned():
+    with Builder() as builder:
+        x, y = (builder.input(TensorType(X34, F64)) for _ in "xy")
+        inner = shapes.reshape(matmul(swap_last(x), y), shape=(2, 2, 4))
+        graph = builder.graph([permuted(inner, 2, 0, 1), inner])
+    assert simplify(graph, "fast") == graph
+
+
+def test_what_rules_record_is_rewritten_to_a_fixed_depth():
+    """A rule that never comes to an end is stopped."""
+    seen = []
+    endless = Family()
+
+    @endless.rule(e.floor)
+    def _floor_of_next(seen_by, inputs, params):
+        seen.append(inputs)
+        return e.floor(inputs[0] + 1.0)
+
+    graph = built(lambda x, y: e.floor(x), F64, (3,))
+    assert ops(simplify(graph, extra=endless))["add"] == len(seen) == 8
 
 
 def test_a_reader_that_goes_away_lets_a_rule_apply():

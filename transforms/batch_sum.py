@@ -10,6 +10,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import NOWHERE, require_primitive, written
+from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import mul
@@ -31,10 +32,8 @@ def batch_sum(graph: Graph, size: int, axes: Sequence[int | None]) -> Graph:
     """
     if len(axes) != len(graph.inputs) or not set(axes) <= {0, None}:
         raise BuildError(f"axes are 0 or None, one for each of {len(graph.inputs)} inputs")
-    differing = {v for v, axis in zip(graph.inputs, axes, strict=True) if axis == 0}
-    for eqn in graph.body:
-        if not differing.isdisjoint(eqn.inputs):
-            differing.update(eqn.outputs)
+    batched = [v for v, axis in zip(graph.inputs, axes, strict=True) if axis == 0]
+    differing = forward_slice(graph.body, batched)
     summed, spread = _demands(graph, differing)
     builder = Builder(f"{graph.name}_sum", source=NOWHERE)
     copies = _Copies(builder, size, differing)

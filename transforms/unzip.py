@@ -8,6 +8,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import NOWHERE, input_positions
+from primgraph.ir.slices import forward_slice
 from primgraph.transforms.optimize.dead_code import dead_code
 
 
@@ -19,10 +20,7 @@ def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
     the residuals `r` are what the linear part needs of the primal part, in order of definition.
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
-    linear = set(dx)
-    for eqn in graph.body:
-        if not linear.isdisjoint(eqn.inputs):
-            linear.update(eqn.outputs)
+    linear = forward_slice(graph.body, dx)
     tangent_body = [e for e in graph.body if e.outputs[0] in linear]
     used = {v for e in tangent_body for v in e.inputs} - linear
     residuals = [v for v in graph.numbering() if v in used]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, final
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape, TensorType
 from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
 from primgraph.source import Source
@@ -167,20 +168,14 @@ def _form_of(eqn: Equation, forms: dict[Any, Form]) -> Form:
 
 
 def _needed(graph: Graph) -> list[Equation]:
-    needed = set(graph.outputs)
-    kept = []
-    for eqn in reversed(graph.body):
+    for eqn in graph.body:
         if not isinstance(eqn.op, Primitive):
             raise CompileError(
                 f"{eqn.op.name} is not a primitive, so no code can be generated for it",
                 origin=() if eqn.source is None else (f"{eqn.source}   {eqn.source.text}",),
                 hint="lower the graph first",
             )
-        if not needed.isdisjoint(eqn.outputs):
-            needed.update(eqn.inputs)
-            kept.append(eqn)
-    kept.reverse()
-    return kept
+    return backward_slice(graph.body, graph.outputs)
 
 
 def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool, ...]]:

@@ -1,42 +1,27 @@
 """NumPy functions that generated code calls where NumPy has no single function of its own.
 
 The text of each is copied into sources that stand alone, so every function here uses nothing but
-`np`, builtins, and the functions that `REQUIRES` lists for it.
+`np`, other functions of this file, and the builtins that are listed here, which are all that
+generated code has.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from inspect import isfunction
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
+# What generated code, and with it the text of functions of this file, has of Python's builtins.
+BUILTINS = {
+    f.__name__: f
+    for f in (__import__, ValueError, TypeError, enumerate, float, min, range, slice, tuple, zip)
+}
+
 # How many elements `in_chunks` works on at a time.
 CHUNK = 8192
-
-# Which other functions of this file each one calls.
-REQUIRES: dict[str, tuple[str, ...]] = {
-    "sigmoid": (),
-    "power_of_each": (),
-    "root_of_squares": (),
-    "polynomial": (),
-    "erf_near_zero": ("polynomial",),
-    "erf_near_one": ("polynomial",),
-    "erfc_ratio_left": ("polynomial",),
-    "erfc_ratio_right": ("polynomial",),
-    "erfc_tail": ("erfc_ratio_left", "erfc_ratio_right"),
-    "in_chunks": (),
-    "erf_chunk": ("erf_near_zero", "erf_near_one", "erfc_tail"),
-    "erfc_chunk": ("erf_near_zero", "erf_near_one", "erfc_tail"),
-    "erf": ("in_chunks", "erf_chunk"),
-    "erfc": ("in_chunks", "erfc_chunk"),
-    "each_key": (),
-    "scaled": (),
-    "random_uniform": ("each_key", "scaled"),
-    "random_bernoulli": ("each_key",),
-    "aligned": (),
-    "blocks": (),
-    "poison": (),
-}
 
 
 def sigmoid(x: Any) -> Any:
@@ -327,3 +312,21 @@ def blocks(extent: int, rows: int, full: Any, rest: Any) -> Any:
 def poison(array: Any) -> None:
     """Fill memory that nothing is to be read from with ones, which are NaNs as floats."""
     array.reshape(-1).view(np.uint8).fill(255)
+
+
+def _called(code: CodeType) -> Iterator[str]:
+    """The global names that a function reads, in the order of its text."""
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _called(inner)
+
+
+_FUNCTIONS = {n: f for n, f in globals().items() if isfunction(f) and f.__module__ == __name__}
+
+# Which other functions of this file each one calls.
+REQUIRES: dict[str, tuple[str, ...]] = {
+    name: tuple(dict.fromkeys(n for n in _called(function.__code__) if n in _FUNCTIONS))
+    for name, function in _FUNCTIONS.items()
+    if not name.startswith("_")
+}

@@ -9,6 +9,7 @@ from functools import reduce
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_function_of
 from primgraph.transforms.analysis.bounds import ranges_near
 from primgraph.transforms.analysis.ranges import Range
@@ -66,7 +67,7 @@ class Path:
     ) -> Path:
         """The path through `equations`, of which the independent ones stay too if `whole`."""
         cut, ends, stands_for = _cut(equations, outputs, constants)
-        needed = _needed(cut, ends)
+        needed = backward_slice(cut, ends)
         distinct = [v for v in dict.fromkeys(inputs) if v not in constants]
         active = depending(Graph((), needed, ()), distinct)
         relevant = _relevant(needed, ends)
@@ -146,33 +147,20 @@ def _cut(
     return cut, ends, {p: v for v, p in placed.items()}
 
 
-def _needed(equations: Sequence[Equation], outputs: Iterable[Value]) -> list[Equation]:
-    """The equations that `outputs` depend on."""
-    needed = set(outputs)
-    kept = []
-    for eqn in reversed(equations):
-        if not needed.isdisjoint(eqn.outputs):
-            needed.update(eqn.inputs)
-            kept.append(eqn)
-    kept.reverse()
-    return kept
-
-
 def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equation]:
     """What depends on `inputs` in any way, constants, and all conditions and indices.
 
     How a condition was moved tells where what it guards matters, and what an index counts which
     element is read.
     """
-    dependent = set(inputs)
-    kept = []
-    for eqn in equations:
-        depends = not dependent.isdisjoint(eqn.inputs)
-        if depends:
-            dependent.update(eqn.outputs)
-        if depends or not eqn.inputs or not eqn.outputs[0].type.is_float:
-            kept.append(eqn)
-    return kept
+    dependent = forward_slice(equations, inputs)
+    return [
+        eqn
+        for eqn in equations
+        if not eqn.inputs
+        or not eqn.outputs[0].type.is_float
+        or not dependent.isdisjoint(eqn.inputs)
+    ]
 
 
 def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Value]:

@@ -18,6 +18,7 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import full_value
 from primgraph.ir.sheet import Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late
+from primgraph.ir.slices import backward_slice
 from primgraph.operators.variable import Variable
 from primgraph.primitives.logic import unless_nan
 from primgraph.program.finite import Walk, spread
@@ -154,11 +155,8 @@ class _Search:
 
     def _backward(self) -> set[Value]:
         """What the output depends on, in any way."""
-        needed = {self.end}
-        for eqn in reversed(self.graph.body):
-            if not needed.isdisjoint(eqn.outputs):
-                needed.update(eqn.inputs)
-        return needed
+        body = backward_slice(self.graph.body, [self.end])
+        return {self.end}.union(*(eqn.inputs for eqn in body))
 
     def verdict(self) -> tuple[str, str, list[str]]:
         """The kind of the derivative, the title of the explanation, and its first lines."""

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import final
 
 from primgraph.ir.graph import Equation, Value
 
 # How far conditions and indices are followed back to what they were made from.
 _BACK = 8
+
+
+def backward_slice(body: Sequence[Equation], outputs: Iterable[Value]) -> list[Equation]:
+    """The equations of `body` that `outputs` depend on, in order: the slice behind these."""
+    wanted, kept = set(outputs), []
+    for eqn in reversed(body):
+        if not wanted.isdisjoint(eqn.outputs):
+            wanted.update(eqn.inputs)
+            kept.append(eqn)
+    kept.reverse()
+    return kept
+
+
+def forward_slice(body: Iterable[Equation], inputs: Iterable[Value]) -> set[Value]:
+    """`inputs`, and all values that depend on them in any way: the slice ahead of them."""
+    found = set(inputs)
+    for eqn in body:
+        if not found.isdisjoint(eqn.inputs):
+            found.update(eqn.outputs)
+    return found
 
 
 @final
@@ -133,13 +153,8 @@ class Slices:
 
     def _depending(self, body: Sequence[Equation], inputs: Sequence[Value]) -> set[Equation]:
         """Those of `body` that depend on `inputs` in any way."""
-        dependent = set(inputs)
-        found = set()
-        for eqn in body:
-            if not dependent.isdisjoint(eqn.inputs):
-                dependent.update(eqn.outputs)
-                found.add(eqn)
-        return found
+        dependent = forward_slice(body, inputs)
+        return {eqn for eqn in body if not dependent.isdisjoint(eqn.inputs)}
 
     def _leading(
         self, equations: set[Equation], outputs: Sequence[Value], cut: Collection[Value]

@@ -13,6 +13,15 @@ from primgraph.operators.reductions import sum
 from primgraph.operators.statistics import narrow, wide, without_largest
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 
+__all__ = [
+    "gelu",
+    "log_softmax",
+    "relu",
+    "silu",
+    "softmax",
+    "softplus",
+]
+
 # Beyond this the sigmoid in the approximate gelu is 0 or 1 in every dtype, and its slope 0.
 _GELU_FLAT = 22.0
 

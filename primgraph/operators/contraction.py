@@ -21,6 +21,10 @@ from primgraph.operators.variable import ArrayLike, Variable
 from primgraph.primitives import elementwise, reductions
 from primgraph.primitives.shapes import concat, slice_
 
+__all__ = [
+    "einsum",
+]
+
 # A term is an operand with one label an axis; labels made for an ellipsis are no letters.
 Labels: TypeAlias = tuple[str, ...]
 Term: TypeAlias = tuple[Variable, Labels]

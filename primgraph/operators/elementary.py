@@ -12,6 +12,33 @@ from primgraph.operators.promotion import emit, floating, lift
 from primgraph.operators.variable import ArrayLike, Variable
 from primgraph.primitives import elementwise as p
 
+__all__ = [
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctanh",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+
 
 def _function(name: str, op: Primitive, doc: str) -> Callable[[ArrayLike], Variable]:
     """Declare a function of one array with float results."""

@@ -32,6 +32,20 @@ from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.primitives import indexing, shapes
 from primgraph.primitives.constants import filled
 
+__all__ = [
+    "array",
+    "concat",
+    "concatenate",
+    "diagonal",
+    "flip",
+    "pad",
+    "repeat",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+]
+
 
 def sliced(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Variable:
     """`size` elements along `axis` from `start` on; `x` itself if those are all."""

@@ -27,6 +27,15 @@ from primgraph.operators.shaping import permuted, reshaped
 from primgraph.operators.variable import ArrayLike, Variable
 from primgraph.primitives import linalg
 
+__all__ = [
+    "dot",
+    "inner",
+    "linear",
+    "matmul",
+    "outer",
+    "tensordot",
+]
+
 
 def product(x: Variable, y: Variable) -> Variable:
     """Matrix products of two stacks of equal dtype and equal leading extents.

@@ -30,6 +30,29 @@ from primgraph.operators.variable import ArrayLike, Variable
 from primgraph.primitives import bits, elementwise, logic
 from primgraph.primitives.constants import filled
 
+__all__ = [
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "equal",
+    "greater",
+    "greater_equal",
+    "invert",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "not_equal",
+    "right_shift",
+    "where",
+]
+
 _UINT64: DType = np.dtype(np.uint64)
 
 

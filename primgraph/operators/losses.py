@@ -25,6 +25,15 @@ from primgraph.operators.shaping import expand_dims, squeeze
 from primgraph.operators.statistics import mean
 from primgraph.operators.variable import ArrayLike, Variable
 
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "huber_loss",
+    "l1_loss",
+    "mse_loss",
+]
+
 
 def _combined(name: str, losses: Variable, reduction: str) -> Variable:
     if reduction == "mean":

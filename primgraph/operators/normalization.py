@@ -19,6 +19,11 @@ from primgraph.operators.shaping import reshaped
 from primgraph.operators.statistics import mean, wide
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 
+__all__ = [
+    "batch_norm",
+    "layer_norm",
+]
+
 
 def _aligned(name: str, role: str, x: Variable, y: ArrayLike, axes: tuple[int, ...]) -> Variable:
     """`y`, which has the extents of `x` at `axes`, in a shape that broadcasts with `x`."""

@@ -22,6 +22,13 @@ from primgraph.operators.promotion import (
 from primgraph.operators.variable import ArrayLike, Variable
 from primgraph.primitives import constants
 
+__all__ = [
+    "bernoulli",
+    "dropout",
+    "normal",
+    "uniform",
+]
+
 
 def _key(name: str, key: ArrayLike) -> Variable:
     value = lift(key)

@@ -24,6 +24,19 @@ from primgraph.operators.shaping import reshaped
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.primitives import reductions as p
 
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumsum",
+    "max",
+    "min",
+    "prod",
+    "sum",
+]
+
 
 def kept(result: Variable, x: Variable, axes: tuple[int, ...], keepdims: bool) -> Variable:
     """`result` of reducing `x` over `axes`, with those as axes of extent one if `keepdims`."""

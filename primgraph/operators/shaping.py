@@ -26,6 +26,22 @@ from primgraph.operators.promotion import (
 from primgraph.operators.variable import ArrayLike, Axes, Variable, functions
 from primgraph.primitives import shapes
 
+__all__ = [
+    "broadcast_to",
+    "expand_dims",
+    "flatten",
+    "moveaxis",
+    "permute",
+    "ravel",
+    "reshape",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+    "tril",
+    "triu",
+    "unsqueeze",
+]
+
 
 def reshaped(x: Variable, shape: tuple[int, ...]) -> Variable:
     """`x` in a shape of the same size; itself if it has that shape."""

@@ -28,6 +28,14 @@ from primgraph.operators.shaping import squeeze
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.primitives.reductions import root_of_squares
 
+__all__ = [
+    "logsumexp",
+    "mean",
+    "norm",
+    "std",
+    "var",
+]
+
 
 def wide(x: Variable) -> Variable:
     """Floats as they are, but float16 as float32 and integers as float64, for sums."""

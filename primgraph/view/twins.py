@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.slices import backward_slice
 from primgraph.operators.call import Operator
 from primgraph.primitives.constants import constant, full
 from primgraph.transforms.lower import lower
@@ -32,9 +33,9 @@ def without_twins(graph: Graph) -> tuple[Graph, Mapping[Value, Value]]:
     lowered = clean_up(lower(graph.with_outputs(values)))
     moved = dict(zip(values, lowered.outputs, strict=True))
     outputs = [moved.get(v, v) for v in graph.outputs]
-    body = _needed(lowered.body, outputs)
+    body = backward_slice(lowered.body, outputs)
     written = [e for e in graph.body if not _is_derived(e) and len(e.outputs) == 1]
-    equations = _needed(_contracted(body, written, moved, outputs), outputs)
+    equations = backward_slice(_contracted(body, written, moved, outputs), outputs)
     return Graph(graph.inputs, equations, outputs, graph.name), moved
 
 
@@ -44,17 +45,6 @@ def _is_derived(eqn: Equation) -> bool:
 
 def _is_constant(eqn: Equation | None) -> bool:
     return eqn is not None and eqn.op in (full, constant)
-
-
-def _needed(body: Sequence[Equation], outputs: Sequence[Value]) -> list[Equation]:
-    """The equations that the outputs depend on."""
-    needed = set(outputs)
-    kept = []
-    for eqn in reversed(body):
-        if needed.intersection(eqn.outputs):
-            needed.update(eqn.inputs)
-            kept.append(eqn)
-    return kept[::-1]
 
 
 def _contracted(
