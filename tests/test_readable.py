@@ -156,3 +156,51 @@ def test_long_lines_are_broken_where_formatters_break_them():
     assert result("x") == ["x"]
     assert result(f"g({few})") == ["g(", f"    {few}", ")"]
     assert statement("x = ", f"g({few}).sum(1)") == ["x = g(", f"    {few}", ").sum(1)"]
+
+
+def test_elements_at_one_place_are_an_index():
+    def f(x):
+        return x[0], x[:, 1], x[-1, :, 2], x[1, 1, 1], pg.exp(x)[:, 0, 1:]
+
+    kernel = pg.compile(pg.trace(f, pg.spec((4, 3, 5))), style="readable")
+    for text in ("x[0]", "x[:, 1]", "x[3, :, 2]", "x[1, 1, 1]", "[:, 0, 1:]"):
+        assert text in kernel.source
+    assert "reshape" not in kernel.source
+    x = np.random.default_rng(0).normal(size=(4, 3, 5))
+    for got, wanted in zip(kernel(x), interpret(kernel.graph, x), strict=True):
+        assert got.tobytes() == wanted.tobytes()
+        assert got.shape == wanted.shape
+
+
+def cosine(x, y):
+    dots = pg.sum(x * y, axis=1)
+    lengths = pg.sqrt(pg.sum(x * x, axis=1) * pg.sum(y * y, axis=1))
+    return dots / lengths
+
+
+def ridge(x, y, w):
+    residual = x @ w - y @ w
+    loss = pg.sum(residual**2) / 2.0
+    return loss + 0.1 * pg.sum(w * w)
+
+
+def cross_entropy(x, y):
+    shifted = x - pg.max(x, axis=1, keepdims=True)
+    total = pg.log(pg.sum(pg.exp(shifted), axis=1))
+    picked = pg.sum(shifted * y, axis=1)
+    return pg.mean(total - picked)
+
+
+def distances(x, y):
+    difference = x[:, None, :] - y[None, :, :]
+    return pg.sqrt(pg.sum(difference**2, axis=-1))
+
+
+@pytest.mark.parametrize(
+    ("function", "lines"), [(cosine, 3), (ridge, 3), (cross_entropy, 4), (distances, 2)]
+)
+def test_a_function_of_some_lines_has_no_more_statements(function, lines):
+    shapes = [(8, 3), (8, 3), (3,)][: function.__code__.co_argcount]
+    text = pg.compile(pg.trace(function, *map(pg.spec, shapes))).source
+    body = text.rpartition('"""\n')[2].splitlines()
+    assert len([row for row in body if row.strip() and not row.strip().startswith("#")]) == lines

@@ -51,10 +51,10 @@ from primgraph.primitives.constants import constant, full, iota, iota_shape
 from primgraph.primitives.elementwise import erf, erfc
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.logic import select
-from primgraph.primitives.shapes import broadcast
+from primgraph.primitives.shapes import broadcast, slice_
 from primgraph.source import Source
 
-_DEEPEST = 3
+_DEEPEST = 4
 _MOST_AXES = 4
 
 # Elementwise primitives that are written as an expression of their operands, whatever these are.
@@ -306,7 +306,7 @@ class _Steps:
         piece = self.page.joined(text, shape, args, i, step.outputs[0])
         if step.op is gather:
             self.page.shared.add(piece.value)
-        self.page.settle(piece, card.inline)
+        self.page.settle(piece, card.inline or step.op in REDUCTIONS)
         if card.amend is not None:
             line = card.amend(self.page.pieces[piece.value].text.code, [a.text for a in args], step)
             for a in args:
@@ -400,6 +400,11 @@ class _Steps:
         if piece.scalar is not None:
             self.page.pieces[value] = piece
             return
+        picked = self._picked(step, piece) if isinstance(how, Reshape) else None
+        if picked is not None:
+            shape = step.results[0].shape
+            self.page.settle(self.page.joined(picked, shape, [piece], i, value), inline=True)
+            return
         within = isinstance(how, Permute) and self._belongs(piece, step)
         if piece.pending and not within and (how or self.page.schedule.uses[value] != 1):
             self.page.write(source)
@@ -417,6 +422,25 @@ class _Steps:
         text = Text(view_text(how, piece.text.within(ATOM)))
         joined = self.page.joined(text, shape, [piece], i, value)
         self.page.settle(joined, inline=len(step.outputs) == 1)
+
+    def _picked(self, step: Step, piece: Piece) -> Text | None:
+        """The elements at one place along axes, which are a slice and a reshape in the graph."""
+        made = self.page.schedule.steps[piece.step] if piece.pending else None
+        if made is None or made.op is not slice_ or made.outputs[0] != step.inputs[0]:
+            return None
+        pairs = zip(made.results[0].shape, made.operands[0].shape, strict=True)
+        alone = [n == 1 and n != whole for n, whole in pairs]
+        kept = [n for n, single in zip(made.results[0].shape, alone, strict=True) if not single]
+        if list(step.results[0].shape) != kept or not self.page.shown.keys().isdisjoint(
+            (*made.inputs, *step.inputs, *step.outputs)
+        ):
+            return None
+        x, _, ranges = piece.text.code[:-1].rpartition("[")
+        starts = zip(ranges.split(", "), alone, made.params["starts"], strict=False)
+        parts = [str(start) if single else text for text, single, start in starts]
+        while parts[-1] == ":":
+            parts.pop()
+        return Text(f"{x}[{', '.join(parts)}]")
 
     def _seen(self, step: Step, k: int, value: int) -> View | None:
         """How a view is written, where axes of one element may have been left out or added."""
@@ -653,7 +677,7 @@ def _with_none(how: View | None, step: Step) -> View | None:
         return how
     new, old = [], 0
     for n in shape:
-        new.append(n == 1 and (old == len(source) or source[old] != 1))
+        new.append(n == 1 and (old >= len(source) or source[old] != 1))
         old += not new[-1]
     kept = [n for n, is_new in zip(shape, new, strict=True) if not is_new]
     if kept != list(source):

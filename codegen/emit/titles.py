@@ -188,7 +188,8 @@ class _Titles:
             values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
             if not values and last.ops:
                 values = list(steps[-1].outputs)
-            if len(values) == 1 and self._may_be_last(values[0], steps, last):
+            values = [v for v in values if self._may_be_last(v, steps, last)]
+            if len(values) == 1:
                 self.name(values[0], found[0])
 
     def _is_read_outside(self, value: int, place: Place) -> bool:

@@ -10,8 +10,8 @@ def attention(q, k, v):
     # golden_programs.py:36  s = pg.softmax((q @ k.T) / 4.0, axis=-1)
     v0 = (q @ k.T) * 0.25
     v1 = np.max(v0, axis=1, keepdims=True)
-    v2 = np.where(np.abs(v1) < np.inf, v1, 0.0)
-    v3 = np.exp(v0 - v2)
+    v2 = v0 - np.where(np.abs(v1) < np.inf, v1, 0.0)
+    v3 = np.exp(v2)
     v4 = np.sum(v3, axis=1, keepdims=True)
     s = v3 / v4
     # golden_programs.py:37  out = pg.sum((s @ v) * v)
@@ -20,9 +20,8 @@ def attention(q, k, v):
     v_bar = v5 + s.T @ v
     s_bar = v @ v.T
     # in the gradient of golden_programs.py:36
-    v6 = np.sum(-(s / v4 * s_bar), axis=1, keepdims=True)
-    v7 = (s_bar / v4 + v6) * v3
-    v8 = v7 * 0.25
-    q_bar = v8 @ k
-    k_bar = (q.T @ v8).T
+    v6 = s_bar / v4 + np.sum(-(s / v4 * s_bar), axis=1, keepdims=True)
+    v7 = v6 * v3 * 0.25
+    q_bar = v7 @ k
+    k_bar = (q.T @ v7).T
     return q_bar, k_bar, v_bar

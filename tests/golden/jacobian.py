@@ -4,11 +4,11 @@ k0 = np.eye(3)
 
 
 def jacobian(w, x):
-    """Compute 1 array from 2.
+    """Compute slopes.
 
     w: float64, shape (4, 3)
     x: float64, shape (3,)
-    Returns float64, shape (4, 3)
+    Returns slopes: float64, shape (4, 3)
     """
     # golden_programs.py:69  y = pg.tanh(w @ x) * pg.cumsum(w @ x)
     v0 = w @ x
@@ -17,7 +17,7 @@ def jacobian(w, x):
     # in the gradient of golden_programs.py:69
     v3 = (w @ k0).T
     v4 = np.cumsum(v3, axis=1)
-    v5 = v3 * (1.0 - v1 * v1)
-    v6 = v5 * v2 + v1 * v4
+    v5 = v3 * (1.0 - v1 * v1) * v2 + v1 * v4
     # golden_programs.py:70  slopes = pg.Jacobian(y, x)[:]
-    return v6.T
+    slopes = v5.T
+    return slopes

@@ -45,39 +45,35 @@ def train(
     predicted = hidden @ w2
     # golden_programs.py:28  loss = pg.mean((predicted - target) ** 2)
     v0 = predicted - target
-    v1 = np.sum(v0 * v0)
-    loss = v1 * 0.125
+    loss = np.sum(v0 * v0) * 0.125
     # in the gradient of golden_programs.py:28
     predicted_bar = 0.125 * (v0 * 2.0)
     # in the gradient of golden_programs.py:27
     w2_bar = hidden.T @ predicted_bar
     hidden_bar = predicted_bar @ w2.T
     # in the gradient of golden_programs.py:26
-    v2 = hidden_bar * (1.0 - hidden * hidden)
-    b1_bar = np.sum(v2, axis=0)
-    w1_bar = x.T @ v2
+    v1 = hidden_bar * (1.0 - hidden * hidden)
+    b1_bar = np.sum(v1, axis=0)
+    w1_bar = x.T @ v1
     # golden_programs.py:29  pg.optimizer.Adam(1e-3).minimize(loss)
     new_adam_step = adam_step + 1.0
     new_adam_w1_moment1 = 0.9 * adam_w1_moment1 + 0.09999999999999998 * w1_bar
-    v3 = 0.999 * adam_w1_moment2
-    v4 = 0.0010000000000000009 * (w1_bar * w1_bar)
-    new_adam_w1_moment2 = v3 + v4
-    v5 = np.sqrt(1.0 - power_of_each(0.999, new_adam_step))
-    v6 = adam_learning_rate * v5 / (1.0 - power_of_each(0.9, new_adam_step))
-    v7 = v6 * new_adam_w1_moment1 / (np.sqrt(new_adam_w1_moment2) + 1e-08)
-    new_w1 = w1 - v7
+    v2 = 0.999 * adam_w1_moment2
+    v3 = 0.0010000000000000009 * (w1_bar * w1_bar)
+    new_adam_w1_moment2 = v2 + v3
+    v4 = adam_learning_rate * np.sqrt(1.0 - power_of_each(0.999, new_adam_step))
+    v5 = v4 / (1.0 - power_of_each(0.9, new_adam_step))
+    new_w1 = w1 - v5 * new_adam_w1_moment1 / (np.sqrt(new_adam_w1_moment2) + 1e-08)
     new_adam_b1_moment1 = 0.9 * adam_b1_moment1 + 0.09999999999999998 * b1_bar
-    v8 = 0.999 * adam_b1_moment2
-    v9 = 0.0010000000000000009 * (b1_bar * b1_bar)
-    new_adam_b1_moment2 = v8 + v9
-    v10 = v6 * new_adam_b1_moment1 / (np.sqrt(new_adam_b1_moment2) + 1e-08)
-    new_b1 = b1 - v10
+    v6 = 0.999 * adam_b1_moment2
+    v7 = 0.0010000000000000009 * (b1_bar * b1_bar)
+    new_adam_b1_moment2 = v6 + v7
+    new_b1 = b1 - v5 * new_adam_b1_moment1 / (np.sqrt(new_adam_b1_moment2) + 1e-08)
     new_adam_w2_moment1 = 0.9 * adam_w2_moment1 + 0.09999999999999998 * w2_bar
-    v11 = 0.999 * adam_w2_moment2
-    v12 = 0.0010000000000000009 * (w2_bar * w2_bar)
-    new_adam_w2_moment2 = v11 + v12
-    v13 = v6 * new_adam_w2_moment1 / (np.sqrt(new_adam_w2_moment2) + 1e-08)
-    new_w2 = w2 - v13
+    v8 = 0.999 * adam_w2_moment2
+    v9 = 0.0010000000000000009 * (w2_bar * w2_bar)
+    new_adam_w2_moment2 = v8 + v9
+    new_w2 = w2 - v5 * new_adam_w2_moment1 / (np.sqrt(new_adam_w2_moment2) + 1e-08)
     return (
         loss,
         new_adam_step,

@@ -12,6 +12,5 @@ def third(x):
     # in the gradient of golden_programs.py:59
     v1 = 1.0 - v0 * v0
     v2 = v1 * v0 * -2.0
-    v3 = (v2 * v0 + v1 * v1) * -2.0
-    v4 = v2 + (v2 + x * v3)
-    return v2 + v4
+    v3 = x * ((v2 * v0 + v1 * v1) * -2.0)
+    return v2 + (v2 + (v2 + v3))
