@@ -40,7 +40,7 @@ from primgraph.primitives.shapes import (
     split,
 )
 from primgraph.transforms import lower
-from primgraph.transforms.analysis.masks import masks_of
+from primgraph.transforms.analysis.masks import Masks, masks_of
 
 # Elements 0 and 3 of five are not chosen; the last entry of `v` is what all elements share.
 CHOSEN = np.array([False, True, True, False, True])
@@ -504,6 +504,12 @@ def test_ordinary_programs_have_no_masks(name, monkeypatch):
         assert not masks.tangents
         assert not masks.factors
         assert not masks.results
+
+
+def test_where_nothing_is_chosen_or_joined_no_ranges_are_asked_for():
+    graph = build(lambda x: total(e.log(x)), "f64[3]")
+    values = {*graph.inputs, *(eqn.output for eqn in graph.body)}
+    assert masks_of(graph, values, graph.inputs, lambda: pytest.fail("asked for")) == Masks()
 
 
 def test_parts_that_have_everything_need_no_masks():

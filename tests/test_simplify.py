@@ -774,6 +774,12 @@ def test_a_value_with_another_reader_is_kept():
     assert ops(simplify(graph, "finite")) == {"sub": 1, "neg": 1}
 
 
+@pytest.mark.parametrize("number", [0.0, -0.0, np.inf, -np.inf, np.nan])
+def test_quotients_by_numbers_without_an_inverse_stay(number):
+    graph = built(lambda x, y: x / c(number, x), F64, (3,))
+    assert ops(simplify(graph, "fast")) == {"div": 1}
+
+
 def test_a_concatenation_with_another_reader_is_not_taken_in():
     with Builder() as builder:
         x, y = (builder.input(TensorType((3,), F64)) for _ in "xy")
