@@ -391,6 +391,14 @@ def test_looking_at_positions_is_no_more_work_than_what_it_saves():
     assert ops(simplify(graph)) == {"scatter_add": 1, "slice": 1}
 
 
+@pytest.mark.parametrize(("extent", "stays"), [(32, False), (33, True)])
+def test_up_to_64_positions_are_looked_at_for_an_element(extent, stays):
+    """Those in the index and those of the result."""
+    index = np.arange(32) * 5 % 32
+    graph = built(lambda x, y: cut(scattered(x, index, extent), 7, 1), float, (2, 32))
+    assert ("scatter_add" in ops(simplify(graph))) == stays
+
+
 @pytest.mark.parametrize(("first", "second"), [(3, 0), (0, 3), (2, 0), (1, 1), (0, 2)])
 def test_parts_that_overlap_are_not_put_into_the_same_zeros(first, second):
     graph = built(
