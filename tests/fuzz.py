@@ -292,7 +292,10 @@ def table(
 ) -> list[str]:
     """Print all counts; the primitives that were never used."""
     ops = registered()
-    known = {n: primitives[n] for n, op in ops.items() if isinstance(op, Primitive)}
+    # Formal ones are never drafted: they leave a graph before it is one.
+    known = {
+        n: primitives[n] for n, op in ops.items() if isinstance(op, Primitive) and not op.formal
+    }
     others = {n: primitives[n] for n, op in ops.items() if not isinstance(op, Primitive)}
     parts = {"primitives": known, "operators": others}
     parts |= {f"{kind} rules": dict(counts) for kind, counts in coverage.items()}

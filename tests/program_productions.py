@@ -61,7 +61,7 @@ def partial(draft: Draft) -> list[Value]:
 
 _BINARY = (
     e.add, e.sub, e.mul, e.mul, e.div, e.logaddexp, e.arctan2, e.maximum, e.minimum, e.remainder,
-    e.floor_divide,
+    e.floor_divide, logic.unless_nan,
 )  # fmt: skip
 
 

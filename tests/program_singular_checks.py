@@ -82,7 +82,8 @@ def _check(
     graph = lower(pg.trace(asked, pg.spec(n)))
     found = interpret(graph, x)
     for way, array in zip(made, found, strict=True):
-        wanted = np.trace(matrix) if way.summed else matrix[way.place]
+        with np.errstate(invalid="ignore"):
+            wanted = np.trace(matrix) if way.summed else matrix[way.place]
         _demand_truth(f"{what}, {way.name}", array, wanted)
         seen[f"singular: {way.name}"] += 1
     if draw.chance(_KERNEL):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from program_tolerance import same_bits
 
+import primgraph as pg
 from primgraph.autodiff.grad import grad
 from primgraph.codegen import compile_graph
 from primgraph.ir.builder import Builder
@@ -211,3 +212,16 @@ def test_a_nan_that_arithmetic_makes_is_folded_as_well() -> None:
           return %2
         }""")
     assert [e.op.name for e in clean_up(graph).body] == ["full", "mul"]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (3,)])
+@pytest.mark.parametrize("exponent", [0.5, 2.0, -1.0])
+def test_powers_are_those_of_arrays_whatever_buffer_they_are_written_to(shape, exponent):
+    """In place NumPy took the root of -inf, which is NaN, where the power is infinite."""
+    graph = pg.trace(lambda x, y: (x * 3.0) ** y - y, pg.spec(shape), pg.spec(shape))
+    for base in (-np.inf, -0.0, 3.0, np.nan):
+        feeds = np.full(shape, base), np.full(shape, exponent)
+        expected = interpret(graph, *feeds)[0]
+        for style in ("planned", "readable"):
+            found = pg.compile(graph, style=style)(*feeds)
+            assert found.tobytes() == expected.tobytes(), (style, base)

@@ -269,6 +269,8 @@ CARDS: dict[Op, Card] = {
         _function("power", per_element(1.2, 0.4), None, PARTIAL._replace(smooth=_is_positive)),
         write=_write_power_of_each,
         needs=_exponents,
+        # In place NumPy takes an exponent in an array of one element for a single number.
+        in_place=(),
         repeated=lambda args, step: Text(f"power_of_each({args[0].code}, {args[1].code})"),
         helper="power_of_each",
         ufunc="",
