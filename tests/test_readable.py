@@ -204,3 +204,17 @@ def test_a_function_of_some_lines_has_no_more_statements(function, lines):
     text = pg.compile(pg.trace(function, *map(pg.spec, shapes))).source
     body = text.rpartition('"""\n')[2].splitlines()
     assert len([row for row in body if row.strip() and not row.strip().startswith("#")]) == lines
+
+
+@pytest.mark.parametrize("function", [pg.exp, pg.sin, lambda x: pg.cosh(x) * 1.0])
+def test_values_may_be_gradients_of_themselves(function):
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = function(x)
+        found = [y]
+        for _ in range(6):
+            found.append(pg.grad(found[-1], x))
+    results = pg.Executor().run(program, {"x": np.ones(3)}, found)
+    saved = pg.compile(program.graph(found))(np.ones(3))
+    for a, b in zip(results, saved, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -474,7 +474,10 @@ def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
 
 
 def titles_of(builder: Builder, outputs: Sequence[Value]) -> tuple[Title, ...]:
-    """What `outputs` are the gradients by and of; empty where there is nothing to tell."""
+    """What `outputs` are the gradients by and of; empty where there is nothing to tell.
+
+    A value that is, in the end, a gradient of itself, as those of exp and sin are, tells nothing.
+    """
     found = [_title(builder, v) if v in builder.gradients else UNTITLED for v in outputs]
     return tuple(found) if any(t is not UNTITLED for t in found) else ()
 
@@ -482,7 +485,11 @@ def titles_of(builder: Builder, outputs: Sequence[Value]) -> tuple[Title, ...]:
 def _title(builder: Builder, gradient: Value) -> Title:
     gradients, targets = builder.gradients, builder.targets
     x, target, order = gradients[gradient], targets.get(gradient), 1
+    passed = {gradient}
     while target is not None and gradients.get(target) is x and target in targets:
+        if target in passed:
+            return UNTITLED
+        passed.add(target)
         target, order = targets[target], order + 1
     eqn = None if target is None else builder.definition(target)
     by = _called(builder, x)
