@@ -29,7 +29,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def in_small_blocks(monkeypatch):
     """All kernels of the test run everything that can in blocks of two or three rows."""
-    monkeypatch.setattr("primgraph.codegen.kernel.default_limits", lambda: SMALL)
+    monkeypatch.setattr("primgraph.codegen.recipe.default_limits", lambda: SMALL)
 
 
 def graphs_of(program):

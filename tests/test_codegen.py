@@ -542,6 +542,14 @@ def test_constants_that_differ_from_a_pattern_in_one_bit_are_not_spelled_as_it(t
         assert found is None or eval(found, {"np": np}).tobytes() == other.tobytes()
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf, -2.0, 0.5, -0.0])
+@pytest.mark.parametrize("pattern", [np.eye(9), np.tril(np.ones((9, 9))), np.eye(2, 1)])
+def test_multiples_of_a_pattern_keep_the_bits_of_zeros(pattern, number):
+    array = np.where(pattern != 0, number, 0.0)
+    found = short_text(array)
+    assert found is None or eval(found, {"np": np}).tobytes() == array.tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "int8", "float64", "float16"])
 def test_constants_at_the_limits_of_their_type_are_spelled(dtype):
     limits = np.finfo(dtype) if dtype.startswith("f") else np.iinfo(dtype)

@@ -160,12 +160,11 @@ def _proposed_multiples(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.n
     nonzero = border[border != 0]
     if not nonzero.size or nonzero[0] == 1:
         return
-    number, zero = nonzero[0], array.dtype.type(0)
-    zeros_and_ones = (array != 0).astype(array.dtype)
-    made = np.where(zeros_and_ones != 0, number, zero)
-    for text, matrix in _proposed_matrices(zeros_and_ones):
-        if np.array_equal(matrix, zeros_and_ones):
-            yield f"{text} * {_factor_text(number)}", made
+    number = nonzero[0]
+    for text, matrix in _proposed_matrices((array != 0).astype(array.dtype)):
+        # Zeros have the sign of the number, and are NaN if it is infinite or NaN.
+        with np.errstate(all="ignore"):
+            yield f"{text} * {_factor_text(number)}", matrix * number
 
 
 def _factor_text(number: np.generic) -> str:
