@@ -89,7 +89,8 @@ def _added_type(shape: Shape, dtype: DType) -> TensorType:
             hint="pg.spec(shape, dtype) takes all that stands for these",
         )
     made = object.__new__(TensorType)
-    extents, size = tuple([int(n) for n in shape]), math.prod(shape)
+    extents = tuple([operator.index(n) for n in shape])
+    size = math.prod(extents)
     if min(extents, default=0) < 0:
         raise ShapeError(f"shape {extents} has a negative extent")
     parts = {"shape": extents, "dtype": dtype, "ndim": len(extents), "size": size}
