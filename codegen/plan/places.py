@@ -29,50 +29,38 @@ class Life(Enum):
     TURN = 4
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _OfCall:
+    """A whole array, with all elements in row-major order, that is made in each call."""
+
+    number: int
+    type: TensorType
+    life: ClassVar[Life] = Life.CALL
+    strides: ClassVar[Strides] = None
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+
 @final
 @dataclass(frozen=True, eq=False, slots=True)
-class Argument:
+class Argument(_OfCall):
     """An array that the caller gives."""
 
-    number: int
-    type: TensorType
-    life: ClassVar[Life] = Life.CALL
-    strides: ClassVar[Strides] = None
-
-    @property
-    def shape(self) -> Shape:
-        return self.type.shape
-
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
-class Result:
+class Result(_OfCall):
     """An array that the caller gets; one that the caller has handed over is `given`."""
 
-    number: int
-    type: TensorType
     given: bool
-    life: ClassVar[Life] = Life.CALL
-    strides: ClassVar[Strides] = None
-
-    @property
-    def shape(self) -> Shape:
-        return self.type.shape
 
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
-class Held:
+class Held(_OfCall):
     """A copy that is kept to the end of a call."""
-
-    number: int
-    type: TensorType
-    life: ClassVar[Life] = Life.CALL
-    strides: ClassVar[Strides] = None
-
-    @property
-    def shape(self) -> Shape:
-        return self.type.shape
 
 
 @final
