@@ -390,3 +390,9 @@ def test_the_collector_runs_in_a_child_that_is_forked_while_it_waits(forks_insid
         leave.set()
         thread.join()
     assert gc.isenabled()
+
+
+def test_extents_that_are_no_integers_leave_the_types_as_they_are():
+    with pytest.raises(pg.ShapeError, match="no integer"):
+        TensorType((1.5, 30, 20), FLOAT32)
+    assert TensorType((1, 30, 20), FLOAT32).size == 600

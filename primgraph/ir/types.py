@@ -89,7 +89,10 @@ def _added_type(shape: Shape, dtype: DType) -> TensorType:
             hint="pg.spec(shape, dtype) takes all that stands for these",
         )
     made = object.__new__(TensorType)
-    extents = tuple([operator.index(n) for n in shape])
+    try:
+        extents = tuple([operator.index(n) for n in shape])
+    except TypeError:
+        raise ShapeError(f"shape {shape!r:.60} has an extent that is no integer") from None
     size = math.prod(extents)
     if min(extents, default=0) < 0:
         raise ShapeError(f"shape {extents} has a negative extent")
