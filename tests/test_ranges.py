@@ -277,7 +277,11 @@ def test_what_is_less_its_own_largest_is_not_positive_and_its_exponentials_make_
 
 # Slopes.
 
-SLOPES = [op for op in {*ELEMENTWISE, *SMOOTH} if isinstance(op, Primitive) and op.elementwise]
+SLOPES = [
+    op
+    for op in dict.fromkeys([*ELEMENTWISE, *SMOOTH])
+    if isinstance(op, Primitive) and op.elementwise
+]
 
 
 @pytest.mark.parametrize("op", SLOPES, ids=lambda op: op.name)
