@@ -76,7 +76,6 @@ _SELECT = Card(
     blocking=ALIGNED,
     nanoseconds=per_element(1.2, 1.2),
     blas=False,
-    scratch=None,
     scalar=template("{1} if {0} else {2}"),
     complex_step=ANALYTIC,
     marks=Marks.CHOSEN,

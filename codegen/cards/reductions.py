@@ -27,7 +27,6 @@ from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.places import Place
 from primgraph.codegen.plan.roles import Axes, Blocking, Role
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import BUFFERED, Operation, Scratch, copied, size_of
 from primgraph.codegen.plan.views import view_text
 from primgraph.codegen.plan.work import MOVED, Time, per_element
 from primgraph.ir.primitive import Op
@@ -36,9 +35,6 @@ from primgraph.ir.views import flipped
 from primgraph.primitives import reductions as r
 from primgraph.primitives.reductions import safe_squares
 
-# An element of the type in which halves are added up.
-_WIDE = FLOAT32.itemsize
-
 
 def _along(
     read: Read,
@@ -46,7 +42,6 @@ def _along(
     needs: Needs | None,
     blocking: Blocking | None,
     time: Time,
-    scratch: Scratch | None,
     scalar: Scalar | None,
     step: ComplexStep,
 ) -> Card:
@@ -66,7 +61,6 @@ def _along(
         blocking=blocking,
         nanoseconds=time,
         blas=False,
-        scratch=scratch,
         scalar=scalar,
         complex_step=step,
         marks=Marks.UNKNOWN,
@@ -89,7 +83,6 @@ def _reduction(
     ufunc: str,
     *,
     accumulates: bool,
-    scratch: Scratch | None,
     scalar: Scalar,
     complex_step: ComplexStep,
 ) -> Card:
@@ -116,7 +109,7 @@ def _reduction(
         wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
         return [f"{reduce}, {wide}, {to.out})"]
 
-    made = _along(read, write, None, _reduced(ufunc), MOVED, scratch, scalar, complex_step)
+    made = _along(read, write, None, _reduced(ufunc), MOVED, scalar, complex_step)
     return replace(made, marks=Marks.REDUCED)
 
 
@@ -178,7 +171,6 @@ def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
         None,
         Blocking(_rows_of_position, 0, ""),
         MOVED,
-        _scratch_of_position,
         None,
         step,
     )
@@ -257,30 +249,6 @@ def _rows_of_position(step: Step, axes: Axes) -> Role | None:
     axis, reduced = axes[0], step.params["axis"]
     assert axis is not None
     return None if axis == reduced else Role(axis - (reduced < axis), (axis,))
-
-
-# What NumPy allocates.
-
-
-def _scratch_of_sum(operation: Operation) -> int:
-    """Halves are added up as floats of twice the size, a buffer of them at a time."""
-    result = operation.step.results[0]
-    if result.dtype != FLOAT16:
-        return 0
-    return _WIDE * (result.size + min(size_of(operation.operands[0]), BUFFERED))
-
-
-def _scratch_of_cumsum(operation: Operation) -> int:
-    """Halves are copied as floats of twice the size, and so is the result."""
-    result = operation.step.results[0]
-    return 2 * _WIDE * result.size if result.dtype == FLOAT16 else 0
-
-
-def _scratch_of_position(operation: Operation) -> int:
-    """The operand is copied unless the axis is the last one of elements in row-major order."""
-    step, x = operation.step, operation.operands[0]
-    moved = x.with_last(step.params["axis"])
-    return copied(x, step.operands[0], moved.is_row_major)
 
 
 # Expressions of elements.
@@ -384,7 +352,6 @@ CARDS: dict[Op, Card] = {
             "sum",
             "add",
             accumulates=True,
-            scratch=_scratch_of_sum,
             scalar=Scalar(_scalar_sum, 1),
             complex_step=ANALYTIC,
         ),
@@ -395,7 +362,6 @@ CARDS: dict[Op, Card] = {
         "prod",
         "multiply",
         accumulates=True,
-        scratch=_scratch_of_sum,
         scalar=of_floats("{}"),
         complex_step=ANALYTIC._replace(smooth=everywhere),
     ),
@@ -403,7 +369,6 @@ CARDS: dict[Op, Card] = {
         "max",
         "maximum",
         accumulates=False,
-        scratch=None,
         scalar=template("{}"),
         complex_step=ComplexStep(_extremum(np.argmax), partial=False, smooth=_largest_leads),
     ),
@@ -411,7 +376,6 @@ CARDS: dict[Op, Card] = {
         "min",
         "minimum",
         accumulates=False,
-        scratch=None,
         scalar=template("{}"),
         complex_step=ComplexStep(_extremum(np.argmin), partial=False, smooth=_smallest_leads),
     ),
@@ -423,7 +387,6 @@ CARDS: dict[Op, Card] = {
             Blocking(_rows_of_root, 0, ""),
             # Only where a sum has over- or underflowed are elements looked at.
             per_element(0.0, 0.0),
-            None,
             Scalar(_scalar_root, 1),
             ComplexStep(_complex_root, partial=False, smooth=_is_long),
         ),
@@ -437,7 +400,6 @@ CARDS: dict[Op, Card] = {
         _reversed_parts,
         Blocking(along_another, 0, ""),
         per_element(3.0, 3.0),
-        _scratch_of_cumsum,
         None,
         ANALYTIC,
     ),

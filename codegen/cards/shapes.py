@@ -42,7 +42,6 @@ def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | No
         blocking=blocking,
         nanoseconds=MOVED,
         blas=False,
-        scratch=None,
         scalar=MOVING,
         complex_step=ANALYTIC,
         marks=Marks.MOVED,

@@ -10,7 +10,6 @@ from primgraph.codegen.cards.notation import ATOM, COMPARE, Target, Text
 from primgraph.codegen.cards.scalar import Scalar
 from primgraph.codegen.plan.roles import ALIGNED
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import buffers
 from primgraph.codegen.plan.work import Time
 
 # All operands of an elementwise function.
@@ -59,7 +58,6 @@ def ufunc(
         blocking=ALIGNED,
         nanoseconds=time,
         blas=False,
-        scratch=buffers,
         scalar=scalar,
         complex_step=complex_step,
         marks=marks,
