@@ -11,7 +11,7 @@ steps on a growing list of values, made once, when the row is declared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
@@ -23,7 +23,7 @@ from primgraph.ir.params import Params
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import DType
 from primgraph.primitives.constants import filled, full
-from primgraph.transforms.rules.rule import Family, Rule, Seen, is_zero
+from primgraph.transforms.rules.rule import Family, Rule, Seen, SimplifyRule, is_zero
 from primgraph.transforms.rules.terms import (
     Applied,
     Condition,
@@ -65,16 +65,17 @@ def rows(family: Family, level: str) -> Declare:
 
 def _rules(row: Row) -> Iterator[Rule]:
     """The rules of a row, one for each order of operands that is not one of those before it."""
-    known = set()
+    name, known = str(row), set()
     for reading in _readings(row.left):
-        names: dict[Unknown, Unknown] = {}
-        found = _renamed(_written(reading), names)
-        asked = [(c.name, *(_renamed(t, names) for t in c.terms)) for c in row.conditions]
+        names: dict[Term, int] = {}
+        found = _shape(reading, names)
+        asked = [(c.name, *(_shape(_as_written(t), names) for t in c.terms))
+                 for c in row.conditions]  # fmt: skip
         key = found, frozenset(asked)
         if key not in known:
             known.add(key)
             wanted = tuple([_made_by(part.term) for part in reading.parts])
-            yield Rule(row.level, _Matching(row, reading).function(), at=wanted, row=row)
+            yield Rule(row.level, _Matching(row, reading).function(name), at=wanted, row=row)
 
 
 class _Reading(NamedTuple):
@@ -96,20 +97,21 @@ def _readings(given: Term) -> Iterator[_Reading]:
             yield _Reading(given, parts)
 
 
-def _written(reading: _Reading) -> Term:
-    """The term whose operands are written in the order of the reading."""
+def _as_written(given: Term) -> _Reading:
+    """The reading that leaves all operands in their places."""
+    return next(_readings(given))
+
+
+def _shape(reading: _Reading, names: dict[Term, int]) -> Hashable:
+    """What is the same for readings that differ in the names of unknowns alone.
+
+    `names` numbers these as they come.
+    """
     given = reading.term
-    if not isinstance(given, Applied):
-        return given
-    return Applied(given.op, tuple([_written(p) for p in reading.parts]), given.params)
-
-
-def _renamed(given: Term, names: dict[Unknown, Unknown]) -> Term:
-    """`given` with unknowns numbered as they come: equal for rows that differ in names alone."""
     if isinstance(given, Unknown):
-        return names.setdefault(given, Unknown(str(len(names)), given.number))
+        return names.setdefault(given, len(names)), given.number
     if isinstance(given, Applied):
-        return Applied(given.op, tuple([_renamed(t, names) for t in given.operands]), given.params)
+        return (given.op, given.params, *[_shape(part, names) for part in reading.parts])
     return given
 
 
@@ -140,7 +142,7 @@ class _Matching:
             self.steps.append(_asked(asked, [self._thing(t) for t in asked.terms]))
         self.result = self._place(row.right, None)
 
-    def function(self) -> Callable[[Seen, list[Value], dict[str, Any]], Value | None]:
+    def function(self, name: str) -> SimplifyRule:
         """The rule: all steps in turn, and the result that the last one has added."""
         steps, result, wanted = tuple(self.steps), self.result, dict(self.row.left.params)
 
@@ -154,7 +156,7 @@ class _Matching:
             value: Value = known[result]
             return value
 
-        rule.__name__ = rule.__qualname__ = str(self.row)
+        rule.__name__ = rule.__qualname__ = name
         return rule
 
     def _new(self, count: int = 1) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias, final
 
 from primgraph.ir.params import Params, freeze_all
@@ -17,6 +18,7 @@ from primgraph.primitives.elementwise import add, div, integer_pow, mul, neg, su
 from primgraph.primitives.logic import logical_and, logical_not, logical_or, logical_xor
 
 Number: TypeAlias = bool | int | float
+Word: TypeAlias = Callable[..., "Applied"]
 
 # How tightly operators bind, and how they are written.
 _SIGNS = {
@@ -133,20 +135,9 @@ def _applied(op: Primitive, *operands: Term | Number, **params: Any) -> Applied:
     return Applied(op, tuple([term(t) for t in operands]), freeze_all(params.items()))
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A primitive in rows: called with terms it gives a term."""
-
-    op: Primitive
-
-    def __call__(self, *operands: Term | Number) -> Term:
-        return _applied(self.op, *operands)
-
-
 def words(*ops: Primitive) -> tuple[Word, ...]:
-    """These primitives as words of rows."""
-    return tuple([Word(op) for op in ops])
+    """These primitives as words of rows: called with terms they give a term."""
+    return tuple([partial(_applied, op) for op in ops])
 
 
 def is_number(given: Term) -> bool:
