@@ -144,7 +144,7 @@ def _tangents(
     if op.constant or not any(v.type.is_float for v in eqn.outputs):
         return [None] * len(eqn.outputs)
     x, z = [moved[v] for v in eqn.inputs], moved[eqn.outputs[0]]
-    dx = {i: masks.tangent(eqn, i, d) for i, d in dx.items()}
+    dx = masks.tangents(eqn, dx)
     linear = _linear(eqn, op, x, dx)
     others = [i for i in dx if i not in chain.from_iterable(linear)]
     terms = [
@@ -184,8 +184,8 @@ def _applied(
     masks: Masking,
 ) -> Tangents:
     """The op itself, with `dx` in the place of some operands."""
-    factors = [masks.factor(eqn, i, v) for i, v in enumerate(x)]
-    return builder.emit(eqn.op, [dx.get(i, v) for i, v in enumerate(factors)], eqn.kwargs)
+    operands = [dx.get(i, v) for i, v in enumerate(masks.factors(eqn, x))]
+    return builder.emit(eqn.op, operands, eqn.kwargs)
 
 
 def _by_rule(eqn: Equation, op: Primitive, position: int, given: Sequence[Value]) -> Tangents:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.logic import select
-from primgraph.transforms.analysis.guards import ByOperand
+from primgraph.transforms.analysis.guards import Guards
 from primgraph.transforms.analysis.masks import Masks
 
 
@@ -27,25 +27,28 @@ class Masking:
         if masks.tangents or masks.factors or masks.results:
             self.definitions.update((v, e) for e in graph.body for v in e.outputs)
 
-    def tangent(self, eqn: Equation, position: int, tangent: Value) -> Value:
-        """The tangent of an operand, with zeros where the operand does not matter."""
-        return self._guarded(self.masks.tangents, eqn, position, tangent)
+    def tangents(self, eqn: Equation, dx: Mapping[int, Value]) -> Mapping[int, Value]:
+        """The tangents of operands, with zeros where these do not matter."""
+        guards = self.masks.tangents.get(eqn)
+        return dx if guards is None else {i: self._guarded(d, guards[i]) for i, d in dx.items()}
 
-    def factor(self, eqn: Equation, position: int, factor: Value) -> Value:
-        """A factor of a product of matrices, with zeros where it does not matter."""
-        return self._guarded(self.masks.factors, eqn, position, factor)
+    def factors(self, eqn: Equation, x: Sequence[Value]) -> Sequence[Value]:
+        """The factors of a product of matrices, with zeros where they do not matter."""
+        guards = self.masks.factors.get(eqn)
+        return x if guards is None else list(map(self._guarded, x, guards))
 
     def terms(
         self, eqn: Equation, found: Mapping[tuple[int, ...], Sequence[Value | None]]
-    ) -> list[Sequence[Value | None]]:
+    ) -> Iterable[Sequence[Value | None]]:
         """What tangents contribute, by the operands that these are of.
 
         What a single one contributes has zeros where that tangent has them by its structure.
         """
+        where = self.masks.results.get(eqn)
+        if where is None:
+            return found.values()
         return [
-            [d if d is None else self._held(eqn, places[0], d) for d in results]
-            if len(places) == 1
-            else results
+            [self._within(where[places[0]], d) for d in results] if len(places) == 1 else results
             for places, results in found.items()
         ]
 
@@ -69,15 +72,14 @@ class Masking:
             else:
                 yield needed
 
-    def _held(self, eqn: Equation, position: int, found: Value) -> Value:
-        condition = self.masks.results[eqn][position] if eqn in self.masks.results else None
-        if condition is None:
+    def _within(self, condition: Value | None, found: Value | None) -> Value | None:
+        if condition is None or found is None:
             return found
         result: Value = select(self.moved[condition], found, zeros_like(found))
         return result
 
-    def _guarded(self, guards: ByOperand, eqn: Equation, position: int, value: Value) -> Value:
-        for guard in guards[eqn][position] if eqn in guards else ():
+    def _guarded(self, value: Value, guards: Guards) -> Value:
+        for guard in guards:
             zero = zeros_like(value)
             sides = (value, zero) if guard.side else (zero, value)
             value = select(self.moved[guard.condition], *sides)
