@@ -142,7 +142,7 @@ class Kernel(Fixed, Drawn):
             runner.require_writable(feeds, arrays)
         if out is not None or borrow:
             given = runner.run_into(arrays, out, borrow)
-            results = given[0] if self._recipe.is_alone else given
+            results: Any = given[0] if self._recipe.is_alone else given
         elif self.handed:
             results = runner.run_handed(arrays, runner.made())
         elif alone and scalar is not None and arrays is feeds:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from primgraph.codegen.plan.places import Held, Result
+from primgraph.codegen.plan.places import Held, Place, Result
 from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Instruction, Make, Plan
 
 # An array without its elements: the object, shape and strides of two axes, a place in a list.
@@ -30,6 +32,7 @@ def call_bytes(plan: Plan) -> int:
 
 def _new(x: Instruction) -> list[Result | Held]:
     """The arrays that an instruction may make anew."""
-    places = (x.out,) if isinstance(x, Compute | Copy | Create | Make) else ()
-    places = x.outs if isinstance(x, Call) else places
+    places: Sequence[Place] = x.outs if isinstance(x, Call) else ()
+    if isinstance(x, Compute | Copy | Create | Make):
+        places = (x.out,)
     return [p for p in places if isinstance(p, Held) or (isinstance(p, Result) and not p.given)]
