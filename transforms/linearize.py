@@ -190,7 +190,7 @@ def _held(
 
 def _linear_part(
     eqn: Equation,
-    op: Primitive,
+    op: Primitive[Any],
     moved: dict[Value, Value],
     incoming: Sequence[Value | None],
     masks: Masks,
@@ -220,7 +220,7 @@ def _with(inputs: Sequence[Value], others: Mapping[int, Value | None]) -> list[A
 
 def _rules(
     eqn: Equation,
-    op: Primitive,
+    op: Primitive[Any],
     moved: dict[Value, Value],
     incoming: Sequence[Value | None],
     masks: Masks,
@@ -233,7 +233,11 @@ def _rules(
 
 
 def _apply_rule(
-    eqn: Equation, op: Primitive, position: int, moved: dict[Value, Value], tangent: Value | None
+    eqn: Equation,
+    op: Primitive[Any],
+    position: int,
+    moved: dict[Value, Value],
+    tangent: Value | None,
 ) -> Value | None:
     rule = op.jvp_rule(position)
     if rule is None:

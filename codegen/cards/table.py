@@ -46,7 +46,7 @@ CARDS: dict[Op, Card] = {
 
 
 @checked
-def spell(op: Primitive, expression: str) -> None:
+def spell(op: Primitive[Any], expression: str) -> None:
     """Let generated code have this NumPy expression for `op`, instead of a call of its `impl`.
 
     `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name; `np`
@@ -60,7 +60,7 @@ def spell(op: Primitive, expression: str) -> None:
 
 
 @checked
-def give_card(op: Primitive, card: Card) -> None:
+def give_card(op: Primitive[Any], card: Card) -> None:
     """Let the back end and the tools go by this card of `op`.
 
     Raises `BuildError` for a primitive that has a card already or has several results.
@@ -72,7 +72,7 @@ def give_card(op: Primitive, card: Card) -> None:
 
 
 @checked
-def spelled(op: Primitive, expression: str) -> Card:
+def spelled(op: Primitive[Any], expression: str) -> Card:
     """The card of a primitive of which nothing is known but a NumPy expression, as `spell` has it.
 
     `dataclasses.replace` makes one of it that says more. Raises `BuildError` for text that is no

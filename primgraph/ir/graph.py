@@ -11,7 +11,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.form import Form, bound, leaves_of
 from primgraph.ir.params import Params, bits
-from primgraph.ir.primitive import Op, Primitive, lookup
+from primgraph.ir.primitive import Op, active_recorder, lookup
 from primgraph.ir.signature import checked
 from primgraph.ir.titles import Title
 from primgraph.ir.types import DType, Shape, TensorType, scalar_of
@@ -76,21 +76,16 @@ class Value:
 
 
 def _strict(name: str, *operands: Value) -> Value:
-    op = lookup(name)
-    assert isinstance(op, Primitive)
-    result: Value = op(*operands)
-    return result
+    return active_recorder().emit(lookup(name), operands, {})[0]
 
 
 def _like(other: Value | complex, value: Value) -> Value:
     """A Python scalar as a constant of the type of `value`."""
     if isinstance(other, Value):
         return other
-    full = lookup("full")
-    assert isinstance(full, Primitive)
     number = scalar_of(other, value.dtype)
-    result: Value = full(value=number, shape=value.shape, dtype=value.dtype)
-    return result
+    params = {"value": number, "shape": value.shape, "dtype": value.dtype}
+    return active_recorder().emit(lookup("full"), (), params)[0]
 
 
 @final

@@ -8,7 +8,17 @@ from collections.abc import Callable, Container, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    final,
+    overload,
+)
 
 from primgraph.errors import (
     ArgumentError,
@@ -27,6 +37,8 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = Callable[..., Any]
 Types: TypeAlias = tuple[TensorType, ...]
+# What a call of a primitive gives: a value, or a tuple of them.
+R = TypeVar("R")
 
 _registry: dict[str, Op] = {}
 
@@ -218,9 +230,10 @@ class Op(ABC):
 
 
 @final
-class Primitive(Op):
+class Primitive(Op, Generic[R]):
     """An op of the small closed set, with every rule that the transforms need.
 
+    Called on values it gives an `R`: a `Value`, or a tuple of them if it is `multiple`.
     `linear` tells in what a primitive is linear: True for all operands together, a tuple for
     some of them together, `"each"` for every operand by itself (a product), None for nothing.
     `elementwise` primitives map the elements of equally shaped operands one by one.
@@ -291,7 +304,15 @@ class Primitive(Op):
         self._batch: Rule | None = None
         self._view: Rule | None = None
 
-    def __call__(self, *inputs: Value, **params: Any) -> Any:
+    @overload
+    def __call__(self: Primitive[Value], *inputs: Value, **params: Any) -> Value: ...
+
+    @overload
+    def __call__(
+        self: Primitive[tuple[Value, ...]], *inputs: Value, **params: Any
+    ) -> tuple[Value, ...]: ...
+
+    def __call__(self, *inputs: Value, **params: Any) -> Value | tuple[Value, ...]:
         """Record this primitive on values of the active builder."""
         outputs = active_recorder().emit(self, inputs, params)
         return outputs if self.multiple else outputs[0]
@@ -422,13 +443,25 @@ class Primitive(Op):
         return rule
 
 
+@overload
+def primitive(
+    *, name: str | None = None, impl: Rule, multiple: Literal[False] = False, **properties: Any
+) -> Callable[[Rule], Primitive[Value]]: ...
+
+
+@overload
+def primitive(
+    *, name: str | None = None, impl: Rule, multiple: Literal[True], **properties: Any
+) -> Callable[[Rule], Primitive[tuple[Value, ...]]]: ...
+
+
 @checked
 def primitive(
     *, name: str | None = None, impl: Rule, **properties: Any
-) -> Callable[[Rule], Primitive]:
+) -> Callable[[Rule], Primitive[Any]]:
     """Decorator that makes a type rule into a primitive of the same name."""
 
-    def declare(type_rule: Rule) -> Primitive:
+    def declare(type_rule: Rule) -> Primitive[Any]:
         return Primitive(name or type_rule.__name__.rstrip("_"), type_rule, impl, **properties)
 
     return declare

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.operators.arithmetic import divide, power
 from primgraph.operators.call import public
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 
-def _function(name: str, op: Primitive, doc: str) -> Callable[[ArrayLike], Variable]:
+def _function(name: str, op: Primitive[Value], doc: str) -> Callable[[ArrayLike], Variable]:
     """Declare a function of one array with float results."""
 
     def function(x: ArrayLike) -> Variable:

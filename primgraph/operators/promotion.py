@@ -41,7 +41,7 @@ def handles(arguments: Iterable[Any]) -> Iterator[Variable]:
             yield from handles(argument)
 
 
-def emit(op: Primitive, *operands: Variable, **params: Any) -> Variable:
+def emit(op: Primitive[Value], *operands: Variable, **params: Any) -> Variable:
     """Apply a primitive to handles."""
     recorder = operands[0].recorder if operands else active_recorder()
     return Variable(recorder, recorder.emit(op, [v.value for v in operands], params)[0])

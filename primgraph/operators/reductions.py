@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ShapeError
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, INT64, DType, as_dtype, keep_axes
 from primgraph.operators.call import public
@@ -51,7 +52,7 @@ def summed_dtype(dtype: DType) -> DType:
 
 
 def _reduced(
-    name: str, op: Primitive, x: ArrayLike, axis: Axes, keepdims: bool, dtype: Any
+    name: str, op: Primitive[Value], x: ArrayLike, axis: Axes, keepdims: bool, dtype: Any
 ) -> Variable:
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
@@ -89,7 +90,9 @@ def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any 
     return _reduced("prod", p.reduce_prod, x, axis, keepdims, dtype)
 
 
-def _extremum(name: str, op: Primitive, x: ArrayLike, axis: Axes, keepdims: bool) -> Variable:
+def _extremum(
+    name: str, op: Primitive[Value], x: ArrayLike, axis: Axes, keepdims: bool
+) -> Variable:
     value = lift(x)
     axes = axes_of(name, value, none_of_no_axes(value, axis))
     if 0 in (value.shape[a] for a in axes):
@@ -116,7 +119,9 @@ def min(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     return _extremum("min", p.reduce_min, x, axis, keepdims)
 
 
-def _position(name: str, op: Primitive, x: ArrayLike, axis: int | None, keepdims: bool) -> Variable:
+def _position(
+    name: str, op: Primitive[Value], x: ArrayLike, axis: int | None, keepdims: bool
+) -> Variable:
     value = lift(x)
     axis = none_of_no_axes(value, axis)
     axes = axes_of(name, value, None) if axis is None else (axis_of(name, value, axis),)

@@ -24,7 +24,7 @@ def _factors(seen: Seen, value: Value) -> Iterator[tuple[Value, Value]]:
             yield y, x
 
 
-def _common(seen: Seen, op: Primitive, inputs: list[Value]) -> Value | None:
+def _common(seen: Seen, op: Primitive[Value], inputs: list[Value]) -> Value | None:
     x, y = inputs
     if x is y or not x.type.is_float:
         return None

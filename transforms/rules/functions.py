@@ -168,7 +168,7 @@ _INVERSES = (
 )  # fmt: skip
 
 
-def _symmetric(op: Primitive, sign: int) -> None:
+def _symmetric(op: Primitive[Value], sign: int) -> None:
     @_rule(op, level="fast")
     def symmetry(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """`f(-x)` is `-f(x)` or `f(x)`, as far as the library keeps to that."""
@@ -179,7 +179,7 @@ def _symmetric(op: Primitive, sign: int) -> None:
         return result if sign > 0 else -result
 
 
-def _inverse(outer: Primitive, inner: Primitive) -> None:
+def _inverse(outer: Primitive[Value], inner: Primitive[Value]) -> None:
     @_rule(outer, level="fast")
     def inverse(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """`f(g(x))` is `x` where that has a value that does not overflow."""

@@ -22,7 +22,7 @@ def _logical_not(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
 
 
 # The comparison that holds exactly where the other does not; NaN decides for the first two only.
-_OPPOSITES: tuple[tuple[Primitive, Primitive, bool], ...] = (
+_OPPOSITES: tuple[tuple[Primitive[Value], Primitive[Value], bool], ...] = (
     (logic.equal, logic.not_equal, True),
     (logic.not_equal, logic.equal, True),
     (logic.less, logic.greater_equal, False),
