@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from string import Formatter
 from typing import Any
 
@@ -22,7 +23,7 @@ from primgraph.codegen.cards import (
     reductions,
     shapes,
 )
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.literals import dtype_text, scalar_text
 from primgraph.codegen.cards.notation import ATOM, Target, Text
 from primgraph.codegen.plan.roles import ALIGNED
@@ -89,27 +90,18 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
     def write(to: Target) -> list[str]:
         return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
 
-    return Card(
+    made = plain(
         read=read,
         write=write,
         needs=None,
-        amend=None,
-        repeated=None,
-        helper="",
-        inline=False,
-        broadcasts=(),
-        in_place=(),
-        ufunc="",
-        fallible=True,
         blocking=ALIGNED if op.elementwise else None,
         nanoseconds=MOVED,
-        blas=False,
         scratch=buffers if op.elementwise else None,
         scalar=None,
         complex_step=None,
         marks=marks_of(op),
-        advice="",
     )
+    return replace(made, fallible=True)
 
 
 def marks_of(op: Op) -> Marks:
