@@ -21,7 +21,8 @@ from primgraph.ir.signature import checked
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.call import operator, public
-from primgraph.operators.promotion import emit, lift
+from primgraph.operators.promotion import lift
+from primgraph.operators.variable import emit
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import elementwise
 from primgraph.primitives.shapes import with_batch_axis

@@ -141,8 +141,7 @@ def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Fo
     known = [v for v in operands if v is not None]
     if len(known) < len(operands):
         return None
-    result: Value | tuple[Value, ...] = eqn.op(*known, **eqn.kwargs)
-    return result
+    return eqn.op(*known, **eqn.kwargs)
 
 
 def _scatter_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:

@@ -13,8 +13,8 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied
 from primgraph.operators.call import common_recorder
-from primgraph.operators.promotion import handles, lift
-from primgraph.operators.variable import Variable
+from primgraph.operators.promotion import lift
+from primgraph.operators.variable import Variable, handles
 from primgraph.program.program import program_of
 from primgraph.source import caller
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -19,6 +20,7 @@ from primgraph.source import Source
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class Value:
     """One value of a graph: a type, and a hint for the eye. The object is its identity.
 
@@ -27,11 +29,8 @@ class Value:
     rules are written with them.
     """
 
-    __slots__ = ("hint", "type")
-
-    def __init__(self, type: TensorType, hint: str = "") -> None:
-        self.type = type
-        self.hint = hint
+    type: TensorType
+    hint: str = ""
 
     @property
     def shape(self) -> Shape:
@@ -89,24 +88,15 @@ def _like(other: Value | complex, value: Value) -> Value:
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class Equation:
     """`outputs = op(*inputs, **params)`, and the line of the user's code it comes from."""
 
-    __slots__ = ("inputs", "op", "outputs", "params", "source")
-
-    def __init__(
-        self,
-        op: Op,
-        inputs: tuple[Value, ...],
-        params: Params,
-        outputs: tuple[Value, ...],
-        source: Source | None = None,
-    ) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.params = params
-        self.outputs = outputs
-        self.source = source
+    op: Op
+    inputs: tuple[Value, ...]
+    params: Params
+    outputs: tuple[Value, ...]
+    source: Source | None = None
 
     @property
     def kwargs(self) -> dict[str, Any]:

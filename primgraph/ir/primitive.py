@@ -64,13 +64,14 @@ class Recorder(Protocol):
     def hold(self, value: Value, stop: bool, used: bool = True) -> Value: ...
 
 
-_active: ContextVar[recording | None] = ContextVar("primgraph_recorder", default=None)
+# The context that was entered last, and not left yet.
+innermost: ContextVar[recording | None] = ContextVar("primgraph_recorder", default=None)
 _fallback: list[Callable[[], Recorder]] = []
 
 
 def active_recorder() -> Recorder:
     """The innermost recorder that is entered, else the default program's."""
-    entered = _active.get()
+    entered = innermost.get()
     if entered is not None:
         return entered.recorder if not entered.mixed else entered.meant().recorder
     if _fallback:
@@ -101,21 +102,21 @@ class recording:
         self.left = False
 
     def __enter__(self) -> None:
-        outer = self.outer = _active.get()
+        outer = self.outer = innermost.get()
         self.mixed = outer is not None and outer.mixed
         self.within = outer
         if self.frame is not None and outer is not None:
             self.within = outer._running(self.frame)
             self.mixed = self.mixed or self.within is not outer._framed()
-        _active.set(self)
+        innermost.set(self)
 
     def __exit__(self, *_: object) -> None:
         self.left, self.frame = True, None
-        outer = _active.get()
+        outer = innermost.get()
         if outer is self:
             while outer is not None and outer.left:
                 outer = outer.outer
-            _active.set(outer)
+            innermost.set(outer)
 
     def meant(self) -> recording:
         """The context of the frame that is running, among this and those around it."""
@@ -181,10 +182,11 @@ class Op(ABC):
     `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
     change places without changing a bit of the result. `formal` ones give their first operand as
     it is: what the others are matters to derivatives only. `stops` tells those whose result
-    counts as a constant, whatever it was computed from.
+    counts as a constant, whatever it was computed from. `is_view` tells those of which each result
+    is the operand, seen in another way.
     """
 
-    __slots__ = ("commutative", "formal", "multiple", "name", "stops")
+    __slots__ = ("commutative", "formal", "is_view", "multiple", "name", "stops")
 
     def __init__(
         self,
@@ -204,6 +206,7 @@ class Op(ABC):
         self.commutative = commutative
         self.formal = formal
         self.stops = stops
+        self.is_view = False
         _registry[name] = self
 
     @abstractmethod
@@ -213,11 +216,6 @@ class Op(ABC):
     @abstractmethod
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """The plain NumPy meaning, one array an output."""
-
-    @property
-    def is_view(self) -> bool:
-        """Whether each result is the operand, seen in another way."""
-        return False
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -251,7 +249,6 @@ class Primitive(Op, Generic[R]):
         "_batch",
         "_flops",
         "_jvp",
-        "_moves",
         "_transpose",
         "_view",
         "constant",
@@ -259,6 +256,7 @@ class Primitive(Op, Generic[R]):
         "impl",
         "linear",
         "literal",
+        "moves",
         "random",
         "singular",
         "type_rule",
@@ -296,8 +294,8 @@ class Primitive(Op, Generic[R]):
         self.singular = singular
         self.constant = constant
         self.literal = literal
+        self.moves = moves
         self.random = random
-        self._moves = moves
         self._flops = flops
         self._jvp: dict[int, Rule] = {}
         self._transpose: Rule | None = None
@@ -377,6 +375,7 @@ class Primitive(Op, Generic[R]):
         if self._view is not None:
             raise BuildError(f"{self.name} has a rule for its view already")
         self._view = rule
+        self.is_view = self.moves = True
         return rule
 
     def flops(self, types: Types, params: dict[str, Any]) -> int:
@@ -403,15 +402,6 @@ class Primitive(Op, Generic[R]):
 
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)
-
-    @property
-    def is_view(self) -> bool:
-        return self._view is not None
-
-    @property
-    def moves(self) -> bool:
-        """Whether elements are put elsewhere, and none is made but zeros."""
-        return self._moves or self._view is not None
 
     def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
         """How result `k` is the operand `x`, for a primitive that is a view."""

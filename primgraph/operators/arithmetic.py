@@ -20,14 +20,13 @@ from primgraph.operators.promotion import (
     converted,
     described,
     either,
-    emit,
     lift,
     promoted,
     require_flag,
     type_of,
     ufunc_dtypes,
 )
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, emit
 from primgraph.primitives import elementwise as p
 from primgraph.primitives import logic
 

@@ -20,15 +20,13 @@ from primgraph.operators.promotion import (
     broadcasts_to,
     converted,
     described,
-    emit,
-    handles,
     lift,
     none_of_no_axes,
     result_dtype,
     wrap,
 )
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, emit, handles
 from primgraph.primitives import constants, indexing, logic, shapes
 from primgraph.primitives.constants import filled
 
@@ -386,8 +384,7 @@ def strided_slice(
     entries = [slice(None)] * value.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         entries[axis_of("strided_slice", value, axis)] = slice(start, end, step)
-    result: Variable = getitem(value, tuple(entries))
-    return result
+    return getitem(value, tuple(entries))
 
 
 @public

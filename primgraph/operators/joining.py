@@ -17,9 +17,7 @@ from primgraph.operators.promotion import (
     axis_of,
     broadcasted,
     converted,
-    emit,
     entries_of,
-    handles,
     lift,
     naming,
     none_of_no_axes,
@@ -28,7 +26,7 @@ from primgraph.operators.promotion import (
     wrap,
 )
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, handles
 from primgraph.primitives import indexing, shapes
 from primgraph.primitives.constants import filled
 

@@ -18,7 +18,6 @@ from primgraph.operators.promotion import (
     broadcasted,
     common_shape,
     converted,
-    emit,
     lift,
     listed,
     promoted,
@@ -27,7 +26,7 @@ from primgraph.operators.promotion import (
     ufunc_dtypes,
     wrap,
 )
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, emit
 from primgraph.primitives import bits, elementwise, logic
 from primgraph.primitives.constants import filled
 

@@ -16,13 +16,12 @@ from primgraph.operators.promotion import (
     axes_of,
     axis_of,
     converted,
-    emit,
     lift,
     none_of_no_axes,
     require_flag,
 )
 from primgraph.operators.shaping import reshaped
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import ArrayLike, Axes, Variable, emit
 from primgraph.primitives import reductions as p
 
 __all__ = [
@@ -71,8 +70,7 @@ def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any =
     or that are named twice.
     """
     if dtype is not None and as_dtype(dtype) == BOOL:
-        result: Variable = any(x, axis, keepdims)
-        return result
+        return any(x, axis, keepdims)
     return _reduced("sum", p.reduce_sum, x, axis, keepdims, dtype)
 
 
@@ -85,8 +83,7 @@ def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any 
     lacks or that are named twice.
     """
     if dtype is not None and as_dtype(dtype) == BOOL:
-        result: Variable = all(x, axis, keepdims)
-        return result
+        return all(x, axis, keepdims)
     return _reduced("prod", p.reduce_prod, x, axis, keepdims, dtype)
 
 
@@ -160,8 +157,7 @@ def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Varia
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
     if wanted == BOOL:
-        result: Variable = greater(cumsum(truth(value), axis), 0)
-        return result
+        return greater(cumsum(truth(value), axis), 0)
     value = converted(value, wanted)
     if none_of_no_axes(value, axis) is None:
         return emit(p.cumsum, reshaped(value, (value.size,)), axis=0, reverse=False)

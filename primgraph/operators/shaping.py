@@ -15,15 +15,13 @@ from primgraph.operators.promotion import (
     axis_of,
     broadcasted,
     broadcasts_to,
-    emit,
     entries_of,
-    handles,
     lift,
     naming,
     none_of_no_axes,
     require_integer,
 )
-from primgraph.operators.variable import ArrayLike, Axes, Variable, functions
+from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, functions, handles
 from primgraph.primitives import shapes
 
 __all__ = [
