@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, TypeVar, dataclass_transform, final
 
 import numpy as np
 
@@ -18,9 +18,22 @@ from primgraph.ir.titles import Title
 from primgraph.ir.types import DType, Shape, TensorType, scalar_of
 from primgraph.source import Source
 
+T = TypeVar("T")
+
+
+@dataclass_transform(eq_default=False)
+def _record(cls: type[T]) -> type[T]:
+    """Give a class slots and a constructor for its fields, as a dataclass has them.
+
+    It is none, and so no container of the user's that would be taken apart.
+    """
+    made = dataclass(slots=True, eq=False, repr=False)(cls)
+    delattr(made, "__dataclass_fields__")
+    return made
+
 
 @final
-@dataclass(slots=True, eq=False, repr=False)
+@_record
 class Value:
     """One value of a graph: a type, and a hint for the eye. The object is its identity.
 
@@ -88,7 +101,7 @@ def _like(other: Value | complex, value: Value) -> Value:
 
 
 @final
-@dataclass(slots=True, eq=False, repr=False)
+@_record
 class Equation:
     """`outputs = op(*inputs, **params)`, and the line of the user's code it comes from."""
 

@@ -106,7 +106,7 @@ class Layer:
         """
         states = [p for _, p in self._named_states()]
         if states:
-            operands = [*handles((*args, *kwargs.values()))]
+            operands = handles((*args, *kwargs.values()))
             program = program_of(operands[0]) if operands else current_program()
             self._bind(program)
             for parameter in states:

@@ -240,7 +240,7 @@ def _broadcast_indices(
 
 def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
     """Start, size and step of a slice, cut to the extent of the axis."""
-    if any(True for _ in handles((entry.start, entry.stop, entry.step))):
+    if handles((entry.start, entry.stop, entry.step)):
         raise ArgumentError(
             f"a slice of {x.type} has a variable as bound",
             hint="bounds are fixed when the program is built; gather at computed positions",

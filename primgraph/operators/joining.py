@@ -147,7 +147,7 @@ def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> V
 
 def _stacked(value: Any) -> Any:
     """`value` with lists that have handles in them as arrays."""
-    if isinstance(value, list | tuple) and any(True for _ in handles(value)):
+    if isinstance(value, list | tuple) and handles(value):
         return stack([_stacked(v) for v in value])
     return value
 

@@ -24,9 +24,10 @@ from primgraph.ir.types import (
     as_dtype,
     broadcast_shapes,
     integer,
+    scalar_of,
 )
 from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, handles
-from primgraph.primitives.constants import constant_op, filled
+from primgraph.primitives.constants import constant_op, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.shapes import broadcast, reshape
 
@@ -286,7 +287,7 @@ def promoted(
     dtype = dtype or result_dtype(*known)
     shape = common_shape(name, *known)
     return [
-        wrap(filled(x, TensorType(shape, dtype)))
+        emit(full, value=scalar_of(x, dtype), shape=shape, dtype=dtype)
         if type(x) in SCALARS
         else broadcasted(lift(x, dtype), shape)
         for x in known

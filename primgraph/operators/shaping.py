@@ -52,7 +52,7 @@ def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
 
 
 def _require_static(name: str, value: Any) -> None:
-    if any(True for _ in handles((value,))):
+    if handles((value,)):
         raise ArgumentError(
             f"{name} is fixed when the program is built; it cannot be a variable",
             hint="give Python integers",
