@@ -44,10 +44,12 @@ _WIDE = FLOAT32.itemsize
 
 
 def _axes_text(step: Step) -> str:
-    axes = step.params["axes"]
-    if axes and axes == tuple(range(step.operands[0].ndim)):
-        return ""
-    return f", axis={axes[0] if len(axes) == 1 else axes}"
+    """The arguments of a call that say over which axes, and whether they stay as axes of one."""
+    axes, ndim = step.params["axes"], step.operands[0].ndim
+    kept = ", keepdims=True" if axes and step.results[0].ndim == ndim else ""
+    if axes and axes == tuple(range(ndim)):
+        return kept
+    return f", axis={axes[0] if len(axes) == 1 else axes}{kept}"
 
 
 def _reduction(
@@ -111,14 +113,6 @@ def _read_root(args: Sequence[Text], step: Step) -> Text:
     divisor = step.params["divisor"]
     last = "" if divisor == 1 else f", divisor={divisor!r}"
     return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
-
-
-def keeping_axes(reduction: Text) -> Text:
-    """A reduction whose result has axes of one element for those that are gone."""
-    call, closing, cast = reduction.code.rpartition(").astype(")
-    if not closing:
-        return Text(f"{reduction.code[:-1]}, keepdims=True)")
-    return Text(f"{call}, keepdims=True{closing}{cast}")
 
 
 def _divisor(site: Site) -> Sequence[Place]:
