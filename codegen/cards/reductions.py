@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import (
     ANALYTIC,
     MARGIN,
@@ -20,7 +20,7 @@ from primgraph.codegen.cards.complex_step import (
     everywhere,
 )
 from primgraph.codegen.cards.literals import dtype_text
-from primgraph.codegen.cards.notation import ATOM, Needs, Read, Target, Text, Write
+from primgraph.codegen.cards.notation import ATOM, Target, Text
 from primgraph.codegen.cards.scalar import Elements, Scalar, by_element, of_floats, template
 from primgraph.codegen.cards.shapes import along_another
 from primgraph.codegen.plan.card import Site
@@ -28,45 +28,12 @@ from primgraph.codegen.plan.places import Place
 from primgraph.codegen.plan.roles import Axes, Blocking, Role
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.views import view_text
-from primgraph.codegen.plan.work import MOVED, Time, per_element
+from primgraph.codegen.plan.work import MOVED, per_element
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from primgraph.ir.views import flipped
 from primgraph.primitives import reductions as r
 from primgraph.primitives.reductions import safe_squares
-
-
-def _along(
-    read: Read,
-    write: Write,
-    needs: Needs | None,
-    blocking: Blocking | None,
-    time: Time,
-    scalar: Scalar | None,
-    step: ComplexStep,
-) -> Card:
-    """The card of what works along axes."""
-    return Card(
-        read=read,
-        write=write,
-        needs=needs,
-        amend=None,
-        repeated=None,
-        helper="",
-        inline=False,
-        broadcasts=(),
-        in_place=(),
-        ufunc="",
-        fallible=False,
-        blocking=blocking,
-        nanoseconds=time,
-        blas=False,
-        scalar=scalar,
-        complex_step=step,
-        marks=Marks.UNKNOWN,
-        advice="",
-    )
-
 
 # Expressions and statements.
 
@@ -111,8 +78,16 @@ def _reduction(
         wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
         return [f"{reduce}, {wide}, {to.out})"]
 
-    made = _along(read, write, None, _reduced(ufunc), MOVED, scalar, complex_step)
-    return replace(made, marks=Marks.REDUCED)
+    return plain(
+        read=read,
+        write=write,
+        needs=None,
+        blocking=_reduced(ufunc),
+        nanoseconds=MOVED,
+        scalar=scalar,
+        complex_step=complex_step,
+        marks=Marks.REDUCED,
+    )
 
 
 def _summed(site: Site) -> Sequence[Place]:
@@ -158,15 +133,15 @@ def _write_root(to: Target) -> list[str]:
 
 def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
     """The card of the index of the first extremum along an axis."""
-    step = ComplexStep(as_on_reals(function), partial=False, smooth=smooth)
-    return _along(
-        lambda args, step: Text(f"np.{name}({args[0].code}, axis={step.params['axis']})"),
-        lambda to: [f"{to.args[0]}.{name}({to.step.params['axis']}, {to.out})"],
-        None,
-        Blocking(_rows_of_position, 0, ""),
-        MOVED,
-        None,
-        step,
+    return plain(
+        read=lambda args, step: Text(f"np.{name}({args[0].code}, axis={step.params['axis']})"),
+        write=lambda to: [f"{to.args[0]}.{name}({to.step.params['axis']}, {to.out})"],
+        needs=None,
+        blocking=Blocking(_rows_of_position, 0, ""),
+        nanoseconds=MOVED,
+        scalar=None,
+        complex_step=ComplexStep(as_on_reals(function), partial=False, smooth=smooth),
+        marks=Marks.UNKNOWN,
     )
 
 
@@ -374,27 +349,29 @@ CARDS: dict[Op, Card] = {
         complex_step=ComplexStep(_extremum(np.argmin), partial=False, smooth=_smallest_leads),
     ),
     r.root_of_squares: replace(
-        _along(
-            _read_root,
-            _write_root,
-            _divisor,
-            Blocking(_rows_of_root, 0, ""),
+        plain(
+            read=_read_root,
+            write=_write_root,
+            needs=_divisor,
+            blocking=Blocking(_rows_of_root, 0, ""),
             # Only where a sum has over- or underflowed are elements looked at.
-            per_element(0.0, 0.0),
-            Scalar(_scalar_root, 1),
-            ComplexStep(_complex_root, partial=False, smooth=_is_long),
+            nanoseconds=per_element(0.0, 0.0),
+            scalar=Scalar(_scalar_root, 1),
+            complex_step=ComplexStep(_complex_root, partial=False, smooth=_is_long),
+            marks=Marks.UNKNOWN,
         ),
         helper="root_of_squares",
     ),
     r.argmax: _position("argmax", np.argmax, _largest_leads),
     r.argmin: _position("argmin", np.argmin, _smallest_leads),
-    r.cumsum: _along(
-        _read_cumsum,
-        _write_cumsum,
-        _reversed_parts,
-        Blocking(along_another, 0, ""),
-        per_element(3.0, 3.0),
-        None,
-        ANALYTIC,
+    r.cumsum: plain(
+        read=_read_cumsum,
+        write=_write_cumsum,
+        needs=_reversed_parts,
+        blocking=Blocking(along_another, 0, ""),
+        nanoseconds=per_element(3.0, 3.0),
+        scalar=None,
+        complex_step=ANALYTIC,
+        marks=Marks.UNKNOWN,
     ),
 }

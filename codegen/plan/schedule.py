@@ -53,7 +53,7 @@ class Step(NamedTuple):
     form: Form
 
     @property
-    def op(self) -> Primitive:
+    def op(self) -> Primitive[Any]:
         return self.form.op
 
     @property
