@@ -84,7 +84,7 @@ class Cost(Tabled):
     outputs and constants are given beside it. That is what the plan asks for. What NumPy makes
     for itself while one of its functions runs comes on top, and `pg.profile` measures it: nothing
     that counts for most functions, and never more than three times what that function reads and
-    writes, as for random numbers, `take`, `argmax` along other axes than the last, and float16.
+    writes, as for random numbers, `argmax` along other axes than the last, and float16.
     """
 
     graph: Graph
