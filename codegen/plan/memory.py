@@ -21,20 +21,21 @@ def kept_bytes(plan: Plan, threads: int = 1) -> int:
 
 def call_bytes(plan: Plan) -> int:
     """What a call allocates beside that: results, copies that it holds, and what is made apart."""
-    instructions = list(plan.flat())
-    made = {place for x in instructions for place in _new(x)}
-    apart = max([_apart(plan, x) for x in instructions], default=0)
-    return sum(place.type.nbytes for place in made) + apart
+    held, most, made = 0, 0, set[Place]()
+    for x in plan.flat():
+        new = [place for place in _new(x) if place not in made]
+        made.update(new)
+        held += sum(place.type.nbytes for place in new)
+        most = max(most, held + _apart(plan, x))
+    return most
 
 
 def _apart(plan: Plan, x: Instruction) -> int:
     """What an instruction makes apart: a function of the user's does, and what may fail."""
-    if isinstance(x, Call):
-        return 2 * sum(t.nbytes for t in x.step.results)
-    if not isinstance(x, Compute):
-        return 0
-    card = plan.cards[x.step.op]
-    return x.step.results[0].nbytes if card.fallible and not card.in_place else 0
+    if isinstance(x, Compute):
+        card = plan.cards[x.step.op]
+        return x.step.results[0].nbytes if card.fallible and not card.in_place else 0
+    return sum(t.nbytes for t in x.step.results) if isinstance(x, Call) else 0
 
 
 def _new(x: Instruction) -> list[Result | Held]:
