@@ -97,7 +97,7 @@ class _Copies:
             return self.total[value]
         same = self.each[value]
         if value in self.differing:
-            result: Value = reduce_sum(same, axes=(0,))
+            result = reduce_sum(same, axes=(0,))
         else:
             result = mul(same, filled(self.size, same.type))
         self.total[value] = result
@@ -135,5 +135,5 @@ class _Copies:
             else self.each[v]
             for i, v in enumerate(eqn.inputs)
         ]  # fmt: skip
-        found = op(*operands, **eqn.kwargs)
-        self.total.update(zip(eqn.outputs, found if op.multiple else (found,), strict=True))
+        sums = self.builder.emit(op, operands, eqn.kwargs)
+        self.total.update(zip(eqn.outputs, sums, strict=True))

@@ -35,7 +35,7 @@ _NESTED = 3
 _LARGE = 2048
 
 
-def _before_moving(op: Primitive) -> None:
+def _before_moving(op: Primitive[Value]) -> None:
     @_rule(op, of=(broadcast, reshape))
     def before_moving(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """What depends on each element alone is computed before elements are repeated or reshaped.

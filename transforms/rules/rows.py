@@ -245,7 +245,7 @@ def _same(place: int, other: int) -> _Step:
     return lambda seen, known: known[place] is known[other]
 
 
-def _opened(place: int, op: Primitive, params: Params) -> _Step:
+def _opened(place: int, op: Primitive[Any], params: Params) -> _Step:
     def step(seen: Seen, known: list[Any]) -> bool:
         eqn = seen.made_by(op, known[place])
         if eqn is None or eqn.params != params:
@@ -270,7 +270,7 @@ def _asked(asked: Condition, things: list[Callable[[Seen, list[Any]], Any]]) -> 
     return lambda seen, known: holds(seen, *[thing(seen, known) for thing in things])
 
 
-def _computed(op: Primitive, operands: list[_Known]) -> _Known:
+def _computed(op: Primitive[Any], operands: list[_Known]) -> _Known:
     def number(known: list[Any], dtype: DType) -> Number:
         arrays = [np.asarray(f(known, dtype), dtype) for f in operands]
         result: Number = np.asarray(op.evaluate(arrays, {})[0]).item()
@@ -288,7 +288,7 @@ def _array(number: _Known, like: int | None) -> _Step:
     return step
 
 
-def _recorded(op: Primitive, operands: list[int], params: dict[str, Any]) -> _Step:
+def _recorded(op: Primitive[Any], operands: list[int], params: dict[str, Any]) -> _Step:
     def step(seen: Seen, known: list[Any]) -> bool:
         known.append(seen.emit(op, [known[i] for i in operands], params)[0])
         return True

@@ -71,7 +71,7 @@ class Family:
         self.rules: dict[Op, list[Rule]] = {}
 
     def rule(
-        self, *ops: Primitive, level: str = "exact", of: Sequence[Primitive] = ()
+        self, *ops: Primitive[Any], level: str = "exact", of: Sequence[Primitive[Any]] = ()
     ) -> Callable[[SimplifyRule], SimplifyRule]:
         """Declare a rule for these primitives; rules of one primitive are tried in order.
 
@@ -239,12 +239,12 @@ class Seen:
         eqn = self.made_by(constant, value)
         return None if eqn is None else eqn.kwargs["value"].data
 
-    def made_by(self, op: Primitive, value: Value) -> Equation | None:
+    def made_by(self, op: Primitive[Any], value: Value) -> Equation | None:
         """The equation that computes `value`, if it applies `op`."""
         eqn = self._definition(value)
         return eqn if eqn is not None and eqn.op is op else None
 
-    def inside(self, op: Primitive, value: Value) -> Value | None:
+    def inside(self, op: Primitive[Any], value: Value) -> Value | None:
         """`x` if `value` is `op(x)`."""
         eqn = self._definition(value)
         return eqn.inputs[0] if eqn is not None and eqn.op is op else None

@@ -106,7 +106,7 @@ class Literal(Term):
 class Applied(Term):
     """A primitive of terms; of numbers alone, the number that it gives of them."""
 
-    op: Primitive
+    op: Primitive[Any]
     operands: tuple[Term, ...]
     params: Params = ()
 
@@ -131,11 +131,11 @@ def term(given: Term | Number) -> Term:
     return given if isinstance(given, Term) else Literal(repr(given), given)
 
 
-def _applied(op: Primitive, *operands: Term | Number, **params: Any) -> Applied:
+def _applied(op: Primitive[Any], *operands: Term | Number, **params: Any) -> Applied:
     return Applied(op, tuple([term(t) for t in operands]), freeze_all(params.items()))
 
 
-def words(*ops: Primitive) -> tuple[Word, ...]:
+def words(*ops: Primitive[Any]) -> tuple[Word, ...]:
     """These primitives as words of rows: called with terms they give a term."""
     return tuple([partial(_applied, op) for op in ops])
 
