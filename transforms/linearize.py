@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
@@ -161,7 +161,7 @@ def _sum(contributions: Iterable[Value | None]) -> Value | None:
 
 
 def _linear(
-    eqn: Equation, op: Primitive, x: Sequence[Value], dx: Mapping[int, Value]
+    eqn: Equation, op: Primitive[Any], x: Sequence[Value], dx: Mapping[int, Value]
 ) -> dict[tuple[int, ...], dict[int, Value]]:
     """For operands whose tangents `op` is to be applied to together: what stands in which place.
 
@@ -189,7 +189,7 @@ def _applied(
     return builder.emit(eqn.op, operands, eqn.kwargs)
 
 
-def _by_rule(eqn: Equation, op: Primitive, position: int, given: Sequence[Value]) -> Tangents:
+def _by_rule(eqn: Equation, op: Primitive[Any], position: int, given: Sequence[Value]) -> Tangents:
     """What the rule for one operand makes of the result, the operands and the tangent."""
     rule = op.jvp_rule(position)
     if rule is None:

@@ -16,8 +16,8 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.operators.call import common_recorder
-from primgraph.operators.promotion import array_of, handles, lift
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.promotion import array_of, lift
+from primgraph.operators.variable import ArrayLike, Variable, handles
 from primgraph.primitives.constants import filled
 from primgraph.source import caller
 

@@ -7,6 +7,8 @@ rewritten; `x * 0` is not 0 for an infinite x, so it stays.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from primgraph.ir.contract import primitives_only, transform
@@ -20,14 +22,23 @@ from primgraph.transforms.rules.factors import FACTORS
 from primgraph.transforms.rules.functions import FUNCTIONS
 from primgraph.transforms.rules.last import LAST
 from primgraph.transforms.rules.logic import LOGIC
-from primgraph.transforms.rules.rule import Family, Fold, Readers, Rule, Seen, selected
+from primgraph.transforms.rules.rule import (
+    Family,
+    Fold,
+    Readers,
+    Rule,
+    Seen,
+    Table,
+    check_level,
+    selected,
+)
 from primgraph.transforms.rules.slices import PARTS
 from primgraph.transforms.rules.stable import STABLE
 from primgraph.transforms.rules.sums import SUMS
 from primgraph.transforms.rules.views import VIEWS
 
 
-def _table(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
+def _joined(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
     table: dict[Op, list[Rule]] = {}
     for family in families:
         for op, listed in family.items():
@@ -36,10 +47,20 @@ def _table(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
 
 
 _FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS)
-rules = _table(*(f.rules for f in _FAMILIES))
+rules = _joined(*(f.rules for f in _FAMILIES))
 
 # One sweep finds all but what becomes possible where a value has lost its other readers.
 _SWEEPS = 4
+
+
+def _parts(last: bool, stable: bool) -> list[dict[Op, list[Rule]]]:
+    return [*[STABLE.rules] * stable, rules, *[LAST.rules] * last]
+
+
+@cache
+def table_of(math: str, last: bool, stable: bool) -> Table:
+    """What is tried at that level, which is the same for every graph."""
+    return Table(selected(_joined(*_parts(last, stable)), math))
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -68,22 +89,25 @@ def simplified(
     definition, and rules look at operands that are simple already. Another sweep is made only
     where a rule waited for a value to have one reader.
     """
-    own = [extra.rules] if extra is not None else []
-    chosen = selected(_table(*own, *[STABLE.rules] * stable, rules, *[LAST.rules] * last), math)
+    check_level(math)
+    if extra is None:
+        table = table_of(math, last, stable)
+    else:
+        table = Table(selected(_joined(extra.rules, *_parts(last, stable)), math))
     for _ in range(_SWEEPS):
         graph = dead_code(graph)
-        result, unsettled = _sweep(graph, fold, chosen)
+        result, unsettled = _sweep(graph, fold, table)
         if not unsettled or result == graph:
             return result
         graph = result
     return graph
 
 
-def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[Rule]]) -> tuple[Graph, bool]:
+def _sweep(graph: Graph, fold: Fold, table: Table) -> tuple[Graph, bool]:
     """The graph after one pass, and whether a second one might find more."""
     builder, _ = rebuild(graph)
     readers = Readers(graph)
-    seen = Seen(builder, chosen, fold, readers)
+    seen = Seen(builder, table, fold, readers)
     # What has become of values that are not in the new graph.
     moved: dict[Value, Value] = {}
     gone = moved.keys()
