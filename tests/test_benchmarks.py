@@ -63,6 +63,14 @@ def test_growth_measures_every_step_and_the_bytes():
     assert 100 < float(steps["unpickled"][-1]) < 400
 
 
+def test_side_effects_tell_what_they_gain():
+    rows = short("side_effects.py")
+    assert {"collector waits", "build, gradient", "and compile"} <= {row[0] for row in rows}
+    gains = [row[2] for row in rows if row[2] != "gain (quartiles)"]
+    assert gains
+    assert all(re.fullmatch(r"[0-9.]+ \([0-9.]+ to [0-9.]+\)", gain) for gain in gains)
+
+
 def test_growth_of_steps_by_name():
     rows = short("growth.py", "--only", "hash", "deep copy")
     assert [row[0] for row in rows] == [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import random
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ import primgraph as pg
 from primgraph.ir.graph import Value
 from primgraph.transforms.lower import lower
 from primgraph.view.grouping import Group
+from primgraph.view.layers import SMALL
 from primgraph.view.page import Step, page
 from primgraph.view.picture import Arrow, Box, Picture, picture_of
 from primgraph.view.steps import as_built
@@ -229,6 +232,28 @@ def test_arrows_end_at_what_they_join_however_much_is_unfolded(show: Show) -> No
     for button in ("#fit", "#unfold-all"):
         view.click(button)
         assert view.evaluate(ends) == 0
+
+
+LABELS = """() => [...document.querySelectorAll("#picture .box")].map(box => {
+    const { e, f } = box.transform.baseVal.consolidate().matrix;
+    const label = box.querySelector(".label");
+    return [label.textContent, e + Number(label.getAttribute("x")), f + 18];
+})"""
+SVG_LABEL = re.compile(r'<text class="label" x="([0-9.]+)" y="([0-9.]+)">([^<]*)</text>')
+# Pages round to whole pixels, and move the names of groups aside for a button.
+ROUNDED, ASIDE = 2.0, 12.0
+
+
+def test_a_page_has_everything_where_the_svg_has_it(show: Show) -> None:
+    program = training(3)
+    drawn = SVG_LABEL.findall(program.to_svg(limit=SMALL))
+    expected = sorted((html.unescape(name), float(x), float(y)) for x, y, name in drawn)
+    found = sorted(map(tuple, show(as_built(program)).evaluate(LABELS)))
+    assert len(expected) > 5
+    assert [name for name, _, _ in found] == [name for name, _, _ in expected]
+    for (_, x, y), (_, left, top) in zip(found, expected, strict=True):
+        assert abs(x - left) <= ASIDE
+        assert abs(y - top) <= ROUNDED
 
 
 def test_the_legend_covers_nothing(show: Show) -> None:

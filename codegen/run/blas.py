@@ -3,6 +3,10 @@
 Products in blocks are small, threads beneath threads get in each other's way, and the bits of a
 product may depend on how many threads computed it. OpenBLAS, which the wheels of NumPy bring
 along, has one setting for the whole process; other libraries are left alone.
+
+What it gains, by `python benchmarks/side_effects.py`: on two cores that other work shares, the
+gradient of two layers of 64 units on 4,096 rows takes 22 times as long (quartiles 16 and 29) where
+BLAS keeps its threads, and 32 times where the kernel has one, as they wait for one another.
 """
 
 from __future__ import annotations

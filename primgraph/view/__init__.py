@@ -1,4 +1,11 @@
-"""Pictures of graphs, programs and kernels: as data, text, SVG and HTML."""
+"""Pictures of graphs, programs and kernels: as data, text, SVG and HTML.
+
+Where things stand is worked out once, by `scene`, for all of them. Two write that down as shapes,
+because neither can do what the other does: `svg` for files, which notebooks, mail and repositories
+show without running any script; `assets/drawing.js` for pages, in which groups open and close. A
+page has the numbers of a scene and not its shapes, which would be many times as long, and stretches
+them around what is open. A test compares the two.
+"""
 
 from primgraph.ir.drawn import views
 from primgraph.view.faces import Faces
