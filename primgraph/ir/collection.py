@@ -1,7 +1,10 @@
 """Keeps Python's garbage collector from following graphs while they are being made.
 
 Passes make many small objects that live on and have no cycles. The collector would look through
-all that was made so far again and again, which takes as long as the passes themselves.
+all that was made so far again and again.
+
+What it gains, by `python benchmarks/side_effects.py`: to build a network of 3,000 operators and its
+gradient takes 1.19 times the processor time where the collector goes on (quartiles 1.07 and 1.35).
 """
 
 from __future__ import annotations
