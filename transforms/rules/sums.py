@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,7 +147,9 @@ def _sum_of_negated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
     return None if negated is None else -summed(negated, params["axes"])
 
 
-def _sum_of_scaled(seen: Seen, inputs: list[Value], params: dict[str, Any], fits: Any) -> Any:
+def _sum_of_scaled(
+    seen: Seen, inputs: list[Value], params: dict[str, Any], fits: Callable[[Any], bool]
+) -> Value | None:
     product = seen.made_by(mul, inputs[0])
     for c, x in () if product is None else (product.inputs, product.inputs[::-1]):
         scalar = seen.scalar(c)
@@ -159,15 +161,13 @@ def _sum_of_scaled(seen: Seen, inputs: list[Value], params: dict[str, Any], fits
 @_rule(reduce_sum, level="finite")
 def _sum_of_doubled(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Powers of two move out of sums: they change no rounding."""
-    result: Value | None = _sum_of_scaled(seen, inputs, params, is_power_of_two)
-    return result
+    return _sum_of_scaled(seen, inputs, params, is_power_of_two)
 
 
 @_rule(reduce_sum, level="fast")
 def _sum_of_multiple(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """The sum of `c * x` is `c` times the sum of `x`."""
-    result: Value | None = _sum_of_scaled(seen, inputs, params, lambda scalar: True)
-    return result
+    return _sum_of_scaled(seen, inputs, params, lambda scalar: True)
 
 
 @_rule(reduce_sum, level="fast")
