@@ -168,11 +168,12 @@ class Op(ABC):
 
     `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
     change places without changing a bit of the result. `formal` ones give their first operand as
-    it is: what the others are matters to derivatives only. `stops` tells those whose result
+    it is: what the others are matters to derivatives only. With `own_slope` these have the
+    derivative along the others, and none along the first. `stops` tells those whose result
     counts as a constant, whatever it was computed from.
     """
 
-    __slots__ = ("commutative", "formal", "multiple", "name", "stops")
+    __slots__ = ("commutative", "formal", "multiple", "name", "own_slope", "stops")
 
     def __init__(
         self,
@@ -181,6 +182,7 @@ class Op(ABC):
         multiple: bool = False,
         commutative: bool = False,
         formal: bool = False,
+        own_slope: bool = False,
         stops: bool = False,
     ) -> None:
         if not isinstance(name, str) or not name:
@@ -191,6 +193,7 @@ class Op(ABC):
         self.multiple = multiple
         self.commutative = commutative
         self.formal = formal
+        self.own_slope = own_slope
         self.stops = stops
         _registry[name] = self
 
@@ -264,6 +267,7 @@ class Primitive(Op):
         singular: bool = False,
         constant: bool = False,
         formal: bool = False,
+        own_slope: bool = False,
         stops: bool = False,
         moves: bool = False,
         literal: bool = False,
@@ -274,7 +278,12 @@ class Primitive(Op):
             if not callable(rule):
                 raise ArgumentError(f"the {part} of {name} is a function, not {rule!r:.60}")
         super().__init__(
-            name, multiple=multiple, commutative=commutative, formal=formal, stops=stops
+            name,
+            multiple=multiple,
+            commutative=commutative,
+            formal=formal,
+            own_slope=own_slope,
+            stops=stops,
         )
         self.type_rule = type_rule
         self.impl = impl

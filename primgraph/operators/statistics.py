@@ -27,6 +27,7 @@ from primgraph.operators.reductions import kept, max, sum
 from primgraph.operators.shaping import squeeze
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 from primgraph.primitives.reductions import root_of_squares
+from primgraph.primitives.slopes import as_softmax_of
 
 __all__ = [
     "logsumexp",
@@ -195,6 +196,11 @@ def without_largest(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Varia
         largest = max(x, axes, True)
         shift = stop_gradient(where(isfinite(largest), largest, 0))
     return x - shift, shift
+
+
+def softmax_slope(s: Variable, x: Variable, axes: tuple[int, ...]) -> Variable:
+    """`s`, the softmax of `x` over `axes`, with the derivative that is written from it."""
+    return emit(as_softmax_of, stop_gradient(s), x, axes=axes)
 
 
 def _weighted_logsumexp(x: ArrayLike, b: ArrayLike, axis: Axes, keepdims: bool) -> Variable:

@@ -9,6 +9,7 @@ from primgraph.primitives import (
     logic,
     reductions,
     shapes,
+    slopes,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "logic",
     "reductions",
     "shapes",
+    "slopes",
 ]

@@ -2,7 +2,8 @@
 
 The rules stand in one table, made of families; each has its level. At the default level all are
 exact for NaN, infinities and both zeros: `x + 0` is not `x` for x = -0, so only `x + (-0)` is
-rewritten; `x * 0` is not 0 for an infinite x, so it stays.
+rewritten; `x * 0` is not 0 for an infinite x, so it stays. What derivatives compute, by the line
+that an equation comes from, is exact up to the sign of zero: see `rules/signs.py`.
 """
 
 from __future__ import annotations
@@ -11,31 +12,40 @@ import numpy as np
 
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.primitive import Op, recording
+from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE, rebuild
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.rules.arithmetic import ARITHMETIC
 from primgraph.transforms.rules.assembly import PLACES
 from primgraph.transforms.rules.factors import FACTORS
 from primgraph.transforms.rules.functions import FUNCTIONS
-from primgraph.transforms.rules.last import LAST
+from primgraph.transforms.rules.last import LAST, OWN_SLOPES
 from primgraph.transforms.rules.logic import LOGIC
-from primgraph.transforms.rules.rule import Family, Fold, Readers, Rule, Seen, selected
+from primgraph.transforms.rules.rule import (
+    Family,
+    Fold,
+    Readers,
+    Seen,
+    Table,
+    level_of_derivatives,
+    selected,
+)
+from primgraph.transforms.rules.signs import SIGNS
 from primgraph.transforms.rules.slices import PARTS
 from primgraph.transforms.rules.stable import STABLE
 from primgraph.transforms.rules.sums import SUMS
 from primgraph.transforms.rules.views import VIEWS
 
 
-def _table(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
-    table: dict[Op, list[Rule]] = {}
+def _table(*families: Table) -> Table:
+    table: Table = {}
     for family in families:
         for op, listed in family.items():
             table.setdefault(op, []).extend(listed)
     return table
 
 
-_FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS)
+_FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS, SIGNS)
 rules = _table(*(f.rules for f in _FAMILIES))
 
 # One sweep finds all but what becomes possible where a value has lost its other readers.
@@ -44,8 +54,9 @@ _SWEEPS = 4
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def simplify(graph: Graph, math: str = "exact", extra: Family | None = None) -> Graph:
-    """Apply the rules of level `math`, "exact", "finite" or "fast", and drop dead code.
+    """Apply the rules of level `math`, "exact", "signs", "finite" or "fast", and drop dead code.
 
+    With "exact" those of "signs" are applied too, to equations that are parts of derivatives.
     Those in `extra` of that level are applied too, before the others of the same primitive.
     Raises `ArgumentError` for another level.
     """
@@ -69,7 +80,9 @@ def simplified(
     where a rule waited for a value to have one reader.
     """
     own = [extra.rules] if extra is not None else []
-    chosen = selected(_table(*own, *[STABLE.rules] * stable, rules, *[LAST.rules] * last), math)
+    later = [LAST.rules, OWN_SLOPES.rules] if last else []
+    table = _table(*own, *[STABLE.rules] * stable, rules, *later)
+    chosen = selected(table, math), selected(table, level_of_derivatives(math))
     for _ in range(_SWEEPS):
         graph = dead_code(graph)
         result, unsettled = _sweep(graph, fold, chosen)
@@ -79,7 +92,7 @@ def simplified(
     return graph
 
 
-def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[Rule]]) -> tuple[Graph, bool]:
+def _sweep(graph: Graph, fold: Fold, chosen: tuple[Table, Table]) -> tuple[Graph, bool]:
     """The graph after one pass, and whether a second one might find more."""
     builder, _ = rebuild(graph)
     readers = Readers(graph)
@@ -92,6 +105,7 @@ def _sweep(graph: Graph, fold: Fold, chosen: dict[Op, list[Rule]]) -> tuple[Grap
             inputs, results = eqn.inputs, None
             if not gone.isdisjoint(inputs):
                 inputs = tuple([moved.get(v, v) for v in inputs])
+            seen.derived = eqn.source is not None and eqn.source.is_derived
             possible = seen.possible(eqn.op, inputs)
             if possible.folding or possible.rules:
                 builder.source = eqn.source or NOWHERE

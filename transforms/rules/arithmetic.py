@@ -143,13 +143,13 @@ def _joined(seen: Seen, inputs: list[Value], fits: Any) -> Value | None:
         scalar = seen.scalar(c)
         found = _scaled(seen, other)
         if isinstance(scalar, float) and found is not None and fits(scalar, found[0]):
-            product = _product(scalar, found[0], x.dtype)
+            product = ordinary_product(scalar, found[0], x.dtype)
             if product is not None:
                 return found[1] * product
     return None
 
 
-def _product(a: float, b: float, dtype: DType) -> float | None:
+def ordinary_product(a: float, b: float, dtype: DType) -> float | None:
     """`a * b`, rounded, if that is an ordinary number."""
     product = np.multiply(*(np.asarray(s, dtype) for s in (a, b)))
     usual = np.isfinite(product) and abs(product) >= np.finfo(dtype).smallest_normal
@@ -181,10 +181,10 @@ def _by_power_of_two(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     return x * inverse if is_power_of_two(inverse) else None
 
 
-# Where no NaN, infinity, overflow or underflow occurs, and zeros have no sign.
+# Where zeros have no sign.
 
 
-@_rule(add, level="finite")
+@_rule(add, level="signs")
 def _plus_zero(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`x + 0` is `x`, except for x = -0."""
     x, y = inputs
@@ -194,12 +194,10 @@ def _plus_zero(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value
     return None
 
 
-@_rule(sub, level="finite")
+@_rule(sub, level="signs")
 def _minus(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`x - x` is 0 for finite x; `x - 0` is `x`; `0 - x` is `-x` except for zeros."""
+    """`x - 0` is `x`; `0 - x` is `-x` except for zeros; `-x - y` is `-(x + y)`."""
     x, y = inputs
-    if x is y:
-        return filled(0, x.type)
     if seen.scalar(y) == 0:
         return x
     if seen.scalar(x) == 0:
@@ -208,7 +206,7 @@ def _minus(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | N
     return None if negated is None else -(negated + y)
 
 
-@_rule(neg, level="finite")
+@_rule(neg, level="signs")
 def _minus_difference(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`-(x - y)` is `y - x`, except that the two zeros of equals have different signs."""
     difference = seen.made_by(sub, inputs[0])
@@ -218,17 +216,21 @@ def _minus_difference(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
     return y - x
 
 
+# Where no NaN, infinity, overflow or underflow occurs either.
+
+
+@_rule(sub, level="finite")
+def _minus_itself(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`x - x` is 0 for finite x."""
+    x, y = inputs
+    return filled(0, x.type) if x is y else None
+
+
 @_rule(mul, level="finite")
 def _times_zero(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`0 * x` is 0 for finite x, up to its sign."""
     x, y = inputs
     return filled(0, x.type) if seen.scalar(x) == 0 or seen.scalar(y) == 0 else None
-
-
-@_rule(mul, level="finite")
-def _scaled_twice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`a * (b * x)` is `(a * b) * x` if one is a power of two: only the other product rounds."""
-    return _joined(seen, inputs, lambda a, b: is_power_of_two(a) or is_power_of_two(b))
 
 
 @_rule(div, level="finite")
@@ -256,7 +258,7 @@ def _scaled_both(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
     left, right = _scaled(seen, x), _scaled(seen, y)
     if left is None or right is None or not x.type.is_float:
         return None
-    factor = _product(left[0], right[0], x.dtype)
+    factor = ordinary_product(left[0], right[0], x.dtype)
     if factor is None or not (seen.single(x) or seen.single(y)):
         return None
     return (left[1] * right[1]) * factor

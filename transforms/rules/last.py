@@ -12,7 +12,7 @@ from typing import Any
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives.constants import filled, full
-from primgraph.primitives.elementwise import add
+from primgraph.primitives.elementwise import add, stop_gradient
 from primgraph.primitives.logic import (
     COMPARISONS,
     equal,
@@ -22,11 +22,14 @@ from primgraph.primitives.logic import (
     unless_nan,
 )
 from primgraph.primitives.shapes import broadcast, pad, reshape, slice_assign
+from primgraph.primitives.slopes import as_softmax_of
 from primgraph.transforms.rules.assembly import sum_of_overlapping
 from primgraph.transforms.rules.rule import Family, Seen, is_zero
 from primgraph.transforms.rules.views import repeated, reshaped
 
 LAST = Family()
+# Those by which what derivatives are taken of becomes what is computed.
+OWN_SLOPES = Family()
 _rule = LAST.rule
 
 # How many choices, one in another, are looked through.
@@ -34,6 +37,13 @@ _NESTED = 3
 
 # Elements from which on moving them takes longer than calling a function.
 _LARGE = 2048
+
+
+@OWN_SLOPES.rule(as_softmax_of)
+def _value_with_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """What a derivative is taken of matters to derivatives only."""
+    plain = seen.inside(stop_gradient, inputs[0])
+    return inputs[0] if plain is None else plain
 
 
 def _before_moving(op: Primitive) -> None:

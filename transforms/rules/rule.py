@@ -19,7 +19,7 @@ from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
 
 # From the strictest level to the loosest; each one has the rules of those before it too.
-LEVELS = ("exact", "finite", "fast")
+LEVELS = ("exact", "signs", "finite", "fast")
 
 # How deep what a rule records may be rewritten in its turn, which bounds time and recursion.
 _DEEPEST = 8
@@ -38,8 +38,10 @@ class Rule:
     """One rewriting rule, and the level from which on it is applied.
 
     "exact" rules give the same bits for every input, NaN, infinities and both zeros included
-    (one NaN is like any other). "finite" rules do where no NaN, infinity, overflow or underflow
-    occurs in the program, up to the sign of zero. "fast" rules are true of real numbers.
+    (one NaN is like any other). "signs" rules do up to the sign of zero, and but for products with
+    powers of two that over- or underflow on the way. "finite" rules do where no NaN, infinity,
+    overflow or underflow occurs in the program, up to the sign of zero. "fast" rules are true of
+    real numbers.
 
     With `of`, the rule does nothing unless one of these computes some operand.
     """
@@ -49,12 +51,16 @@ class Rule:
     of: frozenset[Op] = frozenset()
 
 
+# The rules, by the primitive whose equations they rewrite.
+Table: TypeAlias = dict[Op, list[Rule]]
+
+
 @final
 class Family:
     """The rules of one family, by the primitive whose equations they rewrite."""
 
     def __init__(self) -> None:
-        self.rules: dict[Op, list[Rule]] = {}
+        self.rules: Table = {}
 
     def rule(
         self, *ops: Primitive, level: str = "exact", of: Sequence[Primitive] = ()
@@ -80,7 +86,7 @@ def check_level(math: str) -> None:
         )
 
 
-def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
+def selected(table: Table, math: str) -> Table:
     """The rules of `table` that hold at level `math`, the strictest first."""
     check_level(math)
     allowed = LEVELS[: LEVELS.index(math) + 1]
@@ -89,6 +95,11 @@ def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
         for op, listed in table.items()
     }
     return {op: listed for op, listed in chosen.items() if listed}
+
+
+def level_of_derivatives(math: str) -> str:
+    """The level of what derivatives compute, in a program of which level `math` is asked."""
+    return "signs" if math == "exact" else math
 
 
 @final
@@ -128,17 +139,20 @@ class Possible(NamedTuple):
 class Seen:
     """What the rules may ask: about the operands, and the type of the result.
 
-    What they record is rewritten by the rules, and folded, in its turn. `readers` counts, for
-    values that are in the new graph already, how often the old graph reads them.
-    `declined` tells that a rule did nothing because a value was used more than once.
+    `tables` has the rules for what the program computes, and those for what a derivative does;
+    `derived` tells which is at hand. What they record is rewritten by the rules, and folded, in
+    its turn. `readers` counts, for values that are in the new graph already, how often the old
+    graph reads them. `declined` tells that a rule did nothing because a value was used more than
+    once.
     """
 
     def __init__(
-        self, builder: Builder, rules: dict[Op, list[Rule]], fold: Fold, readers: Readers
+        self, builder: Builder, tables: tuple[Table, Table], fold: Fold, readers: Readers
     ) -> None:
         self.builder = builder
         self.fold = fold
-        self.rules = rules
+        self.tables = tables
+        self.derived = False
         self.source = builder.source
         self.expands = builder.expands
         self.rename = builder.rename
@@ -152,8 +166,8 @@ class Seen:
         self.declined = False
         self._depth = 0
         self._definition = builder.definition
-        # By an op and what computes its operands.
-        self._possible: dict[tuple[Op | None, ...], Possible] = {}
+        # By an op and what computes its operands, for either table.
+        self._possible: tuple[dict[tuple[Op | None, ...], Possible], ...] = ({}, {})
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
         possible = self.possible(op, inputs)
@@ -172,14 +186,14 @@ class Seen:
         """What may be done with `op`, as far as the ops that compute its operands tell."""
         made = [self._definition(v) for v in inputs]
         key = (op, *[None if eqn is None else eqn.op for eqn in made])
-        found = self._possible.get(key)
+        known = self._possible[self.derived]
+        found = known.get(key)
         if found is None:
             others = key[1:]
-            rules = [
-                r.apply for r in self.rules.get(op, ()) if not r.of or not r.of.isdisjoint(others)
-            ]
+            listed = self.tables[self.derived].get(op, ())
+            rules = [r.apply for r in listed if not r.of or not r.of.isdisjoint(others)]
             found = Possible(all(o in (full, constant) for o in others), rules)
-            self._possible[key] = found
+            known[key] = found
         return found
 
     def rewrite(
@@ -203,6 +217,15 @@ class Seen:
         self._depth -= 1
         self.type = outer
         return found
+
+    def of_line(self, eqn: Equation) -> bool:
+        """Whether `eqn` is of the user's line that is at hand; what is no derivative may be any."""
+        if not self.derived:
+            return True
+        here, there = self.builder.source, eqn.source
+        if here is None or there is None:
+            return False
+        return (here.file, here.line, here.order) == (there.file, there.line, there.order)
 
     def scalar(self, value: Value) -> bool | int | float | None:
         """The scalar that all elements of `value` equal, if that is known."""
