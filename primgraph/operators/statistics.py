@@ -26,8 +26,7 @@ from primgraph.operators.promotion import (
 from primgraph.operators.reductions import kept, max, sum
 from primgraph.operators.shaping import squeeze
 from primgraph.operators.variable import ArrayLike, Axes, Variable
-from primgraph.primitives.reductions import root_of_squares
-from primgraph.primitives.slopes import as_softmax_of
+from primgraph.primitives.reductions import as_softmax_of, root_of_squares
 
 __all__ = [
     "logsumexp",

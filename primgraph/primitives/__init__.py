@@ -9,7 +9,6 @@ from primgraph.primitives import (
     logic,
     reductions,
     shapes,
-    slopes,
 )
 
 __all__ = [
@@ -21,5 +20,4 @@ __all__ = [
     "logic",
     "reductions",
     "shapes",
-    "slopes",
 ]

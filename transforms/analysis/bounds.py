@@ -20,7 +20,6 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import linalg, logic
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
-from primgraph.primitives.slopes import as_softmax_of
 from primgraph.transforms.analysis.ranges import (
     ANYTHING,
     BY_RANGE,
@@ -366,7 +365,7 @@ _BY_EQUATION: dict[Op, Callable[[Equation, list[Range], _Around], Range]] = {
     s.broadcast: _of_broadcast,
     r.reduce_sum: _of_sum,
     r.cumsum: _of_running_sum,
-    as_softmax_of: _of_softmax,
+    r.as_softmax_of: _of_softmax,
     r.reduce_prod: _of_products,
     r.root_of_squares: _of_root,
     linalg.matmul: _of_products,

@@ -24,6 +24,7 @@ from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import logical_and, logical_not, logical_or, not_equal
 from primgraph.primitives.reductions import (
+    as_softmax_of,
     cumsum,
     reduce_max,
     reduce_min,
@@ -42,7 +43,6 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.primitives.slopes import as_softmax_of
 
 # Constant conditions of more elements are not evaluated.
 LARGEST = 2**20

@@ -23,6 +23,7 @@ from primgraph.primitives.elementwise import as_function_of, cast, stop_gradient
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import (
+    as_softmax_of,
     cumsum,
     reduce_max,
     reduce_min,
@@ -41,7 +42,6 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.primitives.slopes import as_softmax_of
 
 
 @dataclass(frozen=True, slots=True)

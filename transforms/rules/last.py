@@ -21,8 +21,8 @@ from primgraph.primitives.logic import (
     select,
     unless_nan,
 )
+from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, reshape, slice_assign
-from primgraph.primitives.slopes import as_softmax_of
 from primgraph.transforms.rules.assembly import sum_of_overlapping
 from primgraph.transforms.rules.rule import Family, Seen, is_zero
 from primgraph.transforms.rules.views import repeated, reshaped
