@@ -247,11 +247,17 @@ def documented(tree):
 
 
 def names_by_file():
-    """The primitives that are named in strings, by file; `public` ones in lists do not count."""
+    """The primitives that are named in strings, by file; `public` ones in lists do not count.
+
+    Files are named as in a checkout; in a wheel all lie below `primgraph`.
+    """
     found = {}
-    for package in HOMES:
-        folder = Path(import_module(HOMES[package]).__file__).parent.parent
-        for path in sorted((folder / package).rglob("*.py")):
+    for package, module in HOMES.items():
+        home = Path(import_module(module).__file__).parent
+        for path in sorted(home.rglob("*.py")):
+            file = path.relative_to(home)
+            if package == "primgraph" and file.parts[0] in HOMES:
+                continue
             tree = ast.parse(path.read_text(encoding="utf-8"))
             left_out = {id(n) for n in documented(tree)}
             for node in tree.body:
@@ -265,7 +271,7 @@ def names_by_file():
                 for word in node.value.split()
             ]
             if words:
-                found[path.relative_to(folder).as_posix()] = set(words)
+                found[f"{package}/{file.as_posix()}"] = set(words)
     return found
 
 

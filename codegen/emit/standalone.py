@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from primgraph.codegen.emit.module import Module
-from primgraph.codegen.emit.readable import Shared, entry_name, readable
+from primgraph.codegen.emit.page import Shared, entry_name
+from primgraph.codegen.emit.readable import readable
 from primgraph.codegen.emit.render import render
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import CompileError

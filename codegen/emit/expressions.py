@@ -1,0 +1,173 @@
+"""Steps as expressions of readable code: each is part of what reads it, or a line of its own."""
+
+from __future__ import annotations
+
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.constants import literal
+from primgraph.codegen.cards.elementwise import SHORT_CUTS
+from primgraph.codegen.cards.literals import dtype_text, full_text, is_weak_default, scalar_text
+from primgraph.codegen.cards.notation import Text
+from primgraph.codegen.cards.reductions import keeping_axes
+from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.emit.fallback import caller_of
+from primgraph.codegen.emit.layout import statement
+from primgraph.codegen.emit.page import LONGEST, Page, Piece
+from primgraph.codegen.emit.shapes import REDUCTIONS
+from primgraph.codegen.emit.views import write_view
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
+from primgraph.primitives.constants import constant, full, iota, iota_shape
+from primgraph.primitives.elementwise import erf, erfc
+from primgraph.primitives.indexing import gather
+from primgraph.primitives.logic import select
+
+
+def write_step(page: Page, i: int, step: Step) -> None:
+    """Put step `i` on a page: as an expression for its reader, or as a statement."""
+    card = CARDS.get(step.op)
+    if card is None:
+        _call_user(page, i, step)
+    elif step.op is full:
+        value = step.params["value"]
+        text = literal(value, step.params["dtype"])
+        page.pieces[step.outputs[0]] = Piece(text, (), scalar=value)
+    elif step.op is constant:
+        page.constant(step)
+    elif step.op.is_view:
+        for k, value in enumerate(step.outputs):
+            if page.schedule.uses[value]:
+                write_view(page, i, step, k, value)
+    else:
+        _compute(page, i, step, card)
+
+
+def _compute(page: Page, i: int, step: Step, card: Card) -> None:
+    args, text = _right_hand_side(page, step, card)
+    name = page.called.get(step.outputs[0], "")
+    pending = [a.value for a in args if a.pending]
+    if pending and len(text.code) > LONGEST - max(len(name) - 4, 0):
+        for value in pending:
+            page.write(value)
+        args, text = _right_hand_side(page, step, card)
+    shape = page.shown.get(step.outputs[0], step.results[0].shape)
+    if step.op is iota:
+        shape = iota_shape(step.params["shape"], step.params["axis"])
+    elif card.broadcasts and card.amend is None:
+        shapes = {a.shape for a in args}
+        shape = shapes.pop() if len(shapes) == 1 else broadcast_shapes(*shapes)
+    piece = page.joined(text, shape, args, i, step.outputs[0])
+    if step.op is gather:
+        page.shared.add(piece.value)
+    page.settle(piece, card.inline or step.op in REDUCTIONS)
+    if card.amend is not None:
+        line = card.amend(page.pieces[piece.value].text.code, [a.text for a in args], step)
+        for a in args:
+            page.use(a)
+        target, equals, right = line.partition(" = ")
+        for row in statement(target + equals, right) if equals else statement("", line):
+            page.parts.current.line(row, i)
+
+
+def _right_hand_side(page: Page, step: Step, card: Card) -> tuple[list[Piece], Text]:
+    """The operands of a step as they are written, and the expression of them."""
+    args = [_operand(page, step, card, k) for k in range(len(step.inputs))]
+    _type_literals(step, card, args)
+    return args, _expression(page, step, card, args)
+
+
+def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
+    """The right-hand side; an array to be amended is a copy, or new where it is all equal."""
+    first = page.pieces[step.inputs[0]] if step.inputs else None
+    if card.amend is not None and first is not None and first.scalar is not None:
+        type = step.results[0]
+        return Text(full_text(first.scalar, type.shape, type.dtype))
+    if card.repeated is not None and _may_repeat(page, step, args[-1]):
+        page.include(card.helper)
+        last = page.explicit(args[-1], step.operands[-1])
+        return card.repeated([*(a.text for a in args[:-1]), last.text], step)
+    library = _library(page, step)
+    if library:
+        return Text(library.format(f"{step.op.name}({args[0].text.code})"))
+    if card.helper and card.repeated is None:
+        page.include(card.helper)
+    text = card.read([a.text for a in args], step)
+    if step.op in REDUCTIONS and step.outputs[0] in page.shown:
+        return keeping_axes(text)
+    return text
+
+
+def _library(page: Page, step: Step) -> str:
+    """How a file that stands alone calls an error function of another library, if it may.
+
+    Python has one for single numbers, whose float would divide in another way than NumPy's.
+    """
+    type = step.results[0]
+    if not page.standalone or step.op not in (erf, erfc):
+        return ""
+    if page.file.scipy and type.dtype in (FLOAT32, FLOAT64):
+        page.file.imports["from scipy import special"] = None
+        return "special.{}"
+    if type.dtype == FLOAT64 and not type.shape:
+        page.file.imports["import math"] = None
+        return "np.float64(math.{})"
+    return ""
+
+
+def _may_repeat(page: Page, step: Step, piece: Piece) -> bool:
+    """Whether several elements of the last operand may be one number in memory."""
+    type = step.operands[-1]
+    if not type.is_float or (piece.scalar is not None and piece.scalar not in SHORT_CUTS):
+        return False
+    return not type.shape or piece.shape != type.shape or page.schedule.is_view(step.inputs[-1])
+
+
+def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
+    """An operand as far as possible as the expression it is."""
+    value = step.inputs[k]
+    piece = page.pieces[value]
+    if piece.pending and not page.belongs(piece, step):
+        page.write(value)
+        piece = page.pieces[value]
+    small = k in card.broadcasts and not (k == 0 and card.amend is not None)
+    if small or value in page.shown:
+        return piece
+    return page.explicit(piece, step.operands[k])
+
+
+def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:
+    """Give one operand a dtype where all those that decide on the result are literals."""
+    if not card.broadcasts or not args or card.amend is not None:
+        return
+    first = 1 if step.op is select else 0
+    if any(a.scalar is None for a in args[first:]):
+        return
+    dtype = step.operands[first].dtype
+    if step.op is select and is_weak_default(dtype) and args[0].scalar is None:
+        return
+    typed = f"{dtype_text(dtype)}({scalar_text(args[first].scalar, dtype)})"
+    args[first] = Piece(Text(typed), ())
+
+
+def _call_user(page: Page, i: int, step: Step) -> None:
+    name = page.names.counted("user_")
+    page.table[name] = caller_of(step)
+    page.users.append(step.op.name)
+    for value in step.inputs:
+        if page.pieces[value].pending:
+            page.write(value)
+    pieces = [
+        page.explicit(page.pieces[v], t) for v, t in zip(step.inputs, step.operands, strict=True)
+    ]
+    text = Text(f"{name}({', '.join(p.text.code for p in pieces)})")
+    if not step.op.multiple:
+        joined = page.joined(text, step.results[0].shape, pieces, i, step.outputs[0])
+        page.settle(joined, inline=False)
+        return
+    results = page.names.counted("t")
+    for piece in pieces:
+        page.use(piece)
+    page.say(step)
+    page.parts.current.line(f"{results} = {text.code}", i)
+    for k, value in enumerate(step.outputs):
+        part = Piece(Text(f"{results}[{k}]"), step.results[k].shape, value=value, step=i)
+        page.settle(part, inline=False)

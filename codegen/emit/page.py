@@ -1,0 +1,235 @@
+"""A page of readable code: what stands for each value, and the statements written so far.
+
+An expression waits on the page until something reads it. There it is folded into the line that
+reads it, if it reads well there, or else written as a statement of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.codegen.cards.literals import (
+    array_lines,
+    dtype_text,
+    full_text,
+    scalar_text,
+    shape_text,
+    short_text,
+)
+from primgraph.codegen.cards.notation import ATOM, Text
+from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.emit.containers import Classes
+from primgraph.codegen.emit.layout import WIDTH, statement
+from primgraph.codegen.emit.module import Parts
+from primgraph.codegen.emit.names import Names, comment, is_safe
+from primgraph.codegen.emit.shapes import shown_shapes
+from primgraph.codegen.emit.titles import called
+from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.run import support
+from primgraph.ir.titles import Title
+from primgraph.ir.types import Shape, TensorType
+from primgraph.source import Source
+
+# Columns of an expression behind `return`, and behind the name of a value that has none.
+LONGEST = WIDTH - len("    return ")
+
+_DEEPEST = 4
+
+# Elementwise primitives that are written as an expression of their operands, whatever these are.
+_ALIGNED = frozenset(
+    op
+    for op, row in CARDS.items()
+    if row.broadcasts and row.inline and row.repeated is None and row.amend is None
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What stands for a value: a name, a literal, or an expression that is not yet a statement.
+
+    `shape` is that of the expression, which NumPy's broadcasting may still have to repeat.
+    `names` are the variables in it, `scalar` is the number that a literal says, `value` the
+    value to name if the expression gets a statement of its own: -1 where it needs none.
+    """
+
+    text: Text
+    shape: Shape
+    names: tuple[str, ...] = ()
+    scalar: Any = None
+    depth: int = 0
+    value: int = -1
+    step: int = -1
+
+    @property
+    def pending(self) -> bool:
+        return self.value >= 0
+
+
+@final
+@dataclass(slots=True)
+class Shared:
+    """What the functions of a file that stands alone share: global names, and constants by value.
+
+    `parts` counts the functions that are parts of others; `classes` are those of results.
+    `imports` are lines beside that of NumPy; SciPy may be among them only if `scipy`.
+    """
+
+    names: set[str]
+    scipy: bool = False
+    classes: Classes = field(default_factory=Classes)
+    constants: dict[Any, str] = field(default_factory=dict)
+    parts: int = 0
+    imports: dict[str, None] = field(default_factory=dict)
+
+
+def entry_name(graph: str) -> str:
+    """The name of the function that computes a graph of that name."""
+    return graph if is_safe(graph) else "kernel"
+
+
+@final
+class Page:
+    """What has been written of a module, and what stands for each value."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        file: Shared | None,
+        titles: Sequence[Title],
+        keys: Sequence[str],
+    ) -> None:
+        self.schedule = schedule
+        self.standalone = file is not None
+        self.file = Shared(set()) if file is None else file
+        self.names = Names([entry_name(schedule.name), *self.file.names])
+        self.pieces: dict[int, Piece] = {}
+        self.opening = ["import numpy as np"]
+        self.table: dict[str, Any] = {}
+        self.users: list[str] = []
+        self.helpers: dict[str, None] = {}
+        # Results that may share memory with an argument or a constant, though they are no views.
+        self.shared: set[int] = set()
+        self.outputs = frozenset(schedule.outputs)
+        self.parts = Parts("carried", self.file.parts)
+        self.said: Source | None = None
+        self.called = called(schedule, titles, keys)
+        # Values that are written with other axes of one element.
+        self.shown = shown_shapes(schedule, _ALIGNED)
+        # Expressions without a statement, which the end of a function has to write.
+        self.waiting: dict[int, None] = {}
+
+    def settle(self, piece: Piece, inline: bool) -> None:
+        """Keep an expression for its only reader, or make it a statement."""
+        value = piece.value
+        self.pieces[value] = piece
+        self.waiting[value] = None
+        # Several results stand better under their own lines than in a long return.
+        returned = len(self.schedule.outputs) > 1 and value in self.outputs
+        named = value in self.called
+        if not inline or self.schedule.uses[value] != 1 or returned or named:
+            self.write(value)
+
+    def belongs(self, piece: Piece, step: Step) -> bool:
+        """Whether an expression reads well as a part of that of `step`."""
+        made = self.schedule.steps[piece.step]
+        same = made.source == step.source or not (_is_told(made.source) and _is_told(step.source))
+        return piece.depth < _DEEPEST and (same or self.is_view(piece.step))
+
+    def joined(self, text: Text, shape: Shape, args: list[Piece], i: int, value: int) -> Piece:
+        names = tuple(dict.fromkeys(n for a in args for n in a.names))
+        viewed = self.is_view(i)
+        # Sums and products of many are read from left to right, and are not deep.
+        chained = bool(args) and args[0].text.rank == text.rank < ATOM
+        depths = [a.depth - (k == 0 and chained) for k, a in enumerate(args)]
+        depth = max(depths, default=0) + (not viewed)
+        for a in args:
+            if a.pending:
+                self.waiting.pop(a.value, None)
+        return Piece(text, shape, names, depth=depth, value=value, step=i)
+
+    def is_view(self, i: int) -> bool:
+        return self.schedule.steps[i].op.is_view
+
+    def explicit(self, piece: Piece, type: TensorType) -> Piece:
+        """The same in full shape and with a dtype."""
+        if piece.scalar is not None and type.shape:
+            return Piece(Text(full_text(piece.scalar, type.shape, type.dtype)), type.shape)
+        if piece.scalar is not None:
+            number = scalar_text(piece.scalar, type.dtype)
+            return Piece(Text(f"{dtype_text(type.dtype)}({number})"), ())
+        if piece.shape == type.shape:
+            return piece
+        text = Text(f"np.broadcast_to({piece.text.code}, {shape_text(type.shape)})")
+        return Piece(text, type.shape, piece.names, None, piece.depth, piece.value, piece.step)
+
+    def constant(self, step: Step) -> None:
+        value, known = step.params["value"], self.file.constants
+        array = value.data
+        if value in known:
+            name = known[value]
+        else:
+            name = known[value] = self.names.hinted(self.schedule.hints[step.outputs[0]], "k")
+            self.define(name, array)
+        self.shared.add(step.outputs[0])
+        self.pieces[step.outputs[0]] = Piece(Text(name), array.shape)
+
+    def define(self, name: str, array: np.ndarray[Any, Any]) -> None:
+        if self.standalone or short_text(array) is not None:
+            lines = array_lines(name, array)
+            head = f"{name} = "
+            self.opening += (
+                statement(head, lines[0].removeprefix(head), depth=0) if len(lines) == 1 else lines
+            )
+        else:
+            self.table[name] = array
+            type = TensorType(array.shape, array.dtype)
+            self.opening.append(f"# {name} is {type}, in the table beside this code.")
+
+    # Statements.
+
+    def write_waiting(self) -> None:
+        for value in list(self.waiting):
+            if value in self.waiting:
+                self.write(value)
+
+    def write(self, value: int) -> None:
+        """Make the pending expression of `value` a statement, and its name what stands for it."""
+        piece = self.pieces[value]
+        self.waiting.pop(value, None)
+        step = self.schedule.steps[piece.step]
+        self.say(step)
+        self.use(piece)
+        hint = self.called.get(value, "")
+        name = self.names.hinted(hint, "v")
+        for line in statement(f"{name} = ", piece.text.code):
+            self.parts.current.line(line, piece.step)
+        self.parts.bind(name)
+        self.pieces[value] = Piece(Text(name), piece.shape, (name,))
+
+    def use(self, piece: Piece) -> None:
+        for name in piece.names:
+            self.parts.use(name)
+
+    def say(self, step: Step) -> None:
+        """A comment with the user's line, where it is another one than before."""
+        source = step.source
+        if source is None or source == self.said or not _is_told(source):
+            return
+        self.said = source
+        line = "" if source.is_derived else source.text
+        self.parts.current.line(f"# {comment(f'{source}  {line}'.rstrip())}")
+
+    def include(self, name: str) -> None:
+        """Include a helper that an expression calls, behind those that it calls itself."""
+        for required in support.REQUIRES[name]:
+            self.include(required)
+        self.helpers.setdefault(name)
+
+
+def _is_told(source: Source | None) -> bool:
+    """Whether a place is in a file that a reader can open."""
+    return source is not None and not source.file.startswith("<") and source.file != "graph text"

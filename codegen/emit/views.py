@@ -1,0 +1,98 @@
+"""How readable code writes views: as a person would write the same look at an array."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from primgraph.codegen.cards.notation import ATOM, Text
+from primgraph.codegen.emit.page import Page, Piece
+from primgraph.codegen.plan.schedule import Step, seen_shape
+from primgraph.codegen.plan.views import view_text
+from primgraph.ir.views import Expand, Permute, Reshape, View
+from primgraph.primitives.shapes import broadcast, slice_
+
+_MOST_AXES = 4
+
+
+def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
+    """What stands for result `k` of step `i`, which is a view and becomes `value`."""
+    source = step.inputs[0]
+    piece = page.pieces[source]
+    how = _seen(page, step, k, value)
+    if piece.scalar is not None:
+        page.pieces[value] = piece
+        return
+    picked = _picked(page, step, piece) if isinstance(how, Reshape) else None
+    if picked is not None:
+        shape = step.results[0].shape
+        page.settle(page.joined(picked, shape, [piece], i, value), inline=True)
+        return
+    within = isinstance(how, Permute) and page.belongs(piece, step)
+    if piece.pending and not within and (how or page.schedule.uses[value] != 1):
+        page.write(source)
+        piece = page.pieces[source]
+    if how is None:
+        if piece.pending:
+            page.waiting.pop(source, None)
+            page.waiting[value] = None
+            piece = replace(piece, value=value)
+        page.pieces[value] = piece
+        return
+    if source not in page.shown:
+        piece = page.explicit(piece, step.operands[0])
+    shape = page.shown.get(value, seen_shape(step, k))
+    text = Text(view_text(how, piece.text.within(ATOM)))
+    joined = page.joined(text, shape, [piece], i, value)
+    page.settle(joined, inline=len(step.outputs) == 1)
+
+
+def _picked(page: Page, step: Step, piece: Piece) -> Text | None:
+    """The elements at one place along axes, which are a slice and a reshape in the graph."""
+    made = page.schedule.steps[piece.step] if piece.pending else None
+    if made is None or made.op is not slice_ or made.outputs[0] != step.inputs[0]:
+        return None
+    pairs = zip(made.results[0].shape, made.operands[0].shape, strict=True)
+    alone = [n == 1 and n != whole for n, whole in pairs]
+    kept = [n for n, single in zip(made.results[0].shape, alone, strict=True) if not single]
+    if list(step.results[0].shape) != kept or not page.shown.keys().isdisjoint(
+        (*made.inputs, *step.inputs, *step.outputs)
+    ):
+        return None
+    x, _, ranges = piece.text.code[:-1].rpartition("[")
+    starts = zip(ranges.split(", "), alone, made.params["starts"], strict=False)
+    parts = [str(start) if single else text for text, single, start in starts]
+    while parts[-1] == ":":
+        parts.pop()
+    return Text(f"{x}[{', '.join(parts)}]")
+
+
+def _seen(page: Page, step: Step, k: int, value: int) -> View | None:
+    """How a view is written, where axes of one element may have been left out or added."""
+    before = page.shown.get(step.inputs[0])
+    after = page.shown.get(value)
+    if before is None and after is None:
+        return _with_none(step.form.seen[k], step)
+    if step.op is broadcast:
+        return None
+    shape = step.results[k].shape if after is None else after
+    source = step.operands[0].shape if before is None else before
+    return None if shape == source else Reshape(shape)
+
+
+def _with_none(how: View | None, step: Step) -> View | None:
+    """Reshapes that only add axes of one element behind others as what a person writes for them."""
+    if not isinstance(how, Reshape):
+        return how
+    source, shape = step.operands[0].shape, step.params["shape"]
+    if not source or len(shape) > _MOST_AXES:
+        return how
+    new, old = [], 0
+    for n in shape:
+        new.append(n == 1 and (old >= len(source) or source[old] != 1))
+        old += not new[-1]
+    kept = [n for n, is_new in zip(shape, new, strict=True) if not is_new]
+    if kept != list(source):
+        return how
+    while not new[-1]:
+        new.pop()
+    return Expand(tuple(new))
