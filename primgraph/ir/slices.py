@@ -32,15 +32,22 @@ def forward_slice(body: Iterable[Equation], inputs: Iterable[Value]) -> set[Valu
 
 
 def without_formal(graph: Graph) -> Graph:
-    """`graph` without formal equations, which compute nothing."""
+    """`graph` without formal equations, which compute nothing.
+
+    What has a slope of its own is what it was computed from, and not held constant any more.
+    """
     if not any(eqn.op.formal for eqn in graph.body):
         return graph
     moved: dict[Value, Value] = {}
+    held: dict[Value, Value] = {}
     body: list[Equation] = []
     for eqn in graph.body:
         inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+        if eqn.op.stops:
+            held[eqn.output] = inputs[0]
         if eqn.op.formal:
-            moved[eqn.output] = inputs[0]
+            own = eqn.op.own_slope
+            moved[eqn.output] = held.get(inputs[0], inputs[0]) if own else inputs[0]
         elif inputs == eqn.inputs:
             body.append(eqn)
         else:

@@ -78,8 +78,7 @@ def _centered(
     """`x` less its mean, the axes, and what the sum of squares is divided by for the variance."""
     axes = axes_of(name, x, axis)
     divisor = _count(x, axes) - require_number("ddof", ddof)
-    # The negative mean is added, so that derivatives have no elements to change the sign of.
-    centered = x + sum(x, axes, True) / -float(_count(x, axes))
+    centered = x - _mean(x, axes, True)
     return centered, axes, divisor if divisor > 0 else 0.0
 
 
