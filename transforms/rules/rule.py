@@ -17,6 +17,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
+from primgraph.primitives.elementwise import neg
 
 # From the strictest level to the loosest; each one has the rules of those before it too.
 LEVELS = ("exact", "signs", "finite", "fast")
@@ -225,7 +226,7 @@ class Seen:
         here, there = self.builder.source, eqn.source
         if here is None or there is None:
             return False
-        return (here.file, here.line, here.order) == (there.file, there.line, there.order)
+        return (here.file, here.line) == (there.file, there.line)
 
     def scalar(self, value: Value) -> bool | int | float | None:
         """The scalar that all elements of `value` equal, if that is known."""
@@ -243,9 +244,11 @@ class Seen:
         return eqn if eqn is not None and eqn.op is op else None
 
     def inside(self, op: Primitive, value: Value) -> Value | None:
-        """`x` if `value` is `op(x)`."""
+        """`x` if `value` is `op(x)`; of a sign that another line hands on it is not taken."""
         eqn = self._definition(value)
-        return eqn.inputs[0] if eqn is not None and eqn.op is op else None
+        if eqn is None or eqn.op is not op or (op is neg and not self.of_line(eqn)):
+            return None
+        return eqn.inputs[0]
 
     def single(self, value: Value) -> bool:
         """Whether nothing but the equation at hand reads `value`, as far as is known."""
