@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"\[(\d+)\]")
 _CELL = "Cell In["
 
 # Names of code that runs and is of no cell, which it never becomes; so many are remembered.
-_ordinary: set[str] = set()
+ordinary: set[str] = set()
 _MOST = 4096
 # The function that gives the shell, and the last shell that it gave: to ask it takes longer than
 # all else that is done to find a line.
@@ -39,7 +39,7 @@ def cell_of(file: str) -> str:
 
     Of a cell that was run again as it is, this is where it was run last.
     """
-    if file in _ordinary:
+    if file in ordinary:
         return ""
     named = _NAMED.match(file)
     if named is None:
@@ -48,9 +48,9 @@ def cell_of(file: str) -> str:
         named = None if label is None else _NUMBER.search(str(label[-1]))
     if named is not None:
         return f"{_CELL}{named[1]}]"
-    if len(_ordinary) >= _MOST:
-        _ordinary.clear()
-    _ordinary.add(file)
+    if len(ordinary) >= _MOST:
+        ordinary.clear()
+    ordinary.add(file)
     return ""
 
 

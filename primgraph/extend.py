@@ -21,7 +21,8 @@ from primgraph.ir.signature import checked
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.call import operator, public
-from primgraph.operators.promotion import emit, lift
+from primgraph.operators.promotion import lift
+from primgraph.operators.variable import emit
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import elementwise
 from primgraph.primitives.shapes import with_batch_axis
@@ -75,7 +76,7 @@ _SAMPLES = 3
 
 
 @checked
-def check_primitive(op: Primitive, *operands: Any, **params: Any) -> None:
+def check_primitive(op: Primitive[Any], *operands: Any, **params: Any) -> None:
     """Check everything that `op` declares against its `impl`, on these operands.
 
     The type rule, against the arrays that `impl` gives; the text, against itself read back; the
@@ -103,7 +104,7 @@ def check_primitive(op: Primitive, *operands: Any, **params: Any) -> None:
         check_grads(graph, arrays, order=2)
 
 
-def _plain(op: Primitive, graph: Graph, arrays: Sequence[Array]) -> list[Array]:
+def _plain(op: Primitive[Any], graph: Graph, arrays: Sequence[Array]) -> list[Array]:
     """What `impl` gives, if that has the declared types."""
     with np.errstate(all="ignore"):
         results = [np.asarray(r) for r in op.evaluate(arrays, graph.body[0].kwargs)]
@@ -121,7 +122,7 @@ def _choices(count: int) -> list[tuple[bool, ...]]:
 
 
 def _check_batch(
-    op: Primitive, graph: Graph, arrays: Sequence[Array], flags: tuple[bool, ...]
+    op: Primitive[Any], graph: Graph, arrays: Sequence[Array], flags: tuple[bool, ...]
 ) -> None:
     """The batching rule against a loop over samples."""
     together = batch(graph, _SAMPLES, [0 if flag else None for flag in flags])

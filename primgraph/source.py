@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType, FrameType
 
-from primgraph.cells import cell_of, is_cell
+from primgraph.cells import cell_of, is_cell, ordinary
 
 PACKAGE = __name__.partition(".")[0]
 _PASSED = (PACKAGE + ".", PACKAGE + " kernel")
@@ -191,4 +191,5 @@ def caller() -> Source:
     """The user's line that is being executed; see `user_frame`."""
     frame = user_frame()
     file = frame.f_code.co_filename
-    return _at(frame.f_code, file, cell_of(file), frame.f_lineno, _marks.get())
+    cell = "" if file in ordinary else cell_of(file)
+    return _at(frame.f_code, file, cell, frame.f_lineno, _marks.get())

@@ -274,7 +274,9 @@ def count_rules(coverage: dict[str, Counter[str]]) -> None:
             if op._transpose is not None:
                 op._transpose = counted(op._transpose, "transpose", op.name)
                 coverage["transpose"][op.name] = 0
-    rules = sys.modules["primgraph.transforms.optimize.simplify"].rules
+    module = sys.modules["primgraph.transforms.optimize.simplify"]
+    module.table_of.cache_clear()
+    rules = module.rules
     for op, listed in rules.items():
         names = [f"{op.name} by {rule.apply.__name__}" for rule in listed]
         coverage["simplify"].update(dict.fromkeys(names, 0))

@@ -48,6 +48,18 @@ def test_what_is_linear_is_applied_to_the_sum_alone():
     assert sizes["matmul"] == 4
 
 
+@pytest.mark.parametrize(
+    ("dtype", "samples"),
+    [("bool", [True, True]), ("uint8", [200, 100]), ("float16", [60000, 60000])],
+)
+def test_what_a_conversion_makes_room_for_is_added_behind_it(dtype, samples):
+    """Sums of few bits wrap round or overflow, and truth values have none."""
+    x = np.array(samples, dtype)[:, None]
+    graph = pg.trace(lambda x: -pg.astype(x[::-1], "float64"), pg.spec((1,), dtype))
+    (found,) = pg.interpret(batch_sum(pg.transforms.lower(graph), 2, (0,)), x)
+    assert found == -np.sum(x.astype(float))
+
+
 def test_wrong_axes_are_refused():
     graph = pg.trace(pg.sin, pg.spec((6,)))
     for axes in ((1,), (), (0, 0)):

@@ -14,8 +14,8 @@ from test_primitives import CASES
 
 import primgraph as pg
 from primgraph.codegen import cards
-from primgraph.codegen.cards import table, ufuncs
-from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards import card, table, ufuncs
+from primgraph.codegen.cards.card import Card, plain
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.run import support
 from primgraph.ir.primitive import lookup
@@ -60,14 +60,30 @@ def test_every_part_of_a_card_is_decided():
         Card(**{name: None for name in FIELDS if name != "advice"})
 
 
+def modules_of_cards():
+    return [card, ufuncs, table, *(import_module(f"{cards.__name__}.{f}") for f in FAMILIES)]
+
+
+def test_one_function_writes_all_parts_of_a_card():
+    """Others say how theirs differs from a plain one."""
+    written = [
+        (module.__name__.rpartition(".")[2], node.lineno)
+        for module in modules_of_cards()
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Card"
+    ]
+    assert [module for module, _ in written] == ["card"], written
+
+
 def test_what_makes_cards_of_a_kind_has_no_defaults_for_parts_either():
     """A default would decide for a primitive that nobody has thought of."""
     makers = [
         made
-        for family in (ufuncs, table, *(import_module(f"{cards.__name__}.{f}") for f in FAMILIES))
+        for family in modules_of_cards()
         for made in vars(family).values()
         if inspect.isfunction(made) and inspect.signature(made).return_annotation == "Card"
     ]
+    assert plain in makers
     assert len(makers) > 8
     shown = {"name", "infix", "rank", "shown"}
     for made in makers:

@@ -9,7 +9,7 @@ import primgraph as pg
 from primgraph.codegen.cards.table import CARDS
 from primgraph.inspect.complex_step import is_known
 from primgraph.ir.primitive import Primitive, registered
-from primgraph.operators.promotion import emit
+from primgraph.operators.variable import emit
 from primgraph.primitives import bits, constants, indexing, linalg, logic, reductions, shapes
 from primgraph.primitives import elementwise as table
 from primgraph.primitives.elementwise import elementwise

@@ -39,7 +39,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
-from primgraph.transforms import lower
+from primgraph.transforms import linearize, lower
 from primgraph.transforms.analysis.masks import Masks, masks_of
 
 # Elements 0 and 3 of five are not chosen; the last entry of `v` is what all elements share.
@@ -510,6 +510,18 @@ def test_where_nothing_is_chosen_or_joined_no_ranges_are_asked_for():
     graph = build(lambda x: total(e.log(x)), "f64[3]")
     values = {*graph.inputs, *(eqn.output for eqn in graph.body)}
     assert masks_of(graph, values, graph.inputs, lambda: pytest.fail("asked for")) == Masks()
+
+
+def test_a_part_that_is_split_off_may_be_differentiated_by():
+    """What it is split off from has no tangent, and slopes at its other parts do not matter."""
+
+    def f(x: Value) -> Value:
+        part, rest = split(x, sizes=(1, 2), axis=0)
+        return total(e.sqrt(concat(part, rest, axis=0)))
+
+    graph = build(f, "f64[3]")
+    jvp = linearize(graph, [graph.body[0].outputs[0]])
+    assert interpret(jvp, np.array([0.25, 0.0, -1.0]), np.ones(1))[1] == 1.0
 
 
 def test_parts_that_have_everything_need_no_masks():

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.ir.builder import Builder
 from primgraph.ir.collection import uncollected
+from primgraph.ir.form import opened
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array, bits, freeze
 from primgraph.ir.primitive import Primitive, lookup
@@ -396,3 +398,11 @@ def test_extents_that_are_no_integers_leave_the_types_as_they_are():
     with pytest.raises(pg.ShapeError, match="no integer"):
         TensorType((1.5, 30, 20), FLOAT32)
     assert TensorType((1, 30, 20), FLOAT32).size == 600
+
+
+def test_values_and_equations_are_no_containers():
+    """Containers of the user's are taken apart, dataclasses among them."""
+    builder = Builder("f")
+    (out,) = builder.emit(lookup("sin"), [builder.input(TensorType((3,), FLOAT64))], {})
+    assert opened(out) is None
+    assert opened(builder.definition(out)) is None

@@ -14,7 +14,6 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterator
 from email import message_from_bytes
 from fnmatch import fnmatch
 from graphlib import CycleError, TopologicalSorter
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rooms import PICTURE, ROOMS, arrows, drawn, floor, imports, levels, modules
 
 import primgraph as pg
 
@@ -387,71 +387,7 @@ def test_the_version_is_stated_once():
 
 # Floors: a module imports only from its own floor or lower ones.
 
-# The rooms, lowest first: a file imports from its own room and from those below. Files that lie in
-# `primgraph` itself stand here by name.
-FLOORS = (
-    ("primgraph.cells", "primgraph.checkout", "primgraph.meanings"),
-    ("primgraph.errors", "primgraph.frames", "primgraph.source"),
-    ("primgraph.ir",),
-    ("primgraph.defaults", "primgraph.initializers", "primgraph.primitives", "primgraph.tables"),
-    ("primgraph.operators",),
-    ("primgraph.codegen.run",),
-    ("primgraph.codegen.plan",),
-    ("primgraph.codegen.cards",),
-    ("primgraph.codegen.emit",),
-    ("primgraph.codegen", "primgraph.transforms.analysis", "primgraph.transforms.rules"),
-    ("primgraph.transforms.optimize",),
-    ("primgraph.transforms",),
-    ("primgraph.program",),
-    ("primgraph.autodiff", "primgraph.nn"),
-    ("primgraph.optimizer", "primgraph.training", "primgraph.view"),
-    ("primgraph.inspect",),
-    ("primgraph.cli", "primgraph.compat", "primgraph.extend"),
-    ("primgraph.__main__",),
-)
-
-
-def modules() -> dict[str, tuple[str, ast.Module]]:
-    """Package and syntax tree of every module of the package, by name."""
-    found = {}
-    inside = {p.relative_to(PACKAGE.parent): p for p in PACKAGE.rglob("*.py")}
-    beside = {
-        Path("primgraph") / p.relative_to(PACKAGE.parent): p
-        for name in ("transforms", "codegen")
-        for p in ([] if (PACKAGE / name).is_dir() else (PACKAGE.parent / name).rglob("*.py"))
-    }
-    for path, file in (inside | beside).items():
-        package = ".".join(path.parent.parts)
-        name = package if path.name == "__init__.py" else f"{package}.{path.stem}"
-        found[name] = package, ast.parse(file.read_text(encoding="utf-8"), filename=name)
-    return found
-
-
 MODULES = modules()
-
-
-def imports(tree: ast.AST) -> Iterator[str]:
-    """Names of the modules of the package that are imported anywhere in `tree`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (a.name for a in node.names if a.name in MODULES)
-        elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
-            inner = [f"{node.module}.{a.name}" for a in node.names]
-            submodules = [name for name in inner if name in MODULES]
-            yield from submodules
-            if len(submodules) < len(inner):
-                yield node.module
-
-
-def floor(module: str) -> int:
-    """The floor of a module: that of the longest name in the table that it begins with."""
-    places = [
-        (len(name), number)
-        for number, names in enumerate(FLOORS)
-        for name in names
-        if module == name or module.startswith(f"{name}.")
-    ]
-    return len(FLOORS) if module == "primgraph" else max(places)[1]
 
 
 def only_for_types(node: ast.AST) -> bool:
@@ -466,6 +402,27 @@ def test_modules_import_from_their_own_floor_and_below_only():
         if floor(other) > floor(name)
     ]
     assert above == []
+
+
+def test_rooms_do_not_import_each_other_in_a_circle():
+    below = arrows()
+    assert below.keys() == ROOMS.keys()
+    assert len(levels(below)) == len(below)
+
+
+@in_checkout
+def test_the_picture_of_the_rooms_has_those_that_are_there_and_their_arrows():
+    """`python tests/rooms.py` draws it anew."""
+    assert PICTURE.read_text(encoding="utf-8") == drawn()
+
+
+@in_checkout
+def test_the_map_tells_of_every_room():
+    page = (ROOT / "docs" / "guide" / "map.md").read_text(encoding="utf-8")
+    table = "".join(line for line in page.splitlines() if line.startswith("| `"))
+    for name in ROOMS:
+        for part in name.split(", "):
+            assert f"{part}`" in table or f"{part}.py`" in table, part
 
 
 def test_code_generation_knows_nothing_of_transforms():

@@ -138,6 +138,46 @@ def test_reductions_that_are_spread_out_again_keep_their_axes():
         assert got.tobytes() == wanted.tobytes()
 
 
+# Operands that are not written as arrays of their shape: numbers, choices, casts of them.
+OPERANDS = {
+    "sum": "(x + pg.ones(x.shape, x.dtype))",
+    "one": "pg.ones(x.shape, x.dtype)",
+    "spread": "pg.broadcast_to(x[0, 0], x.shape)",
+    "true": "pg.cast(pg.equal(x, x), x.dtype)",
+    "negation": "pg.cast(pg.logical_not(x > 0), x.dtype)",
+    "half": "pg.cast(pg.cast(x, 'float16'), x.dtype)",
+    "new axes": "pg.reshape(pg.reshape(x, (x.size,)), x.shape)",
+}
+READING = [
+    "pg.sum({0}, axis=1, keepdims=True)",
+    "pg.max({0}, axis=(0, 1), keepdims=True)",
+    "x - pg.prod({0}, axis=1, keepdims=True)",
+    "pg.sum(pg.cast({0}, 'int64'), axis=1, keepdims=True)",
+]
+PRODUCTS = [
+    "pg.reshape({0} @ {1}.T, (-1,))",
+    "pg.reshape({0} @ {1}[0], (-1, 1))",
+    "({0}[:1] @ {1}.T) * 2",
+    "pg.reshape(pg.reshape({0}, (1, -1)) @ pg.reshape({1}, (-1, 1)), (1,))",
+]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int64"])
+@pytest.mark.parametrize("shape", [(1, 5), (5, 1), (2, 3)])
+@pytest.mark.parametrize("operand", OPERANDS)
+def test_what_is_multiplied_or_reduced_is_written_in_the_shape_it_needs(operand, shape, dtype):
+    """All of it in one line, as only expressions of one line are joined."""
+    x = np.arange(-2, shape[0] * shape[1] - 2, dtype=dtype).reshape(shape)
+    texts = [text.format(OPERANDS[operand]) for text in READING]
+    texts += [t.format(OPERANDS[operand], o) for t in PRODUCTS for o in OPERANDS.values()]
+    for text in texts:
+        graph = pg.trace(eval(f"lambda x: {text}", {"pg": pg}), pg.spec(shape, dtype))
+        kernel = pg.compile(graph, style="readable")
+        got, wanted = kernel(x), interpret(kernel.graph, x)[0]
+        assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), kernel.source
+        np.testing.assert_allclose(got, wanted, rtol=1e-2 if dtype == "float16" else 1e-9)
+
+
 def test_long_lines_are_broken_where_formatters_break_them():
     names = [f"a_long_argument_{i:02}" for i in range(9)]
     assert signature("f", names[:2]) == ["def f(a_long_argument_00, a_long_argument_01):"]

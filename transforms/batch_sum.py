@@ -70,7 +70,14 @@ def _is_linear(eqn: Equation, differing: set[Value]) -> bool:
     places = [i for i, v in enumerate(eqn.inputs) if v in differing]
     if not set(places) <= set(op.linear_operands(len(eqn.inputs))):
         return False
+    if any(_is_narrower(eqn.inputs[i].type, v.type) for i in places for v in eqn.outputs):
+        return False
     return len(places) == 1 if op.linear == "each" else all(v.type.is_float for v in eqn.outputs)
+
+
+def _is_narrower(x: TensorType, y: TensorType) -> bool:
+    """Whether sums of `x` overflow, wrap round or are rounded where sums of `y` are not."""
+    return x.dtype != y.dtype and not (x.is_float and x.dtype.itemsize > y.dtype.itemsize)
 
 
 @final
@@ -90,7 +97,7 @@ class _Copies:
             return self.total[value]
         same = self.each[value]
         if value in self.differing:
-            result: Value = reduce_sum(same, axes=(0,))
+            result = reduce_sum(same, axes=(0,))
         else:
             result = mul(same, filled(self.size, same.type))
         self.total[value] = result
@@ -128,5 +135,5 @@ class _Copies:
             else self.each[v]
             for i, v in enumerate(eqn.inputs)
         ]  # fmt: skip
-        found = op(*operands, **eqn.kwargs)
-        self.total.update(zip(eqn.outputs, found if op.multiple else (found,), strict=True))
+        sums = self.builder.emit(op, operands, eqn.kwargs)
+        self.total.update(zip(eqn.outputs, sums, strict=True))

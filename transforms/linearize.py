@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import chain
-from typing import Any, final
+from typing import Any, TypeAlias
 
 from primgraph.errors import BuildError, MissingRuleError, NotDifferentiable
 from primgraph.ir.builder import Builder
@@ -22,10 +22,12 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add
-from primgraph.primitives.logic import select
-from primgraph.transforms.analysis.guards import Guards
-from primgraph.transforms.analysis.masks import Masks, masks_of
+from primgraph.transforms.analysis.masks import masks_of
 from primgraph.transforms.analysis.ranges import Range
+from primgraph.transforms.masking import Masking
+
+# A tangent for each of some values; None is zero everywhere.
+Tangents: TypeAlias = Sequence[Value | None]
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -96,145 +98,98 @@ def push_forward(
     are extended. A value without an entry in `tangents` has a tangent that is zero everywhere.
     """
     seeds = dict(tangents)
-    masks = masks_of(graph, depending(graph, list(tangents)), list(tangents), given)
-    conditions = _Needed(builder, graph, moved, masks)
+    sources = list(seeds)
+    masks = Masking(masks_of(graph, depending(graph, sources), sources, given), graph, moved)
+    for eqn in _reached(builder, graph, moved, tangents, masks):
+        builder.source = derived_source(eqn, role)
+        dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
+        for value, dz in zip(eqn.outputs, _tangents(builder, eqn, moved, dx, masks), strict=True):
+            if dz is not None:
+                tangents[value] = add(seeds[value], dz) if value in seeds else dz
+
+
+def _reached(
+    builder: Builder,
+    graph: Graph,
+    moved: dict[Value, Value],
+    tangents: Mapping[Value, Value],
+    masks: Masking,
+) -> Iterator[Equation]:
+    """Record the values of `graph` in order, and give the equations that `tangents` reach.
+
+    Each is given when all that its tangents need is there: the conditions of its masks, which
+    may stand behind it, are moved up.
+    """
     for eqn in graph.body:
-        outputs = copy(builder, eqn, moved)
-        found: Sequence[Value | None] = (None,) * len(outputs)
-        if any(v in tangents for v in eqn.inputs):
-            conditions.copy_ahead(eqn)
-            builder.source = derived_source(eqn, role)
-            found = _jvp(eqn, moved, tangents, masks)
-        for value, tangent in zip(eqn.outputs, found, strict=True):
-            if tangent is not None and value in seeds:
-                tangents[value] = add(seeds[value], tangent)
-            elif tangent is not None:
-                tangents[value] = tangent
+        copy(builder, eqn, moved)
+        if not tangents.keys().isdisjoint(eqn.inputs):
+            for condition in masks.conditions(eqn):
+                copy(builder, condition, moved)
+            yield eqn
 
 
-@final
-class _Needed:
-    """Copies the conditions of masks when they are needed: they may be defined after that."""
+def _tangents(
+    builder: Builder,
+    eqn: Equation,
+    moved: Mapping[Value, Value],
+    dx: Mapping[int, Value],
+    masks: Masking,
+) -> Tangents:
+    """The tangents of the results of `eqn`, from those of its operands, by position.
 
-    def __init__(
-        self, builder: Builder, graph: Graph, moved: dict[Value, Value], masks: Masks
-    ) -> None:
-        self.builder = builder
-        self.moved = moved
-        self.masks = masks
-        self.definitions = dict(masks.made)
-        if masks.tangents or masks.factors or masks.results:
-            self.definitions.update((v, e) for e in graph.body for v in e.outputs)
-
-    def copy_ahead(self, eqn: Equation) -> None:
-        """Copy what the conditions of the masks of `eqn` need now."""
-        guards = chain(self.masks.tangents.get(eqn, ()), self.masks.factors.get(eqn, ()))
-        waiting = [g.condition for g in chain.from_iterable(guards)]
-        waiting += [c for c in self.masks.results.get(eqn, ()) if c is not None]
-        while waiting:
-            if waiting[-1] in self.moved:
-                waiting.pop()
-                continue
-            needed = self.definitions[waiting[-1]]
-            missing = [v for v in needed.inputs if v not in self.moved]
-            if missing:
-                waiting += missing
-            else:
-                copy(self.builder, needed, self.moved)
-
-
-def _jvp(
-    eqn: Equation, moved: dict[Value, Value], tangents: dict[Value, Value], masks: Masks
-) -> Sequence[Value | None]:
-    """Tangents of the outputs of `eqn`; None for one that is zero everywhere."""
+    A primitive is its own tangent in the operands in which it is linear, and has a rule for each
+    of the others; what they contribute adds up.
+    """
     op = require_primitive(eqn)
     if op.constant or not any(v.type.is_float for v in eqn.outputs):
-        return (None,) * len(eqn.outputs)
-    incoming = [tangents.get(v) for v in eqn.inputs]
-    if eqn in masks.tangents:
-        incoming = [
-            d if d is None else _masked(d, g, moved)
-            for d, g in zip(incoming, masks.tangents[eqn], strict=True)
-        ]
-    contributions = [
-        *_linear_part(eqn, op, moved, incoming, masks),
-        *_rules(eqn, op, moved, incoming, masks),
+        return [None] * len(eqn.outputs)
+    x, z = [moved[v] for v in eqn.inputs], moved[eqn.outputs[0]]
+    dx = masks.tangents(eqn, dx)
+    linear = _linear(eqn, op, x, dx)
+    others = [i for i in dx if i not in chain.from_iterable(linear)]
+    terms = [
+        *masks.terms(eqn, {p: _applied(builder, eqn, x, d, masks) for p, d in linear.items()}),
+        *masks.terms(eqn, {(i,): _by_rule(eqn, op, i, (z, *x, dx[i])) for i in others}),
     ]
-    if op.multiple:
-        return contributions[0]  # type: ignore[return-value]
+    return [_sum(contributions) for contributions in zip(*terms, strict=True)]
+
+
+def _sum(contributions: Iterable[Value | None]) -> Value | None:
     present = [c for c in contributions if c is not None]
-    return (reduce(add, present),) if present else (None,)
+    return reduce(add, present) if present else None
 
 
-def _masked(tangent: Value, guards: Guards, moved: dict[Value, Value]) -> Value:
-    """`tangent`, or a factor, with zeros where the guards say that it does not matter."""
-    for guard in guards:
-        zero = zeros_like(tangent)
-        sides = (tangent, zero) if guard.side else (zero, tangent)
-        tangent = select(moved[guard.condition], *sides)
-    return tangent
+def _linear(
+    eqn: Equation, op: Primitive[Any], x: Sequence[Value], dx: Mapping[int, Value]
+) -> dict[tuple[int, ...], dict[int, Value]]:
+    """For operands whose tangents `op` is to be applied to together: what stands in which place.
 
-
-def _held(
-    eqn: Equation, position: int, found: Value | None, moved: dict[Value, Value], masks: Masks
-) -> Value | None:
-    """What one operand contributes, with zeros where its tangent has zeros by its structure."""
-    if found is None or eqn not in masks.results:
-        return found
-    condition = masks.results[eqn][position]
-    if condition is None:
-        return found
-    result: Value = select(moved[condition], found, zeros_like(found))
-    return result
-
-
-def _linear_part(
-    eqn: Equation,
-    op: Primitive,
-    moved: dict[Value, Value],
-    incoming: Sequence[Value | None],
-    masks: Masks,
-) -> list[Value | None]:
-    """What comes through the operands in which the primitive is linear: itself on tangents."""
-    linear = [i for i in op.linear_operands(len(incoming)) if eqn.inputs[i].type.is_float]
-    present = [i for i in linear if incoming[i] is not None]
-    if not present:
-        return []
-    inputs = [moved[v] for v in eqn.inputs]
+    Those of a product are taken one by one, others all at once. Where only some of the others
+    have a tangent, and rules, these are less than zeros for the rest.
+    """
+    places = [i for i in op.linear_operands(len(x)) if eqn.inputs[i].type.is_float]
+    present = [i for i in places if i in dx]
     if op.linear == "each":
-        guards = masks.factors.get(eqn, [()] * len(inputs))
-        factors = [_masked(v, g, moved) for v, g in zip(inputs, guards, strict=True)]
-        results = [(i, op(*_with(factors, {i: incoming[i]}), **eqn.kwargs)) for i in present]
-        return [_held(eqn, i, d, moved, masks) for i, d in results]
-    if len(present) < len(linear) and all(op.jvp_rule(i) for i in present):
-        return [_apply_rule(eqn, op, i, moved, incoming[i]) for i in present]
-    filled = {i: incoming[i] or zeros_like(inputs[i]) for i in linear}
-    result = op(*_with(inputs, filled), **eqn.kwargs)
-    return [_held(eqn, present[0], result, moved, masks) if len(present) == 1 else result]
+        return {(i,): {i: dx[i]} for i in present}
+    if not present or (len(present) < len(places) and all(map(op.jvp_rule, present))):
+        return {}
+    return {tuple(present): {i: dx[i] if i in dx else zeros_like(x[i]) for i in places}}
 
 
-def _with(inputs: Sequence[Value], others: Mapping[int, Value | None]) -> list[Any]:
-    """`inputs` with those at some places replaced by `others`."""
-    return [others.get(i, v) for i, v in enumerate(inputs)]
-
-
-def _rules(
+def _applied(
+    builder: Builder,
     eqn: Equation,
-    op: Primitive,
-    moved: dict[Value, Value],
-    incoming: Sequence[Value | None],
-    masks: Masks,
-) -> list[Value | None]:
-    """What comes through the other operands: the rule of each that has a tangent."""
-    linear = op.linear_operands(len(incoming))
-    places = [i for i, d in enumerate(incoming) if d is not None and i not in linear]
-    results = [(i, _apply_rule(eqn, op, i, moved, incoming[i])) for i in places]
-    return [_held(eqn, i, d, moved, masks) for i, d in results]
+    x: Sequence[Value],
+    dx: Mapping[int, Value],
+    masks: Masking,
+) -> Tangents:
+    """The op itself, with `dx` in the place of some operands."""
+    operands = [dx.get(i, v) for i, v in enumerate(masks.factors(eqn, x))]
+    return builder.emit(eqn.op, operands, eqn.kwargs)
 
 
-def _apply_rule(
-    eqn: Equation, op: Primitive, position: int, moved: dict[Value, Value], tangent: Value | None
-) -> Value | None:
+def _by_rule(eqn: Equation, op: Primitive[Any], position: int, given: Sequence[Value]) -> Tangents:
+    """What the rule for one operand makes of the result, the operands and the tangent."""
     rule = op.jvp_rule(position)
     if rule is None:
         raise MissingRuleError(
@@ -242,6 +197,5 @@ def _apply_rule(
             origin=written(eqn),
             hint=f"declare one with @{op.name}.jvp({position})",
         )
-    inputs = [moved[v] for v in eqn.inputs]
-    result: Value | None = rule(moved[eqn.outputs[0]], *inputs, tangent, **eqn.kwargs)
-    return result
+    found = rule(*given, **eqn.kwargs)
+    return found if op.multiple else (found,)

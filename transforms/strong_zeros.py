@@ -99,8 +99,7 @@ class _Following:
             return self.supports[value]
         known = self.ranges[value]
         if known.is_number and known.low == 0:
-            result: Value = full(value=False, shape=value.shape, dtype=BOOL)
-            return result
+            return full(value=False, shape=value.shape, dtype=BOOL)
         return None
 
 
@@ -113,16 +112,14 @@ def _both(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Fou
     left, right = supports
     if left is None or right is None:
         return right if left is None else left
-    result: Value = logical_and(left, right)
-    return result
+    return logical_and(left, right)
 
 
 def _either(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
     left, right = supports
     if left is None or right is None:
         return None
-    result: Value = logical_or(left, right)
-    return result
+    return logical_or(left, right)
 
 
 def _numerator(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
@@ -133,8 +130,7 @@ def _select(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _F
     _, x, y = supports
     if x is None or y is None:
         return None
-    result: Value = select(moved[eqn.inputs[0]], x, y)
-    return result
+    return select(moved[eqn.inputs[0]], x, y)
 
 
 def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
@@ -145,8 +141,7 @@ def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Fo
     known = [v for v in operands if v is not None]
     if len(known) < len(operands):
         return None
-    result: Value | tuple[Value, ...] = eqn.op(*known, **eqn.kwargs)
-    return result
+    return eqn.op(*known, **eqn.kwargs)
 
 
 def _scatter_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
@@ -156,8 +151,7 @@ def _scatter_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) 
     indices = [moved[v] for v in eqn.inputs[2:]]
     counts = cast(whole, dtype=INT64), cast(part, dtype=INT64)
     total = scatter_add(*counts, *indices, **eqn.kwargs)
-    result: Value = not_equal(total, zeros_like(total))
-    return result
+    return not_equal(total, zeros_like(total))
 
 
 def _reduced(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
@@ -170,15 +164,13 @@ def _cumsum(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _F
     if support is None:
         return None
     total = cumsum(cast(support, dtype=INT64), **eqn.kwargs)
-    result: Value = not_equal(total, zeros_like(total))
-    return result
+    return not_equal(total, zeros_like(total))
 
 
 def _any(support: Value | None, axes: tuple[int, ...]) -> Value | None:
     if support is None or not support.type.size:
         return None
-    result: Value = reduce_max(support, axes=axes)
-    return result
+    return reduce_max(support, axes=axes)
 
 
 def _matmul(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:

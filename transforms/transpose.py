@@ -118,7 +118,9 @@ def _placeholder(type: TensorType) -> Linear:
     return Linear(type)
 
 
-def _check_linear(builder: Builder, eqn: Equation, op: Primitive, operands: Sequence[Any]) -> None:
+def _check_linear(
+    builder: Builder, eqn: Equation, op: Primitive[Any], operands: Sequence[Any]
+) -> None:
     """Refuse an equation that is not linear in its linear operands taken together."""
     places = [i for i, x in enumerate(operands) if isinstance(x, Linear)]
     if op.linear == "each" and len(places) == 1:

@@ -80,3 +80,44 @@ class Card:
     def itself(self) -> bool:
         """Whether NumPy makes an array of the result where none is given."""
         return bool(self.ufunc)
+
+
+def plain(
+    *,
+    read: Read,
+    write: Write,
+    needs: Needs | None,
+    blocking: Blocking | None,
+    nanoseconds: Time,
+    scratch: Scratch | None,
+    scalar: Scalar | None,
+    complex_step: ComplexStep | None,
+    marks: Marks,
+) -> Card:
+    """The card of what NumPy alone makes, without a fault, into an array apart from its operands.
+
+    These have the shapes that are declared, and are in memory as they are: nothing is in place,
+    nothing repeated by broadcasting, nothing part of a longer expression. Of what is more than
+    that, `dataclasses.replace` says how.
+    """
+    return Card(
+        read=read,
+        write=write,
+        needs=needs,
+        amend=None,
+        repeated=None,
+        helper="",
+        inline=False,
+        broadcasts=(),
+        in_place=(),
+        ufunc="",
+        fallible=False,
+        blocking=blocking,
+        nanoseconds=nanoseconds,
+        blas=False,
+        scratch=scratch,
+        scalar=scalar,
+        complex_step=complex_step,
+        marks=marks,
+        advice="",
+    )

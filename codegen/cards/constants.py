@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import ANALYTIC
 from primgraph.codegen.cards.literals import (
     dtype_text,
@@ -69,26 +69,16 @@ def _scalar_constant(step: Step, operands: Sequence[Elements], in_order: bool) -
 
 def _literal(read: Read, scalar: Scalar | None) -> Card:
     """The card of what has no operands, and is there before a kernel runs."""
-    return Card(
+    return plain(
         read=read,
         write=_no_write,
         needs=None,
-        amend=None,
-        repeated=None,
-        helper="",
-        inline=False,
-        broadcasts=(),
-        in_place=(),
-        ufunc="",
-        fallible=False,
         blocking=None,
         nanoseconds=MOVED,
-        blas=False,
         scratch=None,
         scalar=scalar,
         complex_step=ANALYTIC,
         marks=Marks.UNKNOWN,
-        advice="",
     )
 
 

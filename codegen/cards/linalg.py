@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import ANALYTIC
 from primgraph.codegen.cards.notation import ATOM, MATMUL, MUL, Target, Text
 from primgraph.codegen.cards.scalar import Elements, Scalar
@@ -96,25 +97,19 @@ def _scalar(step: Step, operands: Sequence[Elements], in_order: bool) -> list[st
 
 
 CARDS: dict[Op, Card] = {
-    p.matmul: Card(
-        read=_read,
-        write=_write,
-        needs=None,
-        amend=None,
-        repeated=None,
-        helper="",
+    p.matmul: replace(
+        plain(
+            read=_read,
+            write=_write,
+            needs=None,
+            blocking=Blocking(_role, 0, ""),
+            nanoseconds=_time,
+            scratch=_scratch,
+            scalar=Scalar(_scalar, 1),
+            complex_step=ANALYTIC,
+            marks=Marks.UNKNOWN,
+        ),
         inline=True,
-        broadcasts=(),
-        in_place=(),
-        ufunc="",
-        fallible=False,
-        blocking=Blocking(_role, 0, ""),
-        nanoseconds=_time,
         blas=True,
-        scratch=_scratch,
-        scalar=Scalar(_scalar, 1),
-        complex_step=ANALYTIC,
-        marks=Marks.UNKNOWN,
-        advice="",
     ),
 }

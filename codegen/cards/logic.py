@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep, as_on_reals, kinked
 from primgraph.codegen.cards.notation import AND, COMPARE, OR, UNARY, XOR, Target, Text
 from primgraph.codegen.cards.scalar import Scalar, of_floats, template
@@ -61,26 +61,21 @@ def _write_unless_nan(to: Target) -> list[str]:
     return [chosen] if to.taken == 0 else [f"{to.out}[...] = {x}", chosen]
 
 
-_SELECT = Card(
-    read=lambda args, step: Text(f"np.where({', '.join(a.code for a in args)})"),
-    write=_write_select,
-    needs=None,
-    amend=None,
-    repeated=None,
-    helper="",
+_SELECT = replace(
+    plain(
+        read=lambda args, step: Text(f"np.where({', '.join(a.code for a in args)})"),
+        write=_write_select,
+        needs=None,
+        blocking=ALIGNED,
+        nanoseconds=per_element(1.2, 1.2),
+        scratch=None,
+        scalar=template("{1} if {0} else {2}"),
+        complex_step=ANALYTIC,
+        marks=Marks.CHOSEN,
+    ),
     inline=True,
     broadcasts=ALL,
     in_place=(2,),
-    ufunc="",
-    fallible=False,
-    blocking=ALIGNED,
-    nanoseconds=per_element(1.2, 1.2),
-    blas=False,
-    scratch=None,
-    scalar=template("{1} if {0} else {2}"),
-    complex_step=ANALYTIC,
-    marks=Marks.CHOSEN,
-    advice="",
 )
 
 CARDS: dict[Op, Card] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import (
     ANALYTIC,
     MARGIN,
@@ -20,7 +20,7 @@ from primgraph.codegen.cards.complex_step import (
     everywhere,
 )
 from primgraph.codegen.cards.literals import dtype_text
-from primgraph.codegen.cards.notation import ATOM, Needs, Read, Target, Text, Write
+from primgraph.codegen.cards.notation import ATOM, Target, Text
 from primgraph.codegen.cards.scalar import Elements, Scalar, by_element, of_floats, template
 from primgraph.codegen.cards.shapes import along_another
 from primgraph.codegen.plan.card import Site
@@ -29,7 +29,7 @@ from primgraph.codegen.plan.roles import Axes, Blocking, Role
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.scratch import BUFFERED, Operation, Scratch, copied, size_of
 from primgraph.codegen.plan.views import view_text
-from primgraph.codegen.plan.work import MOVED, Time, per_element
+from primgraph.codegen.plan.work import MOVED, per_element
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from primgraph.ir.views import flipped
@@ -40,48 +40,16 @@ from primgraph.primitives.reductions import safe_squares
 _WIDE = FLOAT32.itemsize
 
 
-def _along(
-    read: Read,
-    write: Write,
-    needs: Needs | None,
-    blocking: Blocking | None,
-    time: Time,
-    scratch: Scratch | None,
-    scalar: Scalar | None,
-    step: ComplexStep,
-) -> Card:
-    """The card of what works along axes."""
-    return Card(
-        read=read,
-        write=write,
-        needs=needs,
-        amend=None,
-        repeated=None,
-        helper="",
-        inline=False,
-        broadcasts=(),
-        in_place=(),
-        ufunc="",
-        fallible=False,
-        blocking=blocking,
-        nanoseconds=time,
-        blas=False,
-        scratch=scratch,
-        scalar=scalar,
-        complex_step=step,
-        marks=Marks.UNKNOWN,
-        advice="",
-    )
-
-
 # Expressions and statements.
 
 
 def _axes_text(step: Step) -> str:
-    axes = step.params["axes"]
-    if axes and axes == tuple(range(step.operands[0].ndim)):
-        return ""
-    return f", axis={axes[0] if len(axes) == 1 else axes}"
+    """The arguments of a call that say over which axes, and whether they stay as axes of one."""
+    axes, ndim = step.params["axes"], step.operands[0].ndim
+    kept = ", keepdims=True" if axes and step.results[0].ndim == ndim else ""
+    if axes and axes == tuple(range(ndim)):
+        return kept
+    return f", axis={axes[0] if len(axes) == 1 else axes}{kept}"
 
 
 def _reduction(
@@ -116,8 +84,17 @@ def _reduction(
         wide = to.np(dtype_text(dtype)[3:]) if accumulates and _widens(dtype) else "None"
         return [f"{reduce}, {wide}, {to.out})"]
 
-    made = _along(read, write, None, _reduced(ufunc), MOVED, scratch, scalar, complex_step)
-    return replace(made, marks=Marks.REDUCED)
+    return plain(
+        read=read,
+        write=write,
+        needs=None,
+        blocking=_reduced(ufunc),
+        nanoseconds=MOVED,
+        scratch=scratch,
+        scalar=scalar,
+        complex_step=complex_step,
+        marks=Marks.REDUCED,
+    )
 
 
 def _summed(site: Site) -> Sequence[Place]:
@@ -136,14 +113,6 @@ def _read_root(args: Sequence[Text], step: Step) -> Text:
     divisor = step.params["divisor"]
     last = "" if divisor == 1 else f", divisor={divisor!r}"
     return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
-
-
-def keeping_axes(reduction: Text) -> Text:
-    """A reduction whose result has axes of one element for those that are gone."""
-    call, closing, cast = reduction.code.rpartition(").astype(")
-    if not closing:
-        return Text(f"{reduction.code[:-1]}, keepdims=True)")
-    return Text(f"{call}, keepdims=True{closing}{cast}")
 
 
 def _divisor(site: Site) -> Sequence[Place]:
@@ -171,16 +140,16 @@ def _write_root(to: Target) -> list[str]:
 
 def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
     """The card of the index of the first extremum along an axis."""
-    step = ComplexStep(as_on_reals(function), partial=False, smooth=smooth)
-    return _along(
-        lambda args, step: Text(f"np.{name}({args[0].code}, axis={step.params['axis']})"),
-        lambda to: [f"{to.args[0]}.{name}({to.step.params['axis']}, {to.out})"],
-        None,
-        Blocking(_rows_of_position, 0, ""),
-        MOVED,
-        _scratch_of_position,
-        None,
-        step,
+    return plain(
+        read=lambda args, step: Text(f"np.{name}({args[0].code}, axis={step.params['axis']})"),
+        write=lambda to: [f"{to.args[0]}.{name}({to.step.params['axis']}, {to.out})"],
+        needs=None,
+        blocking=Blocking(_rows_of_position, 0, ""),
+        nanoseconds=MOVED,
+        scratch=_scratch_of_position,
+        scalar=None,
+        complex_step=ComplexStep(as_on_reals(function), partial=False, smooth=smooth),
+        marks=Marks.UNKNOWN,
     )
 
 
@@ -416,29 +385,31 @@ CARDS: dict[Op, Card] = {
         complex_step=ComplexStep(_extremum(np.argmin), partial=False, smooth=_smallest_leads),
     ),
     r.root_of_squares: replace(
-        _along(
-            _read_root,
-            _write_root,
-            _divisor,
-            Blocking(_rows_of_root, 0, ""),
+        plain(
+            read=_read_root,
+            write=_write_root,
+            needs=_divisor,
+            blocking=Blocking(_rows_of_root, 0, ""),
             # Only where a sum has over- or underflowed are elements looked at.
-            per_element(0.0, 0.0),
-            None,
-            Scalar(_scalar_root, 1),
-            ComplexStep(_complex_root, partial=False, smooth=_is_long),
+            nanoseconds=per_element(0.0, 0.0),
+            scratch=None,
+            scalar=Scalar(_scalar_root, 1),
+            complex_step=ComplexStep(_complex_root, partial=False, smooth=_is_long),
+            marks=Marks.UNKNOWN,
         ),
         helper="root_of_squares",
     ),
     r.argmax: _position("argmax", np.argmax, _largest_leads),
     r.argmin: _position("argmin", np.argmin, _smallest_leads),
-    r.cumsum: _along(
-        _read_cumsum,
-        _write_cumsum,
-        _reversed_parts,
-        Blocking(along_another, 0, ""),
-        per_element(3.0, 3.0),
-        _scratch_of_cumsum,
-        None,
-        ANALYTIC,
+    r.cumsum: plain(
+        read=_read_cumsum,
+        write=_write_cumsum,
+        needs=_reversed_parts,
+        blocking=Blocking(along_another, 0, ""),
+        nanoseconds=per_element(3.0, 3.0),
+        scratch=_scratch_of_cumsum,
+        scalar=None,
+        complex_step=ANALYTIC,
+        marks=Marks.UNKNOWN,
     ),
 }

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import ANALYTIC
 from primgraph.codegen.cards.notation import ATOM, WIDEST, Needs, Read, Target, Text, Write
 from primgraph.codegen.cards.scalar import MOVING, Elements, Scalar
@@ -27,26 +27,16 @@ from primgraph.primitives.shapes import strided
 
 def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | None) -> Card:
     """The card of what moves elements to a new array."""
-    return Card(
+    return plain(
         read=read,
         write=write,
         needs=needs,
-        amend=None,
-        repeated=None,
-        helper="",
-        inline=False,
-        broadcasts=(),
-        in_place=(),
-        ufunc="",
-        fallible=False,
         blocking=blocking,
         nanoseconds=MOVED,
-        blas=False,
         scratch=None,
         scalar=MOVING,
         complex_step=ANALYTIC,
         marks=Marks.MOVED,
-        advice="",
     )
 
 

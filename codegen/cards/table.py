@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from string import Formatter
 from typing import Any
 
@@ -22,7 +23,7 @@ from primgraph.codegen.cards import (
     reductions,
     shapes,
 )
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.literals import dtype_text, scalar_text
 from primgraph.codegen.cards.notation import ATOM, Target, Text
 from primgraph.codegen.plan.roles import ALIGNED
@@ -46,7 +47,7 @@ CARDS: dict[Op, Card] = {
 
 
 @checked
-def spell(op: Primitive, expression: str) -> None:
+def spell(op: Primitive[Any], expression: str) -> None:
     """Let generated code have this NumPy expression for `op`, instead of a call of its `impl`.
 
     `{0}`, `{1}` and so on stand for the operands, `{name}` for the parameter of that name; `np`
@@ -60,7 +61,7 @@ def spell(op: Primitive, expression: str) -> None:
 
 
 @checked
-def give_card(op: Primitive, card: Card) -> None:
+def give_card(op: Primitive[Any], card: Card) -> None:
     """Let the back end and the tools go by this card of `op`.
 
     Raises `BuildError` for a primitive that has a card already or has several results.
@@ -72,7 +73,7 @@ def give_card(op: Primitive, card: Card) -> None:
 
 
 @checked
-def spelled(op: Primitive, expression: str) -> Card:
+def spelled(op: Primitive[Any], expression: str) -> Card:
     """The card of a primitive of which nothing is known but a NumPy expression, as `spell` has it.
 
     `dataclasses.replace` makes one of it that says more. Raises `BuildError` for text that is no
@@ -89,27 +90,18 @@ def spelled(op: Primitive, expression: str) -> Card:
     def write(to: Target) -> list[str]:
         return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
 
-    return Card(
+    made = plain(
         read=read,
         write=write,
         needs=None,
-        amend=None,
-        repeated=None,
-        helper="",
-        inline=False,
-        broadcasts=(),
-        in_place=(),
-        ufunc="",
-        fallible=True,
         blocking=ALIGNED if op.elementwise else None,
         nanoseconds=MOVED,
-        blas=False,
         scratch=buffers if op.elementwise else None,
         scalar=None,
         complex_step=None,
         marks=marks_of(op),
-        advice="",
     )
+    return replace(made, fallible=True)
 
 
 def marks_of(op: Op) -> Marks:

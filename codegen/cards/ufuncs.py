@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import ComplexStep
 from primgraph.codegen.cards.notation import ATOM, COMPARE, Target, Text
 from primgraph.codegen.cards.scalar import Scalar
@@ -44,24 +45,15 @@ def ufunc(
     def write(to: Target) -> list[str]:
         return [f"{to.np(name)}({', '.join(to.args)}, {out}{to.out})"]
 
-    return Card(
+    made = plain(
         read=read,
         write=write,
         needs=None,
-        amend=None,
-        repeated=None,
-        helper="",
-        inline=True,
-        broadcasts=ALL,
-        in_place=ALL,
-        ufunc=name,
-        fallible=False,
         blocking=ALIGNED,
         nanoseconds=time,
-        blas=False,
         scratch=buffers,
         scalar=scalar,
         complex_step=complex_step,
         marks=marks,
-        advice="",
     )
+    return replace(made, inline=True, broadcasts=ALL, in_place=ALL, ufunc=name)

@@ -7,7 +7,6 @@ from primgraph.codegen.cards.constants import literal
 from primgraph.codegen.cards.elementwise import SHORT_CUTS
 from primgraph.codegen.cards.literals import dtype_text, full_text, is_weak_default, scalar_text
 from primgraph.codegen.cards.notation import Text
-from primgraph.codegen.cards.reductions import keeping_axes
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.layout import statement
@@ -15,7 +14,7 @@ from primgraph.codegen.emit.page import LONGEST, Page, Piece
 from primgraph.codegen.emit.shapes import REDUCTIONS
 from primgraph.codegen.emit.views import write_view
 from primgraph.codegen.plan.schedule import Step
-from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
+from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, broadcast_shapes
 from primgraph.primitives.constants import constant, full, iota, iota_shape
 from primgraph.primitives.elementwise import erf, erfc
 from primgraph.primitives.indexing import gather
@@ -90,10 +89,8 @@ def _expression(page: Page, step: Step, card: Card, args: list[Piece]) -> Text:
         return Text(library.format(f"{step.op.name}({args[0].text.code})"))
     if card.helper and card.repeated is None:
         page.include(card.helper)
-    text = card.read([a.text for a in args], step)
-    if step.op in REDUCTIONS and step.outputs[0] in page.shown:
-        return keeping_axes(text)
-    return text
+    shown = page.shown.get(step.outputs[0]) if step.op in REDUCTIONS else None
+    return card.read([a.text for a in args], step if shown is None else step.giving(shown))
 
 
 def _library(page: Page, step: Step) -> str:
@@ -128,10 +125,10 @@ def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
     if piece.pending and not page.belongs(piece, step):
         page.write(value)
         piece = page.pieces[value]
-    small = k in card.broadcasts and not (k == 0 and card.amend is not None)
-    if small or value in page.shown:
+    if k in card.broadcasts and not (k == 0 and card.amend is not None):
         return piece
-    return page.explicit(piece, step.operands[k])
+    shape, dtype = step.operands[k].shape, step.operands[k].dtype
+    return page.explicit(piece, TensorType(page.shown.get(value, shape), dtype))
 
 
 def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:

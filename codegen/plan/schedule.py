@@ -7,6 +7,7 @@ backend would start.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
@@ -52,7 +53,7 @@ class Step(NamedTuple):
     form: Form
 
     @property
-    def op(self) -> Primitive:
+    def op(self) -> Primitive[Any]:
         return self.form.op
 
     @property
@@ -70,6 +71,13 @@ class Step(NamedTuple):
     @property
     def results(self) -> tuple[TensorType, ...]:
         return self.form.results
+
+    def giving(self, shape: Shape) -> Step:
+        """The same step, written so that its first result has another shape."""
+        form = copy(self.form)
+        first, *others = form.results
+        form.results = (TensorType(shape, first.dtype), *others)
+        return self._replace(form=form)
 
 
 def seen_shape(step: Step, k: int) -> Shape:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from primgraph.autodiff.functions import require_scalar
-from primgraph.autodiff.grad import Request
 from primgraph.autodiff.independence import require_apart
-from primgraph.autodiff.subgraph import Path, record
-from primgraph.errors import PrimgraphError, ShapeError
+from primgraph.autodiff.modes import record
+from primgraph.autodiff.request import Request, located
+from primgraph.autodiff.subgraph import Path
+from primgraph.errors import ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
@@ -89,10 +90,10 @@ def divergence(
     `MixedSamplesError` where samples may mix.
     """
     request = Request.of("divergence", y, x)
-    try:
+    with located(request.origin):
         if y.shape != x.shape:
             raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
-        path, lead = _path(request), _lead(request, is_batched)
+        path, lead = request.path(), _lead(request, is_batched)
         axes = tuple(range(len(lead), y.ndim))
         if is_batched and check:
             require_apart(path)
@@ -108,8 +109,6 @@ def divergence(
             rows = clean_up(batch(along, count, [*axes_of_free, 0]))
             graph = _trace(rows, count, lead)
             return _record(request, path, graph, [*path.free, _directions(x, lead, count)])
-    except PrimgraphError as error:
-        raise error.located(request.origin()) from None
 
 
 def _trace(rows: Graph, count: int, lead: Shape) -> Graph:
@@ -176,9 +175,9 @@ def _of_second_order(
     name: str, y: Variable, x: Variable, is_batched: bool, check: bool, *, total: bool
 ) -> Variable:
     request = Request.of(name, y, x)
-    try:
+    with located(request.origin):
         require_scalar(name, y, int(is_batched))
-        path, lead = _path(request), _lead(request, is_batched)
+        path, lead = request.path(), _lead(request, is_batched)
         if is_batched and check:
             require_apart(path)
         if not path.wrt:
@@ -192,8 +191,6 @@ def _of_second_order(
                     else found
                 )
             return _by_directions(request, path, y, x, lead, total=total)
-    except PrimgraphError as error:
-        raise error.located(request.origin()) from None
 
 
 def _by_gradient(request: Request, path: Path) -> Variable | None:
@@ -232,10 +229,6 @@ def _second(path: Path) -> Graph:
     inputs = [builder.input(v.type, v.hint) for v in first.inputs]
     outputs = builder.inline(twice.with_outputs(twice.outputs[1:]), [*inputs, inputs[-1]])
     return builder.graph(outputs)
-
-
-def _path(request: Request) -> Path:
-    return Path.between(request.builder, request.inputs, request.outputs, request.constants)
 
 
 def _lead(request: Request, is_batched: bool) -> Shape:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from primgraph.autodiff.grad import Seeds, Variables, grad, seeds_for, variables_of
+from primgraph.autodiff.grad import grad
+from primgraph.autodiff.request import Seeds, Variables, located, seeds_for, variables_of
 from primgraph.autodiff.subgraph import Path
 from primgraph.autodiff.traced_call import Call, in_form
-from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError, PrimgraphError
+from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied, checked_late
@@ -37,14 +38,12 @@ def vjp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
     variable, and for a wrong number of entries in `v`; `ShapeError` for a wrong shape of one.
     """
     call, single = _called("vjp", function, inputs)
-    try:
+    with located(call.origin):
         seeds = seeds_for(call.builder, "v", v, call.outputs)
         path = call.path()
         if strict:
             _require_dependence("vjp", call, path, call.outputs)
         found = call.record(path, path.vjp(), seeds) if path.wrt else []
-    except PrimgraphError as error:
-        raise error.located(call.origin()) from None
     results = _for_arguments(call, path, found)
     return in_form(call.builder, call.outputs, call.single), in_form(call.builder, results, single)
 
@@ -58,14 +57,12 @@ def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
     depends on no input. For all else see `vjp`.
     """
     call, _ = _called("jvp", function, inputs)
-    try:
+    with located(call.origin):
         seeds = seeds_for(call.builder, "v", v, call.inputs)
         path = call.path()
         if strict:
             _require_dependence("jvp", call, path, call.outputs)
         found = _forward(call, path, seeds)
-    except PrimgraphError as error:
-        raise error.located(call.origin()) from None
     return (
         in_form(call.builder, call.outputs, call.single),
         in_form(call.builder, found, call.single),
@@ -100,14 +97,12 @@ def _hessian_product(
 ) -> Result:
     call, single = _called(name, gradient_of(name, function, strict=strict), inputs)
     value, *slopes = call.outputs
-    try:
+    with located(call.origin):
         seeds = seeds_for(call.builder, "v", v, call.inputs)
         path = call.path(call.results[1:])
         if strict:
             _require_dependence(name, call, path, slopes)
         found = _forward(call, path, seeds)
-    except PrimgraphError as error:
-        raise error.located(call.origin()) from None
     return in_form(call.builder, [value], True), in_form(call.builder, found, single)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.autodiff.lazy_matrix import Slopes
-from primgraph.autodiff.subgraph import Path, record
+from primgraph.autodiff.modes import record
+from primgraph.autodiff.subgraph import Path
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import BuildError, FeedError, MixedSamplesError
 from primgraph.ir.builder import Builder

@@ -9,7 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.autodiff.subgraph import Path, record
+from primgraph.autodiff.modes import record
+from primgraph.autodiff.subgraph import Path
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.primitive import recording
 from primgraph.ir.slices import backward_slice, forward_slice
-from primgraph.primitives.elementwise import as_function_of
 from primgraph.transforms.analysis.bounds import ranges_near
 from primgraph.transforms.analysis.ranges import Range
-from primgraph.transforms.batch import batch
-from primgraph.transforms.bind import bind
 from primgraph.transforms.linearize import depending, linearize
 from primgraph.transforms.lower import lower
-from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.transpose import transpose
 
 
@@ -170,88 +164,3 @@ def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Va
         if not relevant.isdisjoint(eqn.outputs) and not eqn.op.stops:
             relevant.update(v for v in eqn.inputs if v.type.is_float)
     return relevant
-
-
-def record(
-    builder: Builder,
-    path: Path,
-    derivative: Graph,
-    given: Sequence[Value | None],
-    *,
-    ends: Sequence[Value] | None = None,
-    count: int | None = None,
-    batched: Collection[int] = (),
-    replaced: Mapping[Value, Value] | None = None,
-) -> list[Value]:
-    """Clean `derivative`, taken along `path`, up and record it on `given`; None stands for ones.
-
-    With `count`, the inputs at the positions in `batched` have a leading axis of that extent,
-    and so have all results. `replaced` maps values in `given` to those to use instead.
-
-    The results count as functions of all that the outputs of the path depend on, also where the
-    derivative is the same everywhere. `ends` are these outputs in the builder, if they are not
-    those of the path.
-    """
-    graph = clean_up(bind(derivative, {i: 1.0 for i, v in enumerate(given) if v is None}))
-    present = [(i, v) for i, v in enumerate(given) if v is not None]
-    if count is not None:
-        graph = clean_up(batch(graph, count, [0 if i in batched else None for i, _ in present]))
-    values = [v if replaced is None else replaced.get(v, v) for _, v in present]
-    results = builder.inline(graph, values, shared=True)
-    needs = set(path.needs)
-    needs.update(i for i in range(len(path.free), len(given)))
-    wanted = [
-        graph.inputs[k]
-        for k, (i, v) in enumerate(present)
-        if i in needs and v.type.is_float and not _is_constant(builder, values[k])
-    ]
-    complete = _depending_on_all(graph, wanted)
-    if all(complete):
-        return results
-    reached = (
-        v for v, r in zip(path.ends if ends is None else ends, path.reached, strict=True) if r
-    )
-    seeds = (v for (i, _), v in zip(present, values, strict=True) if i >= len(path.free))
-    others = [
-        v
-        for v in dict.fromkeys((*reached, *seeds))
-        if v.type.is_float and not _is_constant(builder, v)
-    ]
-    with recording(builder):
-        whole = reduce(as_function_of, others) if others else None
-        return [
-            v if done or whole is None else as_function_of(v, whole)
-            for v, done in zip(results, complete, strict=True)
-        ]
-
-
-def _is_constant(builder: Builder, value: Value) -> bool:
-    """Whether `value` is a constant of the program."""
-    eqn = builder.definition(value)
-    return eqn is not None and not eqn.inputs
-
-
-# Of how many values it is told one by one whether a result depends on them.
-_MANY = 1024
-
-
-def _depending_on_all(graph: Graph, values: Sequence[Value]) -> list[bool]:
-    """Whether each output depends on all of `values` by floats; False if these are very many."""
-    if len(values) > _MANY:
-        return [False] * len(graph.outputs)
-    known = {v: 1 << i for i, v in enumerate(values)}
-    for eqn in graph.body:
-        if eqn.op.stops:
-            continue
-        reaching = 0
-        for value in eqn.inputs:
-            reaching |= known.get(value, 0)
-        if reaching:
-            known.update((v, reaching) for v in eqn.outputs if v.type.is_float)
-    every = (1 << len(values)) - 1
-    return [known.get(v, 0) == every for v in graph.outputs]
-
-
-def called(role: str, value: Value) -> str:
-    """What an error message calls a value: by its name, if it has one."""
-    return f"{role} {value.hint!r}" if value.hint else f"an {role}"

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any
 
-from primgraph.autodiff.subgraph import Path, called, record
-from primgraph.errors import ArgumentError, BuildError, NotDifferentiable, PrimgraphError
+from primgraph.autodiff.modes import record
+from primgraph.autodiff.request import require_floats
+from primgraph.autodiff.subgraph import Path
+from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied
 from primgraph.operators.call import common_recorder
-from primgraph.operators.promotion import handles, lift
+from primgraph.operators.promotion import lift
 from primgraph.operators.variable import Variable
 from primgraph.program.program import program_of
 from primgraph.source import caller
-
-
-@final
-class located:
-    """A context in which errors get the user's line, and those that `variables` come from."""
-
-    def __init__(self, variables: Any = ()) -> None:
-        self.variables = variables
-
-    def __enter__(self) -> None:
-        """Nothing is done before there is an error."""
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, PrimgraphError):
-            found = [v for v in handles((self.variables,)) if isinstance(v.recorder, Builder)]
-            builder = found[0].recorder if found else Builder()
-            assert isinstance(builder, Builder)
-            error.located(builder.origin(caller(), [v.value for v in found]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +84,8 @@ class Call:
 
     def require_floats(self, name: str) -> None:
         """Raise `NotDifferentiable` unless all inputs and outputs are of a float dtype."""
-        for role, values in (("input", self.inputs), ("output", self.outputs)):
-            for value in values:
-                if not value.type.is_float:
-                    raise NotDifferentiable(
-                        f"{name}: {called(role, value)} is {value.type}, and only floats have "
-                        "derivatives",
-                        origin=self.origin(),
-                    )
+        require_floats(name, "input", self.inputs, self.origin)
+        require_floats(name, "output", self.outputs, self.origin)
 
     def origin(self) -> list[str]:
         """Lines for an error: where the function was called, and on what."""

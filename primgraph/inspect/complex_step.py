@@ -109,7 +109,7 @@ def apply(
 
 
 def _results(
-    op: Primitive, inputs: Sequence[np.ndarray[Any, Any]], params: dict[str, Any]
+    op: Primitive[Any], inputs: Sequence[np.ndarray[Any, Any]], params: dict[str, Any]
 ) -> list[Any]:
     form = _form_of(op)
     if form.function is not None and any(np.iscomplexobj(x) for x in inputs):
@@ -121,7 +121,7 @@ def _results(
     return results
 
 
-def _form_of(op: Primitive) -> ComplexStep:
+def _form_of(op: Primitive[Any]) -> ComplexStep:
     """What the card of a primitive says of complex numbers; its own meaning without one."""
     card = CARDS.get(op)
     form = None if card is None else card.complex_step
@@ -129,7 +129,7 @@ def _form_of(op: Primitive) -> ComplexStep:
 
 
 def _is_smooth(
-    op: Primitive, inputs: Sequence[np.ndarray[Any, Any]], params: dict[str, Any]
+    op: Primitive[Any], inputs: Sequence[np.ndarray[Any, Any]], params: dict[str, Any]
 ) -> bool:
     """Whether a primitive has neither kink nor jump near `inputs`, and is not steep there."""
     if not any(np.iscomplexobj(x) for x in inputs):
@@ -142,7 +142,7 @@ def _is_smooth(
     return True
 
 
-def _is_gentle(op: Primitive, x: np.ndarray[Any, Any], params: dict[str, Any]) -> bool:
+def _is_gentle(op: Primitive[Any], x: np.ndarray[Any, Any], params: dict[str, Any]) -> bool:
     """Whether the slope is small and finite in every element where there is a value at all."""
     slope = np.imag(_results(op, [x + 1j * STEP], params)[0]) / STEP
     return not np.any(np.abs(slope) > STEEPEST)

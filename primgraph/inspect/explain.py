@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.autodiff.grad import Request
+from primgraph.autodiff.request import Request
 from primgraph.autodiff.subgraph import Path
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, BuildError, FeedError, NumericalError

@@ -20,6 +20,9 @@ R = TypeVar("R", bound="Graph | tuple[Graph, ...]")
 Condition: TypeAlias = Callable[[Graph], str]
 """A property of graphs: says what is wrong with one, or nothing."""
 
+# All transforms by module and name, so that what holds for each of them can be asked of all.
+declared: dict[str, Callable[..., Any]] = {}
+
 # Called with every graph that a transform returns in debug mode; tests add theirs.
 observers: list[Callable[[Graph], None]] = []
 
@@ -45,6 +48,7 @@ def transform(
                     observe(graph)
             return result
 
+        declared[f"{function.__module__}.{function.__qualname__}"] = call
         return call
 
     return declare

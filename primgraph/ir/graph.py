@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, final
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform, final
 
 import numpy as np
 
@@ -11,14 +12,28 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.form import Form, bound, leaves_of
 from primgraph.ir.params import Params, bits
-from primgraph.ir.primitive import Op, Primitive, lookup
+from primgraph.ir.primitive import Op, active_recorder, lookup
 from primgraph.ir.signature import checked
 from primgraph.ir.titles import Title
 from primgraph.ir.types import DType, Shape, TensorType, scalar_of
 from primgraph.source import Source
 
+T = TypeVar("T")
+
+
+@dataclass_transform(eq_default=False)
+def _record(cls: type[T]) -> type[T]:
+    """Give a class slots and a constructor for its fields, as a dataclass has them.
+
+    It is none, and so no container of the user's that would be taken apart.
+    """
+    made = dataclass(slots=True, eq=False, repr=False)(cls)
+    delattr(made, "__dataclass_fields__")
+    return made
+
 
 @final
+@_record
 class Value:
     """One value of a graph: a type, and a hint for the eye. The object is its identity.
 
@@ -27,11 +42,8 @@ class Value:
     rules are written with them.
     """
 
-    __slots__ = ("hint", "type")
-
-    def __init__(self, type: TensorType, hint: str = "") -> None:
-        self.type = type
-        self.hint = hint
+    type: TensorType
+    hint: str = ""
 
     @property
     def shape(self) -> Shape:
@@ -76,42 +88,28 @@ class Value:
 
 
 def _strict(name: str, *operands: Value) -> Value:
-    op = lookup(name)
-    assert isinstance(op, Primitive)
-    result: Value = op(*operands)
-    return result
+    return active_recorder().emit(lookup(name), operands, {})[0]
 
 
 def _like(other: Value | complex, value: Value) -> Value:
     """A Python scalar as a constant of the type of `value`."""
     if isinstance(other, Value):
         return other
-    full = lookup("full")
-    assert isinstance(full, Primitive)
     number = scalar_of(other, value.dtype)
-    result: Value = full(value=number, shape=value.shape, dtype=value.dtype)
-    return result
+    params = {"value": number, "shape": value.shape, "dtype": value.dtype}
+    return active_recorder().emit(lookup("full"), (), params)[0]
 
 
 @final
+@_record
 class Equation:
     """`outputs = op(*inputs, **params)`, and the line of the user's code it comes from."""
 
-    __slots__ = ("inputs", "op", "outputs", "params", "source")
-
-    def __init__(
-        self,
-        op: Op,
-        inputs: tuple[Value, ...],
-        params: Params,
-        outputs: tuple[Value, ...],
-        source: Source | None = None,
-    ) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.params = params
-        self.outputs = outputs
-        self.source = source
+    op: Op
+    inputs: tuple[Value, ...]
+    params: Params
+    outputs: tuple[Value, ...]
+    source: Source | None = None
 
     @property
     def kwargs(self) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from primgraph.ir.types import NAME_OF_DTYPE, TensorType, as_dtype
 Params: TypeAlias = tuple[tuple[str, Any], ...]
 
 _INTEGERS = frozenset({int})
+# What equals only what is the same, and nothing of other kinds.
+_PLAIN = frozenset({int, str})
 
 # Arrays up to this size are copied to be hashed, which is quicker for them.
 _COPIED = 2**14
@@ -113,14 +115,12 @@ def freeze_all(params: Iterable[tuple[str, Any]]) -> Params:
 def bits(value: Any) -> Hashable:
     """A key that is equal only for equal bits: 1, 1.0 and True differ, and 0.0 and -0.0."""
     kind = type(value)
+    if kind is tuple:
+        return tuple([v if type(v) in _PLAIN else bits(v) for v in value])
     if kind is float:
         return ("float", value if value and value == value else value.hex())
     if kind is bool:
         return ("bool", value)
-    if kind is tuple:
-        if _INTEGERS.issuperset(map(type, value)):
-            return value  # type: ignore[no-any-return]
-        return tuple([v if type(v) in (int, str) else bits(v) for v in value])
     if isinstance(value, np.dtype):
         return ("dtype", NAME_OF_DTYPE[value])
     return value if isinstance(value, Hashable) else repr(value)

@@ -8,7 +8,17 @@ from collections.abc import Callable, Container, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, final
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    final,
+    overload,
+)
 
 from primgraph.errors import (
     ArgumentError,
@@ -27,6 +37,8 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = Callable[..., Any]
 Types: TypeAlias = tuple[TensorType, ...]
+# What a call of a primitive gives: a value, or a tuple of them.
+R = TypeVar("R")
 
 _registry: dict[str, Op] = {}
 
@@ -52,13 +64,14 @@ class Recorder(Protocol):
     def hold(self, value: Value, stop: bool, used: bool = True) -> Value: ...
 
 
-_active: ContextVar[recording | None] = ContextVar("primgraph_recorder", default=None)
+# The context that was entered last, and not left yet.
+innermost: ContextVar[recording | None] = ContextVar("primgraph_recorder", default=None)
 _fallback: list[Callable[[], Recorder]] = []
 
 
 def active_recorder() -> Recorder:
     """The innermost recorder that is entered, else the default program's."""
-    entered = _active.get()
+    entered = innermost.get()
     if entered is not None:
         return entered.recorder if not entered.mixed else entered.meant().recorder
     if _fallback:
@@ -89,21 +102,21 @@ class recording:
         self.left = False
 
     def __enter__(self) -> None:
-        outer = self.outer = _active.get()
+        outer = self.outer = innermost.get()
         self.mixed = outer is not None and outer.mixed
         self.within = outer
         if self.frame is not None and outer is not None:
             self.within = outer._running(self.frame)
             self.mixed = self.mixed or self.within is not outer._framed()
-        _active.set(self)
+        innermost.set(self)
 
     def __exit__(self, *_: object) -> None:
         self.left, self.frame = True, None
-        outer = _active.get()
+        outer = innermost.get()
         if outer is self:
             while outer is not None and outer.left:
                 outer = outer.outer
-            _active.set(outer)
+            innermost.set(outer)
 
     def meant(self) -> recording:
         """The context of the frame that is running, among this and those around it."""
@@ -170,10 +183,11 @@ class Op(ABC):
     change places without changing a bit of the result. `formal` ones give their first operand as
     it is: what the others are matters to derivatives only. With `own_slope` these have the
     derivative along the others, and none along the first. `stops` tells those whose result
-    counts as a constant, whatever it was computed from.
+    counts as a constant, whatever it was computed from. `is_view` tells those of which each result
+    is the operand, seen in another way.
     """
 
-    __slots__ = ("commutative", "formal", "multiple", "name", "own_slope", "stops")
+    __slots__ = ("commutative", "formal", "is_view", "multiple", "name", "own_slope", "stops")
 
     def __init__(
         self,
@@ -195,6 +209,7 @@ class Op(ABC):
         self.formal = formal
         self.own_slope = own_slope
         self.stops = stops
+        self.is_view = False
         _registry[name] = self
 
     @abstractmethod
@@ -204,11 +219,6 @@ class Op(ABC):
     @abstractmethod
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         """The plain NumPy meaning, one array an output."""
-
-    @property
-    def is_view(self) -> bool:
-        """Whether each result is the operand, seen in another way."""
-        return False
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -221,9 +231,10 @@ class Op(ABC):
 
 
 @final
-class Primitive(Op):
+class Primitive(Op, Generic[R]):
     """An op of the small closed set, with every rule that the transforms need.
 
+    Called on values it gives an `R`: a `Value`, or a tuple of them if it is `multiple`.
     `linear` tells in what a primitive is linear: True for all operands together, a tuple for
     some of them together, `"each"` for every operand by itself (a product), None for nothing.
     `elementwise` primitives map the elements of equally shaped operands one by one.
@@ -241,7 +252,6 @@ class Primitive(Op):
         "_batch",
         "_flops",
         "_jvp",
-        "_moves",
         "_transpose",
         "_view",
         "constant",
@@ -249,6 +259,7 @@ class Primitive(Op):
         "impl",
         "linear",
         "literal",
+        "moves",
         "random",
         "singular",
         "type_rule",
@@ -292,15 +303,23 @@ class Primitive(Op):
         self.singular = singular
         self.constant = constant
         self.literal = literal
+        self.moves = moves
         self.random = random
-        self._moves = moves
         self._flops = flops
         self._jvp: dict[int, Rule] = {}
         self._transpose: Rule | None = None
         self._batch: Rule | None = None
         self._view: Rule | None = None
 
-    def __call__(self, *inputs: Value, **params: Any) -> Any:
+    @overload
+    def __call__(self: Primitive[Value], *inputs: Value, **params: Any) -> Value: ...
+
+    @overload
+    def __call__(
+        self: Primitive[tuple[Value, ...]], *inputs: Value, **params: Any
+    ) -> tuple[Value, ...]: ...
+
+    def __call__(self, *inputs: Value, **params: Any) -> Value | tuple[Value, ...]:
         """Record this primitive on values of the active builder."""
         outputs = active_recorder().emit(self, inputs, params)
         return outputs if self.multiple else outputs[0]
@@ -365,6 +384,7 @@ class Primitive(Op):
         if self._view is not None:
             raise BuildError(f"{self.name} has a rule for its view already")
         self._view = rule
+        self.is_view = self.moves = True
         return rule
 
     def flops(self, types: Types, params: dict[str, Any]) -> int:
@@ -391,15 +411,6 @@ class Primitive(Op):
 
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)
-
-    @property
-    def is_view(self) -> bool:
-        return self._view is not None
-
-    @property
-    def moves(self) -> bool:
-        """Whether elements are put elsewhere, and none is made but zeros."""
-        return self._moves or self._view is not None
 
     def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
         """How result `k` is the operand `x`, for a primitive that is a view."""
@@ -431,13 +442,25 @@ class Primitive(Op):
         return rule
 
 
+@overload
+def primitive(
+    *, name: str | None = None, impl: Rule, multiple: Literal[False] = False, **properties: Any
+) -> Callable[[Rule], Primitive[Value]]: ...
+
+
+@overload
+def primitive(
+    *, name: str | None = None, impl: Rule, multiple: Literal[True], **properties: Any
+) -> Callable[[Rule], Primitive[tuple[Value, ...]]]: ...
+
+
 @checked
 def primitive(
     *, name: str | None = None, impl: Rule, **properties: Any
-) -> Callable[[Rule], Primitive]:
+) -> Callable[[Rule], Primitive[Any]]:
     """Decorator that makes a type rule into a primitive of the same name."""
 
-    def declare(type_rule: Rule) -> Primitive:
+    def declare(type_rule: Rule) -> Primitive[Any]:
         return Primitive(name or type_rule.__name__.rstrip("_"), type_rule, impl, **properties)
 
     return declare

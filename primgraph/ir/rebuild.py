@@ -53,7 +53,7 @@ def turned_source(eqn: Equation) -> Source:
     return (eqn.source or NOWHERE).turned()
 
 
-def require_primitive(eqn: Equation) -> Primitive:
+def require_primitive(eqn: Equation) -> Primitive[Any]:
     """The primitive of `eqn`; `MissingRuleError` with the user's line if it has another op."""
     if isinstance(eqn.op, Primitive):
         return eqn.op

@@ -22,8 +22,8 @@ from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.nn.scopes import calling, outermost
-from primgraph.operators.promotion import array_of, handles
-from primgraph.operators.variable import Variable
+from primgraph.operators.promotion import array_of
+from primgraph.operators.variable import Variable, handles
 from primgraph.program.program import Program, current_program, parameter_kind, program_of
 from primgraph.program.scope import Scope
 
@@ -106,7 +106,7 @@ class Layer:
         """
         states = [p for _, p in self._named_states()]
         if states:
-            operands = [*handles((*args, *kwargs.values()))]
+            operands = handles((*args, *kwargs.values()))
             program = program_of(operands[0]) if operands else current_program()
             self._bind(program)
             for parameter in states:

@@ -138,6 +138,27 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
     return _READ
 
 
+# What else than calls of it a ufunc has, of those that are functions of their own here.
+_REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+
+
+def on_ufunc(
+    known: Collection[str], ufunc: str, name: str, method: str, options: Collection[str]
+) -> str:
+    """Advice for a use of a ufunc that does not build a program; `name` is what it is here."""
+    if method == "reduce" and name in _REDUCED:
+        return f"write pg.{_REDUCED[name]}(x, axis=0)"
+    if method == "accumulate" and name == "add":
+        return "write pg.cumsum(x, axis=0)"
+    if method == "outer" and name in known:
+        return f"write pg.{name}(x[:, None], y)"
+    if name not in known:
+        return written_instead(ufunc)
+    if "out" in options:
+        return f"a NumPy array takes no variable in place: a = pg.{name}(a, x) is a new variable"
+    return f"write pg.{name} without {', '.join(options)}" if options else ""
+
+
 def _function(node: ast.Call, known: Collection[str], arrays: Collection[str]) -> str:
     """Advice to call the function here of that name, or of that meaning; nothing for others."""
     names = _names(node)

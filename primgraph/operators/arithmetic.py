@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.operators.call import operator, public
@@ -19,14 +20,13 @@ from primgraph.operators.promotion import (
     converted,
     described,
     either,
-    emit,
     lift,
     promoted,
     require_flag,
     type_of,
     ufunc_dtypes,
 )
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, emit
 from primgraph.primitives import elementwise as p
 from primgraph.primitives import logic
 
@@ -62,7 +62,12 @@ _LARGEST_INTEGER_POWER = 1024
 
 
 def _binary(
-    name: str, ufunc: np.ufunc, op: Primitive, doc: str, *, of_bools: Primitive | None = None
+    name: str,
+    ufunc: np.ufunc,
+    op: Primitive[Value],
+    doc: str,
+    *,
+    of_bools: Primitive[Value] | None = None,
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
     """Declare a function of two arrays; `of_bools` is its primitive on booleans."""
 
@@ -153,7 +158,7 @@ def _whole_number(x: Any) -> int | None:
 
 
 def _unary(
-    name: str, ufunc: np.ufunc, op: Primitive | None, doc: str, *, unchanged: str = ""
+    name: str, ufunc: np.ufunc, op: Primitive[Value] | None, doc: str, *, unchanged: str = ""
 ) -> Callable[[ArrayLike], Variable]:
     """Declare a function of one array; dtype kinds in `unchanged` are returned as they are."""
 

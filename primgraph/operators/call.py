@@ -13,11 +13,19 @@ from primgraph.errors import ArgumentError, BuildError, PrimgraphError
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
-from primgraph.ir.primitive import Op, Recorder, Types, active_recorder, lookup, recording
+from primgraph.ir.primitive import (
+    Op,
+    Recorder,
+    Types,
+    active_recorder,
+    innermost,
+    lookup,
+    recording,
+)
 from primgraph.ir.signature import UNFIT, misfit
 from primgraph.ir.types import TensorType
-from primgraph.operators.promotion import SCALARS, handles, lift
-from primgraph.operators.variable import Variable, functions
+from primgraph.operators.promotion import SCALARS, lift
+from primgraph.operators.variable import Variable, functions, handles
 from primgraph.source import caller
 
 P = ParamSpec("P")
@@ -47,14 +55,13 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        operands = list(handles((*args, *kwargs.values())))
+        operands = handles((*args, *kwargs.values()) if kwargs else args)
         for operand in operands:
             operand.used = True
         try:
             recorder = common_recorder(operands)
-            with recording(recorder):
-                result = function(*args, **kwargs)
-                return cast("R", _computed(recorder, result)) if recorder.kept else result
+            result = _recorded(recorder, function, *args, **kwargs)
+            return cast("R", _computed(recorder, result)) if recorder.kept else result
         except PrimgraphError as error:
             raise error.located(_origin(operands)) from None
         except UNFIT as error:
@@ -66,6 +73,15 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
 
     functions[function.__name__.rstrip("_")] = call
     return call
+
+
+def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """What `function` gives, with all that it records in `recorder`."""
+    entered = innermost.get()
+    if entered is not None and entered.recorder is recorder and not entered.mixed:
+        return function(*args, **kwargs)
+    with recording(recorder):
+        return function(*args, **kwargs)
 
 
 def _computed(recorder: Recorder, result: Any) -> Any:

@@ -15,9 +15,9 @@ from primgraph.operators.call import operator, public
 from primgraph.operators.joining import diagonal
 from primgraph.operators.linalg import product
 from primgraph.operators.logic import not_equal
-from primgraph.operators.promotion import broadcasted, converted, emit, lift, result_dtype
+from primgraph.operators.promotion import broadcasted, converted, lift, result_dtype
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, emit
 from primgraph.primitives import elementwise, reductions
 from primgraph.primitives.shapes import concat, slice_
 

@@ -18,7 +18,6 @@ from primgraph.operators.promotion import (
     broadcasted,
     broadcasts_to,
     converted,
-    emit,
     floating,
     lift,
     promoted,
@@ -27,7 +26,7 @@ from primgraph.operators.promotion import (
     type_of,
     wrap,
 )
-from primgraph.operators.variable import ArrayLike, Variable, functions
+from primgraph.operators.variable import ArrayLike, Variable, emit, functions
 from primgraph.primitives import constants, elementwise, reductions
 from primgraph.primitives.constants import filled
 from primgraph.primitives.shapes import reshape, slice_assign
@@ -106,15 +105,13 @@ def ones(shape: Any, dtype: Any = None) -> Variable:
 def full_like(x: ArrayLike, fill_value: ArrayLike, dtype: Any = None) -> Variable:
     """An array of the shape of `x`, and of its dtype unless `dtype` is given."""
     like = type_of(x)
-    result: Variable = full(like.shape, fill_value, like.dtype if dtype is None else dtype)
-    return result
+    return full(like.shape, fill_value, like.dtype if dtype is None else dtype)
 
 
 @public
 def zeros_like(x: ArrayLike, dtype: Any = None) -> Variable:
     """Zeros of the shape of `x`, and of its dtype unless `dtype` is given."""
-    result: Variable = full_like(x, 0, dtype)
-    return result
+    return full_like(x, 0, dtype)
 
 
 @public
@@ -131,8 +128,7 @@ def size(x: ArrayLike, axis: int | None = None) -> Variable:
 @public
 def ones_like(x: ArrayLike, dtype: Any = None) -> Variable:
     """Ones of the shape of `x`, and of its dtype unless `dtype` is given."""
-    result: Variable = full_like(x, 1, dtype)
-    return result
+    return full_like(x, 1, dtype)
 
 
 @public

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.operators.arithmetic import divide, power
 from primgraph.operators.call import public
-from primgraph.operators.promotion import emit, floating, lift
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.promotion import floating, lift
+from primgraph.operators.variable import ArrayLike, Variable, emit
 from primgraph.primitives import elementwise as p
 
 __all__ = [
@@ -40,11 +41,13 @@ __all__ = [
 ]
 
 
-def _function(name: str, op: Primitive, doc: str) -> Callable[[ArrayLike], Variable]:
+def _function(name: str, op: Primitive[Value], doc: str) -> Callable[[ArrayLike], Variable]:
     """Declare a function of one array with float results."""
 
     def function(x: ArrayLike) -> Variable:
-        return emit(op, lift(x, floating(x)))
+        if not isinstance(x, Variable) or x.value.type.dtype.kind != "f":
+            x = lift(x, floating(x))
+        return emit(op, x)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{doc}

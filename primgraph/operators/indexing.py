@@ -20,15 +20,13 @@ from primgraph.operators.promotion import (
     broadcasts_to,
     converted,
     described,
-    emit,
-    handles,
     lift,
     none_of_no_axes,
     result_dtype,
     wrap,
 )
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, emit, handles
 from primgraph.primitives import constants, indexing, logic, shapes
 from primgraph.primitives.constants import filled
 
@@ -242,7 +240,7 @@ def _broadcast_indices(
 
 def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
     """Start, size and step of a slice, cut to the extent of the axis."""
-    if any(True for _ in handles((entry.start, entry.stop, entry.step))):
+    if handles((entry.start, entry.stop, entry.step)):
         raise ArgumentError(
             f"a slice of {x.type} has a variable as bound",
             hint="bounds are fixed when the program is built; gather at computed positions",
@@ -386,8 +384,7 @@ def strided_slice(
     entries = [slice(None)] * value.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         entries[axis_of("strided_slice", value, axis)] = slice(start, end, step)
-    result: Variable = getitem(value, tuple(entries))
-    return result
+    return getitem(value, tuple(entries))
 
 
 @public

@@ -17,9 +17,7 @@ from primgraph.operators.promotion import (
     axis_of,
     broadcasted,
     converted,
-    emit,
     entries_of,
-    handles,
     lift,
     naming,
     none_of_no_axes,
@@ -28,7 +26,7 @@ from primgraph.operators.promotion import (
     wrap,
 )
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, handles
 from primgraph.primitives import indexing, shapes
 from primgraph.primitives.constants import filled
 
@@ -149,7 +147,7 @@ def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> V
 
 def _stacked(value: Any) -> Any:
     """`value` with lists that have handles in them as arrays."""
-    if isinstance(value, list | tuple) and any(True for _ in handles(value)):
+    if isinstance(value, list | tuple) and handles(value):
         return stack([_stacked(v) for v in value])
     return value
 

@@ -17,14 +17,13 @@ from primgraph.operators.promotion import (
     axis_of,
     broadcasted,
     converted,
-    emit,
     lift,
     result_dtype,
     ufunc_dtypes,
 )
 from primgraph.operators.reductions import sum
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, emit
 from primgraph.primitives import linalg
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, DType, TensorType
 from primgraph.operators.call import public
@@ -17,7 +18,6 @@ from primgraph.operators.promotion import (
     broadcasted,
     common_shape,
     converted,
-    emit,
     lift,
     listed,
     promoted,
@@ -26,7 +26,7 @@ from primgraph.operators.promotion import (
     ufunc_dtypes,
     wrap,
 )
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import ArrayLike, Variable, emit
 from primgraph.primitives import bits, elementwise, logic
 from primgraph.primitives.constants import filled
 
@@ -57,7 +57,7 @@ _UINT64: DType = np.dtype(np.uint64)
 
 
 def _comparison(
-    name: str, ufunc: np.ufunc, op: Primitive, compare: Callable[[Any, Any], bool], doc: str
+    name: str, ufunc: np.ufunc, op: Primitive[Value], compare: Callable[[Any, Any], bool], doc: str
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
     """Declare a comparison; `compare` is the same comparison of two Python numbers."""
 
@@ -101,7 +101,7 @@ def _constant(value: bool, like: ArrayLike) -> Variable:
 
 
 def _compare_signs(
-    op: Primitive,
+    op: Primitive[Value],
     compare: Callable[[Any, Any], bool],
     x1: ArrayLike,
     x2: ArrayLike,
@@ -138,7 +138,9 @@ def truth(x: ArrayLike) -> Variable:
     return value if value.dtype == BOOL else not_equal(value, 0)
 
 
-def _logical(name: str, op: Primitive, doc: str) -> Callable[[ArrayLike, ArrayLike], Variable]:
+def _logical(
+    name: str, op: Primitive[Value], doc: str
+) -> Callable[[ArrayLike, ArrayLike], Variable]:
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
         return emit(op, *promoted(truth(x1), truth(x2), name=name))
 
@@ -162,7 +164,7 @@ def logical_not(x: ArrayLike) -> Variable:
 
 
 def _bitwise(
-    name: str, ufunc: np.ufunc, op: Primitive, logical: Primitive | None, doc: str
+    name: str, ufunc: np.ufunc, op: Primitive[Value], logical: Primitive[Value] | None, doc: str
 ) -> Callable[[ArrayLike, ArrayLike], Variable]:
     """Declare a function of the bits of integers; `logical` is its primitive on booleans."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Primitive, active_recorder
+from primgraph.ir.primitive import active_recorder
 from primgraph.ir.types import (
+    BOOL,
     NAME_OF_DTYPE,
     DType,
     Shape,
@@ -22,29 +24,15 @@ from primgraph.ir.types import (
     as_dtype,
     broadcast_shapes,
     integer,
+    scalar_of,
 )
-from primgraph.operators.variable import ArrayLike, Axes, Variable
-from primgraph.primitives.constants import constant_op, filled
+from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, handles
+from primgraph.primitives.constants import constant_op, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.shapes import broadcast, reshape
 
 # A bool counts as a scalar, but not as a weak one: it has NumPy's dtype of booleans.
 SCALARS = (bool, int, float)
-
-
-def handles(arguments: Iterable[Any]) -> Iterator[Variable]:
-    """The handles among `arguments`, those in lists and tuples included."""
-    for argument in arguments:
-        if isinstance(argument, Variable):
-            yield argument
-        elif isinstance(argument, list | tuple):
-            yield from handles(argument)
-
-
-def emit(op: Primitive, *operands: Variable, **params: Any) -> Variable:
-    """Apply a primitive to handles."""
-    recorder = operands[0].recorder if operands else active_recorder()
-    return Variable(recorder, recorder.emit(op, [v.value for v in operands], params)[0])
 
 
 def wrap(value: Value) -> Variable:
@@ -57,7 +45,7 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
 
     Raises `ArgumentError` for what is no array, `DTypeError` for a dtype that is not supported.
     """
-    if isinstance(x, list | tuple) and any(True for _ in handles(x)):
+    if isinstance(x, list | tuple) and handles(x):
         raise ArgumentError("a list of variables is not an array", hint="join them with pg.stack")
     if isinstance(x, np.ma.MaskedArray):
         raise ArgumentError("a masked array has no counterpart", hint="fill it with x.filled(...)")
@@ -103,7 +91,7 @@ def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
 def type_of(x: ArrayLike) -> TensorType:
     """The type that `lift` would give to `x`."""
     if isinstance(x, Variable):
-        return x.type
+        return x.value.type
     array = x if isinstance(x, np.ndarray) and x.dtype in NAME_OF_DTYPE else array_of(x)
     return TensorType(array.shape, array.dtype)
 
@@ -212,21 +200,36 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
     Raises `DTypeError` where NumPy has no loop for them.
     """
     known = _known(operands)
-    parts = [type(x) if type(x) in (int, float) else _strong_dtype(x) for x in known]
+    kinds = tuple([_kind_of(x) for x in known])
     try:
-        found = ufunc.resolve_dtypes((*parts, *(None,) * ufunc.nout))
+        found = _loop_of(ufunc, kinds)
     except TypeError:
         raise DTypeError(
             f"{ufunc.__name__} does not take {listed(known)}",
             hint="convert the operands first, with pg.astype",
         ) from None
     if _weak_float(known):
-        found = tuple(get_default_dtype() if d.kind == "f" else d for d in found)
-    return tuple(as_dtype(d) for d in found)
+        found = tuple([get_default_dtype() if d.kind == "f" else d for d in found])
+    return found
 
 
-def _strong_dtype(x: Any) -> DType:
-    return np.dtype(np.bool_) if type(x) is bool else as_dtype(x.dtype)
+@cache
+def _loop_of(ufunc: np.ufunc, kinds: tuple[DType | type, ...]) -> tuple[DType, ...]:
+    """The dtypes of the loop that NumPy chooses for operands of these kinds."""
+    return tuple(map(as_dtype, ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))))
+
+
+def _kind_of(x: Any) -> DType | type:
+    """What NumPy promotes an operand by: its dtype, or its Python type, which is weak."""
+    if isinstance(x, Variable):
+        return x.value.type.dtype
+    if type(x) in SCALARS:
+        return BOOL if type(x) is bool else type(x)
+    return as_dtype(x.dtype)
+
+
+def _shape_of(x: ArrayLike) -> Shape:
+    return () if type(x) in SCALARS else type_of(x).shape
 
 
 def floating(*operands: ArrayLike) -> DType:
@@ -265,7 +268,7 @@ def broadcasts_to(shape: Shape, wanted: Shape) -> bool:
 def common_shape(name: str, *operands: ArrayLike) -> Shape:
     """The shape to which the operands of `name` broadcast."""
     try:
-        return broadcast_shapes(*(type_of(x).shape for x in operands))
+        return broadcast_shapes(*[_shape_of(x) for x in operands])
     except ShapeError as error:
         found = " with ".join(described(x) for x in operands)
         reason = error.message.partition(": ")[2]
@@ -284,7 +287,7 @@ def promoted(
     dtype = dtype or result_dtype(*known)
     shape = common_shape(name, *known)
     return [
-        wrap(filled(x, TensorType(shape, dtype)))
+        emit(full, value=scalar_of(x, dtype), shape=shape, dtype=dtype)
         if type(x) in SCALARS
         else broadcasted(lift(x, dtype), shape)
         for x in known

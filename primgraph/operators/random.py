@@ -11,15 +11,8 @@ from primgraph.operators.call import operator, public
 from primgraph.operators.creation import dtype_or_default
 from primgraph.operators.elementary import cos, log1p, sqrt
 from primgraph.operators.logic import where
-from primgraph.operators.promotion import (
-    converted,
-    emit,
-    floating,
-    lift,
-    require_flag,
-    require_number,
-)
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.promotion import converted, floating, lift, require_flag, require_number
+from primgraph.operators.variable import ArrayLike, Variable, emit
 from primgraph.primitives import constants
 
 __all__ = [

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ShapeError
+from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, INT64, DType, as_dtype, keep_axes
 from primgraph.operators.call import public
@@ -15,13 +16,12 @@ from primgraph.operators.promotion import (
     axes_of,
     axis_of,
     converted,
-    emit,
     lift,
     none_of_no_axes,
     require_flag,
 )
 from primgraph.operators.shaping import reshaped
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import ArrayLike, Axes, Variable, emit
 from primgraph.primitives import reductions as p
 
 __all__ = [
@@ -51,7 +51,7 @@ def summed_dtype(dtype: DType) -> DType:
 
 
 def _reduced(
-    name: str, op: Primitive, x: ArrayLike, axis: Axes, keepdims: bool, dtype: Any
+    name: str, op: Primitive[Value], x: ArrayLike, axis: Axes, keepdims: bool, dtype: Any
 ) -> Variable:
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
@@ -70,8 +70,7 @@ def sum(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any =
     or that are named twice.
     """
     if dtype is not None and as_dtype(dtype) == BOOL:
-        result: Variable = any(x, axis, keepdims)
-        return result
+        return any(x, axis, keepdims)
     return _reduced("sum", p.reduce_sum, x, axis, keepdims, dtype)
 
 
@@ -84,12 +83,13 @@ def prod(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, dtype: Any 
     lacks or that are named twice.
     """
     if dtype is not None and as_dtype(dtype) == BOOL:
-        result: Variable = all(x, axis, keepdims)
-        return result
+        return all(x, axis, keepdims)
     return _reduced("prod", p.reduce_prod, x, axis, keepdims, dtype)
 
 
-def _extremum(name: str, op: Primitive, x: ArrayLike, axis: Axes, keepdims: bool) -> Variable:
+def _extremum(
+    name: str, op: Primitive[Value], x: ArrayLike, axis: Axes, keepdims: bool
+) -> Variable:
     value = lift(x)
     axes = axes_of(name, value, none_of_no_axes(value, axis))
     if 0 in (value.shape[a] for a in axes):
@@ -116,7 +116,9 @@ def min(x: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Variable:
     return _extremum("min", p.reduce_min, x, axis, keepdims)
 
 
-def _position(name: str, op: Primitive, x: ArrayLike, axis: int | None, keepdims: bool) -> Variable:
+def _position(
+    name: str, op: Primitive[Value], x: ArrayLike, axis: int | None, keepdims: bool
+) -> Variable:
     value = lift(x)
     axis = none_of_no_axes(value, axis)
     axes = axes_of(name, value, None) if axis is None else (axis_of(name, value, axis),)
@@ -155,8 +157,7 @@ def cumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Varia
     value = lift(x)
     wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
     if wanted == BOOL:
-        result: Variable = greater(cumsum(truth(value), axis), 0)
-        return result
+        return greater(cumsum(truth(value), axis), 0)
     value = converted(value, wanted)
     if none_of_no_axes(value, axis) is None:
         return emit(p.cumsum, reshaped(value, (value.size,)), axis=0, reverse=False)

@@ -15,15 +15,13 @@ from primgraph.operators.promotion import (
     axis_of,
     broadcasted,
     broadcasts_to,
-    emit,
     entries_of,
-    handles,
     lift,
     naming,
     none_of_no_axes,
     require_integer,
 )
-from primgraph.operators.variable import ArrayLike, Axes, Variable, functions
+from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, functions, handles
 from primgraph.primitives import shapes
 
 __all__ = [
@@ -54,7 +52,7 @@ def permuted(x: Variable, axes: tuple[int, ...]) -> Variable:
 
 
 def _require_static(name: str, value: Any) -> None:
-    if any(True for _ in handles((value,))):
+    if handles((value,)):
         raise ArgumentError(
             f"{name} is fixed when the program is built; it cannot be a variable",
             hint="give Python integers",

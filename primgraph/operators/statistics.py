@@ -17,7 +17,6 @@ from primgraph.operators.promotion import (
     common_shape,
     converted,
     either,
-    emit,
     floating,
     lift,
     require_flag,
@@ -25,7 +24,7 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.reductions import kept, max, sum
 from primgraph.operators.shaping import squeeze
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import ArrayLike, Axes, Variable, emit
 from primgraph.primitives.reductions import as_softmax_of, root_of_squares
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from primgraph.errors import ArgumentError, BuildError, unknown_name
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Recorder
+from primgraph.ir.primitive import Primitive, Recorder, active_recorder
 from primgraph.ir.sheet import facts
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
@@ -228,9 +228,9 @@ class Variable:
         """Let `array - variable` and `np.sin(variable)` build the program."""
         name = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
         if method != "__call__" or kwargs or name not in functions:
-            reason = _unfit_ufunc(ufunc.__name__, name, method, kwargs)
             raise ArgumentError(
-                f"np.{ufunc.__name__} cannot be built into a program this way", hint=reason
+                f"np.{ufunc.__name__} cannot be built into a program this way",
+                hint=advice.on_ufunc(functions, ufunc.__name__, name, method, kwargs),
             )
         return functions[name](*inputs)
 
@@ -478,24 +478,22 @@ _NAME_OF_UFUNC = {
 # Functions outside of `numpy` itself that mean what ours of the same name do.
 _SAME = ("numpy.linalg.norm",)
 
-# What else than calls of it a ufunc has, of those that are functions of their own here.
-_REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
-
-
-def _unfit_ufunc(ufunc: str, name: str, method: str, options: dict[str, Any]) -> str:
-    """What to write in place of a call of a ufunc that does not build a program."""
-    if method == "reduce" and name in _REDUCED:
-        return f"write pg.{_REDUCED[name]}(x, axis=0)"
-    if method == "accumulate" and name == "add":
-        return "write pg.cumsum(x, axis=0)"
-    if method == "outer" and name in functions:
-        return f"write pg.{name}(x[:, None], y)"
-    if name not in functions:
-        return written_instead(ufunc)
-    if "out" in options:
-        return f"a NumPy array takes no variable in place: a = pg.{name}(a, x) is a new variable"
-    return f"write pg.{name} without {', '.join(options)}" if options else ""
-
-
 ArrayLike: TypeAlias = Variable | npt.ArrayLike
 Axes: TypeAlias = int | Sequence[int] | None
+
+
+def handles(arguments: Iterable[Any]) -> list[Variable]:
+    """The handles among `arguments`, those in lists and tuples included."""
+    found: list[Variable] = []
+    for argument in arguments:
+        if isinstance(argument, Variable):
+            found.append(argument)
+        elif isinstance(argument, list | tuple):
+            found += handles(argument)
+    return found
+
+
+def emit(op: Primitive[Value], *operands: Variable, **params: Any) -> Variable:
+    """Apply a primitive to handles."""
+    recorder = operands[0].recorder if operands else active_recorder()
+    return Variable(recorder, recorder.emit(op, [v.value for v in operands], params)[0])

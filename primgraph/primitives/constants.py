@@ -71,21 +71,18 @@ def random_bernoulli(key: TensorType, *, shape: Shape, p: float) -> TensorType:
 @random_uniform.batch
 def _random_uniform_batch(batched: tuple[bool, ...], key: Value, **params: Any) -> Value:
     """Extents of `key` lead those of the result, so one more leading axis needs nothing."""
-    result: Value = random_uniform(key, **params)
-    return result
+    return random_uniform(key, **params)
 
 
 @random_bernoulli.batch
 def _random_bernoulli_batch(batched: tuple[bool, ...], key: Value, **params: Any) -> Value:
-    result: Value = random_bernoulli(key, **params)
-    return result
+    return random_bernoulli(key, **params)
 
 
 def filled(value: Any, type: TensorType) -> Value:
     """A constant of that type with all elements equal to `value`, rounded to its dtype."""
     number = scalar_of(value, type.dtype)
-    result: Value = full(value=number, shape=type.shape, dtype=type.dtype)
-    return result
+    return full(value=number, shape=type.shape, dtype=type.dtype)
 
 
 def zeros_like(value: Value | Linear) -> Value:
@@ -107,7 +104,7 @@ def uniform_scalar(array: np.ndarray[Any, Any]) -> bool | int | float | None:
     return scalar if array.tobytes() == first.tobytes() * array.size else None
 
 
-def constant_op(array: np.ndarray[Any, Any]) -> tuple[Primitive, dict[str, Any]]:
+def constant_op(array: np.ndarray[Any, Any]) -> tuple[Primitive[Value], dict[str, Any]]:
     """The primitive and parameters that stand for `array`: `full` if all elements are equal."""
     scalar = uniform_scalar(array)
     if scalar is None:

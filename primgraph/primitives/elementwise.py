@@ -46,7 +46,7 @@ def elementwise(
     constant: bool = False,
     stops: bool = False,
     flops: int = FUNCTION,
-) -> Primitive:
+) -> Primitive[Value]:
     """Declare a primitive on `operands` equal types of a dtype kind in `kinds`.
 
     `jvp` gives a rule for each operand in which the primitive is not linear; `flops`
@@ -56,7 +56,7 @@ def elementwise(
     def type_rule(*types: TensorType) -> TensorType:
         return _same_type(name, operands, kinds, types)
 
-    op = Primitive(
+    op: Primitive[Value] = Primitive(
         name,
         type_rule,
         impl,
@@ -76,8 +76,7 @@ def elementwise(
 
     @op.batch
     def batch_rule(batched: tuple[bool, ...], *inputs: Value) -> Value:
-        result: Value = op(*with_batch_axis(batched, inputs))
-        return result
+        return op(*with_batch_axis(batched, inputs))
 
     return op
 
@@ -136,15 +135,13 @@ def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
     smallest = filled(np.finfo(x.dtype).tiny, x.type)
     exponent = y - 1.0
     finite = select(less(abs_(x), smallest), filled(1, y.type), exponent)
-    result: Value = d * (y * power(x, select(equal(y, zeros_like(y)), finite, exponent)))
-    return result
+    return d * (y * power(x, select(equal(y, zeros_like(y)), finite, exponent)))
 
 
 def _power_jvp_exponent(z: Value, x: Value, y: Value, d: Value) -> Value:
     """`z * log(x)`; at x = 0 the logarithm is taken as 0."""
     safe = select(equal(x, zeros_like(x)), filled(1, x.type), x)
-    result: Value = d * (z * log(safe))
-    return result
+    return d * (z * log(safe))
 
 
 def _power(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
@@ -185,7 +182,7 @@ def _integer_pow_flops(x: TensorType, *, n: int) -> int:
     return x.size * (products + QUOTIENT * (n < 0))
 
 
-integer_pow = Primitive(
+integer_pow: Primitive[Value] = Primitive(
     "integer_pow",
     _integer_pow_type,
     lambda x, *, n: x**n,
@@ -208,8 +205,7 @@ def _integer_pow_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value | None:
 
 @integer_pow.batch
 def _integer_pow_batch(batched: tuple[bool, ...], x: Value, *, n: int) -> Value:
-    result: Value = integer_pow(x, n=n)
-    return result
+    return integer_pow(x, n=n)
 
 
 # Exponentials and logarithms.
@@ -218,7 +214,7 @@ exp = elementwise("exp", np.exp, singular=True, jvp=lambda z, x, d: d * z)
 expm1 = elementwise("expm1", np.expm1, singular=True, jvp=lambda z, x, d: d * exp(x))
 log = elementwise("log", np.log, singular=True, jvp=lambda z, x, d: d / x)
 log1p = elementwise("log1p", np.log1p, singular=True, jvp=lambda z, x, d: d / (1.0 + x))
-sigmoid: Primitive = elementwise(
+sigmoid: Primitive[Value] = elementwise(
     "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x))
 )  # fmt: skip
 logaddexp = elementwise(
@@ -229,10 +225,12 @@ logaddexp = elementwise(
 # Circular and hyperbolic functions and their inverses; angles are in radians.
 
 sin = elementwise("sin", np.sin, jvp=lambda z, x, d: d * cos(x))
-cos: Primitive = elementwise("cos", np.cos, jvp=lambda z, x, d: -(d * sin(x)))
+cos: Primitive[Value] = elementwise("cos", np.cos, jvp=lambda z, x, d: -(d * sin(x)))
 tan = elementwise("tan", np.tan, singular=True, jvp=lambda z, x, d: d * (1.0 + z * z))
 sinh = elementwise("sinh", np.sinh, singular=True, jvp=lambda z, x, d: d * cosh(x))
-cosh: Primitive = elementwise("cosh", np.cosh, singular=True, jvp=lambda z, x, d: d * sinh(x))
+cosh: Primitive[Value] = elementwise(
+    "cosh", np.cosh, singular=True, jvp=lambda z, x, d: d * sinh(x)
+)
 tanh = elementwise("tanh", np.tanh, jvp=lambda z, x, d: d * (1.0 - z * z))
 arcsin = elementwise(
     "arcsin", np.arcsin, singular=True, jvp=lambda z, x, d: d * rsqrt((1.0 - x) * (1.0 + x))
@@ -247,8 +245,7 @@ def _arcsinh_jvp(z: Value, x: Value, d: Value) -> Value:
     """`1 / sqrt(1 + x*x)`, without overflow of the square; the scale may be held constant."""
     scale = stop_gradient(maximum(abs_(x), filled(1, x.type)))
     one, x = 1.0 / scale, x / scale
-    result: Value = d * (one * rsqrt(one * one + x * x))
-    return result
+    return d * (one * rsqrt(one * one + x * x))
 
 
 arcsinh = elementwise("arcsinh", np.arcsinh, jvp=_arcsinh_jvp)
@@ -268,8 +265,7 @@ def _over_square(part: Value, x: Value, y: Value) -> Value:
     largest = filled(np.finfo(x.dtype).max, x.type)
     scale = stop_gradient(minimum(maximum(abs_(x), abs_(y)), largest))
     x, y = x / scale, y / scale
-    result: Value = part / scale / (x * x + y * y) / scale
-    return result
+    return part / scale / (x * x + y * y) / scale
 
 
 arctan2 = elementwise(
@@ -293,8 +289,7 @@ def _bell(x: Value) -> Value:
     """`exp(-x*x)`; where that is 0 no power of x comes beside it."""
     edge = filled(_FLAT, x.type)
     near = select(greater(abs_(x), edge), edge, x)
-    result: Value = exp(-(near * near))
-    return result
+    return exp(-(near * near))
 
 
 erf = elementwise(
@@ -312,8 +307,7 @@ def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
     """`d` where x is the greater, half of it at a tie, NaN beside a NaN."""
     half, one, nan = (filled(w, x.type) for w in (0.5, 1, math.nan))
     weight = select(equal(x, y), half, select(equal(z, z), one, nan))
-    result: Value = select(greater(y, x), zeros_like(d), d * weight)
-    return result
+    return select(greater(y, x), zeros_like(d), d * weight)
 
 
 abs_ = elementwise("abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x))
@@ -338,11 +332,11 @@ remainder = elementwise(
 
 # With derivative zero.
 
-sign: Primitive = elementwise("sign", np.sign, flops=1, kinds=NUMBERS, constant=True)
+sign: Primitive[Value] = elementwise("sign", np.sign, flops=1, kinds=NUMBERS, constant=True)
 floor = elementwise("floor", np.floor, flops=1, constant=True)
 ceil = elementwise("ceil", np.ceil, flops=1, constant=True)
 round_ = elementwise("round", np.rint, flops=1, constant=True)
-floor_divide: Primitive = elementwise(
+floor_divide: Primitive[Value] = elementwise(
     "floor_divide", np.floor_divide, flops=QUOTIENT, operands=2, kinds=NUMBERS, constant=True,
     singular=True,
 )  # fmt: skip
@@ -379,8 +373,7 @@ def _as_function_of_jvp_of_other(z: Value, x: Value, y: Value, d: Value) -> None
 def _as_function_of_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Value:
     if not batched[0]:
         x = broadcast(x, shape=(y.shape[0], *x.shape), new_axes=(0,))
-    result: Value = as_function_of(x, y)
-    return result
+    return as_function_of(x, y)
 
 
 # Conversion.
@@ -399,8 +392,7 @@ def _cast_transpose(ct: Value, x: Linear, *, dtype: DType) -> tuple[Value]:
 
 @cast.batch
 def _cast_batch(batched: tuple[bool, ...], x: Value, *, dtype: DType) -> Value:
-    result: Value = cast(x, dtype=dtype)
-    return result
+    return cast(x, dtype=dtype)
 
 
 def _sigmoid(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

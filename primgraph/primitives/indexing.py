@@ -84,8 +84,7 @@ def _to_front(x: Value, axis: int, count: int, to: int) -> Value:
     moved = list(range(axis, axis + count))
     order = [i for i in range(len(x.shape)) if i not in moved]
     order[to:to] = moved
-    result: Value = permute(x, axes=tuple(order))
-    return result
+    return permute(x, axes=tuple(order))
 
 
 def _batch_index(indices: list[Value]) -> list[Value]:
@@ -95,7 +94,7 @@ def _batch_index(indices: list[Value]) -> list[Value]:
 
 
 @gather.batch
-def _gather_batch(batched: tuple[bool, ...], x: Value, *indices: Value, axis: int) -> Any:
+def _gather_batch(batched: tuple[bool, ...], x: Value, *indices: Value, axis: int) -> Value:
     count = len(indices)
     if not any(batched[1:]):
         return gather(x, *indices, axis=axis + 1)
@@ -114,7 +113,7 @@ def _gather_batch(batched: tuple[bool, ...], x: Value, *indices: Value, axis: in
 @scatter_add.batch
 def _scatter_add_batch(
     batched: tuple[bool, ...], x: Value, y: Value, *indices: Value, axis: int
-) -> Any:
+) -> Value:
     count = len(indices)
     if not any(batched[2:]):
         whole, part = with_batch_axis(batched[:2], (x, y))

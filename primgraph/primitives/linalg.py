@@ -38,8 +38,7 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 def swap_last(x: Value) -> Value:
     """`x` with its last two axes exchanged."""
     lead = range(len(x.shape) - 2)
-    result: Value = permute(x, axes=(*lead, len(x.shape) - 1, len(x.shape) - 2))
-    return result
+    return permute(x, axes=(*lead, len(x.shape) - 1, len(x.shape) - 2))
 
 
 @matmul.transpose
@@ -51,12 +50,11 @@ def _matmul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[
 
 
 def _permuted(x: Value, axes: tuple[int, ...]) -> Value:
-    result: Value = x if list(axes) == sorted(axes) else permute(x, axes=axes)
-    return result
+    return x if list(axes) == sorted(axes) else permute(x, axes=axes)
 
 
 @matmul.batch
-def _matmul_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Any:
+def _matmul_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Value:
     """One factor without the batch axis makes larger products instead of many, and no copies."""
     last = len(x.shape if batched[0] else y.shape) - 2
     lead = tuple(range(1, last))

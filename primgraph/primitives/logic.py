@@ -15,18 +15,21 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.shapes import with_batch_axis
 
 
-def _declare(name: str, impl: Rule, type_rule: Rule, *, commutative: bool = False) -> Primitive:
-    op = Primitive(name, type_rule, impl, elementwise=True, commutative=commutative, flops=1)
+def _declare(
+    name: str, impl: Rule, type_rule: Rule, *, commutative: bool = False
+) -> Primitive[Value]:
+    op: Primitive[Value] = Primitive(
+        name, type_rule, impl, elementwise=True, commutative=commutative, flops=1
+    )
 
     @op.batch
     def batch_rule(batched: tuple[bool, ...], *inputs: Value) -> Value:
-        result: Value = op(*with_batch_axis(batched, inputs))
-        return result
+        return op(*with_batch_axis(batched, inputs))
 
     return op
 
 
-def _comparison(name: str, impl: Rule, *, commutative: bool = False) -> Primitive:
+def _comparison(name: str, impl: Rule, *, commutative: bool = False) -> Primitive[Value]:
     """Declare a comparison of two equal types; the result is boolean."""
 
     def type_rule(x: TensorType, y: TensorType) -> TensorType:
@@ -35,10 +38,10 @@ def _comparison(name: str, impl: Rule, *, commutative: bool = False) -> Primitiv
     return _declare(name, impl, type_rule, commutative=commutative)
 
 
-def _logical(operands: int) -> Callable[[str, Rule], Primitive]:
+def _logical(operands: int) -> Callable[[str, Rule], Primitive[Value]]:
     """Declare functions of booleans."""
 
-    def declare(name: str, impl: Rule) -> Primitive:
+    def declare(name: str, impl: Rule) -> Primitive[Value]:
         def type_rule(*types: TensorType) -> TensorType:
             if len(types) != operands:
                 raise ShapeError(f"{name} takes {operands} operands, not {len(types)}")
@@ -87,8 +90,7 @@ def _select_transpose(
 
 @select.batch
 def _select_batch(batched: tuple[bool, ...], *inputs: Value) -> Value:
-    result: Value = select(*with_batch_axis(batched, inputs))
-    return result
+    return select(*with_batch_axis(batched, inputs))
 
 
 @primitive(impl=lambda x, y: np.where(np.isnan(y), y, x), linear=(0,), elementwise=True, flops=2)
@@ -115,5 +117,4 @@ def _unless_nan_jvp_of_condition(z: Value, x: Value, y: Value, d: Value) -> None
 
 @unless_nan.batch
 def _unless_nan_batch(batched: tuple[bool, ...], *inputs: Value) -> Value:
-    result: Value = unless_nan(*with_batch_axis(batched, inputs))
-    return result
+    return unless_nan(*with_batch_axis(batched, inputs))

@@ -108,8 +108,7 @@ def _reduce_prod_jvp(z: Value, x: Value, d: Value, *, axes: Axes) -> Value | Non
             primal = concat(primal, rest, axis=axis)
             tangent = concat(tangent, drest, axis=axis)
         count = half + count % 2
-    result: Value = reshape(tangent, shape=z.shape)
-    return result
+    return reshape(tangent, shape=z.shape)
 
 
 def _halves(count: int) -> tuple[tuple[int, int], ...]:
@@ -121,16 +120,15 @@ def _halves(count: int) -> tuple[tuple[int, int], ...]:
 def _last(x: Value, start: int, size: int) -> Value:
     """`size` entries of the last axis from `start` on."""
     lead = x.shape[:-1]
-    result: Value = slice_(
+    return slice_(
         x,
         starts=(*(0 for _ in lead), start if size else 0),
         sizes=(*lead, size),
         steps=(1,) * len(x.shape),
     )
-    return result
 
 
-def _extremum(name: str, impl: Rule, beaten: Primitive) -> Primitive:
+def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Value]:
     """Declare a maximum or minimum over axes; its slope is split evenly among the tied.
 
     `beaten` compares an element with the extreme one. Where that is NaN, so are all slopes.
@@ -143,7 +141,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive) -> Primitive:
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
 
-    op = Primitive(name, type_rule, impl, flops=_combinations)
+    op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_combinations)
 
     @op.jvp()
     def jvp_rule(z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
@@ -151,8 +149,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive) -> Primitive:
         one = filled(1, x.type.with_dtype(accumulator(x.dtype)))
         count = reduce_sum(select(lost, zeros_like(one), one), axes=axes)
         number = select(equal(z, z), cast(count, dtype=x.dtype), filled(math.nan, z.type))
-        share: Value = reduce_sum(select(lost, zeros_like(d), d), axes=axes) / number
-        return share
+        return reduce_sum(select(lost, zeros_like(d), d), axes=axes) / number
 
     return op
 
@@ -215,8 +212,7 @@ def _root_of_squares_jvp(
     length = select(equal(z, zeros_like(z)), filled(math.inf, z.type), z)
     if divisor != 1:
         length = length * filled(divisor, z.type)
-    slope: Value = reduce_sum(x / broadcast(length, shape=x.shape, new_axes=axes) * d, axes=axes)
-    return slope
+    return reduce_sum(x / broadcast(length, shape=x.shape, new_axes=axes) * d, axes=axes)
 
 
 @root_of_squares.jvp(1)
@@ -229,7 +225,7 @@ def _root_of_squares_jvp_of_sum(
 @root_of_squares.batch
 def _root_of_squares_batch(
     batched: tuple[bool, ...], x: Value, squares: Value, *, axes: Axes, divisor: float
-) -> Any:
+) -> Value:
     operands = with_batch_axis(batched, (x, squares))
     return root_of_squares(*operands, axes=tuple(a + 1 for a in axes), divisor=divisor)
 
@@ -275,7 +271,7 @@ def _along(x: TensorType, *, axis: int, reverse: bool = False) -> int:
     return _combinations(x, axes=(axis,))
 
 
-def _position(name: str, impl: Rule) -> Primitive:
+def _position(name: str, impl: Rule) -> Primitive[Value]:
     """Declare the index, along one axis, of the first extremum."""
 
     def type_rule(x: TensorType, *, axis: int) -> TensorType:
@@ -284,10 +280,10 @@ def _position(name: str, impl: Rule) -> Primitive:
             raise ShapeError(f"{name} along axis {axis} of {x}: no elements")
         return TensorType(drop_axes(x.shape, (axis,)), INT64)
 
-    op = Primitive(name, type_rule, impl, flops=_along)
+    op: Primitive[Value] = Primitive(name, type_rule, impl, flops=_along)
 
     @op.batch
-    def batch_rule(batched: tuple[bool, ...], x: Value, *, axis: int) -> Any:
+    def batch_rule(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
         return op(x, axis=axis + 1)
 
     return op
@@ -317,13 +313,13 @@ def _cumsum_transpose(ct: Value, x: Linear, *, axis: int, reverse: bool) -> tupl
 
 
 @cumsum.batch
-def _cumsum_batch(batched: tuple[bool, ...], x: Value, *, axis: int, reverse: bool) -> Any:
+def _cumsum_batch(batched: tuple[bool, ...], x: Value, *, axis: int, reverse: bool) -> Value:
     return cumsum(x, axis=axis + 1, reverse=reverse)
 
 
-def _batch_over_axes(op: Primitive) -> None:
+def _batch_over_axes(op: Primitive[Value]) -> None:
     @op.batch
-    def batch_rule(batched: tuple[bool, ...], x: Value, *, axes: Axes) -> Any:
+    def batch_rule(batched: tuple[bool, ...], x: Value, *, axes: Axes) -> Value:
         return op(x, axes=tuple(a + 1 for a in axes))
 
 

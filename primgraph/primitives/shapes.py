@@ -52,7 +52,7 @@ def _reshape_view(k: int, x: TensorType, *, shape: Shape) -> Reshape | None:
 
 
 @reshape.batch
-def _reshape_batch(batched: tuple[bool, ...], x: Value, *, shape: Shape) -> Any:
+def _reshape_batch(batched: tuple[bool, ...], x: Value, *, shape: Shape) -> Value:
     return reshape(x, shape=(x.shape[0], *shape))
 
 
@@ -76,7 +76,7 @@ def _permute_view(k: int, x: TensorType, *, axes: tuple[int, ...]) -> Permute | 
 
 
 @permute.batch
-def _permute_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Any:
+def _permute_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Value:
     return permute(x, axes=(0, *_shifted(axes)))
 
 
@@ -114,7 +114,7 @@ def _broadcast_view(
 @broadcast.batch
 def _broadcast_batch(
     batched: tuple[bool, ...], x: Value, *, shape: Shape, new_axes: tuple[int, ...]
-) -> Any:
+) -> Value:
     return broadcast(x, shape=(x.shape[0], *shape), new_axes=_shifted(new_axes))
 
 
@@ -139,7 +139,7 @@ def _reverse_view(k: int, x: TensorType, *, axes: tuple[int, ...]) -> Slice | No
 
 
 @reverse.batch
-def _reverse_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Any:
+def _reverse_batch(batched: tuple[bool, ...], x: Value, *, axes: tuple[int, ...]) -> Value:
     return reverse(x, axes=_shifted(axes))
 
 
@@ -162,7 +162,7 @@ def _pad_transpose(ct: Value, x: Linear, *, low: Slices, high: Slices) -> tuple[
 
 
 @pad.batch
-def _pad_batch(batched: tuple[bool, ...], x: Value, *, low: Slices, high: Slices) -> Any:
+def _pad_batch(batched: tuple[bool, ...], x: Value, *, low: Slices, high: Slices) -> Value:
     return pad(x, low=(0, *low), high=(0, *high))
 
 
@@ -214,7 +214,7 @@ def _slice_view(
 @slice_.batch
 def _slice_batch(
     batched: tuple[bool, ...], x: Value, *, starts: Slices, sizes: Slices, steps: Slices
-) -> Any:
+) -> Value:
     return slice_(x, starts=(0, *starts), sizes=(x.shape[0], *sizes), steps=(1, *steps))
 
 
@@ -243,7 +243,7 @@ def _slice_assign_transpose(
 @slice_assign.batch
 def _slice_assign_batch(
     batched: tuple[bool, ...], x: Value, y: Value, *, starts: Slices, steps: Slices
-) -> Any:
+) -> Value:
     whole, part = with_batch_axis(batched, (x, y))
     return slice_assign(whole, part, starts=(0, *starts), steps=(1, *steps))
 
@@ -281,7 +281,7 @@ def _concat_transpose(ct: Value, *xs: Value | Linear, axis: int) -> tuple[Any, .
 
 
 @concat.batch
-def _concat_batch(batched: tuple[bool, ...], *xs: Value, axis: int) -> Any:
+def _concat_batch(batched: tuple[bool, ...], *xs: Value, axis: int) -> Value:
     return concat(*with_batch_axis(batched, xs), axis=axis + 1)
 
 
@@ -310,5 +310,7 @@ def _split_view(k: int, x: TensorType, *, sizes: Slices, axis: int) -> Slice | N
 
 
 @split.batch
-def _split_batch(batched: tuple[bool, ...], x: Value, *, sizes: Slices, axis: int) -> Any:
+def _split_batch(
+    batched: tuple[bool, ...], x: Value, *, sizes: Slices, axis: int
+) -> tuple[Value, ...]:
     return split(x, sizes=sizes, axis=axis + 1)

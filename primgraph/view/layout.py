@@ -60,11 +60,17 @@ class Layout:
         )
 
 
-def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Layout:
+def layout(
+    sizes: Sequence[tuple[float, float]],
+    edges: Sequence[tuple[int, int]],
+    layers: Sequence[int] | None = None,
+) -> Layout:
     """Places for boxes of these widths and heights, and routes for the edges between them.
 
     An edge is a tail and a head, as positions in `sizes`. Edges point down, except for those that
-    had to be turned because they close a cycle. Takes n log n time in boxes and dummy nodes.
+    had to be turned because they close a cycle. `layers` tells the layer of each box, the highest
+    first, where edges do not: none is empty, and every edge leads to a later one. Takes n log n
+    time in boxes and dummy nodes.
     """
     flow = flow_of(len(sizes), edges)
     rank = [0] * len(sizes)
@@ -72,7 +78,7 @@ def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]
         rank[v] = place
     turned = [rank[tail] > rank[head] for tail, head in edges]
     downward = [(h, t) if back else (t, h) for (t, h), back in zip(edges, turned, strict=True)]
-    net = Net(sizes, layers_of(flow, downward))
+    net = Net(sizes, layers_of(flow, downward) if layers is None else list(layers))
     chains = [net.chain(u, v, back) for (u, v), back in zip(downward, turned, strict=True)]
     order = ordered(net)
     x = placed(net, order)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.autodiff.jacobian import DerivativeMatrix
+from primgraph.autodiff.matrix import DerivativeMatrix
 from primgraph.errors import ArgumentError, FeedError, ShapeError
 from primgraph.ir.graph import Graph
 from primgraph.ir.plain import width_of

@@ -124,7 +124,7 @@ class _Drawing:
         for i, (edge, route) in enumerate(zip(inside.edges, plan.routes, strict=True)):
             if route:
                 moved = [(x + left, y + top) for x, y in route]
-                self.body.append(_arrow(moved, edge.labels, i in plan.wires))
+                self.body.append(arrow(moved, edge.labels, i in plan.wires))
         corners = plan.corners[len(group.children) :]
         for port, (x, y) in zip(inside.ports, corners, strict=True):
             self.body.append(_port(port, x + left, y + top))
@@ -135,12 +135,12 @@ class _Drawing:
         shapes = []
         if node.children:
             width, height = width - STACK, height - STACK
-            shapes = [_shape(node.part, x + d, y + d, width, height) for d in (STACK, STACK / 2)]
-        shapes.append(_shape(node.part, x, y, width, height))
+            shapes = [outline(node.part, x + d, y + d, width, height) for d in (STACK, STACK / 2)]
+        shapes.append(outline(node.part, x, y, width, height))
         if node.heat is not None and self.hottest > 0:
             share = _WARMEST * math.sqrt(node.heat / self.hottest)
             style = f'class="warm" fill-opacity="{number(share)}"'
-            shapes.append(_shape(node.part, x, y, width, height, style))
+            shapes.append(outline(node.part, x, y, width, height, style))
         if node.order > 1:
             shapes.append(label_text("note right", x + width - 5, y + 11, _order(node.order)))
         small = "note" if node.heat is None else "note ink"
@@ -277,7 +277,7 @@ def label_text(style: str, x: float, y: float, text: str) -> str:
     return f'<text class="{style}" x="{number(x)}" y="{number(y)}">{escaped(text)}</text>'
 
 
-def _shape(part: str, x: float, y: float, w: float, h: float, style: str = 'class="shape"') -> str:
+def outline(part: str, x: float, y: float, w: float, h: float, style: str = 'class="shape"') -> str:
     """The outline: round ends, cut corners, notched ends, or a plain rectangle."""
     a = min(_CORNER, h / 3)
     if part == "tangent":
@@ -296,7 +296,7 @@ def _shape(part: str, x: float, y: float, w: float, h: float, style: str = 'clas
     return f'<polygon {style} points="{joined}"/>'
 
 
-def _arrow(route: Sequence[Point], labels: Sequence[str], wire: bool) -> str:
+def arrow(route: Sequence[Point], labels: Sequence[str], wire: bool) -> str:
     """A line with a tip; it ends a little before the tip does."""
     (px, py), (x, y) = route[-2:]
     dx, dy = _sign(x - px) if wire else 0.0, _sign(y - py)
@@ -347,7 +347,7 @@ def _legend(shown: Sequence[Node], summary: str, top: float) -> tuple[list[str],
     drawn = []
     for part in PARTS:
         if any(n.part == part for n in shown):
-            drawn.append(f'<g class="{part}">{_shape(part, x, y, 26, 14)}</g>')
+            drawn.append(f'<g class="{part}">{outline(part, x, y, 26, 14)}</g>')
             drawn.append(label_text("note left", x + 32, y + 11, part))
             x += 32 + width_of(part, NOTE_SIZE, fixed=True) + 18
     text = summary

@@ -112,7 +112,7 @@ def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
 # What a slope needs to stay finite.
 
 
-def factors_of_slope(op: Primitive, position: int, count: int) -> list[int]:
+def factors_of_slope(op: Primitive[Any], position: int, count: int) -> list[int]:
     """The operands, of `count`, on whose values the slope along that at `position` depends."""
     if op.own_slope:
         return [0]

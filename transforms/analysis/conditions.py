@@ -422,7 +422,8 @@ def _part_of_split(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
     (known,) = operands
-    assert known is not None
+    if known is None:
+        return None
     axis, part = eqn.kwargs["axis"], eqn.outputs[place]
     start = [*accumulate(eqn.kwargs["sizes"], initial=0)][place]
     starts = tuple(start if i == axis else 0 for i in range(len(part.shape)))

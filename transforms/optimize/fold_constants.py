@@ -98,5 +98,4 @@ def _array(definition: Equation) -> np.ndarray[Any, Any]:
 
 def _record(array: np.ndarray[Any, Any]) -> Value:
     op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape))
-    result: Value = op(**params)
-    return result
+    return op(**params)

@@ -207,5 +207,4 @@ def _joined(builder: Builder, factors: Sequence[Sequence[Value]]) -> Value:
         beside = swap_last(concat(*swapped, axis=0))
     else:
         beside = concat(*left, axis=1)
-    result: Value = matmul(beside, below)
-    return result
+    return matmul(beside, below)

@@ -8,11 +8,13 @@ that an equation comes from, is exact up to the sign of zero: see `rules/signs.p
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.primitive import recording
+from primgraph.ir.primitive import Op, recording
 from primgraph.ir.rebuild import NOWHERE, rebuild
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.rules.arithmetic import ARITHMETIC
@@ -25,8 +27,10 @@ from primgraph.transforms.rules.rule import (
     Family,
     Fold,
     Readers,
+    Rule,
     Seen,
     Table,
+    check_level,
     level_of_derivatives,
     selected,
 )
@@ -37,8 +41,8 @@ from primgraph.transforms.rules.sums import SUMS
 from primgraph.transforms.rules.views import VIEWS
 
 
-def _table(*families: Table) -> Table:
-    table: Table = {}
+def _joined(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
+    table: dict[Op, list[Rule]] = {}
     for family in families:
         for op, listed in family.items():
             table.setdefault(op, []).extend(listed)
@@ -46,10 +50,20 @@ def _table(*families: Table) -> Table:
 
 
 _FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS, SIGNS)
-rules = _table(*(f.rules for f in _FAMILIES))
+rules = _joined(*(f.rules for f in _FAMILIES))
 
 # One sweep finds all but what becomes possible where a value has lost its other readers.
 _SWEEPS = 4
+
+
+def _parts(last: bool, stable: bool) -> list[dict[Op, list[Rule]]]:
+    return [*[STABLE.rules] * stable, rules, *[LAST.rules, OWN_SLOPES.rules] * last]
+
+
+@cache
+def table_of(math: str, last: bool, stable: bool) -> Table:
+    """What is tried at that level, which is the same for every graph."""
+    return Table(selected(_joined(*_parts(last, stable)), math))
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -79,24 +93,27 @@ def simplified(
     definition, and rules look at operands that are simple already. Another sweep is made only
     where a rule waited for a value to have one reader.
     """
-    own = [extra.rules] if extra is not None else []
-    later = [LAST.rules, OWN_SLOPES.rules] if last else []
-    table = _table(*own, *[STABLE.rules] * stable, rules, *later)
-    chosen = selected(table, math), selected(table, level_of_derivatives(math))
+    check_level(math)
+    levels = math, level_of_derivatives(math)
+    if extra is None:
+        own, derived = (table_of(level, last, stable) for level in levels)
+    else:
+        whole = _joined(extra.rules, *_parts(last, stable))
+        own, derived = (Table(selected(whole, level)) for level in levels)
     for _ in range(_SWEEPS):
         graph = dead_code(graph)
-        result, unsettled = _sweep(graph, fold, chosen)
+        result, unsettled = _sweep(graph, fold, (own, derived))
         if not unsettled or result == graph:
             return result
         graph = result
     return graph
 
 
-def _sweep(graph: Graph, fold: Fold, chosen: tuple[Table, Table]) -> tuple[Graph, bool]:
+def _sweep(graph: Graph, fold: Fold, tables: tuple[Table, Table]) -> tuple[Graph, bool]:
     """The graph after one pass, and whether a second one might find more."""
     builder, _ = rebuild(graph)
     readers = Readers(graph)
-    seen = Seen(builder, chosen, fold, readers)
+    seen = Seen(builder, tables, fold, readers)
     # What has become of values that are not in the new graph.
     moved: dict[Value, Value] = {}
     gone = moved.keys()
@@ -105,7 +122,9 @@ def _sweep(graph: Graph, fold: Fold, chosen: tuple[Table, Table]) -> tuple[Graph
             inputs, results = eqn.inputs, None
             if not gone.isdisjoint(inputs):
                 inputs = tuple([moved.get(v, v) for v in inputs])
-            seen.derived = eqn.source is not None and eqn.source.is_derived
+            derived = eqn.source is not None and eqn.source.is_derived
+            if derived is not seen.derived:
+                seen.turn(derived)
             possible = seen.possible(eqn.op, inputs)
             if possible.folding or possible.rules:
                 builder.source = eqn.source or NOWHERE

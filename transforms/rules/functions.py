@@ -6,28 +6,29 @@ import math
 from typing import Any
 
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import DType
 from primgraph.primitives import elementwise as e
-from primgraph.primitives.constants import filled
+from primgraph.transforms.rules.conditions import signed, single
+from primgraph.transforms.rules.rows import rows
 from primgraph.transforms.rules.rule import Family, Seen
+from primgraph.transforms.rules.terms import words, x, y
 
 FUNCTIONS = Family()
 _rule = FUNCTIONS.rule
+exact, fast = (rows(FUNCTIONS, level) for level in ("exact", "fast"))
+
+absolute, sign, maximum, minimum, power = words(e.abs_, e.sign, e.maximum, e.minimum, e.power)
+sqrt, rsqrt, exp, log, sigmoid = words(e.sqrt, e.rsqrt, e.exp, e.log, e.sigmoid)
 
 # The largest power that is written as products.
 _LARGEST = 32
 
 
-@_rule(e.integer_pow)
-def _integer_pow(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`x**1` is `x`; `x**0` is 1, for NaN too; `x**2` is `x * x`, which rounds once as well."""
-    (x,) = inputs
-    if params["n"] == 0:
-        return filled(1, x.type)
-    if params["n"] == 2:
-        return x * x
-    return x if params["n"] == 1 else None
+# Powers.
+
+exact(x**0, 1, why="for NaN too")
+exact(x**1, x)
+exact(x**2, x * x, why="both round once")
 
 
 @_rule(e.integer_pow)
@@ -60,58 +61,39 @@ def _power_by_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     return powers if n > 0 else 1.0 / powers
 
 
-@_rule(e.power)
-def _power_zero(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`x**0` is 1 for every x, NaN too (C17, F.10.4.4)."""
-    x, y = inputs
-    return filled(1, x.type) if seen.scalar(y) == 0 else None
+exact(power(x, 0), 1, why="for NaN too (C17, F.10.4.4)")
+fast(power(x, 0.5), sqrt(x), why="they differ at -0 and -inf")
+fast(power(x, -0.5), rsqrt(x))
 
 
 @_rule(e.power, level="fast")
-def _power_by_constant(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Whole powers as products, and `x**0.5` as `sqrt(x)`, which differ at -0 and -inf."""
+def _whole_power(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Whole powers as products."""
     x, y = inputs
     exponent = seen.scalar(y)
     if exponent is None or not x.type.is_float or not math.isfinite(exponent):
         return None
-    if exponent == int(exponent) and abs(exponent) <= _LARGEST:
-        result: Value = e.integer_pow(x, n=int(exponent))
-        return result
-    named = {0.5: e.sqrt, -0.5: e.rsqrt}.get(float(exponent))
-    return None if named is None else named(x)
-
-
-@_rule(e.abs_)
-def _abs(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`abs(abs(x))` and `abs(-x)` are `abs(x)`, the latter for numbers that have a sign."""
-    if seen.inside(e.abs_, inputs[0]) is not None:
-        return inputs[0]
-    negated = seen.inside(e.neg, inputs[0])
-    if negated is None or negated.dtype.kind == "u":
+    if exponent != int(exponent) or abs(exponent) > _LARGEST:
         return None
-    result: Value = e.abs_(negated)
+    result: Value = e.integer_pow(x, n=int(exponent))
     return result
 
 
-@_rule(e.floor, e.ceil, e.round_)
-def _whole(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """Whole numbers stay as they are."""
-    (x,) = inputs
-    made = (seen.made_by(op, x) for op in (e.floor, e.ceil, e.round_))
-    return x if any(eqn is not None for eqn in made) else None
+# Functions of one operand.
 
+exact(absolute(absolute(x)), absolute(x))
+exact(absolute(-x), absolute(x), signed(x), why="numbers without a sign wrap round")
+exact(sign(sign(x)), sign(x))
 
-@_rule(e.sign)
-def _sign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The sign of a sign is itself."""
-    return inputs[0] if seen.made_by(e.sign, inputs[0]) is not None else None
+_ROUNDINGS = words(e.floor, e.ceil, e.round_)
+for _outer in _ROUNDINGS:
+    for _inner in _ROUNDINGS:
+        exact(_outer(_inner(x)), _inner(x), why="whole numbers stay as they are")
 
+exact(maximum(x, x), x)
+exact(minimum(x, x), x)
 
-@_rule(e.maximum, e.minimum)
-def _extremum_of_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """The larger and the smaller of equals are both of them."""
-    x, y = inputs
-    return x if x is y else None
+# Conversions.
 
 
 @_rule(e.cast)
@@ -159,82 +141,25 @@ def _holds(wide: DType, narrow: DType) -> bool:
 
 # True of real numbers.
 
-_ODD = (e.sin, e.tan, e.sinh, e.tanh, e.arcsin, e.arctan, e.arcsinh, e.arctanh, e.erf)
-_EVEN = (e.cos, e.cosh)
+_ODD = words(
+    e.sin, e.tan, e.sinh, e.tanh, e.arcsin, e.arctan, e.arcsinh, e.arctanh, e.erf
+)  # fmt: skip
+_EVEN = words(e.cos, e.cosh)
 _INVERSES = (
     (e.log, e.exp), (e.exp, e.log), (e.log1p, e.expm1), (e.expm1, e.log1p),
     (e.arcsinh, e.sinh), (e.sinh, e.arcsinh), (e.arctanh, e.tanh), (e.tanh, e.arctanh),
     (e.tan, e.arctan), (e.sin, e.arcsin), (e.cos, e.arccos),
 )  # fmt: skip
 
+for _function in _ODD:
+    fast(_function(-x), -_function(x), why="as far as the library keeps to that")
+for _function in _EVEN:
+    fast(_function(-x), _function(x), why="as far as the library keeps to that")
+for _outer, _inner in map(words, *zip(*_INVERSES, strict=True)):
+    fast(_outer(_inner(x)), x, why="where that has a value that does not overflow")
 
-def _symmetric(op: Primitive, sign: int) -> None:
-    @_rule(op, level="fast")
-    def symmetry(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-        """`f(-x)` is `-f(x)` or `f(x)`, as far as the library keeps to that."""
-        negated = seen.inside(e.neg, inputs[0])
-        if negated is None:
-            return None
-        result: Value = op(negated)
-        return result if sign > 0 else -result
-
-
-def _inverse(outer: Primitive, inner: Primitive) -> None:
-    @_rule(outer, level="fast")
-    def inverse(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-        """`f(g(x))` is `x` where that has a value that does not overflow."""
-        return seen.inside(inner, inputs[0])
-
-
-for _op in _ODD:
-    _symmetric(_op, -1)
-for _op in _EVEN:
-    _symmetric(_op, 1)
-for _outer, _inner in _INVERSES:
-    _inverse(_outer, _inner)
-
-
-@_rule(e.sqrt, level="fast")
-def _root_of_square(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`sqrt(x * x)` is `abs(x)`."""
-    square = seen.made_by(e.mul, inputs[0])
-    if square is None or square.inputs[0] is not square.inputs[1]:
-        return None
-    result: Value = e.abs_(square.inputs[0])
-    return result
-
-
-@_rule(e.mul, level="fast")
-def _product_of_functions(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`sqrt(x) * sqrt(x)` is `x`; `exp(x) * exp(y)` is `exp(x + y)`, one exponential less."""
-    x, y = inputs
-    root = seen.inside(e.sqrt, x)
-    if root is not None and x is y:
-        return root
-    left, right = seen.inside(e.exp, x), seen.inside(e.exp, y)
-    if left is None or right is None or not (seen.single(x) and seen.single(y)):
-        return None
-    result: Value = e.exp(left + right)
-    return result
-
-
-@_rule(e.mul, level="fast")
-def _logistic_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`sigmoid(x) * sigmoid(-x)` is `z - z * z` for `z = sigmoid(x)`: one exponential less."""
-    x, y = inputs
-    for one, other in ((x, y), (y, x)):
-        inner, outer = seen.inside(e.sigmoid, one), seen.inside(e.sigmoid, other)
-        if inner is not None and outer is not None and seen.inside(e.neg, outer) is inner:
-            return one - one * one
-    return None
-
-
-@_rule(e.log, level="fast")
-def _log_of_share(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`log(exp(x) / y)` is `x - log(y)`, which for a softmax is its logarithm without underflow."""
-    quotient = seen.made_by(e.div, inputs[0])
-    inner = None if quotient is None else seen.inside(e.exp, quotient.inputs[0])
-    if quotient is None or inner is None:
-        return None
-    rest: Value = e.log(quotient.inputs[1])
-    return inner - rest
+fast(sqrt(x * x), absolute(x))
+fast(sqrt(x) * sqrt(x), x)
+fast(exp(x) * exp(y), exp(x + y), single(exp(x), exp(y)), why="one exponential less")
+fast(sigmoid(x) * sigmoid(-x), sigmoid(x) - sigmoid(x) * sigmoid(x), why="one exponential less")
+fast(log(exp(x) / y), x - log(y), why="for a softmax it is its logarithm, without underflow")

@@ -11,26 +11,25 @@ from typing import Any
 
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, registered
+from primgraph.primitives import logic
 from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add, stop_gradient
-from primgraph.primitives.logic import (
-    COMPARISONS,
-    equal,
-    greater,
-    less_equal,
-    select,
-    unless_nan,
-)
 from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, reshape, slice_assign
 from primgraph.transforms.rules.assembly import sum_of_overlapping
-from primgraph.transforms.rules.rule import Family, Seen, is_zero
+from primgraph.transforms.rules.rows import rows
+from primgraph.transforms.rules.rule import Family, Seen
+from primgraph.transforms.rules.terms import words, x, y
 from primgraph.transforms.rules.views import repeated, reshaped
 
 LAST = Family()
 # Those by which what derivatives are taken of becomes what is computed.
 OWN_SLOPES = Family()
 _rule = LAST.rule
+exact = rows(LAST, "exact")
+
+select, unless_nan, equal = words(logic.select, logic.unless_nan, logic.equal)
+greater, less_equal = words(logic.greater, logic.less_equal)
 
 # How many choices, one in another, are looked through.
 _NESTED = 3
@@ -46,7 +45,7 @@ def _value_with_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any
     return inputs[0] if plain is None else plain
 
 
-def _before_moving(op: Primitive) -> None:
+def _before_moving(op: Primitive[Value]) -> None:
     @_rule(op, of=(broadcast, reshape))
     def before_moving(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
         """What depends on each element alone is computed before elements are repeated or reshaped.
@@ -88,24 +87,21 @@ def _sum_of_overlapping(seen: Seen, inputs: list[Value], params: dict[str, Any])
 # A choice by a comparison with a NaN takes what stands last, and so does a choice by `y == y`.
 
 
-@_rule(unless_nan)
-def _unless_nan(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`x` where `y == y`; what is NaN wherever `y` is needs no such choice."""
+@_rule(logic.unless_nan)
+def _nan_already(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """What is NaN wherever `y` is needs no choice by `y == y`."""
     x, y = inputs
-    if _is_nan_with(seen, x, y):
-        return x
-    result: Value = select(equal(y, y), x, y)
-    return result
+    return x if _is_nan_with(seen, x, y) else None
 
 
 def _is_nan_with(seen: Seen, x: Value, y: Value) -> bool:
     """Whether `x` is known to be NaN where `y` is."""
     for _ in range(_NESTED):
-        eqn = seen.made_by(select, x)
+        eqn = seen.made_by(logic.select, x)
         if eqn is None:
             break
         test = seen.builder.definition(eqn.inputs[0])
-        if test is None or test.op not in COMPARISONS:
+        if test is None or test.op not in logic.COMPARISONS:
             break
         if not any(v is y or v is eqn.inputs[2] for v in test.inputs):
             break
@@ -113,29 +109,18 @@ def _is_nan_with(seen: Seen, x: Value, y: Value) -> bool:
     return x is y
 
 
-@_rule(select, of=(select,))
-def _positive_part(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
-    """`d` where `x > 0`, 0 where `x <= 0`, NaN at NaN: one choice, between `d` and `max(x, 0)`.
+exact(unless_nan(x, y), select(equal(y, y), x, y))
 
-    Where this is a slope of `max(x, 0)`, that is there already.
-    """
-    by_size = seen.made_by(less_equal, inputs[0])
-    inner = seen.made_by(select, inputs[1 if by_size is None else 2])
-    if inner is None:
-        return None
-    if by_size is None:
-        (same, _, x), (below, zero, d) = inputs, inner.inputs
-        by_size = seen.made_by(less_equal, below)
-    else:
-        (below, zero, _), (same, d, x) = inputs, inner.inputs
-    itself = seen.made_by(equal, same)
-    if by_size is None or itself is None or itself.inputs != (x, x) or by_size.inputs[0] is not x:
-        return None
-    if not all(is_zero(seen.scalar(v), 1.0) for v in (zero, by_size.inputs[1])):
-        return None
-    part = select(below, zero, x)
-    result: Value = select(greater(part, zero), d, part)
-    return result
+# Where `x` is positive `y`, where it is not zero, NaN where it is NaN: that is one choice between
+# `y` and `max(x, 0)`. Where it is a slope of `max(x, 0)`, that is there already.
+
+_not_positive = less_equal(x, 0.0)
+_positive_part = select(_not_positive, 0.0, x)
+for _choices in (
+    select(equal(x, x), select(_not_positive, 0.0, y), x),
+    select(_not_positive, 0.0, select(equal(x, x), y, x)),
+):
+    exact(_choices, select(greater(_positive_part, 0.0), y, _positive_part))
 
 
 for _op in registered().values():

@@ -18,12 +18,16 @@ from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
 from primgraph.primitives.elementwise import neg
+from primgraph.transforms.rules.terms import Row
 
 # From the strictest level to the loosest; each one has the rules of those before it too.
 LEVELS = ("exact", "signs", "finite", "fast")
 
 # How deep what a rule records may be rewritten in its turn, which bounds time and recursion.
 _DEEPEST = 8
+
+# Operands of an equation up to which it is remembered what may be done with it.
+_WIDEST = 3
 
 # A rule sees the operands in the new graph and answers with a replacement, or None.
 SimplifyRule: TypeAlias = Callable[["Seen", list[Value], dict[str, Any]], Value | None]
@@ -44,16 +48,22 @@ class Rule:
     overflow or underflow occurs in the program, up to the sign of zero. "fast" rules are true of
     real numbers.
 
-    With `of`, the rule does nothing unless one of these computes some operand.
+    With `of`, the rule does nothing unless one of these computes some operand; with `at`, unless
+    each of these computes the operand at its place, None standing for anything. `row` is what the
+    rule was made from, if both its sides are expressions.
     """
 
     level: str
     apply: SimplifyRule
     of: frozenset[Op] = frozenset()
+    at: tuple[Op | None, ...] = ()
+    row: Row | None = None
 
-
-# The rules, by the primitive whose equations they rewrite.
-Table: TypeAlias = dict[Op, list[Rule]]
+    def may_apply(self, made: Sequence[Op | None]) -> bool:
+        """Whether the rule may do something where `made` compute the operands."""
+        if self.of and self.of.isdisjoint(made):
+            return False
+        return all(op is None or op is found for op, found in zip(self.at, made, strict=False))
 
 
 @final
@@ -61,10 +71,10 @@ class Family:
     """The rules of one family, by the primitive whose equations they rewrite."""
 
     def __init__(self) -> None:
-        self.rules: Table = {}
+        self.rules: dict[Op, list[Rule]] = {}
 
     def rule(
-        self, *ops: Primitive, level: str = "exact", of: Sequence[Primitive] = ()
+        self, *ops: Primitive[Any], level: str = "exact", of: Sequence[Primitive[Any]] = ()
     ) -> Callable[[SimplifyRule], SimplifyRule]:
         """Declare a rule for these primitives; rules of one primitive are tried in order.
 
@@ -73,10 +83,14 @@ class Family:
 
         def declare(function: SimplifyRule) -> SimplifyRule:
             for op in ops:
-                self.rules.setdefault(op, []).append(Rule(level, function, frozenset(of)))
+                self.add(op, Rule(level, function, frozenset(of)))
             return function
 
         return declare
+
+    def add(self, op: Op, rule: Rule) -> None:
+        """Try `rule` for equations of `op`, after those that are there."""
+        self.rules.setdefault(op, []).append(rule)
 
 
 def check_level(math: str) -> None:
@@ -87,7 +101,7 @@ def check_level(math: str) -> None:
         )
 
 
-def selected(table: Table, math: str) -> Table:
+def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
     """The rules of `table` that hold at level `math`, the strictest first."""
     check_level(math)
     allowed = LEVELS[: LEVELS.index(math) + 1]
@@ -137,6 +151,24 @@ class Possible(NamedTuple):
 
 
 @final
+class Table:
+    """The rules of one level by primitive, and which of them the ops of operands leave possible."""
+
+    def __init__(self, rules: dict[Op, list[Rule]]) -> None:
+        self._rules = rules
+        # By an op and what computes its operands.
+        self.known: dict[tuple[Op | None, ...], Possible] = {}
+
+    def possible(self, op: Op, made: tuple[Op | None, ...]) -> Possible:
+        """What may be done with an equation of `op` whose operands `made` compute; remembered."""
+        rules = [r.apply for r in self._rules.get(op, ()) if r.may_apply(made)]
+        found = Possible(all(o in (full, constant) for o in made), rules)
+        if len(made) <= _WIDEST:
+            self.known[op, *made] = found
+        return found
+
+
+@final
 class Seen:
     """What the rules may ask: about the operands, and the type of the result.
 
@@ -152,8 +184,6 @@ class Seen:
     ) -> None:
         self.builder = builder
         self.fold = fold
-        self.tables = tables
-        self.derived = False
         self.source = builder.source
         self.expands = builder.expands
         self.rename = builder.rename
@@ -167,8 +197,14 @@ class Seen:
         self.declined = False
         self._depth = 0
         self._definition = builder.definition
-        # By an op and what computes its operands, for either table.
-        self._possible: tuple[dict[tuple[Op | None, ...], Possible], ...] = ({}, {})
+        self._tables = tables
+        self.turn(False)
+
+    def turn(self, derived: bool) -> None:
+        """What comes next is, or is not, a part of a derivative."""
+        self.derived = derived
+        self._table = self._tables[derived]
+        self._possible = self._table.known
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
         possible = self.possible(op, inputs)
@@ -187,15 +223,7 @@ class Seen:
         """What may be done with `op`, as far as the ops that compute its operands tell."""
         made = [self._definition(v) for v in inputs]
         key = (op, *[None if eqn is None else eqn.op for eqn in made])
-        known = self._possible[self.derived]
-        found = known.get(key)
-        if found is None:
-            others = key[1:]
-            listed = self.tables[self.derived].get(op, ())
-            rules = [r.apply for r in listed if not r.of or not r.of.isdisjoint(others)]
-            found = Possible(all(o in (full, constant) for o in others), rules)
-            known[key] = found
-        return found
+        return self._possible.get(key) or self._table.possible(op, key[1:])
 
     def rewrite(
         self,
@@ -238,17 +266,20 @@ class Seen:
         eqn = self.made_by(constant, value)
         return None if eqn is None else eqn.kwargs["value"].data
 
-    def made_by(self, op: Primitive, value: Value) -> Equation | None:
-        """The equation that computes `value`, if it applies `op`."""
-        eqn = self._definition(value)
-        return eqn if eqn is not None and eqn.op is op else None
+    def made_by(self, op: Primitive[Any], value: Value) -> Equation | None:
+        """The equation that computes `value`, if it applies `op`.
 
-    def inside(self, op: Primitive, value: Value) -> Value | None:
-        """`x` if `value` is `op(x)`; of a sign that another line hands on it is not taken."""
+        A sign that one line hands on to another, in a derivative, is not looked behind.
+        """
         eqn = self._definition(value)
         if eqn is None or eqn.op is not op or (op is neg and not self.of_line(eqn)):
             return None
-        return eqn.inputs[0]
+        return eqn
+
+    def inside(self, op: Primitive[Any], value: Value) -> Value | None:
+        """`x` if `value` is `op(x)`."""
+        eqn = self.made_by(op, value)
+        return None if eqn is None else eqn.inputs[0]
 
     def single(self, value: Value) -> bool:
         """Whether nothing but the equation at hand reads `value`, as far as is known."""

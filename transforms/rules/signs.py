@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
+import numpy as np
+
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.types import DType
 from primgraph.primitives.elementwise import add, div, mul, neg, sub
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import cumsum, reduce_sum
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, reverse, slice_
-from primgraph.transforms.rules.arithmetic import ordinary_product
 from primgraph.transforms.rules.rule import Family, Seen, SimplifyRule, is_power_of_two
 
 SIGNS = Family()
@@ -105,7 +107,14 @@ def _grows(scalar: float) -> bool:
     return is_power_of_two(scalar) and abs(scalar) > 1
 
 
-def _rule(op: Primitive) -> Callable[[SimplifyRule], SimplifyRule]:
+def _ordinary_product(a: float, b: float, dtype: DType) -> float | None:
+    """`a * b`, rounded, if that is an ordinary number."""
+    product = np.multiply(*(np.asarray(s, dtype) for s in (a, b)))
+    usual = np.isfinite(product) and abs(product) >= np.finfo(dtype).smallest_normal
+    return float(product) if usual else None
+
+
+def _rule(op: Primitive[Any]) -> Callable[[SimplifyRule], SimplifyRule]:
     """Declare a rule of this level, for floats, tried where an operand may have a factor."""
     return SIGNS.rule(op, level="signs", of=(neg, *_ODD))
 
@@ -173,7 +182,7 @@ def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
         if isinstance(scalar, float):
             either = is_power_of_two(scalar)
             found = _factor(seen, y, {}, lambda b, any=either: any or is_power_of_two(b))
-            product = None if found is None else ordinary_product(scalar, found.c, y.dtype)
+            product = None if found is None else _ordinary_product(scalar, found.c, y.dtype)
             if found is not None and product is not None:
                 return found.rest * product
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from primgraph.autodiff import grad as derivatives
-from primgraph.autodiff.grad import Seeds
+from primgraph.autodiff.request import Seeds
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
 from primgraph.operators.variable import Variable
 

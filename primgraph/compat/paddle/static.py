@@ -9,7 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.autodiff.grad import Seeds, grad
+from primgraph.autodiff.grad import grad
+from primgraph.autodiff.request import Seeds
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     as_paddle_raises,

@@ -8,9 +8,9 @@ from typing import Any
 
 from primgraph.autodiff import functions as functional
 from primgraph.autodiff import grad as derivatives
-from primgraph.autodiff.grad import Seeds, Variables
 from primgraph.autodiff.jacobian import Hessian as _Hessian
 from primgraph.autodiff.jacobian import Jacobian as _Jacobian
+from primgraph.autodiff.request import Seeds, Variables
 from primgraph.compat.paddle.framework import as_paddle_raises, paddles, refused
 from primgraph.errors import ArgumentError, BuildError
 from primgraph.ir.graph import Graph

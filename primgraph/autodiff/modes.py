@@ -1,0 +1,191 @@
+"""What is done for a derivative: which mode is taken, and how its result comes into the program."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
+
+from primgraph.autodiff.request import Request, called
+from primgraph.autodiff.subgraph import Path, reached_by
+from primgraph.errors import NotDifferentiable
+from primgraph.ir.builder import Builder
+from primgraph.ir.collection import uncollected
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import recording
+from primgraph.primitives.constants import filled
+from primgraph.primitives.elementwise import add, as_function_of, mul
+from primgraph.transforms.batch import batch
+from primgraph.transforms.bind import bind
+from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.optimize.clean_up import clean_up
+
+
+@uncollected
+def reverse(
+    request: Request, seeds: Sequence[Value | None], count: int | None, *, lenient: bool
+) -> list[Value | None]:
+    """One cotangent for each input of `request`, from those of its outputs.
+
+    By forward mode where the Jacobian is diagonal, as that is its own transpose. Raises
+    `NotDifferentiable` if no output depends on an input, unless `lenient`.
+    """
+    path = request.path()
+    if not lenient:
+        _refuse_independent(request, path)
+    if not path.wrt:
+        return [None] * len(request.inputs)
+    diagonal = len(path.moved) == 1 and is_diagonal(path.graph, path.moved)
+    if diagonal and len(seeds) == 1:
+        found = _along(request, path, path.jvp(), seeds, count)
+    elif diagonal and count is None:
+        found = [_by_diagonal(request, path, seeds)]
+    else:
+        found = _along(request, path, path.vjp(), seeds, count)
+    by_input = dict(zip(path.wrt, found, strict=True))
+    return [by_input.get(v) for v in request.inputs]
+
+
+def _refuse_independent(request: Request, path: Path) -> None:
+    """Refuse outputs of which none depends on an input, unless because of its own flag."""
+    reached = path.reached
+    if not request.constants.isdisjoint(request.inputs):
+        reached = reached_by(request.builder, request.inputs, request.outputs, request.constants)
+    if any(reached):
+        return
+    value, *others = request.outputs
+    among = f", and none of {len(others)} others does" if others else ""
+    raise NotDifferentiable(
+        f"{called('output', value)}, {value.type}, does not depend on the inputs{among}",
+        hint="pg.explain(y, x) tells why; ask for zeros with materialize_grads",
+    )
+
+
+def _by_diagonal(request: Request, path: Path, seeds: Sequence[Value | None]) -> Value:
+    """The gradient where the Jacobian is diagonal: one forward pass, whatever the outputs."""
+    slopes = _along(request, path, path.jvp(), [None])
+    with recording(request.builder):
+        parts = [d if s is None else mul(s, d) for s, d in zip(seeds, slopes, strict=True)]
+        return reduce(add, parts)
+
+
+@uncollected
+def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | None]:
+    """One tangent for each output of `request`, from those of its inputs."""
+    path = request.path()
+    if not path.wrt:
+        return [None] * len(request.outputs)
+    with recording(request.builder):
+        total: dict[Value, Value | None] = {}
+        for value, seed in zip(request.inputs, seeds, strict=True):
+            if value in total:
+                total[value] = add(
+                    *(filled(1, value.type) if s is None else s for s in (total[value], seed))
+                )
+            else:
+                total[value] = seed
+    found = _along(request, path, path.jvp(), [total[v] for v in path.wrt])
+    return [v if r else None for v, r in zip(found, path.reached, strict=True)]
+
+
+def _along(
+    request: Request,
+    path: Path,
+    derivative: Graph,
+    seeds: Sequence[Value | None],
+    count: int | None = None,
+) -> list[Value]:
+    """Record `derivative`, taken along `path`, on `seeds`; with `count` on that many at once."""
+    given = [*path.free, *seeds]
+    places = range(len(path.free), len(given))
+    return record(request.builder, path, derivative, given, count=count, batched=places)
+
+
+def record(
+    builder: Builder,
+    path: Path,
+    derivative: Graph,
+    given: Sequence[Value | None],
+    *,
+    ends: Sequence[Value] | None = None,
+    count: int | None = None,
+    batched: Collection[int] = (),
+    replaced: Mapping[Value, Value] | None = None,
+) -> list[Value]:
+    """Clean `derivative`, taken along `path`, up and record it on `given`; None stands for ones.
+
+    With `count`, the inputs at the positions in `batched` have a leading axis of that extent,
+    and so have all results. `replaced` maps values in `given` to those to use instead.
+
+    The results count as functions of all that the outputs of the path depend on, also where the
+    derivative is the same everywhere. `ends` are these outputs in the builder, if they are not
+    those of the path.
+    """
+    present = {i: v for i, v in enumerate(given) if v is not None}
+    graph = clean_up(bind(derivative, {i: 1.0 for i in range(len(given)) if i not in present}))
+    if count is not None:
+        graph = clean_up(batch(graph, count, [0 if i in batched else None for i in present]))
+    if replaced is not None:
+        present = {i: replaced.get(v, v) for i, v in present.items()}
+    results = builder.inline(graph, list(present.values()), shared=True)
+    complete = _depending_on_all(graph, _varying(builder, path, graph, present))
+    if all(complete):
+        return results
+    whole = _whole(builder, path, path.ends if ends is None else ends, present)
+    if whole is None:
+        return results
+    with recording(builder):
+        return [
+            v if done else as_function_of(v, whole)
+            for v, done in zip(results, complete, strict=True)
+        ]
+
+
+def _varying(
+    builder: Builder, path: Path, graph: Graph, present: Mapping[int, Value]
+) -> list[Value]:
+    """The inputs of `graph`, given as `present`, on which its results are to depend: seeds, and
+    what the outputs of `path` depend on, all but constants."""
+    needs = set(path.needs)
+    return [
+        x
+        for x, (i, v) in zip(graph.inputs, present.items(), strict=True)
+        if (i in needs or i >= len(path.free)) and _varies(builder, v)
+    ]
+
+
+def _whole(
+    builder: Builder, path: Path, ends: Sequence[Value], present: Mapping[int, Value]
+) -> Value | None:
+    """A value that depends on all `ends` that are reached, and on all seeds."""
+    reached = (v for v, r in zip(ends, path.reached, strict=True) if r)
+    seeds = (v for i, v in present.items() if i >= len(path.free))
+    others = [v for v in dict.fromkeys((*reached, *seeds)) if _varies(builder, v)]
+    with recording(builder):
+        return reduce(as_function_of, others) if others else None
+
+
+def _varies(builder: Builder, value: Value) -> bool:
+    """Whether `value` is a float, and no constant of the program."""
+    eqn = builder.definition(value)
+    return value.type.is_float and (eqn is None or bool(eqn.inputs))
+
+
+# Of how many values it is told one by one whether a result depends on them.
+_MANY = 1024
+
+
+def _depending_on_all(graph: Graph, values: Sequence[Value]) -> list[bool]:
+    """Whether each output depends on all of `values` by floats; False if these are very many."""
+    if len(values) > _MANY:
+        return [False] * len(graph.outputs)
+    known = {v: 1 << i for i, v in enumerate(values)}
+    for eqn in graph.body:
+        if eqn.op.stops:
+            continue
+        reaching = 0
+        for value in eqn.inputs:
+            reaching |= known.get(value, 0)
+        if reaching:
+            known.update((v, reaching) for v in eqn.outputs if v.type.is_float)
+    every = (1 << len(values)) - 1
+    return [known.get(v, 0) == every for v in graph.outputs]

@@ -1,0 +1,276 @@
+"""What a derivative is asked for: of which variables, by which, along what; checked before work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, final
+
+import numpy as np
+
+from primgraph.autodiff.subgraph import Path
+from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError, ShapeError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import recording
+from primgraph.operators.call import common_recorder
+from primgraph.operators.promotion import array_of, lift
+from primgraph.operators.variable import ArrayLike, Variable, handles
+from primgraph.primitives.constants import filled
+from primgraph.source import caller
+
+Seeds = ArrayLike | Sequence[ArrayLike | None] | None
+Variables = Variable | Sequence[Variable]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is differentiated, and by what: values of one builder. Nothing passes `constants`."""
+
+    name: str
+    builder: Builder
+    outputs: list[Value]
+    inputs: list[Value]
+    constants: AbstractSet[Value]
+
+    @staticmethod
+    def of(
+        name: str, outputs: Any, inputs: Any, no_grad_vars: Collection[Variable] | None = None
+    ) -> Request:
+        """Raises `ArgumentError` for other things than variables, `NotDifferentiable` for
+        variables that are not of a float dtype."""
+        ends, starts = variables_of(name, "outputs", outputs), variables_of(name, "inputs", inputs)
+        constant = [] if no_grad_vars is None else _constants(name, no_grad_vars)
+        builder = common_recorder([*ends, *starts, *constant])
+        assert isinstance(builder, Builder)
+        request = Request(
+            name,
+            builder,
+            [v.value for v in ends],
+            [v.value for v in starts],
+            builder.stopped.union(v.value for v in constant) if constant else builder.stopped,
+        )
+        require_floats(name, "input", request.inputs, request.origin)
+        require_floats(name, "output", request.outputs, request.origin)
+        return request
+
+    def origin(self) -> list[str]:
+        """Lines for an error: where the derivative was asked for, and of what."""
+        return self.builder.origin(caller(), [*self.outputs, *self.inputs])
+
+    def path(self) -> Path:
+        """What lies between inputs and outputs."""
+        return Path.between(self.builder, self.inputs, self.outputs, self.constants)
+
+    def seeds(
+        self, name: str, given: Any, values: Sequence[Value], count: int | None = None
+    ) -> list[Value | None]:
+        """One seed for each of `values`; None stands for ones."""
+        return seeds_for(self.builder, name, given, values, count)
+
+    def require_seeds(self, given: Any) -> None:
+        """Refuse an output of other than one element that has no seed."""
+        seeds = _listed("grad_outputs", given, len(self.outputs))
+        for value, seed in zip(self.outputs, seeds, strict=True):
+            if seed is None and value.type.size != 1:
+                raise ShapeError(
+                    f"{self.name}: {called('output', value)} is {value.type}, and only one of "
+                    "one element needs no seed",
+                    hint="pass grad_outputs, or leave out strict_scalar",
+                )
+
+    def batch_extent(self, given: Any) -> int:
+        """The extent of the leading axis of batched seeds."""
+        seeds = _listed("grad_outputs", given, len(self.outputs))
+        present = [s for s in seeds if s is not None]
+        shapes = [s.shape if isinstance(s, Variable) else np.shape(s) for s in present]
+        extents = sorted({shape[0] for shape in shapes if shape})
+        if len(extents) != 1 or not all(shapes):
+            raise ShapeError(
+                f"{self.name}: batched seeds share one leading extent, and {shapes} do not",
+                hint="with is_grads_batched, pass at least one seed of shape (N, *output.shape)",
+            )
+        extent: int = extents[0]
+        return extent
+
+    def refuse_unused(self, results: Sequence[Value | None]) -> None:
+        """Refuse an input for which there is no result."""
+        for value, found in zip(self.inputs, results, strict=True):
+            if found is None:
+                raise NotDifferentiable(
+                    f"{self.name}: {called('input', value)}, {value.type}, is used by no output",
+                    origin=self.builder.origin(caller(), [value]),
+                    hint="pg.explain(y, x) tells why; pass allow_unused=True for None, or "
+                    "materialize_grads=True for zeros",
+                )
+
+    def with_zeros(
+        self, results: Sequence[Value | None], like: Sequence[Value], count: int | None = None
+    ) -> list[Value | None]:
+        """`results` with zeros of the types of `like` where there is none."""
+        lead = () if count is None else (count,)
+        with recording(self.builder):
+            return [
+                filled(0, v.type.with_shape((*lead, *v.shape))) if found is None else found
+                for v, found in zip(like, results, strict=True)
+            ]
+
+    def note_gradients(self, results: Sequence[Value | None]) -> None:
+        """Let the builder know which values are gradients, by what, and of what if that is one."""
+        for x, found in zip(self.inputs, results, strict=True):
+            if found is not None:
+                self.builder.gradients.setdefault(found, x)
+                if len(self.outputs) == 1:
+                    self.builder.targets.setdefault(found, self.outputs[0])
+
+    def answer(
+        self, results: Sequence[Value | None], given: Any
+    ) -> Variable | list[Variable | None] | None:
+        """Handles on the results, in the form in which the variables were given."""
+        found = [None if v is None else Variable(self.builder, v) for v in results]
+        return found[0] if isinstance(given, Variable) else found
+
+
+# The variables and arrays that are given.
+
+
+def variables_of(name: str, role: str, given: Any) -> list[Variable]:
+    """The variables in `given`, one or a sequence of them; `ArgumentError` for anything else."""
+    listed = [given] if isinstance(given, Variable) else given
+    if not isinstance(listed, list | tuple) or not all(isinstance(v, Variable) for v in listed):
+        raise ArgumentError(
+            f"{name} takes a variable or a sequence of variables as {role}, not {given!r:.100}",
+            hint=_how_to_trace(name.lower()) if _is_numbers(given) else "",
+        )
+    if not listed:
+        raise ArgumentError(f"{name} got no {role}")
+    return list(listed)
+
+
+def _constants(name: str, given: Any) -> list[Variable]:
+    """The variables in a collection that may be empty."""
+    listed = [given] if isinstance(given, Variable) else given
+    if not isinstance(listed, list | tuple | set | frozenset) or not all(
+        isinstance(v, Variable) for v in listed
+    ):
+        raise ArgumentError(f"{name} takes a set of variables as no_grad_vars, not {given!r:.100}")
+    return list(listed)
+
+
+def seeds_for(
+    builder: Builder, name: str, given: Any, values: Sequence[Value], count: int | None = None
+) -> list[Value | None]:
+    """The seeds as values of `builder`, cast to the dtypes of `values`.
+
+    With `count` each has one more leading axis of that extent. Raises `ArgumentError` for a
+    wrong number, `ShapeError` for a wrong shape.
+    """
+    seeds = _listed(name, given, len(values))
+    with recording(builder):
+        return [_seed(name, s, v, count) for s, v in zip(seeds, values, strict=True)]
+
+
+def _listed(name: str, given: Any, count: int) -> list[Any]:
+    """`given` as one seed for each of `count` variables; None stands for no seed."""
+    if given is None:
+        return [None] * count
+    seeds = list(given) if isinstance(given, list | tuple) else [given]
+    if len(seeds) != count:
+        raise ArgumentError(f"{name} has {len(seeds)} entries for {count} variables")
+    return seeds
+
+
+def _seed(name: str, seed: Any, value: Value, count: int | None) -> Value | None:
+    if seed is None:
+        return None
+    if not isinstance(seed, Variable):
+        # Refuses complex numbers, which a conversion to the output's dtype would cut.
+        array_of(seed)
+    variable = lift(seed, value.dtype)
+    wanted = value.shape if count is None else (count, *value.shape)
+    if variable.shape != wanted:
+        batched = "" if count is None else f", and the batched seeds need shape {wanted}"
+        raise ShapeError(
+            f"{name}: a seed of shape {variable.shape} is given for {value.type}{batched}"
+        )
+    return variable.value
+
+
+# What is refused, and the words for it.
+
+
+def require_floats(
+    name: str, role: str, values: Sequence[Value], origin: Callable[[], list[str]]
+) -> None:
+    """Raise `NotDifferentiable` unless all `values` are of a float dtype."""
+    for value in values:
+        if not value.type.is_float:
+            raise NotDifferentiable(
+                f"{name}: {called(role, value)} is {value.type}, and only floats have derivatives",
+                origin=origin(),
+            )
+
+
+def called(role: str, value: Value) -> str:
+    """What an error message calls a value: by its name, if it has one."""
+    return f"{role} {value.hint!r}" if value.hint else f"an {role}"
+
+
+@final
+class located:
+    """A context in which errors get the lines of `origin`, which is asked for them then."""
+
+    def __init__(self, origin: Callable[[], list[str]]) -> None:
+        self.origin = origin
+
+    def __enter__(self) -> None:
+        """Nothing is done before there is an error."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, PrimgraphError):
+            error.located(self.origin())
+
+
+def origin_of(given: Any = ()) -> list[str]:
+    """Lines for an error: the user's, and those that the variables in `given` come from."""
+    found = [v for v in handles((given,)) if isinstance(v.recorder, Builder)]
+    builder = found[0].recorder if found else Builder()
+    assert isinstance(builder, Builder)
+    return builder.origin(caller(), [v.value for v in found])
+
+
+def refuse_functions(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function in place of outputs raise an `ArgumentError` that shows how to trace it."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        outputs = args[0] if args else kwargs.get("outputs")
+        if callable(outputs):
+            raise ArgumentError(
+                f"{function.__name__} takes variables, not the function {outputs!r:.60}",
+                hint=_how_to_trace(function.__name__),
+            )
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _is_numbers(given: Any) -> bool:
+    """Whether `given` is an array or a number, or a list that begins with one."""
+    first = given[0] if isinstance(given, list | tuple) and given else given
+    return isinstance(first, np.ndarray | np.generic | int | float)
+
+
+def _how_to_trace(name: str) -> str:
+    """How the derivative of that name of a function is computed from arrays."""
+    one = {"grad": "f(x), x", "forward_grad": "f(x), x", "hvp": "f, x, v", "vhp": "f, x, v"}
+    taken = one.get(name, "f, x")
+    return (
+        "variables are inputs of a program or of a traced function: write "
+        f"pg.compile(pg.trace(lambda x: pg.{name}({taken}), x0))(x0)"
+    )

@@ -1,0 +1,220 @@
+"""The rooms of the house, their floors, and who imports whom; and the picture of all that.
+
+    python tests/rooms.py
+
+draws `docs/static/map.svg` anew, and says how many rooms, arrows, circles and upward arrows there
+are.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import primgraph as pg
+from primgraph.view.folding import Node
+from primgraph.view.layout import MARGIN, layout
+from primgraph.view.scene import Face, face_of
+from primgraph.view.svg import arrow, document, label_text, outline
+
+PACKAGE = Path(pg.__file__).parent
+_LEGEND = 28.0
+PICTURE = Path(__file__).parent.parent / "docs" / "static" / "map.svg"
+
+# The rooms, lowest first: a file imports from its own room and from those below. Files that lie in
+# `primgraph` itself stand here by name.
+FLOORS = (
+    ("primgraph.cells", "primgraph.checkout", "primgraph.meanings"),
+    ("primgraph.errors", "primgraph.frames", "primgraph.source"),
+    ("primgraph.ir",),
+    ("primgraph.defaults", "primgraph.initializers", "primgraph.primitives", "primgraph.tables"),
+    ("primgraph.operators",),
+    ("primgraph.codegen.run",),
+    ("primgraph.codegen.plan",),
+    ("primgraph.codegen.cards",),
+    ("primgraph.codegen.emit",),
+    ("primgraph.codegen", "primgraph.transforms.analysis", "primgraph.transforms.rules"),
+    ("primgraph.transforms.optimize",),
+    ("primgraph.transforms",),
+    ("primgraph.program",),
+    ("primgraph.autodiff", "primgraph.nn"),
+    ("primgraph.optimizer", "primgraph.training", "primgraph.view"),
+    ("primgraph.inspect",),
+    ("primgraph.cli", "primgraph.compat", "primgraph.extend"),
+    ("primgraph.__main__",),
+)
+
+
+@cache
+def modules() -> dict[str, tuple[str, ast.Module]]:
+    """Package and syntax tree of every module of the package, by name."""
+    found = {}
+    inside = {p.relative_to(PACKAGE.parent): p for p in PACKAGE.rglob("*.py")}
+    beside = {
+        Path("primgraph") / p.relative_to(PACKAGE.parent): p
+        for name in ("transforms", "codegen")
+        for p in ([] if (PACKAGE / name).is_dir() else (PACKAGE.parent / name).rglob("*.py"))
+    }
+    for path, file in (inside | beside).items():
+        package = ".".join(path.parent.parts)
+        name = package if path.name == "__init__.py" else f"{package}.{path.stem}"
+        found[name] = package, ast.parse(file.read_text(encoding="utf-8"), filename=name)
+    return found
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Names of the modules of the package that are imported anywhere in `tree`."""
+    known = modules()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module in known:
+            inner = [f"{node.module}.{a.name}" for a in node.names]
+            submodules = [name for name in inner if name in known]
+            yield from submodules
+            if len(submodules) < len(inner):
+                yield node.module
+
+
+def place(module: str) -> tuple[int, str]:
+    """The floor of a module, and its room: the longest name there that it begins with."""
+    places = [
+        (len(name), number, name)
+        for number, names in enumerate(FLOORS)
+        for name in names
+        if module == name or module.startswith(f"{name}.")
+    ]
+    return (len(FLOORS), module) if module == "primgraph" else max(places)[1:]
+
+
+def floor(module: str) -> int:
+    """The floor of a module."""
+    return place(module)[0]
+
+
+# The picture: a room is a folder, or the files of a floor that lie in `primgraph` itself.
+
+# What a room is drawn as, and what its box tells of it: the parts of pictures lend their colours.
+ROOMS = {
+    "errors, source": ("input", "lines of the user's, errors, names"),
+    "ir": ("forward", "types, graph, builder, text, slices"),
+    "primitives": ("forward", "meaning, derivative, batching"),
+    "defaults, initializers, tables": ("input", "what others share"),
+    "operators": ("forward", "what users write"),
+    "codegen/run": ("cotangent", "threads, BLAS, feeds"),
+    "codegen/plan": ("cotangent", "order, blocks, memory: data"),
+    "codegen/cards": ("cotangent", "a primitive's text and costs"),
+    "codegen/emit": ("cotangent", "printers"),
+    "codegen": ("cotangent", "kernels"),
+    "transforms/analysis": ("update", "what may be infinite"),
+    "transforms/rules": ("update", "rewriting rules"),
+    "transforms/optimize": ("update", "the same with less work"),
+    "transforms": ("update", "lower, linearize, transpose"),
+    "program": ("output", "build, trace, compile, run, save"),
+    "autodiff": ("output", "grad, Jacobian, products"),
+    "nn": ("output", "layers"),
+    "optimizer": ("output", "SGD, Adam"),
+    "training": ("output", "fit, SciPy"),
+    "view": ("output", "pictures and pages"),
+    "inspect": ("output", "cost, profile, explain, check"),
+    "cli": ("output", "the command line"),
+    "compat": ("output", "Paddle's names"),
+    "extend": ("output", "for packages of others"),
+}
+# Files that lie in `primgraph` itself, by the room that they are drawn as.
+_TOGETHER = {
+    "errors, source": ("cells", "checkout", "errors", "frames", "meanings", "source"),
+    "defaults, initializers, tables": ("defaults", "initializers", "tables"),
+}
+_SHARED = {name: room for room, names in _TOGETHER.items() for name in names}
+
+
+def room(module: str) -> str:
+    """The room of a module as the picture has it; empty for the two files above all."""
+    name = place(module)[1].removeprefix("primgraph").removeprefix(".").replace(".", "/")
+    return "" if name in ("", "__main__") else _SHARED.get(name, name)
+
+
+def arrows() -> dict[str, set[str]]:
+    """The rooms that each room imports from."""
+    found: dict[str, set[str]] = {}
+    for module, (_, tree) in modules().items():
+        own = room(module)
+        if own:
+            others = {room(o) for o in imports(tree)} - {own, ""}
+            found.setdefault(own, set()).update(others)
+    return found
+
+
+def levels(below: Mapping[str, set[str]]) -> dict[str, int]:
+    """How high each room lies: just above the highest that it imports from."""
+    found: dict[str, int] = {}
+    for name in TopologicalSorter(below).static_order():
+        found[name] = 1 + max((found[o] for o in below[name]), default=-1)
+    return found
+
+
+def told(below: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+    """The arrows that no others imply, from the highest room to the lowest."""
+    level = levels(below)
+    reached: dict[str, set[str]] = {}
+    for name in sorted(below, key=level.__getitem__):
+        reached[name] = below[name].union(*(reached[o] for o in below[name]))
+    pairs = []
+    for name in sorted(below, key=lambda n: (-level[n], list(ROOMS).index(n))):
+        implied = set().union(*(reached[o] for o in below[name]))
+        pairs += [(name, o) for o in sorted(below[name] - implied, key=list(ROOMS).index)]
+    return pairs
+
+
+def drawn() -> str:
+    """The house as SVG, lowest room at the bottom, with the arrows that no others imply."""
+    below = arrows()
+    level, pairs = levels(below), told(below)
+    names = sorted(below, key=lambda n: (-level[n], list(ROOMS).index(n)))
+    faces = [_face(name) for name in names]
+    number_of = {name: i for i, name in enumerate(names)}
+    edges = [(number_of[a], number_of[b]) for a, b in pairs]
+    layers = [max(level.values()) - level[n] for n in names]
+    plan = layout([f.size for f in faces], edges, layers)
+    body = [
+        arrow(route, [f"{a} imports {b}"], False)
+        for route, (a, b) in zip(plan.routes, pairs, strict=True)
+    ]
+    boxes = zip(names, faces, plan.corners, strict=True)
+    body += [_box(name, face, *corner) for name, face, corner in boxes]
+    count = sum(map(len, below.values()))
+    text = f"{len(names)} rooms, {count} arrows from who imports to what is imported; drawn are "
+    text += f"the {len(pairs)} that no others imply"
+    body.append(label_text("note left", MARGIN, plan.height + 15, text))
+    return document(body, plan.width, plan.height + _LEGEND, "The rooms of primgraph")
+
+
+def _face(name: str) -> Face:
+    part, note = ROOMS[name]
+    return face_of(Node(name, "", note, part, 0, (part, 0), []))
+
+
+def _box(name: str, face: Face, x: float, y: float) -> str:
+    width, height = face.size
+    shape = outline("mixed", x, y, width, height)
+    label = label_text("label", x + width / 2, y + 18, face.label)
+    note = label_text("note", x + width / 2, y + 33, face.note)
+    return f'<g class="{ROOMS[name][0]}">{shape}{label}{note}</g>'
+
+
+if __name__ == "__main__":
+    PICTURE.write_text(drawn(), encoding="utf-8")
+    found, circles = arrows(), 0
+    try:
+        levels(found)
+    except CycleError:
+        circles = 1
+    upward = [
+        (a, b) for a, (_, tree) in modules().items() for b in imports(tree) if floor(b) > floor(a)
+    ]
+    count = sum(map(len, found.values()))
+    print(f"{len(found)} rooms, {count} arrows, {circles} circles, {len(upward)} upward arrows")

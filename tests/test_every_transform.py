@@ -1,0 +1,45 @@
+"""Random programs go through every transform that is declared, and keep what they compute."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections import Counter
+
+import pytest
+from program_transforms import CHECKS, check_transforms
+from random_programs import random_program
+
+from primgraph import transforms
+from primgraph.ir.contract import declared
+
+_PROGRAMS = 300
+_CHUNK = 10
+_QUICK = 10
+
+
+def test_every_transform_that_is_declared_has_a_check() -> None:
+    """A new one wants a function in `program_transforms`, which compares what it computes."""
+    for module in pkgutil.walk_packages(transforms.__path__, f"{transforms.__name__}."):
+        importlib.import_module(module.name)
+    known = {name for name in declared if name.startswith("primgraph.")}
+    assert {f"{t.__module__}.{t.__qualname__}" for t in CHECKS} == known
+    assert len(known) >= 16
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(i, marks=[pytest.mark.long] * (i >= _QUICK))
+        for i in range(0, _PROGRAMS, _CHUNK)
+    ],
+)
+def test_random_programs_keep_what_they_compute_through_every_transform(start: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(start, start + _CHUNK):
+        program = random_program(seed)
+        try:
+            check_transforms(program, seen)
+        except AssertionError as error:
+            raise AssertionError(f"{program}\n{error}") from error
+    assert {t.__name__ for t in CHECKS} == set(seen)
