@@ -99,7 +99,6 @@ POWERS: dict[str, tuple[Function, dict[str, int]]] = {
     "4 * (x * 0.3)": (lambda x, y: c(4.0, x) * (x * 0.3), {"mul": 1}),
     "0.3 * (x * 4)": (lambda x, y: c(0.3, x) * (x * 4.0), {"mul": 1}),
     "(2 * x) * (4 * y)": (lambda x, y: (x * 2.0) * (y * 4.0), {"mul": 2}),
-    "(4 * x) * (0.5 * y)": (lambda x, y: (x * 4.0) * (y * 0.5), {"mul": 2}),
     "sum of 2 * x": (lambda x, y: total(x * 2.0), {"reduce_sum": 1, "mul": 1}),
     "sum of x * (-4 * y)": (lambda x, y: total(x * (y * -4.0)), {"reduce_sum": 1, "mul": 2}),
 }

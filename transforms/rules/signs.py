@@ -191,7 +191,7 @@ def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 @_rule(mul)
 def _powers_of_factors(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`(2 * x) * (4 * y)` is `(x * y) * 8`."""
-    x, y = (_factor(seen, v, {}, is_power_of_two) for v in inputs)
-    if x is None or y is None or abs(x.c * y.c) < 1:
+    x, y = (_factor(seen, v, {}, _grows) for v in inputs)
+    if x is None or y is None:
         return None
     return (x.rest * y.rest) * (x.c * y.c)
