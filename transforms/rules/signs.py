@@ -103,6 +103,10 @@ def _without_sign(seen: Seen, value: Value) -> Value | None:
     return None if found is None else found.left()
 
 
+def _any(scalar: float) -> bool:
+    return True
+
+
 def _grows(scalar: float) -> bool:
     return is_power_of_two(scalar) and abs(scalar) > 1
 
@@ -116,7 +120,8 @@ def _ordinary_product(a: float, b: float, dtype: DType) -> float | None:
 
 def _rule(op: Primitive[Any]) -> Callable[[SimplifyRule], SimplifyRule]:
     """Declare a rule of this level, for floats, tried where an operand may have a factor."""
-    return SIGNS.rule(op, level="signs", of=(neg, *_ODD))
+    factors = [o for o in _ODD if isinstance(o, Primitive)]
+    return SIGNS.rule(op, level="signs", of=(neg, *factors))
 
 
 def _either_way(inputs: list[Value]) -> Iterator[tuple[Value, Value]]:
@@ -147,7 +152,7 @@ def _difference_with_sign(seen: Seen, inputs: list[Value], params: dict[str, Any
 @_rule(neg)
 def _two_signs(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`-f(c * x)` is `f(-c * x)`, and `-f(-x)` is `f(x)`."""
-    found = _factor(seen, inputs[0], _ODD, lambda scalar: True)
+    found = _factor(seen, inputs[0], _ODD, _any)
     if found is None:
         return None
     rest = found.rest if found.c == -1.0 else found.rest * -found.c
@@ -180,8 +185,8 @@ def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     for c, y in _either_way(inputs):
         scalar = seen.scalar(c)
         if isinstance(scalar, float):
-            either = is_power_of_two(scalar)
-            found = _factor(seen, y, {}, lambda b, any=either: any or is_power_of_two(b))
+            fits = _any if is_power_of_two(scalar) else is_power_of_two
+            found = _factor(seen, y, {}, fits)
             product = None if found is None else _ordinary_product(scalar, found.c, y.dtype)
             if found is not None and product is not None:
                 return found.rest * product
