@@ -412,8 +412,9 @@ def test_rooms_do_not_import_each_other_in_a_circle():
 
 @in_checkout
 def test_the_picture_of_the_rooms_has_those_that_are_there_and_their_arrows():
-    """`python tests/rooms.py` draws it anew."""
-    assert PICTURE.read_text(encoding="utf-8") == drawn()
+    anew = drawn()
+    is_up_to_date = PICTURE.read_text(encoding="utf-8") == anew
+    assert is_up_to_date, "python tests/rooms.py draws docs/static/map.svg anew"
 
 
 @in_checkout

@@ -1,5 +1,6 @@
 """Passes: text in and text out for structure, numbers for meaning."""
 
+import time
 from collections import Counter
 
 import numpy as np
@@ -125,6 +126,21 @@ def test_folding_takes_little_time():
     square[0, 0] = 2.0
     graph = lower(pg.trace(lambda x: x + pg.sum(pg.matmul(square, square)), pg.spec(())))
     assert ops(clean_up(graph))["matmul"] == 1
+
+
+@pytest.mark.long
+def test_an_equation_of_many_operands_is_linearized_in_linear_time():
+    def seconds(count: int) -> float:
+        inputs = ", ".join(f"%{i}: f64[1]" for i in range(count))
+        operands = ", ".join(f"%{i}" for i in range(count))
+        line = f"%{count}: f64[{count}] = concat({operands}, axis=0)"
+        graph = body(line, result=f"%{count}", inputs=inputs)
+        start = time.perf_counter()
+        linearize(graph)
+        return time.perf_counter() - start
+
+    small, large = (min(seconds(n) for _ in range(3)) for n in (1_000, 16_000))
+    assert large < 16 * 4 * small
 
 
 def test_bind_replaces_inputs_by_constants():

@@ -146,7 +146,8 @@ def _tangents(
     x, z = [moved[v] for v in eqn.inputs], moved[eqn.outputs[0]]
     dx = masks.tangents(eqn, dx)
     linear = _linear(eqn, op, x, dx)
-    others = [i for i in dx if i not in chain.from_iterable(linear)]
+    taken = set(chain.from_iterable(linear))
+    others = [i for i in dx if i not in taken]
     terms = [
         *masks.terms(eqn, {p: _applied(builder, eqn, x, d, masks) for p, d in linear.items()}),
         *masks.terms(eqn, {(i,): _by_rule(eqn, op, i, (z, *x, dx[i])) for i in others}),
