@@ -77,6 +77,8 @@ class Source:
     def place(self) -> Source:
         """The line and whether it is that of a derivative, all else left out."""
         role = _SPOKEN.get(self.role, self.role) if self.is_derived else ""
+        if role == self.role and not (self.operator or self.scope or self.order):
+            return self
         return _marked(self, role, "", "", 0)
 
     @property

@@ -21,8 +21,9 @@ _LARGEST = 2000
 
 # What these files test comes by most of the code, in a minute: `-m quick`.
 _QUICK = {
-    "containers", "conventions", "derivatives", "diff", "explanation", "forms", "ir", "optimizer",
-    "places", "plan", "products", "program", "public_api", "scalars", "state", "transforms",
+    "containers", "conventions", "derivatives", "diff", "every_transform", "explanation", "forms",
+    "ir", "optimizer", "places", "plan", "products", "program", "public_api", "rewrites", "scalars",
+    "state", "transforms",
 }  # fmt: skip
 
 

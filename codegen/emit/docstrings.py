@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import TypeAlias
 
@@ -113,5 +114,6 @@ def _line(names: Sequence[str], type: TensorType) -> str:
     return f"{', '.join(names)}: {_type(type)}"
 
 
+@lru_cache(maxsize=4096)
 def _type(type: TensorType) -> str:
     return f"{type.dtype.name}, shape {type.shape}"

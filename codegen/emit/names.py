@@ -6,6 +6,7 @@ import builtins
 import keyword
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import final
 
 from primgraph.codegen.run.support import REQUIRES
@@ -30,6 +31,7 @@ RESERVED = frozenset(
 )
 
 
+@lru_cache(maxsize=4096)
 def is_safe(text: str) -> bool:
     """Whether `text` may stand in code as a name: short, plain ASCII, and with no meaning yet."""
     return (
@@ -45,8 +47,9 @@ def comment(text: str) -> str:
 
     Every other character, newlines and escapes of terminals included, is written as `\\uXXXX`.
     """
-    shown = text[: 2 * _WIDTH]
-    safe = "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in shown)
+    safe = text[: 2 * _WIDTH]
+    if not (safe.isascii() and safe.isprintable()):
+        safe = "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in safe)
     return safe if len(safe) <= _WIDTH else safe[: _WIDTH - 3] + "..."
 
 

@@ -28,6 +28,9 @@ def shown_shapes(schedule: Schedule, aligned: Collection[Op]) -> dict[int, Shape
     Values that these join have all the same shape; it is another one where all that makes such
     values, and all that reads them, can be written with that.
     """
+    # Without these there is nothing that can be written in another shape.
+    if not any(s.op in REDUCTIONS or s.op is reshape or s.op is matmul for s in schedule.steps):
+        return {}
     groups = _Groups(schedule)
     numbers = {v for s in schedule.steps if s.op is full for v in s.outputs}
     joining = [_joins(s, aligned) for s in schedule.steps]

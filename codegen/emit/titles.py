@@ -9,12 +9,39 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias, final
 
 from primgraph.codegen.emit.names import is_safe
 from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.ir.primitive import registered
+from primgraph.ir.primitive import Op, registered
 from primgraph.ir.titles import Title, assignment
+from primgraph.primitives.elementwise import (
+    abs_,
+    add,
+    cast,
+    div,
+    integer_pow,
+    mul,
+    neg,
+    power,
+    rsqrt,
+    sqrt,
+    sub,
+)
+from primgraph.primitives.indexing import gather
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.logic import select
+from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    split,
+)
 from primgraph.source import Source
 
 # A line of the user's, by its file and number.
@@ -24,42 +51,42 @@ Place: TypeAlias = tuple[str, int]
 _ORDERS = 2
 
 # The primitives that an operation of Python's may be rewritten into.
-_SUMS = frozenset({"add", "sub", "neg"})
-_PRODUCTS = frozenset({"mul", "div", "integer_pow", "power", "sqrt", "rsqrt", "neg"})
-_KINDS: dict[type[ast.AST], frozenset[str]] = {
+_SUMS: frozenset[Op] = frozenset({add, sub, neg})
+_PRODUCTS: frozenset[Op] = frozenset({mul, div, integer_pow, power, sqrt, rsqrt, neg})
+_KINDS: dict[type[ast.AST], frozenset[Op]] = {
     ast.Add: _SUMS,
     ast.Sub: _SUMS,
     ast.Mult: _PRODUCTS,
     ast.Div: _PRODUCTS,
     ast.Pow: _PRODUCTS,
-    ast.MatMult: frozenset({"matmul"}),
-    ast.USub: frozenset({"neg", "sub", "mul"}),
+    ast.MatMult: frozenset({matmul}),
+    ast.USub: frozenset({neg, sub, mul}),
 }
 
 # The primitives that a part of an array may be.
-_PARTS = frozenset({"slice", "gather", "split", "reverse", "reshape", "broadcast", "permute"})
+_PARTS: frozenset[Op] = frozenset({slice_, gather, split, reverse, reshape, broadcast, permute})
 
-# What functions are called as primitives, where that is not their own name.
-_CALLED = {
-    "sum": "reduce_sum",
-    "prod": "reduce_prod",
-    "max": "reduce_max",
-    "amax": "reduce_max",
-    "min": "reduce_min",
-    "amin": "reduce_min",
-    "where": "select",
-    "concatenate": "concat",
-    "astype": "cast",
-    "square": "mul",
-    "absolute": "abs",
-    "negative": "neg",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "div",
-    "dot": "matmul",
-    "broadcast_to": "broadcast",
-    "transpose": "permute",
-    "take": "gather",
+# What functions are as primitives, where these are not called as they are.
+_CALLED: dict[str, Op] = {
+    "sum": reduce_sum,
+    "prod": reduce_prod,
+    "max": reduce_max,
+    "amax": reduce_max,
+    "min": reduce_min,
+    "amin": reduce_min,
+    "where": select,
+    "concatenate": concat,
+    "astype": cast,
+    "square": mul,
+    "absolute": abs_,
+    "negative": neg,
+    "subtract": sub,
+    "multiply": mul,
+    "divide": div,
+    "dot": matmul,
+    "broadcast_to": broadcast,
+    "transpose": permute,
+    "take": gather,
 }
 
 
@@ -69,7 +96,7 @@ class Operation(NamedTuple):
     `ops` is empty for a function that is neither a primitive nor an operator.
     """
 
-    ops: frozenset[str]
+    ops: frozenset[Op]
     operator: str
     times: int
 
@@ -84,20 +111,33 @@ def called(schedule: Schedule, titles: Sequence[Title], keys: Sequence[str]) -> 
     found.of_lines()
     found.of_results(titles, keys)
     for order in range(1, _ORDERS + 1):
-        found.of_derivatives(order)
-    found.of_inputs()
+        if order in found.orders:
+            found.of_derivatives(order)
+    if found.orders:
+        found.of_inputs()
     return found.names
 
 
-def last_operation(expression: ast.expr) -> Operation | None:
+@lru_cache(maxsize=4096)
+def _assigned(line: str) -> tuple[str, Operation] | None:
+    """The name that a line of Python gives to what it does last, and what that is.
+
+    None for a line that names nothing, or more than one value.
+    """
+    found = assignment(line)
+    last = None if found is None else _last_operation(found[1])
+    return None if found is None or last is None else (found[0], last)
+
+
+def _last_operation(expression: ast.expr) -> Operation | None:
     """What an expression does last; None where it may have several values, or computes none."""
     if any(isinstance(n, ast.Lambda) for n in ast.walk(expression)):
         return None
     if isinstance(expression, ast.Call):
         name = _function(expression)
         calls = [n for n in ast.walk(expression) if isinstance(n, ast.Call)]
-        op = _CALLED.get(name, name)
-        if op in registered():
+        op = _CALLED.get(name) or registered().get(name)
+        if op is not None:
             return Operation(frozenset({op}), name, sum(_function(n) == name for n in calls))
         # Of what a function computes that is not known, nothing else of the line may be a part.
         arguments = [*expression.args, *(k.value for k in expression.keywords)]
@@ -112,7 +152,7 @@ def last_operation(expression: ast.expr) -> Operation | None:
     return Operation(kinds, "", len(same)) if same else None
 
 
-def _kind_of(node: ast.AST) -> frozenset[str]:
+def _kind_of(node: ast.AST) -> frozenset[Op]:
     """The primitives that an operator may be; none for what is no operator."""
     if isinstance(node, ast.BinOp | ast.UnaryOp):
         return _KINDS.get(type(node.op), frozenset())
@@ -137,6 +177,7 @@ class _Titles:
         # What each line reads, and makes, as a derivative of some order.
         self.read: dict[tuple[Place, int, str], dict[int, None]] = defaultdict(dict)
         self.written: dict[tuple[Place, int, str], list[int]] = defaultdict(list)
+        self.orders: set[int] = set()
         self.outputs = frozenset(schedule.outputs)
         # A derivative alone is what is returned, and needs no name.
         self.alone = schedule.outputs if len(schedule.outputs) == 1 else ()
@@ -153,6 +194,7 @@ class _Titles:
         if not source.is_derived:
             self.lines[place].append(step)
             return
+        self.orders.add(source.order)
         key = (place, source.order, source.role)
         self.read[key].update(dict.fromkeys(step.inputs))
         self.written[key] += step.outputs
@@ -180,17 +222,17 @@ class _Titles:
     def of_lines(self) -> None:
         """The names to which lines assign what they compute."""
         for place, steps in self.lines.items():
-            text = steps[0].source.text if steps[0].source is not None else ""
-            found = assignment(text) if text else None
-            last = None if found is None else last_operation(found[1])
-            if found is None or last is None:
+            source = steps[0].eqn.source
+            found = _assigned(source.text) if source is not None and source.text else None
+            if found is None:
                 continue
+            name, last = found
             values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
             if not values and last.ops:
                 values = list(steps[-1].outputs)
             values = [v for v in values if self._may_be_last(v, steps, last)]
             if len(values) == 1:
-                self.name(values[0], found[0])
+                self.name(values[0], name)
 
     def _is_read_outside(self, value: int, place: Place) -> bool:
         """Whether anything but the line itself, and derivatives of it, needs a value."""
@@ -212,8 +254,8 @@ class _Titles:
             return operator == last.operator or not last.ops
         if not last.ops:
             return True
-        alike = [s for s in steps if s.op.name in last.ops]
-        return step.op.name in last.ops and len(alike) >= last.times
+        alike = [s for s in steps if s.op in last.ops]
+        return step.op in last.ops and len(alike) >= last.times
 
     def _before_views(self, value: int, line: Step) -> Step:
         """The step of a line that computes a value, of which a view may be all that is read."""

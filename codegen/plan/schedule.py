@@ -51,10 +51,7 @@ class Step(NamedTuple):
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     form: Form
-
-    @property
-    def op(self) -> Primitive[Any]:
-        return self.form.op
+    op: Primitive[Any]
 
     @property
     def params(self) -> dict[str, Any]:
@@ -135,9 +132,11 @@ def schedule(graph: Graph) -> Schedule:
             e,
             tuple([number[v] for v in e.inputs]),
             tuple([number[v] for v in e.outputs]),
-            _form_of(e, forms),
+            form,
+            form.op,
         )
         for e in _needed(graph)
+        for form in (_form_of(e, forms),)
     ]
     types = tuple([v.type for v in number])
     outputs = tuple([number[v] for v in graph.outputs])
