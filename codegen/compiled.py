@@ -43,7 +43,7 @@ class Compiled:
 
     `run(workspace, arrays)` gives the results, in a list unless the options say otherwise. Lines
     of the code belong to steps, one for each of `equations`, which are from the body of `graph`.
-    `scalar(*arrays)`, where there is one, gives the same faster, or raises any exception.
+    `scalar(*arrays)`, where there is one, gives the same faster, or None for what it is not for.
     `fit(*arrays)` knows arrays that can be taken as they are.
 
     Where a part is computed but once, `once` is the code that does it, and `kept` its results
@@ -86,6 +86,13 @@ class Compiled:
         """The line that raised `error`, and which equation of the graph that is; -1 for none."""
         line, i = self.loaded.failing(error)
         return line, self.positions()[i] if i >= 0 else -1
+
+    def lines(self) -> list[tuple[str, int]]:
+        """The text line by line, each with the place of its equation in the graph; -1 for none."""
+        # The last place is that of no step.
+        place = [*self.positions(), -1]
+        rows = zip(self.loaded.source.splitlines(), self.loaded.steps[1:], strict=True)
+        return [(text, place[i]) for text, i in rows]
 
     def positions(self) -> list[int]:
         """The place of the equation of each step in the body of the graph."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.emit.clocks import Clocks
-from primgraph.codegen.emit.standalone import standalone_source
+from primgraph.codegen.emit.standalone import save_source
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.program import Plan
 from primgraph.codegen.recipe import Recipe, require_style
@@ -19,9 +19,9 @@ from primgraph.codegen.run.feeds import as_feed
 from primgraph.codegen.runner import Runner
 from primgraph.errors import ArgumentError
 from primgraph.ir.drawn import PICTURES, Drawn
+from primgraph.ir.fixed import Fixed
 from primgraph.ir.form import packer
 from primgraph.ir.graph import Graph
-from primgraph.ir.overwriting import require_own
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import TensorType
@@ -52,9 +52,22 @@ def compile_graph(
     return Kernel(without_formal(graph), style, donated, limits, once, handed)
 
 
+class _Call(NamedTuple):
+    """What a call goes by: types and names of inputs, whether these have containers, and more.
+
+    `scalar` computes single numbers, where there is code for that, and returns what a kernel
+    does; `pack` makes that of a list of results.
+    """
+
+    inputs: tuple[tuple[TensorType, str], ...]
+    nested: bool
+    scalar: Callable[..., Any] | None
+    pack: Callable[[list[Array]], Any] | None
+
+
 @final
 @checked_methods("fill")
-class Kernel(Drawn):
+class Kernel(Fixed, Drawn):
     """An executable made from a graph: call it with an array for each input.
 
     Arrays are given in order, or by the names of the inputs. It returns a list of arrays, one an
@@ -66,14 +79,10 @@ class Kernel(Drawn):
 
     __slots__ = (
         "__weakref__",
+        "_call",
         "_code",
-        "_inputs",
-        "_nested",
-        "_pack",
         "_recipe",
         "_runner",
-        "_scalar",
-        "_shown",
         "donated",
         "graph",
         "handed",
@@ -89,11 +98,7 @@ class Kernel(Drawn):
     _recipe: Recipe
     _runner: Runner
     _code: Compiled
-    _scalar: Callable[..., Any] | None
-    _inputs: tuple[tuple[TensorType, str], ...]
-    _pack: Callable[[list[Array]], Any] | None
-    _nested: bool
-    _shown: dict[str, Compiled]
+    _call: _Call
 
     def __init__(
         self,
@@ -105,31 +110,7 @@ class Kernel(Drawn):
         handed: Sequence[int] = (),
     ) -> None:
         recipe = Recipe.of(graph, style, donated or {}, limits, once, handed)
-        self._become(recipe, recipe.compiled(style))
-
-    def _become(self, recipe: Recipe, code: Compiled) -> None:
-        graph, form = recipe.graph, recipe.graph.form
-        names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
-        nested = form is not None and not form.is_plain
-        # Code may return one array itself, which takes no time; all else is made of a list.
-        pack = None if form is None or recipe.is_alone else packer(form.results)
-        fields = {
-            "graph": graph,
-            "style": recipe.style,
-            "donated": dict(recipe.donated),
-            "once": recipe.once,
-            "handed": recipe.handed,
-            "_recipe": recipe,
-            "_runner": Runner(recipe, code),
-            "_code": code,
-            "_scalar": None if nested or code.once else _packed_scalar(code, pack),
-            "_inputs": tuple(zip(graph.input_types, names, strict=True)),
-            "_pack": pack,
-            "_nested": nested,
-            "_shown": {recipe.style: code},
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        _become(self, recipe, recipe.compiled(style))
 
     def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
         """The outputs for `feeds`, which are given in the order of the graph's inputs.
@@ -146,28 +127,30 @@ class Kernel(Drawn):
         Raises `FeedError` for feeds that do not fit, `ArgumentError` for an `out` that does not,
         and `RunError`, with the equation and the user's line, where the computation fails.
         """
-        scalar = self._scalar
-        if scalar is not None and out is None and not named and not borrow:
-            try:
-                return scalar(*feeds)
-            except Exception:
-                # Feeds of other kinds, and special values, take the long way.
-                pass
-        if named or self._nested or len(feeds) != len(self._inputs):
+        inputs, nested, scalar, pack = self._call
+        plain = not named and len(feeds) == len(inputs)
+        alone = plain and out is None and not borrow
+        if scalar is not None and alone and (found := scalar(*feeds)) is not None:
+            return found
+        if nested or not plain:
             feeds = tuple(self.graph.in_order(feeds, named))
         if self._code.fit(*feeds):
             arrays: Sequence[Array] = feeds
         else:
-            arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, self._inputs, strict=True)]
+            arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, inputs, strict=True)]
         runner = self._runner
         if self.donated:
             runner.require_writable(feeds, arrays)
         if out is not None or borrow:
             given = runner.run_into(arrays, out, borrow)
-            return given[0] if self._recipe.is_alone else self._packed(given)
-        if self.handed:
-            return self._packed(runner.run_handed(arrays, runner.made()))
-        results, pack = runner.run(self._code, arrays), self._pack
+            results: Any = given[0] if self._recipe.is_alone else given
+        elif self.handed:
+            results = runner.run_handed(arrays, runner.made())
+        elif alone and scalar is not None and arrays is feeds:
+            # Single numbers have been tried.
+            results = runner.compute(self._code, arrays)
+        else:
+            results = runner.run(self._code, arrays)
         return results if pack is None else pack(results)
 
     def fill(
@@ -188,19 +171,9 @@ class Kernel(Drawn):
             return self._runner.run_into(arrays, out, borrow, handed)
         return self._runner.run_handed(arrays, handed)
 
-    def _packed(self, results: list[Array]) -> Any:
-        return results if self._pack is None else self._pack(results)
-
     def running_style(self, feeds: Sequence[Any]) -> str:
         """The code that a call with these feeds runs: "planned", "readable" or "scalar"."""
-        code = self._code
-        if code.scalar is None:
-            return self.style
-        try:
-            code.scalar(*feeds, *(code.kept or ()))
-        except Exception:
-            return self.style
-        return "scalar"
+        return self.style if self._runner.scalar(self._code, feeds) is None else "scalar"
 
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
         """The same kernel with a clock around each step, the clocks, and each step's equation.
@@ -210,42 +183,34 @@ class Kernel(Drawn):
         clocks: list[Clocks] = []
         code = self._recipe.compiled(self.style, clocks=clocks)
         other = object.__new__(Kernel)
-        other._become(self._recipe, code)
+        _become(other, self._recipe, code)
         return other, clocks[0], code.positions()
 
     @property
     def flat(self) -> Kernel:
         """The same kernel, but one that takes its arrays in order, and returns a list of them."""
-        if self.graph.form is None:
-            return self
-        _, *parts = self._parts()
-        return Kernel(self.graph.in_form(None), *parts)
+        recipe = self._recipe
+        return self if self.graph.form is None else Kernel(*recipe.without_form().parts)
 
     @property
     def plan(self) -> Plan:
-        """What the planned style does with memory, and in blocks; it prints as text.
-
-        What is computed but once is not in it; see `plan_of_once`.
-        """
+        """What the planned style does with memory, and in blocks; it prints as text."""
         return self._recipe.plan
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:
-        """What is done with memory by what is computed but once, and the bytes of its results.
-
-        None where there is nothing of that kind.
-        """
+        """The plan of what is computed but once, and the bytes of its results, if there is any."""
         return self._recipe.plan_of_once
 
     @property
     def source(self) -> str:
         """The readable NumPy source, which is what runs in that style."""
-        return self._text("readable")
+        return self._runner.code_of("readable").loaded.source
 
     @property
     def planned_source(self) -> str:
         """The NumPy source with buffers, which is what runs in the style "planned"."""
-        return self._text("planned")
+        return self._runner.code_of("planned").loaded.source
 
     def lines(self, style: str = "planned") -> list[tuple[str, int]]:
         """The source of that style line by line, each with the equation that it computes.
@@ -254,19 +219,7 @@ class Kernel(Drawn):
         Raises `CompileError` for a style that does not exist.
         """
         require_style(style)
-        code = self._code_of(style)
-        rows = zip(code.loaded.source.splitlines(), code.loaded.steps[1:], strict=True)
-        # The last place is that of no step.
-        place = [*code.positions(), -1]
-        return [(text, place[i]) for text, i in rows]
-
-    def _text(self, style: str) -> str:
-        return self._code_of(style).loaded.source
-
-    def _code_of(self, style: str) -> Compiled:
-        if style not in self._shown:
-            self._shown[style] = self._recipe.compiled(style)
-        return self._shown[style]
+        return self._runner.code_of(style).lines()
 
     def save(
         self,
@@ -286,12 +239,9 @@ class Kernel(Drawn):
         `erfc` are then SciPy's, instead of some eighty lines in the file. Single float64 numbers
         take those of Python's `math` in any case.
 
-        A file of Python that primgraph did not write is not overwritten, unless `force` is true: it
-        may be your own.
-
         Raises `CompileError` if a graph has a primitive without a NumPy spelling, and for two
-        graphs of one name; `ArgumentError` for what is no kernel, for `others` in a picture, and
-        for a file that is there already and was not written by primgraph.
+        graphs of one name; `ArgumentError` for what is no kernel, for `others` in a picture, and,
+        unless `force` is true, for a file that is there and was not written by primgraph.
         """
         strange = [other for other in others if not isinstance(other, Kernel)]
         if strange:
@@ -304,34 +254,39 @@ class Kernel(Drawn):
                 raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
             super().save(path)
             return
-        source = standalone_source([self.graph, *(kernel.graph for kernel in others)], scipy=scipy)
-        if not force:
-            require_own(path, "save to another file, or say force=True")
-        Path(path).write_text(source, encoding="ascii")
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Kernel never changes: cannot set {name!r}; compile a new one")
-
-    __delattr__ = __setattr__  # type: ignore[assignment]
-
-    def __copy__(self) -> Kernel:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Kernel:
-        return self
+        graphs = [self.graph, *(kernel.graph for kernel in others)]
+        save_source(path, graphs, force=force, scipy=scipy)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel, self._parts()
-
-    def _parts(self) -> tuple[Any, ...]:
-        """What the constructor takes to make this kernel again."""
-        made = self._recipe
-        return self.graph, self.style, self.donated, made.limits, self.once, self.handed
+        return Kernel, self._recipe.parts
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.input_types))
         outputs = ", ".join(map(str, self.graph.output_types))
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
+
+
+def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:
+    """Make `kernel`, which is new, the one that computes as `recipe` says, by this code."""
+    graph, form = recipe.graph, recipe.graph.form
+    names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
+    nested = form is not None and not form.is_plain
+    # Code may return one array itself, which takes no time; all else is made of a list.
+    pack = None if form is None or recipe.is_alone else packer(form.results)
+    scalar = None if nested or code.once else _packed_scalar(code, pack)
+    fields = {
+        "graph": graph,
+        "style": recipe.style,
+        "donated": dict(recipe.donated),
+        "once": recipe.once,
+        "handed": recipe.handed,
+        "_recipe": recipe,
+        "_runner": Runner(recipe, code),
+        "_code": code,
+        "_call": _Call(tuple(zip(graph.input_types, names, strict=True)), nested, scalar, pack),
+    }
+    for name, value in fields.items():
+        object.__setattr__(kernel, name, value)
 
 
 def _packed_scalar(
@@ -341,4 +296,9 @@ def _packed_scalar(
     scalar = code.scalar
     if scalar is None or pack is None:
         return scalar
-    return lambda *feeds: pack(scalar(*feeds))
+
+    def packed(*feeds: Any) -> Any:
+        found = scalar(*feeds)
+        return None if found is None else pack(found)
+
+    return packed

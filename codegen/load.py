@@ -39,8 +39,10 @@ class Loaded:
         # Tracebacks print the lines of a kernel as those of any file.
         linecache.cache[self.file] = (len(source), None, rows, self.file)
         weakref.finalize(self, linecache.cache.pop, self.file, None)
-        opening = "".join(rows[: starts[0]])
-        exec(compile(opening, self.file, "exec", dont_inherit=True), self.namespace)
+        # NumPy, which is all that most modules open with, is in the namespace already.
+        if len(module.opening) > 1 or module.helpers:
+            opening = "".join(rows[: starts[0]])
+            exec(compile(opening, self.file, "exec", dont_inherit=True), self.namespace)
         for function, start in zip(module.functions, starts, strict=True):
             first = start + len(function.header) + len(function.docstring)
             steps = [line.step for line in function.rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable, plan_for
 from primgraph.codegen.emit.clocks import Clocks
@@ -48,6 +48,15 @@ class Recipe:
         _require_gifts(graph, donated)
         gifts = tuple(sorted(donated.items()))
         return cls(graph, style, gifts, limits, tuple(once), tuple(handed))
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """What a kernel is made of, as its constructor takes it."""
+        return self.graph, self.style, dict(self.donated), self.limits, self.once, self.handed
+
+    def without_form(self) -> Recipe:
+        """The same for arrays in order, and results in a list."""
+        return replace(self, graph=self.graph.in_form(None))
 
     @property
     def is_alone(self) -> bool:

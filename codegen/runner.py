@@ -27,7 +27,7 @@ class Runner:
     alone. Many threads may run one at the same time.
     """
 
-    __slots__ = ("_borrowed", "_into", "code", "donated", "graph", "handed", "recipe")
+    __slots__ = ("_borrowed", "_codes", "_into", "code", "donated", "graph", "handed", "recipe")
 
     def __init__(self, recipe: Recipe, code: Compiled) -> None:
         self.recipe = recipe
@@ -36,20 +36,22 @@ class Runner:
         self.handed = recipe.handed
         self.donated = dict(recipe.donated)
         self._borrowed = threading.local()
+        self._codes = {recipe.style: code}
         self._into: Compiled | None = None
 
     def run(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
-        """The results of `code`. Raises `RunError` where the computation fails."""
+        """The results of `code`, by single numbers where it has that and they will do.
+
+        Raises `RunError` where the computation fails.
+        """
+        if code.scalar is not None and (found := self.scalar(code, arrays[0])) is not None:
+            return found
+        return self.compute(code, *arrays)
+
+    def compute(self, code: Compiled, *arrays: Sequence[Array]) -> Any:
+        """The results of `code` by arrays."""
         if code.once is not None:
-            if code.kept is None:
-                code.kept = self._kept(code.once)
-            arrays = ([*arrays[0], *code.kept], *arrays[1:])
-        if code.scalar is not None:
-            try:
-                return code.scalar(*arrays[0])
-            except Exception:
-                # Python raises an exception where NumPy has a special value.
-                pass
+            arrays = ([*arrays[0], *self._kept(code, code.once)], *arrays[1:])
         try:
             try:
                 context, workspace = code.pool.pop()
@@ -62,14 +64,29 @@ class Runner:
         code.pool.append((context, workspace))
         return results
 
-    def _kept(self, once: Compiled) -> list[Array]:
+    def scalar(self, code: Compiled, arrays: Sequence[Any]) -> Any:
+        """The results of code for single numbers; None where there is none, or not for these."""
+        if code.scalar is None:
+            return None
+        kept = () if code.once is None else self._kept(code, code.once)
+        return code.scalar(*arrays, *kept)
+
+    def _kept(self, code: Compiled, once: Compiled) -> list[Array]:
         """The results of what is computed but once."""
-        results: list[Array] = self.run(once, ())
-        for array in results:
-            array.setflags(write=False)
-        # A workspace for it is not needed again.
-        once.pool.clear()
-        return results
+        if code.kept is None:
+            results: list[Array] = self.run(once, ())
+            for array in results:
+                array.setflags(write=False)
+            # A workspace for it is not needed again.
+            once.pool.clear()
+            code.kept = results
+        return code.kept
+
+    def code_of(self, style: str) -> Compiled:
+        """The code of that style, which may be another one than that which runs."""
+        if style not in self._codes:
+            self._codes[style] = self.recipe.compiled(style)
+        return self._codes[style]
 
     def made(self) -> list[Array]:
         """New arrays for the outputs that are handed."""

@@ -120,7 +120,7 @@ def bound(tree):
 
 def test_the_builtins_of_kernels_are_those_that_the_support_file_promises():
     kernel = pg.compile(pg.trace(pg.sin, pg.spec(3)))
-    assert kernel._code_of("readable").loaded.namespace["__builtins__"] is support.BUILTINS
+    assert kernel._runner.code_of("readable").loaded.namespace["__builtins__"] is support.BUILTINS
 
 
 # What is true of the mathematics is said by the primitive, and is true.

@@ -60,7 +60,6 @@ CARDS[e.digamma] = replace(
     broadcasts=(),
     in_place=(),
     ufunc="",
-    scratch=None,
     complex_step=None,
 )
 """

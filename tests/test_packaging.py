@@ -454,6 +454,21 @@ def test_code_generation_has_no_circle_in_its_types_either():
     assert len(list(TopologicalSorter(graph).static_order())) == len(generator)
 
 
+# Lines of the longest class of the code generator.
+LONGEST_CLASS = 200
+
+
+def test_no_class_of_code_generation_is_longer_than_a_person_reads_at_once():
+    lengths = {
+        f"{name}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for name, (_, tree) in MODULES.items()
+        for node in ast.walk(tree)
+        if name.startswith("primgraph.codegen") and isinstance(node, ast.ClassDef)
+    }
+    assert len(lengths) > 50
+    assert {n: count for n, count in lengths.items() if count > LONGEST_CLASS} == {}
+
+
 def test_imports_are_absolute_and_at_the_top():
     faults = []
     for name, (_, tree) in MODULES.items():

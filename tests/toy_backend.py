@@ -24,7 +24,7 @@ class Card(NamedTuple):
     in_place: tuple[int, ...] = ()
     itself: bool = False
     fallible: bool = False
-    needs = blocking = scratch = None
+    needs = blocking = None
 
 
 # The table of spellings: expressions of elements, and of all elements that a result comes from.

@@ -75,8 +75,7 @@ class Masking:
     def _within(self, condition: Value | None, found: Value | None) -> Value | None:
         if condition is None or found is None:
             return found
-        result: Value = select(self.moved[condition], found, zeros_like(found))
-        return result
+        return select(self.moved[condition], found, zeros_like(found))
 
     def _guarded(self, value: Value, guards: Guards) -> Value:
         for guard in guards:

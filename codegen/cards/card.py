@@ -10,7 +10,6 @@ from primgraph.codegen.cards.complex_step import ComplexStep
 from primgraph.codegen.cards.notation import Amend, Needs, Read, Write
 from primgraph.codegen.cards.scalar import Scalar
 from primgraph.codegen.plan.roles import Blocking
-from primgraph.codegen.plan.scratch import Scratch
 from primgraph.codegen.plan.work import Time
 
 
@@ -48,7 +47,7 @@ class Card:
     because NumPy's broadcasting repeats them; `in_place` those whose buffer `out` may be. A
     `ufunc` returns a fresh array by itself where `out` is left away. A `fallible` one may raise
     an error when it runs. `blocking` says how it runs in blocks, if it does; `nanoseconds` how
-    long it takes; `blas` whether that library may do it; `scratch` what NumPy allocates for it.
+    long it takes; `blas` whether that library may do it.
 
     What tools ask: `scalar` has the expressions of its elements, where Python's own floats are
     faster than arrays; `complex_step` what it makes of complex numbers; `marks` where it leaves
@@ -70,7 +69,6 @@ class Card:
     blocking: Blocking | None
     nanoseconds: Time
     blas: bool
-    scratch: Scratch | None
     scalar: Scalar | None
     complex_step: ComplexStep | None
     marks: Marks
@@ -89,7 +87,6 @@ def plain(
     needs: Needs | None,
     blocking: Blocking | None,
     nanoseconds: Time,
-    scratch: Scratch | None,
     scalar: Scalar | None,
     complex_step: ComplexStep | None,
     marks: Marks,
@@ -115,7 +112,6 @@ def plain(
         blocking=blocking,
         nanoseconds=nanoseconds,
         blas=False,
-        scratch=scratch,
         scalar=scalar,
         complex_step=complex_step,
         marks=marks,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,9 @@ from primgraph.codegen.cards.literals import (
 from primgraph.codegen.cards.notation import ATOM, UNARY, Read, Target, Text
 from primgraph.codegen.cards.scalar import Elements, Scalar, number_text
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import Operation, Scratch, copied
 from primgraph.codegen.plan.work import MOVED
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import FLOAT64, INT64, DType
+from primgraph.ir.types import INT64, DType
 from primgraph.primitives import constants as c
 
 
@@ -75,7 +73,6 @@ def _literal(read: Read, scalar: Scalar | None) -> Card:
         needs=None,
         blocking=None,
         nanoseconds=MOVED,
-        scratch=None,
         scalar=scalar,
         complex_step=ANALYTIC,
         marks=Marks.UNKNOWN,
@@ -98,32 +95,20 @@ def _read_bernoulli(args: Sequence[Text], step: Step) -> Text:
     return Text(f"random_bernoulli({args[0].code}, {shape_text(p['shape'])}, {chance})")
 
 
-def _drawn(itemsize: int) -> Scratch:
-    """All draws, those of one key in double precision, and the keys if they have gaps."""
-
-    def scratch(operation: Operation) -> int:
-        step, keys = operation.step, operation.operands[0]
-        once: int = prod(step.params["shape"])
-        draws = step.results[0].nbytes + itemsize * once
-        return draws + copied(keys, step.operands[0], keys.is_even)
-
-    return scratch
-
-
-def _random(helper: str, read: Read, scratch: Scratch) -> Card:
+def _random(helper: str, read: Read) -> Card:
     """The card of a helper that returns a fresh array, which is then copied into `out`."""
 
     def write(to: Target) -> list[str]:
         text = read([Text(a) for a in to.args], to.step).code
         return [f"{to.out}[...] = {text}"]
 
-    return replace(_literal(read, None), write=write, helper=helper, scratch=scratch)
+    return replace(_literal(read, None), write=write, helper=helper)
 
 
 CARDS: dict[Op, Card] = {
     c.full: _literal(_read_full, Scalar(_scalar_full, 1)),
     c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant, 1)),
     c.iota: _literal(_read_iota, None),
-    c.random_uniform: _random("random_uniform", _read_uniform, _drawn(FLOAT64.itemsize)),
-    c.random_bernoulli: _random("random_bernoulli", _read_bernoulli, _drawn(FLOAT64.itemsize + 1)),
+    c.random_uniform: _random("random_uniform", _read_uniform),
+    c.random_bernoulli: _random("random_bernoulli", _read_bernoulli),
 }

@@ -42,9 +42,7 @@ from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.places import Place
 from primgraph.codegen.plan.roles import ALIGNED
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import Operation, buffers, copied, size_of
 from primgraph.codegen.plan.work import MOVED, Time, per_element
-from primgraph.codegen.run.support import CHUNK
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import BOOL, FLOAT64
 from primgraph.ir.views import Reshape
@@ -140,13 +138,6 @@ def _write_power(to: Target) -> list[str]:
     return [f"{out}[...] = {x}**{n}"]
 
 
-def _scratch_of_power(operation: Operation) -> int:
-    """Powers of integers come from an operator, and are copied."""
-    step, x = operation.step, operation.operands[0]
-    small = step.params["n"] in (-1, 0, 1, 2)
-    return buffers(operation) + copied(x, step.operands[0], small or step.results[0].is_float)
-
-
 def _scalar_power(args: Sequence[str], step: Step) -> str | None:
     """Small powers as NumPy computes them; others by the C library."""
     n, x = step.params["n"], args[0]
@@ -167,20 +158,6 @@ def _is_positive(inputs: Arrays, params: dict[str, Any]) -> bool:
 
 
 # The error function.
-
-# What an element of a chunk takes in `erf` and `erfc`: 41 to 84 bytes, depending on its value.
-_ERF_BYTES = 52
-
-
-def _scratch_of_erf(operation: Operation) -> int:
-    """Chunks of the operand are worked on one after the other, in double precision.
-
-    What a chunk takes depends on its elements; this is the most.
-    """
-    x, result = operation.operands[0], operation.step.results[0]
-    made = copied(x, result, x.shape == result.shape)
-    chunk = _ERF_BYTES * min(size_of(x), CHUNK)
-    return made + copied(x, result, x.is_even) + chunk
 
 
 def _complex_erf(function: Callable[[float], float], sign: float) -> Function:
@@ -295,7 +272,6 @@ CARDS: dict[Op, Card] = {
         broadcasts=(0,),
         in_place=(0,),
         ufunc="",
-        scratch=_scratch_of_power,
     ),
     e.exp: replace(
         _function("exp", per_element(0.5, 0.3), function("exp"), ANALYTIC),
@@ -335,11 +311,9 @@ CARDS: dict[Op, Card] = {
     ),
     e.erf: replace(
         _helper("erf", per_element(17.0, 20.0), None, _step(_complex_erf(math.erf, 1.0), None)),
-        scratch=_scratch_of_erf,
     ),
     e.erfc: replace(
         _helper("erfc", per_element(18.0, 27.0), None, _step(_complex_erf(math.erfc, -1.0), None)),
-        scratch=_scratch_of_erf,
     ),
     e.abs_: ufunc(
         "absolute",
@@ -383,6 +357,5 @@ CARDS: dict[Op, Card] = {
         broadcasts=(0,),
         in_place=(),
         ufunc="",
-        scratch=None,
     ),
 }  # fmt: skip

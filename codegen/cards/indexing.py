@@ -12,19 +12,9 @@ from primgraph.codegen.cards.notation import ATOM, Target, Text
 from primgraph.codegen.cards.shapes import moved, read_copy
 from primgraph.codegen.plan.roles import Axes, Blocking, Role, common
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import (
-    BUFFERED,
-    Operation,
-    copied,
-    copied_by_iterator,
-    size_of,
-)
 from primgraph.codegen.plan.work import MOVED, per_element
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import INT64
 from primgraph.primitives import indexing as p
-
-_POSITION = INT64.itemsize
 
 
 def _subscripts(indices: Sequence[str], axis: int) -> str:
@@ -75,41 +65,11 @@ def _rows_of_indices(step: Step, axes: Axes) -> Role | None:
     return Role(step.params["axis"] + axis, (None, *(axis,) * (len(axes) - 1)))
 
 
-# What NumPy allocates.
-
-
-def _indices(operation: Operation, first: int) -> int:
-    """Buffers in which index arrays of other dtypes, or with gaps, become positions."""
-    arrays, types = operation.operands[first:], operation.step.operands[first:]
-    others = [t for t in types if t.dtype != INT64]
-    converted = sum(_POSITION * min(t.size, BUFFERED) for t in others)
-    same = [x for x, t in zip(arrays, types, strict=True) if t.dtype == INT64]
-    return converted + (copied_by_iterator(same, [INT64] * len(same)) if same else 0)
-
-
-def _scratch_of_gather(operation: Operation) -> int:
-    """The result is made apart, so that an index out of range leaves the buffer as it was."""
-    step, x = operation.step, operation.operands[0]
-    made = step.results[0].nbytes
-    if len(step.operands) > 2 or step.operands[1].dtype == np.dtype(np.uint64):
-        return made + _indices(operation, 1)
-    index, type = operation.operands[1], step.operands[1]
-    # NumPy takes indices that it could write to, and copies others.
-    fits = type.dtype == INT64 and index.is_row_major and 1 not in operation.fixed
-    converted = 0 if fits else size_of(index) * _POSITION
-    return made + converted + copied(x, step.operands[0], x.is_row_major)
-
-
-def _scratch_of_scatter(operation: Operation) -> int:
-    return _indices(operation, 2)
-
-
 CARDS: dict[Op, Card] = {
     p.gather: replace(
         moved(_read_gather, _write_gather, None, Blocking(_rows_of_indices, 1, "")),
         fallible=True,
         nanoseconds=per_element(0.5, 0.5),
-        scratch=_scratch_of_gather,
         scalar=None,
     ),
     p.scatter_add: replace(
@@ -120,7 +80,6 @@ CARDS: dict[Op, Card] = {
         in_place=(0,),
         fallible=True,
         nanoseconds=MOVED,
-        scratch=_scratch_of_scatter,
         scalar=None,
         marks=Marks.UNKNOWN,
     ),

@@ -12,9 +12,8 @@ from primgraph.codegen.cards.notation import ATOM, MATMUL, MUL, Target, Text
 from primgraph.codegen.cards.scalar import Elements, Scalar
 from primgraph.codegen.plan.roles import Axes, Blocking, Role, aligned
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import Operation, copied, size_of
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64
+from primgraph.ir.types import FLOAT16, FLOAT64
 from primgraph.primitives import linalg as p
 
 # Nanoseconds for one multiplication with its addition, of float64 and others; BLAS has no integers.
@@ -74,20 +73,6 @@ def _time(step: Step) -> float:
     return prod(result.shape) * x.shape[-1] * each
 
 
-def _scratch(operation: Operation) -> int:
-    """`dot` copies matrices that do not lie in one piece; `matmul` copies none.
-
-    Halves are multiplied as floats of twice the size.
-    """
-    step, result = operation.step, operation.step.results[0]
-    if result.dtype == FLOAT16:
-        return FLOAT32.itemsize * (sum(map(size_of, operation.operands)) + result.size)
-    if not is_dot(step):
-        return 0
-    pairs = zip(operation.operands, step.operands, strict=True)
-    return sum(copied(x, t, x.is_dense) for x, t in pairs)
-
-
 def _scalar(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
     """The product of two numbers; a sum begins with a positive zero."""
     x, y = step.operands
@@ -104,7 +89,6 @@ CARDS: dict[Op, Card] = {
             needs=None,
             blocking=Blocking(_role, 0, ""),
             nanoseconds=_time,
-            scratch=_scratch,
             scalar=Scalar(_scalar, 1),
             complex_step=ANALYTIC,
             marks=Marks.UNKNOWN,

@@ -68,7 +68,6 @@ _SELECT = replace(
         needs=None,
         blocking=ALIGNED,
         nanoseconds=per_element(1.2, 1.2),
-        scratch=None,
         scalar=template("{1} if {0} else {2}"),
         complex_step=ANALYTIC,
         marks=Marks.CHOSEN,

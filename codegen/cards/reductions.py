@@ -27,7 +27,6 @@ from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.places import Place
 from primgraph.codegen.plan.roles import Axes, Blocking, Role
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import BUFFERED, Operation, Scratch, copied, size_of
 from primgraph.codegen.plan.views import view_text
 from primgraph.codegen.plan.work import MOVED, per_element
 from primgraph.ir.primitive import Op
@@ -35,10 +34,6 @@ from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, INT64, DType
 from primgraph.ir.views import flipped
 from primgraph.primitives import reductions as r
 from primgraph.primitives.reductions import safe_squares
-
-# An element of the type in which halves are added up.
-_WIDE = FLOAT32.itemsize
-
 
 # Expressions and statements.
 
@@ -57,7 +52,6 @@ def _reduction(
     ufunc: str,
     *,
     accumulates: bool,
-    scratch: Scratch | None,
     scalar: Scalar,
     complex_step: ComplexStep,
 ) -> Card:
@@ -90,7 +84,6 @@ def _reduction(
         needs=None,
         blocking=_reduced(ufunc),
         nanoseconds=MOVED,
-        scratch=scratch,
         scalar=scalar,
         complex_step=complex_step,
         marks=Marks.REDUCED,
@@ -146,7 +139,6 @@ def _position(name: str, function: Callable[..., Any], smooth: Smooth) -> Card:
         needs=None,
         blocking=Blocking(_rows_of_position, 0, ""),
         nanoseconds=MOVED,
-        scratch=_scratch_of_position,
         scalar=None,
         complex_step=ComplexStep(as_on_reals(function), partial=False, smooth=smooth),
         marks=Marks.UNKNOWN,
@@ -226,30 +218,6 @@ def _rows_of_position(step: Step, axes: Axes) -> Role | None:
     axis, reduced = axes[0], step.params["axis"]
     assert axis is not None
     return None if axis == reduced else Role(axis - (reduced < axis), (axis,))
-
-
-# What NumPy allocates.
-
-
-def _scratch_of_sum(operation: Operation) -> int:
-    """Halves are added up as floats of twice the size, a buffer of them at a time."""
-    result = operation.step.results[0]
-    if result.dtype != FLOAT16:
-        return 0
-    return _WIDE * (result.size + min(size_of(operation.operands[0]), BUFFERED))
-
-
-def _scratch_of_cumsum(operation: Operation) -> int:
-    """Halves are copied as floats of twice the size, and so is the result."""
-    result = operation.step.results[0]
-    return 2 * _WIDE * result.size if result.dtype == FLOAT16 else 0
-
-
-def _scratch_of_position(operation: Operation) -> int:
-    """The operand is copied unless the axis is the last one of elements in row-major order."""
-    step, x = operation.step, operation.operands[0]
-    moved = x.with_last(step.params["axis"])
-    return copied(x, step.operands[0], moved.is_row_major)
 
 
 # Expressions of elements.
@@ -353,7 +321,6 @@ CARDS: dict[Op, Card] = {
             "sum",
             "add",
             accumulates=True,
-            scratch=_scratch_of_sum,
             scalar=Scalar(_scalar_sum, 1),
             complex_step=ANALYTIC,
         ),
@@ -364,7 +331,6 @@ CARDS: dict[Op, Card] = {
         "prod",
         "multiply",
         accumulates=True,
-        scratch=_scratch_of_sum,
         scalar=of_floats("{}"),
         complex_step=ANALYTIC._replace(smooth=everywhere),
     ),
@@ -372,7 +338,6 @@ CARDS: dict[Op, Card] = {
         "max",
         "maximum",
         accumulates=False,
-        scratch=None,
         scalar=template("{}"),
         complex_step=ComplexStep(_extremum(np.argmax), partial=False, smooth=_largest_leads),
     ),
@@ -380,7 +345,6 @@ CARDS: dict[Op, Card] = {
         "min",
         "minimum",
         accumulates=False,
-        scratch=None,
         scalar=template("{}"),
         complex_step=ComplexStep(_extremum(np.argmin), partial=False, smooth=_smallest_leads),
     ),
@@ -392,7 +356,6 @@ CARDS: dict[Op, Card] = {
             blocking=Blocking(_rows_of_root, 0, ""),
             # Only where a sum has over- or underflowed are elements looked at.
             nanoseconds=per_element(0.0, 0.0),
-            scratch=None,
             scalar=Scalar(_scalar_root, 1),
             complex_step=ComplexStep(_complex_root, partial=False, smooth=_is_long),
             marks=Marks.UNKNOWN,
@@ -407,7 +370,6 @@ CARDS: dict[Op, Card] = {
         needs=_reversed_parts,
         blocking=Blocking(along_another, 0, ""),
         nanoseconds=per_element(3.0, 3.0),
-        scratch=_scratch_of_cumsum,
         scalar=None,
         complex_step=ANALYTIC,
         marks=Marks.UNKNOWN,

@@ -33,7 +33,6 @@ def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | No
         needs=needs,
         blocking=blocking,
         nanoseconds=MOVED,
-        scratch=None,
         scalar=MOVING,
         complex_step=ANALYTIC,
         marks=Marks.MOVED,

@@ -28,7 +28,6 @@ from primgraph.codegen.cards.literals import dtype_text, scalar_text
 from primgraph.codegen.cards.notation import ATOM, Target, Text
 from primgraph.codegen.plan.roles import ALIGNED
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import buffers
 from primgraph.codegen.plan.work import MOVED
 from primgraph.errors import BuildError
 from primgraph.ir.primitive import Op, Primitive
@@ -96,7 +95,6 @@ def spelled(op: Primitive[Any], expression: str) -> Card:
         needs=None,
         blocking=ALIGNED if op.elementwise else None,
         nanoseconds=MOVED,
-        scratch=buffers if op.elementwise else None,
         scalar=None,
         complex_step=None,
         marks=marks_of(op),

@@ -11,7 +11,6 @@ from primgraph.codegen.cards.notation import ATOM, COMPARE, Target, Text
 from primgraph.codegen.cards.scalar import Scalar
 from primgraph.codegen.plan.roles import ALIGNED
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import buffers
 from primgraph.codegen.plan.work import Time
 
 # All operands of an elementwise function.
@@ -51,7 +50,6 @@ def ufunc(
         needs=None,
         blocking=ALIGNED,
         nanoseconds=time,
-        scratch=buffers,
         scalar=scalar,
         complex_step=complex_step,
         marks=marks,

@@ -4,8 +4,12 @@ A call of a NumPy function costs some hundred nanoseconds however little it comp
 of Python's about ten. Arrays of a few elements are taken apart into names, one an element, and
 put together again for the results. Results are those of NumPy: arithmetic, sums and square roots
 to the bit, other functions within one unit in the last place, which is why only those of the C
-library are used for which that holds. Python raises exceptions where NumPy returns infinities and
-NaNs; the caller then computes everything with NumPy.
+library are used for which that holds.
+
+Whether a graph is one for that is known when it is compiled, by its types and operations; whether
+arguments are, by their class, dtype and shape, which the code looks at first. Where NumPy returns
+infinities and NaNs, Python's arithmetic raises one of two exceptions, for which the code has the
+only `try`. In both cases it returns None, and the caller computes everything with NumPy.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import numpy as np
 
 from primgraph.codegen.cards.scalar import CALL, Elements
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.emit.module import Function
+from primgraph.codegen.emit.module import Function, Line
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.types import BOOL, FLOAT64, TensorType
 from primgraph.ir.views import Slice
@@ -35,9 +39,9 @@ _SHORT = re.compile(r"[\w.+-]+|\(-[\w.+-]+\)")
 def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str], Function] | None:
     """Lines that bind names, and `scalar(*arrays)`, which gives the results of the kernel.
 
-    They are in a list, unless there is only one, and that is to be `alone`.
-    It raises an exception for what it cannot do: for arguments that are not arrays of exactly
-    the declared types too. None if the graph is not one of a few floats and booleans, or has
+    They are in a list, unless there is only one, and that is to be `alone`. The function returns
+    None for arguments that are not arrays of exactly the declared types, and where NumPy's results
+    would be special values. None if the graph is not one of a few floats and booleans, or has
     operations that are faster on arrays.
     """
     if not 0 < len(schedule.steps) <= LONGEST or schedule.inputs > WIDEST:
@@ -56,6 +60,7 @@ class _Scalars:
         self.alone = alone
         self.made = Function("scalar", ", ".join(f"x{i}" for i in range(schedule.inputs)))
         self.elements: dict[int, Elements] = {}
+        self.computed: list[Line] = []
         # How many expressions there are, and for how many calls they stand.
         self.expressions = 0
         self.calls = 0
@@ -71,6 +76,11 @@ class _Scalars:
                 return None
         if self.expressions > CALL * self.calls:
             return None
+        if self.computed:
+            self.made.line("try:")
+            self.made.body += self.computed
+            self.made.line("except (ArithmeticError, ValueError):")
+            self.made.line("return None", depth=1)
         for k, value in enumerate(self.schedule.outputs):
             for line in _result(f"r{k}", self.elements[value], self.schedule.types[value]):
                 self.made.line(line)
@@ -90,7 +100,7 @@ class _Scalars:
             self.elements[i] = _array(names, type)
             return
         self.made.line(f"if {unfit}:")
-        self.made.line("raise TypeError", depth=1)
+        self.made.line("return None", depth=1)
         if type.size == 1:
             self.made.line(f"{names[0]} = x{i}.item()")
         else:
@@ -103,7 +113,7 @@ class _Scalars:
         self.made.line(f"if {given}.__class__ is float:")
         self.made.line(f"{name} = {given}", depth=1)
         self.made.line(f"elif {unfit}:")
-        self.made.line("raise TypeError", depth=1)
+        self.made.line("return None", depth=1)
         self.made.line("else:")
         self.made.line(f"{name} = {given}.item()", depth=1)
 
@@ -127,7 +137,7 @@ class _Scalars:
         names = _names(value, len(found))
         for name, text in zip(names, found, strict=True):
             if not _is_short(text):
-                self.made.line(f"{name} = {text}", i)
+                self.computed.append(Line(f"{name} = {text}", i, 1))
                 self.expressions += form.weight
             texts.append(text if _is_short(text) else name)
         self.calls += 1

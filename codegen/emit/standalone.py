@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.ordering import by_source
@@ -12,6 +14,7 @@ from primgraph.codegen.emit.render import render
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Graph
+from primgraph.ir.overwriting import require_own
 
 
 def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
@@ -47,6 +50,19 @@ def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
         shared.parts = len(file.functions)
     file.opening = [*_imports(shared), *file.opening[1:]]
     return render(file)
+
+
+def save_source(
+    path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool, scipy: bool
+) -> None:
+    """Write such a file, over one that primgraph did not write only with `force`.
+
+    Raises `ArgumentError` for such a file without it, and what `standalone_source` raises.
+    """
+    source = standalone_source(graphs, scipy=scipy)
+    if not force:
+        require_own(path, "save to another file, or say force=True")
+    Path(path).write_text(source, encoding="ascii")
 
 
 def _imports(shared: Shared) -> list[str]:

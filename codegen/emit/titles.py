@@ -182,18 +182,16 @@ class _Titles:
         # A derivative alone is what is returned, and needs no name.
         self.alone = schedule.outputs if len(schedule.outputs) == 1 else ()
         for step in schedule.steps:
-            self._enter(step)
+            for value in step.inputs:
+                self.readers[value].append(step)
+            source = step.eqn.source
+            if source is not None and source.is_derived:
+                self._enter_derived(step, source)
+            elif source is not None:
+                self.lines[_place(source)].append(step)
 
-    def _enter(self, step: Step) -> None:
-        for value in step.inputs:
-            self.readers[value].append(step)
-        source = step.eqn.source
-        if source is None:
-            return
+    def _enter_derived(self, step: Step, source: Source) -> None:
         place = _place(source)
-        if not source.is_derived:
-            self.lines[place].append(step)
-            return
         self.orders.add(source.order)
         key = (place, source.order, source.role)
         self.read[key].update(dict.fromkeys(step.inputs))

@@ -8,7 +8,6 @@ from typing import Any, Protocol, TypeAlias
 from primgraph.codegen.plan.places import Place
 from primgraph.codegen.plan.roles import Blocking
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.scratch import Scratch
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import DType
 from primgraph.ir.views import Reshape, Slice
@@ -53,8 +52,8 @@ class Facts(Protocol):
     can make a new array of its result, and that may write over any of its operands, element by
     element. One that is `fallible` may raise an error. `needs` asks for more places.
 
-    `blocking` says how it runs in blocks, None that it does not. It takes `nanoseconds`, and as
-    many bytes as `scratch` says, None being none; with `blas`, that library may do the work.
+    `blocking` says how it runs in blocks, None that it does not. It takes `nanoseconds`; with
+    `blas`, that library may do the work.
     """
 
     @property
@@ -73,8 +72,6 @@ class Facts(Protocol):
     def nanoseconds(self) -> Callable[[Step], float]: ...
     @property
     def blas(self) -> bool: ...
-    @property
-    def scratch(self) -> Scratch | None: ...
 
 
 Cards: TypeAlias = Mapping[Op, Facts]

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeAlias, final
 
-from primgraph.codegen.plan.layout import Layout, row_major
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.views import Cut, How
+from primgraph.codegen.plan.views import Cut, How, Repeat
 from primgraph.ir.types import DType, Shape, TensorType
-
-Strides: TypeAlias = tuple[int, ...] | None
+from primgraph.ir.views import Expand, Reshape
 
 
 class Life(Enum):
@@ -36,7 +34,6 @@ class _OfCall:
     number: int
     type: TensorType
     life: ClassVar[Life] = Life.CALL
-    strides: ClassVar[Strides] = None
 
     @property
     def shape(self) -> Shape:
@@ -77,7 +74,6 @@ class Buffer:
     offset: int
     loop: int = -1
     axis: int | None = None
-    strides: ClassVar[Strides] = None
 
     @property
     def shape(self) -> Shape:
@@ -98,7 +94,6 @@ class Number:
     dtype: DType
     life: ClassVar[Life] = Life.FIXED
     shape: ClassVar[Shape] = ()
-    strides: ClassVar[Strides] = None
 
 
 @final
@@ -110,7 +105,6 @@ class Ones:
     count: int
     dtype: DType
     loop: int = -1
-    strides: ClassVar[Strides] = None
 
     @property
     def shape(self) -> Shape:
@@ -130,7 +124,6 @@ class Constant:
     step: Step
     shape: Shape
     life: ClassVar[Life] = Life.FIXED
-    strides: ClassVar[Strides] = None
 
 
 @final
@@ -142,7 +135,6 @@ class View:
     of: Place
     how: How
     shape: Shape
-    strides: tuple[int, ...]
     life: Life
 
 
@@ -163,11 +155,13 @@ def life_of_view(of: Place, how: How) -> Life:
     return Life.TURN if isinstance(how, Cut) else _OF_VIEW[of.life]
 
 
-def layout_of(place: Place) -> Layout:
-    """How the elements of a place lie in memory."""
-    if place.strides is None:
-        return row_major(place.shape)
-    return Layout(place.shape, place.strides)
+def is_repeated(place: Place) -> bool:
+    """Whether several elements of a view may be one number in memory."""
+    while isinstance(place, View) and not isinstance(place.how, Reshape):
+        if isinstance(place.how, Expand | Repeat) and place.shape != place.of.shape:
+            return True
+        place = place.of
+    return False
 
 
 def root_of(place: Place) -> Place:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from primgraph.codegen.plan.card import Facts
 from primgraph.codegen.plan.draft import Draft
-from primgraph.codegen.plan.places import Buffer, Place, View
+from primgraph.codegen.plan.places import Buffer, Place, View, is_repeated
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.views import part_shape
 from primgraph.ir.types import FLOAT32, FLOAT64, DType
@@ -56,7 +56,7 @@ class At:
 
     def is_repeated(self, position: int) -> bool:
         place = self.operands[position]
-        return place.shape != self.step.operands[position].shape or 0 in (place.strides or ())
+        return place.shape != self.step.operands[position].shape or is_repeated(place)
 
     def summed(self, axes: Sequence[int]) -> list[Place]:
         """Ones, the result and operand 0, of which a product sums over `axes`; empty for none.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, final
 
 from primgraph.codegen.plan.arena import Arena
-from primgraph.codegen.plan.layout import viewed_layout
 from primgraph.codegen.plan.places import (
     Buffer,
     Constant,
@@ -15,7 +14,6 @@ from primgraph.codegen.plan.places import (
     Ones,
     Place,
     View,
-    layout_of,
     life_of_view,
 )
 from primgraph.codegen.plan.schedule import Step
@@ -98,8 +96,7 @@ class Store:
         count = len(self._view_number)
         number = self._view_number.setdefault((of.__class__, of.number, how), count)
         life = life_of_view(of, how)
-        strides = viewed_layout(how, shape, layout_of(of)).strides
-        made = self._views[of, how] = View(number, of, how, shape, strides, life)
+        made = self._views[of, how] = View(number, of, how, shape, life)
         if number == count and life in (Life.KEPT, Life.BLOCK):
             self.arrays.append(made)
         return made

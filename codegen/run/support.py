@@ -17,8 +17,10 @@ import numpy as np
 # What generated code, and with it the text of functions of this file, has of Python's builtins.
 BUILTINS = {
     f.__name__: f
-    for f in (__import__, ValueError, TypeError, enumerate, float, min, range, slice, tuple, zip)
-}
+    for f in (
+        __import__, ArithmeticError, ValueError, enumerate, float, min, range, slice, tuple, zip,
+    )
+}  # fmt: skip
 
 # How many elements `in_chunks` works on at a time.
 CHUNK = 8192

@@ -270,8 +270,7 @@ def _owned(numbers: Sequence[int], layout: Layout, kept: Sequence[bool]) -> list
 
 
 def _cast(x: Value, dtype: DType) -> Value:
-    result: Value = x if x.dtype == dtype else cast(x, dtype=dtype)
-    return result
+    return x if x.dtype == dtype else cast(x, dtype=dtype)
 
 
 @final

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import tracemalloc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,8 @@ class Profile(Tabled):
     line, which is counted where that line ends. `around` are the seconds of lines that belong to
     no equation: feeds are unpacked, loops go on, results are handed out. `explained` is the share
     of `seconds` that all these add up to; the rest is the call itself and its checks of the feeds.
+    `call_bytes` is the most memory that a call was seen to allocate at once, beside what the kernel
+    keeps between calls: results that are not handed to it, and what NumPy takes for itself.
 
     `ranges`, where they were asked for, belong to the first results of the equations.
     """
@@ -102,6 +105,7 @@ class Profile(Tabled):
     parts: tuple[Spent, ...]
     around: float
     ranges: tuple[Range, ...] | None
+    call_bytes: int
 
     @property
     def graph(self) -> Graph:
@@ -202,6 +206,7 @@ class Profile(Tabled):
             "repeats": self.repeats,
             "seconds": self.seconds,
             "around": self.around,
+            "call_bytes": self.call_bytes,
             "explained": self.explained,
             "by_line": lines,
             "equations": equations,
@@ -244,10 +249,11 @@ class Profile(Tabled):
 
     @property
     def headline(self) -> str:
-        """How long a call takes, of which code, and how much of that the table explains."""
+        """How long a call takes, of which code, how much the table explains, and its memory."""
         return (
             f"{self.graph.name}: {quantity(self.seconds, 's')} a call of the {self.style} code, "
-            f"{percent(self.explained)} of it in the lines below"
+            f"{percent(self.explained)} of it in the lines below; it allocates "
+            f"{quantity(self.call_bytes, 'B')} at most"
         )
 
     def _title(self) -> str:
@@ -273,7 +279,8 @@ def profile(
     of a program and donated inputs stay as they were. Calls with a clock around each step take
     turns with calls without, `repeats` of each; for about a second unless given. What reading the
     clock takes is subtracted, and the slower half of the calls is left out. All of it happens in
-    one thread, so that times add up; a call that uses several takes less. With `ranges`, the
+    one thread, so that times add up; a call that uses several takes less. One call more is watched
+    by `tracemalloc`, which tells the memory that it allocates. With `ranges`, the
     least and greatest element and the NaNs of every result are looked for too, by another run,
     equation by equation.
 
@@ -305,6 +312,7 @@ def profile(
             run(watched)
             seconds, counts = clocks.take()
             found.append(seconds)
+        allocated = _allocated(run, flat)
     *means, around = _of_faster_half(found)
     spent = {i: (n, s) for i, n, s in zip(places, counts, means, strict=False) if n}
     parts = [
@@ -319,6 +327,7 @@ def profile(
         parts=tuple(parts),
         around=around,
         ranges=_ranges(kernel.graph, arrays) if ranges else None,
+        call_bytes=allocated,
     )
 
 
@@ -374,6 +383,21 @@ def _runner(kernel: Kernel, arrays: Sequence[np.ndarray[Any, Any]]) -> Callable[
         return time.perf_counter() - before
 
     return run
+
+
+def _allocated(run: Callable[[Kernel], float], kernel: Kernel) -> int:
+    """The most bytes that a run allocates at once."""
+    watched = tracemalloc.is_tracing()
+    if not watched:
+        tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        run(kernel)
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        if not watched:
+            tracemalloc.stop()
 
 
 def _ranges(graph: Graph, arrays: Sequence[np.ndarray[Any, Any]]) -> tuple[Range, ...]:

@@ -11,11 +11,11 @@ from typing import Any, final
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.form import Form
+from primgraph.ir.gradients import titles_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
 from primgraph.ir.slices import Slices
-from primgraph.ir.titles import UNTITLED, Title, target_name
 from primgraph.ir.types import TensorType
 from primgraph.source import Source, caller, user_frame
 
@@ -471,36 +471,3 @@ def _interning_key(op: Op, inputs: tuple[Value, ...], params: Params) -> Hashabl
 def _shorten(table: dict[Any, Any], length: int) -> list[tuple[Any, Any]]:
     """Remove the newest entries of `table` until `length` are left; return them."""
     return [table.popitem() for _ in range(len(table) - length)]
-
-
-def titles_of(builder: Builder, outputs: Sequence[Value]) -> tuple[Title, ...]:
-    """What `outputs` are the gradients by and of; empty where there is nothing to tell.
-
-    A value that is, in the end, a gradient of itself, as those of exp and sin are, tells nothing.
-    """
-    found = [_title(builder, v) if v in builder.gradients else UNTITLED for v in outputs]
-    return tuple(found) if any(t is not UNTITLED for t in found) else ()
-
-
-def _title(builder: Builder, gradient: Value) -> Title:
-    gradients, targets = builder.gradients, builder.targets
-    x, target, order = gradients[gradient], targets.get(gradient), 1
-    passed = {gradient}
-    while target is not None and gradients.get(target) is x and target in targets:
-        if target in passed:
-            return UNTITLED
-        passed.add(target)
-        target, order = targets[target], order + 1
-    eqn = None if target is None else builder.definition(target)
-    by = _called(builder, x)
-    if target is None or eqn is None or eqn.source is None:
-        return Title(by=by, order=order)
-    return Title("", by, _called(builder, target), eqn.source.spot, order)
-
-
-def _called(builder: Builder, value: Value) -> str:
-    """The name of `value`, or else the one to which the user's line assigns it."""
-    eqn = builder.definition(value)
-    if value.hint or eqn is None or eqn.source is None or eqn.source.is_derived:
-        return value.hint
-    return target_name(eqn.source.text)

@@ -10,6 +10,7 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.drawn import Drawn
+from primgraph.ir.fixed import Fixed
 from primgraph.ir.form import Form, bound, leaves_of
 from primgraph.ir.params import Params, bits
 from primgraph.ir.primitive import Op, active_recorder, lookup
@@ -126,7 +127,7 @@ class Equation:
 
 
 @final
-class Graph(Drawn):
+class Graph(Fixed, Drawn):
     """A closed function: `inputs`, an ordered `body` of equations, `outputs`. Never changes.
 
     `form` says in which containers a traced function takes and returns the arrays; None stands
@@ -164,11 +165,6 @@ class Graph(Drawn):
         set_once(self, "form", form)
         set_once(self, "titles", titles)
         set_once(self, "_hash", None)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Graph never changes: cannot set {name!r}; make a new one")
-
-    __delattr__ = __setattr__  # type: ignore[assignment]
 
     def __len__(self) -> int:
         """How many equations the body has."""
@@ -264,12 +260,6 @@ class Graph(Drawn):
             object.__setattr__(self, "_hash", total)
         assert self._hash is not None
         return self._hash
-
-    def __copy__(self) -> Graph:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Graph:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         number = self.numbering()

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.fixed import Fixed
 
 Shape: TypeAlias = tuple[int, ...]
 DType: TypeAlias = "np.dtype[Any]"
@@ -31,7 +32,7 @@ NAME_OF_DTYPE: dict[DType, str] = {dtype: name for name, dtype in DTYPE_OF_NAME.
 
 
 @final
-class TensorType:
+class TensorType(Fixed):
     """The type of a value: a static shape and a dtype. It prints as `f64[3,4]`.
 
     Equal types are one object, so that to compare and to hash them costs next to nothing.
@@ -48,19 +49,8 @@ class TensorType:
     def __new__(cls, shape: Shape, dtype: DType) -> TensorType:
         return _types.get((shape, dtype)) or _added_type(shape, dtype)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a TensorType never changes: cannot set {name!r}; make another one")
-
-    __delattr__ = __setattr__  # type: ignore[assignment]
-
     def __reduce__(self) -> tuple[Any, ...]:
         return TensorType, (self.shape, self.dtype)
-
-    def __copy__(self) -> TensorType:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> TensorType:
-        return self
 
     @property
     def is_float(self) -> bool:

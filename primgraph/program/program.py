@@ -25,8 +25,9 @@ from primgraph.errors import (
     near_matches,
 )
 from primgraph.initializers import Constant, Initializer, Uniform, Xavier
-from primgraph.ir.builder import Builder, titles_of
+from primgraph.ir.builder import Builder
 from primgraph.ir.drawn import Drawn
+from primgraph.ir.gradients import titles_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
 from primgraph.ir.signature import applied, checked, checked_methods

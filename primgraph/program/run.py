@@ -11,9 +11,9 @@ import numpy as np
 from primgraph.codegen import Kernel
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
-from primgraph.ir.builder import titles_of
 from primgraph.ir.collection import uncollected
 from primgraph.ir.form import leaves_for, put_together, taken_apart
+from primgraph.ir.gradients import titles_of
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.titles import UNTITLED, Title

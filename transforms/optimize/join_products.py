@@ -201,7 +201,7 @@ def _joined(builder: Builder, factors: Sequence[Sequence[Value]]) -> Value:
     """The sum of the products of these pairs, as one product."""
     left, right = zip(*factors, strict=True)
     made = [builder.definition(x) for x in left]
-    below: Value = concat(*right, axis=0)
+    below = concat(*right, axis=0)
     swapped = [e.inputs[0] for e in made if e is not None and e.op is permute]
     if len(swapped) == len(left):
         beside = swap_last(concat(*swapped, axis=0))

@@ -82,11 +82,10 @@ def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
         return None
     if _without(first.part.shape, axis) != _without(second.part.shape, axis):
         return None
-    both: Value = concat(first.part, second.part, axis=axis)
+    both = concat(first.part, second.part, axis=axis)
     total = both + (0.0 if seen.type.is_float else 0)
     ends = zip(first.starts, both.shape, shape, strict=True)
-    result: Value = pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in ends))
-    return result
+    return pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in ends))
 
 
 def _without(shape: Shape, axis: int) -> Shape:
@@ -113,17 +112,16 @@ def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
     first = min(placed, key=lambda p: p.starts[axis])
     last = placed[ends.index(max(ends))]
     start, stop = first.starts[axis], max(ends)
-    shared: Value = add(_columns(x, axis, *both), _columns(y, axis, *both))
+    shared = add(_columns(x, axis, *both), _columns(y, axis, *both))
     zero = 0.0 if seen.type.is_float else 0
     pieces = (
         _columns(first, axis, start, both[0]) + zero,
         shared,
         _columns(last, axis, both[1], stop) + zero,
     )
-    total: Value = concat(*(v for v in pieces if v.shape[axis]), axis=axis)
+    total = concat(*(v for v in pieces if v.shape[axis]), axis=axis)
     behind = zip(first.starts, total.shape, shape, strict=True)
-    result: Value = pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in behind))
-    return result
+    return pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in behind))
 
 
 def _columns(placed: _Placed, axis: int, start: int, stop: int) -> Value:
@@ -131,8 +129,7 @@ def _columns(placed: _Placed, axis: int, start: int, stop: int) -> Value:
     starts, sizes = [0] * placed.part.type.ndim, list(placed.part.shape)
     starts[axis], sizes[axis] = start - placed.starts[axis], stop - start
     steps = (1,) * len(sizes)
-    result: Value = slice_(placed.part, starts=tuple(starts), sizes=tuple(sizes), steps=steps)
-    return result
+    return slice_(placed.part, starts=tuple(starts), sizes=tuple(sizes), steps=steps)
 
 
 @_rule(slice_assign)
@@ -149,8 +146,7 @@ def _everything_assigned(seen: Seen, inputs: list[Value], params: dict[str, Any]
             return None
         parts[last.starts[axis]] = last.part
         if _is_cover(parts, axis, shape[axis]):
-            joined: Value = concat(*(parts[k] for k in sorted(parts)), axis=axis)
-            return joined
+            return concat(*(parts[k] for k in sorted(parts)), axis=axis)
         eqn = seen.made_by(slice_assign, below)
         if eqn is None:
             return None
@@ -187,8 +183,7 @@ def _positions(seen: Seen, indices: Sequence[Value], extents: Shape) -> np.ndarr
 
 def _constant(array: np.ndarray) -> Value:
     op, params = constant_op(array)
-    result: Value = op(**params)
-    return result
+    return op(**params)
 
 
 def _in_order(seen: Seen, value: Value) -> bool:
@@ -205,8 +200,7 @@ def _gather_of_pairs(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     flat = _positions(seen, inputs[1:], x.shape[axis : axis + count])
     if flat is None:
         return None
-    result: Value = gather(_joined(x, axis, count), _constant(flat), axis=axis)
-    return result
+    return gather(_joined(x, axis, count), _constant(flat), axis=axis)
 
 
 def _joined(x: Value, axis: int, count: int) -> Value:
@@ -236,5 +230,5 @@ def _slice_of_scattered(seen: Seen, inputs: list[Value], params: dict[str, Any])
         return None
     place = np.empty(x.shape[axis], np.int64)
     place[flat.reshape(-1)] = np.arange(flat.size)
-    part: Value = gather(_joined(y, axis, index.type.ndim), _constant(place[wanted]), axis=axis)
+    part = gather(_joined(y, axis, index.type.ndim), _constant(place[wanted]), axis=axis)
     return part + 0.0 if seen.type.is_float else part

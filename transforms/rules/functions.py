@@ -75,8 +75,7 @@ def _whole_power(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
         return None
     if exponent != int(exponent) or abs(exponent) > _LARGEST:
         return None
-    result: Value = e.integer_pow(x, n=int(exponent))
-    return result
+    return e.integer_pow(x, n=int(exponent))
 
 
 # Functions of one operand.
@@ -119,8 +118,7 @@ def _cast_of_cast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
     whole = all(d.kind in "iu" for d in (inner.dtype, middle, target))
     if not lossless and not (whole and middle.itemsize >= target.itemsize):
         return None
-    result: Value = e.cast(inner, dtype=target)
-    return result
+    return e.cast(inner, dtype=target)
 
 
 _DIGITS = {2: 11, 4: 24, 8: 53}

@@ -63,7 +63,7 @@ def _before_moving(op: Primitive[Value]) -> None:
             return None
         small = [_small(eqn, lead) for eqn in made if eqn is not None]
         shape = seen.type.shape
-        result: Value = op(*small, **params)
+        result = op(*small, **params)
         if first.op is reshape:
             return reshaped(result, shape)
         return repeated(result, shape, first.kwargs["new_axes"])

@@ -76,8 +76,7 @@ def _taken(x: Value, ranges: Sequence[_Range]) -> Value:
     """The slice of `x` with these positions."""
     plain = _plain(ranges)
     starts, sizes, steps = zip(*plain, strict=True) if plain else ((), (), ())
-    result: Value = slice_(x, starts=starts, sizes=sizes, steps=steps)
-    return result
+    return slice_(x, starts=starts, sizes=sizes, steps=steps)
 
 
 @_rule(slice_)
@@ -195,8 +194,7 @@ def _slice_assign(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
     inner = seen.made_by(slice_assign, x)
     if inner is None or inner.inputs[1].shape != y.shape or inner.kwargs != params:
         return None
-    result: Value = slice_assign(inner.inputs[0], y, **params)
-    return result
+    return slice_assign(inner.inputs[0], y, **params)
 
 
 @_rule(concat)
@@ -212,8 +210,7 @@ def _concat(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | 
 def _concatenated(parts: Sequence[Value], axis: int) -> Value:
     if len(parts) == 1:
         return parts[0]
-    result: Value = concat(*parts, axis=axis)
-    return result
+    return concat(*parts, axis=axis)
 
 
 @_rule(concat)
@@ -295,8 +292,7 @@ def _zero_added_to_parts(seen: Seen, inputs: list[Value], params: dict[str, Any]
     parts = [_before_zero(seen, x) for x in eqn.inputs]
     if parts == list(eqn.inputs):
         return None
-    total: Value = add(_concatenated(parts, eqn.kwargs["axis"]), zero)
-    return total
+    return add(_concatenated(parts, eqn.kwargs["axis"]), zero)
 
 
 def _before_zero(seen: Seen, x: Value) -> Value:
@@ -358,11 +354,10 @@ def _scatter_add(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Val
     part = _taken(x, ranges)
     # The sum of truth values is whether one of them holds.
     adding = logical_or if x.dtype == BOOL else add
-    total: Value = adding(part, reshaped(y, part.shape))
-    result: Value = slice_assign(
+    total = adding(part, reshaped(y, part.shape))
+    return slice_assign(
         x, total, starts=tuple(r.start for r in ranges), steps=tuple(r.step for r in ranges)
     )
-    return result
 
 
 @_rule(add, level="finite")
@@ -379,5 +374,4 @@ def _sum_of_placed(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> V
     pairs = zip(_assigned(x), _assigned(y), strict=True)
     if not any(a.outside(b.ends()[0], b.ends()[1] + 1) for a, b in pairs):
         return None
-    result: Value = slice_assign(inputs[0], y.inputs[1], **y.kwargs)
-    return result
+    return slice_assign(inputs[0], y.inputs[1], **y.kwargs)

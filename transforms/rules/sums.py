@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,7 @@ def summed(x: Value, axes: Sequence[int]) -> Value:
     """The sum over `axes`, if there are any."""
     if not axes:
         return x
-    result: Value = reduce_sum(x, axes=tuple(sorted(axes)))
-    return result
+    return reduce_sum(x, axes=tuple(sorted(axes)))
 
 
 # Reductions of one element, and of equal elements.
@@ -148,7 +147,9 @@ def _sum_of_negated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> 
     return None if negated is None else -summed(negated, params["axes"])
 
 
-def _sum_of_scaled(seen: Seen, inputs: list[Value], params: dict[str, Any], fits: Any) -> Any:
+def _sum_of_scaled(
+    seen: Seen, inputs: list[Value], params: dict[str, Any], fits: Callable[[Any], bool]
+) -> Value | None:
     product = seen.made_by(mul, inputs[0])
     for c, x in () if product is None else (product.inputs, product.inputs[::-1]):
         scalar = seen.scalar(c)
@@ -160,15 +161,13 @@ def _sum_of_scaled(seen: Seen, inputs: list[Value], params: dict[str, Any], fits
 @_rule(reduce_sum, level="finite")
 def _sum_of_doubled(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Powers of two move out of sums: they change no rounding."""
-    result: Value | None = _sum_of_scaled(seen, inputs, params, is_power_of_two)
-    return result
+    return _sum_of_scaled(seen, inputs, params, is_power_of_two)
 
 
 @_rule(reduce_sum, level="fast")
 def _sum_of_multiple(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """The sum of `c * x` is `c` times the sum of `x`."""
-    result: Value | None = _sum_of_scaled(seen, inputs, params, lambda scalar: True)
-    return result
+    return _sum_of_scaled(seen, inputs, params, lambda scalar: True)
 
 
 @_rule(reduce_sum, level="fast")
@@ -194,7 +193,7 @@ def _sum_of_products(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
     n, m, k = (math.prod(shape[a] for a in group) for group in (rows, columns, inner))
     left = reshaped(permuted(x, [own_x.index(a) for a in (*rows, *inner)]), (n, k))
     right = reshaped(permuted(y, [own_y.index(a) for a in (*inner, *columns)]), (k, m))
-    total: Value = matmul(left, right)
+    total = matmul(left, right)
     spread = reshaped(total, tuple(shape[a] for a in (*rows, *columns)))
     order = [*rows, *columns]
     return permuted(spread, [order.index(a) for a in sorted(order)])
@@ -287,10 +286,7 @@ def _other_way_round(seen: Seen, value: Value) -> Value | None:
     left, right = _swapped(seen, x), _swapped(seen, y)
     if (left is None and right is None) or not seen.single(value):
         return None
-    result: Value = matmul(
-        swap_last(y) if right is None else right, swap_last(x) if left is None else left
-    )
-    return result
+    return matmul(swap_last(y) if right is None else right, swap_last(x) if left is None else left)
 
 
 @_rule(permute, level="fast")

@@ -40,8 +40,7 @@ def _pad_of_zeros(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Va
 
 
 def reshaped(x: Value, shape: tuple[int, ...]) -> Value:
-    result: Value = reshape(x, shape=shape)
-    return result
+    return reshape(x, shape=shape)
 
 
 @_rule(reshape)
@@ -138,8 +137,7 @@ def _permute(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value |
 
 
 def permuted(x: Value, axes: Sequence[int]) -> Value:
-    result: Value = permute(x, axes=tuple(axes))
-    return result
+    return permute(x, axes=tuple(axes))
 
 
 @_rule(permute)
@@ -159,8 +157,7 @@ def _permute_of_broadcast(seen: Seen, inputs: list[Value], params: dict[str, Any
 
 
 def repeated(x: Value, shape: tuple[int, ...], new_axes: Sequence[int]) -> Value:
-    result: Value = broadcast(x, shape=shape, new_axes=tuple(sorted(new_axes)))
-    return result
+    return broadcast(x, shape=shape, new_axes=tuple(sorted(new_axes)))
 
 
 @_rule(broadcast)
@@ -194,8 +191,7 @@ def turned(x: Value, axes: Sequence[int] | set[int]) -> Value:
     """`x` reversed along `axes`, if there are any."""
     if not axes:
         return x
-    result: Value = reverse(x, axes=tuple(sorted(axes)))
-    return result
+    return reverse(x, axes=tuple(sorted(axes)))
 
 
 @_rule(reverse)
@@ -221,5 +217,4 @@ def _pad(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | Non
         return None
     before = tuple(a + b for a, b in zip(low, inner.kwargs["low"], strict=True))
     behind = tuple(a + b for a, b in zip(high, inner.kwargs["high"], strict=True))
-    result: Value = pad(inner.inputs[0], low=before, high=behind)
-    return result
+    return pad(inner.inputs[0], low=before, high=behind)
