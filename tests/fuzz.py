@@ -304,7 +304,7 @@ def table(
     parts["sizes at thresholds"] = dict(sizes)
     for title, counts in parts.items():
         print(f"\n{title}:")
-        width = 56 if title == "sizes at thresholds" else 24
+        width = {"sizes at thresholds": 56, "simplify rules": 112}.get(title, 24)
         cells = [f"{name} {count}" for name, count in sorted(counts.items(), key=lambda c: c[1])]
         row = 112 // width
         for start in range(0, len(cells), row):
