@@ -125,7 +125,7 @@ def test_colours_follow_the_viewer_and_have_contrast():
 
 
 def test_parts_differ_in_outline_too():
-    outlines = {part: svg._shape(part, 0, 0, 80, 42) for part in svg.PARTS}
+    outlines = {part: svg.outline(part, 0, 0, 80, 42) for part in svg.PARTS}
     distinct = [outlines[p] for p in ("input", "forward", "tangent", "cotangent")]
     assert len(set(distinct)) == 4
 
