@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.codegen import compile_graph
 from primgraph.codegen.emit.layout import result, signature, statement
 from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
+from primgraph.ir.text import parse
 
 
 def source(program: pg.Program, fetches: list[pg.Variable]) -> str:
@@ -178,6 +180,21 @@ def test_what_is_multiplied_or_reduced_is_written_in_the_shape_it_needs(operand,
         got, wanted = kernel(x), interpret(kernel.graph, x)[0]
         assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), kernel.source
         np.testing.assert_allclose(got, wanted, rtol=1e-2 if dtype == "float16" else 1e-9)
+
+
+def test_one_number_is_spread_before_its_axes_are_told():
+    """As no rule has joined the views before."""
+    graph = parse("""graph f(%0: f64[2], %1: f64[], %2: f64[3,2,1]) {
+      %3: f64[2] = broadcast(%1, new_axes=(0,), shape=(2,))
+      %4: f64[1,2,1] = reshape(%3, shape=(1, 2, 1))
+      %5: f64[2,1] = reshape(%4, shape=(2, 1))
+      %6: f64[3,2,1] = broadcast(%5, new_axes=(0,), shape=(3, 2, 1))
+      %7: f64[3,2,1] = mul(%2, %6)
+      return %7
+    }""")
+    kernel = compile_graph(graph, style="readable")
+    feeds = np.ones(2), np.array(3.0), np.arange(6.0).reshape(3, 2, 1)
+    np.testing.assert_array_equal(kernel(*feeds)[0], interpret(graph, *feeds)[0])
 
 
 def test_long_lines_are_broken_where_formatters_break_them():

@@ -14,7 +14,7 @@ from primgraph.codegen.emit.page import LONGEST, Page, Piece
 from primgraph.codegen.emit.shapes import REDUCTIONS
 from primgraph.codegen.emit.views import write_view
 from primgraph.codegen.plan.schedule import Step
-from primgraph.ir.types import FLOAT32, FLOAT64, TensorType, broadcast_shapes
+from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
 from primgraph.primitives.constants import constant, full, iota, iota_shape
 from primgraph.primitives.elementwise import erf, erfc
 from primgraph.primitives.indexing import gather
@@ -127,8 +127,7 @@ def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
         piece = page.pieces[value]
     if k in card.broadcasts and not (k == 0 and card.amend is not None):
         return piece
-    shape, dtype = step.operands[k].shape, step.operands[k].dtype
-    return page.explicit(piece, TensorType(page.shown.get(value, shape), dtype))
+    return page.explicit(piece, page.written_type(value, step.operands[k]))
 
 
 def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:

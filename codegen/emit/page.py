@@ -154,6 +154,10 @@ class Page:
     def is_view(self, i: int) -> bool:
         return self.schedule.steps[i].op.is_view
 
+    def written_type(self, value: int, type: TensorType) -> TensorType:
+        """The type of a value, with the axes of one element that it is written with."""
+        return TensorType(self.shown.get(value, type.shape), type.dtype)
+
     def explicit(self, piece: Piece, type: TensorType) -> Piece:
         """The same in full shape and with a dtype."""
         if piece.scalar is not None and type.shape:

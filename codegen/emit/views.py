@@ -38,8 +38,7 @@ def write_view(page: Page, i: int, step: Step, k: int, value: int) -> None:
             piece = replace(piece, value=value)
         page.pieces[value] = piece
         return
-    if source not in page.shown:
-        piece = page.explicit(piece, step.operands[0])
+    piece = page.explicit(piece, page.written_type(source, step.operands[0]))
     shape = page.shown.get(value, seen_shape(step, k))
     text = Text(view_text(how, piece.text.within(ATOM)))
     joined = page.joined(text, shape, [piece], i, value)
