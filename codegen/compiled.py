@@ -14,6 +14,7 @@ from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.clocks import Clocks, with_clocks
 from primgraph.codegen.emit.containers import is_nested
 from primgraph.codegen.emit.module import Module
+from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.planned import printed
 from primgraph.codegen.emit.readable import readable
 from primgraph.codegen.emit.render import render
@@ -103,7 +104,7 @@ def compiled_readable(
     graph: Graph, options: Options, clocks: list[Clocks] | None = None
 ) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
-    steps = schedule(graph)
+    steps = by_source(schedule(graph))
     module = readable(steps, form=graph.form, titles=graph.titles)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))

@@ -23,6 +23,7 @@ from primgraph.ir.fixed import Fixed
 from primgraph.ir.form import packer
 from primgraph.ir.graph import Graph
 from primgraph.ir.signature import checked_methods
+from primgraph.ir.slices import without_formal
 from primgraph.ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
@@ -48,7 +49,7 @@ def compile_graph(
     writes into arrays which are handed to it.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
-    return Kernel(graph, style, donated, limits, once, handed)
+    return Kernel(without_formal(graph), style, donated, limits, once, handed)
 
 
 class _Call(NamedTuple):

@@ -74,6 +74,11 @@ class Source:
         return self.role not in ("", UPDATE)
 
     @property
+    def is_told(self) -> bool:
+        """Whether it is in a file that a reader can open."""
+        return not self.file.startswith("<") and self.file != "graph text"
+
+    @property
     def place(self) -> Source:
         """The line and whether it is that of a derivative, all else left out."""
         role = _SPOKEN.get(self.role, self.role) if self.is_derived else ""

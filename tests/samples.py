@@ -690,6 +690,24 @@ ROWS: dict[str, Row] = {
     "reduce_max": reduction(EVERYTHING, empty=False, analytic=extremum_of_complex(np.max)),
     "reduce_min": reduction(EVERYTHING, empty=False, analytic=extremum_of_complex(np.min)),
     # Sums of squares that are fit to be used; `x` matters to derivatives only.
+    "as_softmax_of": Row(
+        [
+            Call("x[]", "x[]", axes=()),
+            Call("x[3]", "x[3]", axes=(0,)),
+            Call("x[2,3]", "x[2,3]", axes=(1,)),
+            Call("x[2,3]", "x[2,3]", axes=(0, 1)),
+            Call("x[2,3,5]", "x[2,3,5]", axes=(0, 2)),
+            Call("x[2,0,3]", "x[2,0,3]", axes=(1,)),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", "f64[3]", axes=(1,)),
+            Refused(ShapeError, "f64[3]", "f64[2]", axes=(0,)),
+            Refused(ShapeError, "f64[3]", "f32[3]", axes=(0,)),
+            Refused(DTypeError, "i64[3]", "i64[3]", axes=(0,)),
+        ],
+        reference=lambda z, x, *, axes: z,
+        analytic=lambda z, x, *, axes: z.real * (x - np.sum(z.real * x, axis=axes, keepdims=True)),
+    ),
     "root_of_squares": Row(
         [
             Call("x[]", "x[]", axes=(), divisor=1.0),

@@ -242,10 +242,10 @@ def test_conversions_give_graphs_and_leave_the_program_alone():
     x = paddle.static.data("x", (2, 3))
     paddle.mean(paddle.nn.functional.softmax(x))
     text = str(main)
-    assert "softmax" not in str(autograd.orig2prim())
+    assert " softmax(" not in str(autograd.orig2prim())
     names = {eqn.op.name for eqn in autograd.prim2orig().body}
     assert names == {"softmax", "mean"}
-    assert "softmax" not in str(autograd.prim2orig(main, blacklist={"softmax"}))
+    assert " softmax(" not in str(autograd.prim2orig(main, blacklist={"softmax"}))
     assert "softmax" in str(autograd.to_prim(main, blacklist={"softmax"}, whitelist={"softmax"}))
     only = {eqn.op.name for eqn in autograd.to_prim(main, whitelist={"mean"}).body}
     assert {"softmax", "reduce_sum"} < only

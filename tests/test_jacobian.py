@@ -934,3 +934,28 @@ def test_reprs_tell_what_they_are():
         assert repr(pg.Jacobian(pg.sum, x)) == "<Jacobian float64 (1, 3)>"
         assert repr(pg.Hessian(pg.sum, x)) == "<Hessian float64 (3, 3)>"
         assert repr(pg.Jacobian(pg.sum, x, blocks=True)[0][0]) == "<Block f64[1,3]>"
+
+
+def test_products_with_unit_vectors_of_a_whole_jacobian_fall_away():
+    """The zeros of an identity are structural: an infinite weight stays in its place."""
+    with pg.Program() as program:
+        x, w, u = pg.data("x", (3,)), pg.data("w", (4, 3)), pg.data("u", (2, 4))
+        inner = pg.Jacobian(w @ x * pg.cumsum(w @ x), x)[:]
+        outer = pg.Jacobian(u @ pg.tanh(w @ x), x)[:]
+        part = pg.Jacobian(w @ x * pg.cumsum(w @ x), x)[:, 1:]
+    graphs = [program.graph([v]) for v in (inner, outer, part)]
+    counts = [
+        sum(eqn.op.name == "matmul" for eqn in pg.compile(graph).graph.body) for graph in graphs
+    ]
+    assert counts == [1, 2, 2]
+    rng = np.random.default_rng(3)
+    feed = {"x": rng.normal(size=3), "w": rng.normal(size=(4, 3)), "u": rng.normal(size=(2, 4))}
+    found = pg.Executor().run(program, feed, [inner, outer, part])
+    h, w_ = feed["w"] @ feed["x"], feed["w"]
+    expected = w_ * np.cumsum(h)[:, None] + h[:, None] * np.cumsum(w_, axis=0)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-13)
+    np.testing.assert_allclose(found[1], feed["u"] @ ((1 - np.tanh(h) ** 2)[:, None] * w_), 1e-13)
+    np.testing.assert_allclose(found[2], expected[:, 1:], rtol=1e-13)
+    feed["w"][1, 2] = np.inf
+    (found,) = pg.Executor().run(program, feed, [inner])
+    assert np.all(np.isfinite(found[:1])), "no zero times infinity"

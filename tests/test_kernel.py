@@ -416,7 +416,7 @@ def test_an_op_that_is_no_primitive_is_refused():
             return arrays
 
     op = Operator.__new__(Operator)
-    op.name, op.multiple, op.commutative = "softmax", False, False
+    op.name, op.multiple, op.commutative, op.formal = "softmax", False, False, False
     builder = Builder("f")
     x = builder.input(tensor("f64[3]"))
     graph = builder.graph(builder.emit(op, (x,), {}))

@@ -216,7 +216,7 @@ RUNS = [
     ("run(program, feed, [x], borrow='yes')", "ArgumentError", "borrow is True or False, not 'yes"),
     ("run(program, feed, [x], debug='inf')", "OptionError", "debug='inf'", "choose 'nan'"),
     ("pg.Executor(scope={})", "ArgumentError", "scope is a Scope or None, not dict"),
-    ("pg.Executor(math='sloppy')", "ArgumentError", "math='sloppy'", "'exact', 'finite', 'fast'"),
+    ("pg.Executor(math='sloppy')", "ArgumentError", "math='sloppy'", "'exact', 'signs', 'finite'"),
     ("pg.Executor(mth='fast')", "ArgumentError", "no argument 'mth'", "did you mean 'math'?"),
     ("run(program, {'i': [0, 9], **feed, 'i': np.array([0, 9])}, [pg.sin(v)[i]])", "RunError",
      "gather failed in kernel model: IndexError: index 9 is out of bounds", "kernel line:",

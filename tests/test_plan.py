@@ -344,3 +344,18 @@ def test_long_graphs_and_many_results_are_written_into_given_arrays(limits):
     for one, array, known in zip(kernel(x, out=out), out, interpret(graph, x), strict=True):
         assert one is array
         np.testing.assert_array_equal(one, known)
+
+
+def test_the_listing_has_a_comment_for_each_line_of_the_users():
+    with pg.Program() as program:
+        x = pg.data("x", (200, 30))
+        y = pg.tanh(x) * 2.0
+        loss = pg.sum(y * y)
+        slope = pg.grad(loss, x)
+    text = str(pg.Executor().kernel(program, [slope]).plan)
+    comments = [line.strip() for line in text.splitlines() if line.strip().startswith("#")]
+    assert len(comments) == len(set(comments)) >= 2
+    assert any(c.endswith("y = pg.tanh(x) * 2.0") for c in comments)
+    assert any(c.startswith("# in the gradient of test_plan.py:") for c in comments)
+    graph = pg.parse(str(pg.trace(pg.sin, pg.spec(3))))
+    assert "#" not in str(pg.compile(graph).plan)

@@ -10,6 +10,8 @@ import pytest
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.emit.layout import result, signature, statement
+from primgraph.codegen.emit.ordering import by_source
+from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 
@@ -275,3 +277,46 @@ def test_values_may_be_gradients_of_themselves(function):
     saved = pg.compile(program.graph(found))(np.ones(3))
     for a, b in zip(results, saved, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_what_one_line_makes_stands_together():
+    """Also where derivatives of others were recorded in between."""
+    with pg.Program() as program:
+        x, w = pg.data("x", (4, 3)), pg.data("w", (3, 3))
+        found = []
+        for _ in range(3):
+            h = pg.tanh(x @ w)
+            loss = pg.sum(h * h)
+            found += [pg.grad(loss, x), pg.grad(loss, w)]
+            x = x + 1.0
+    text = source(program, found)
+    said = re.findall(r"^    # (.*)$", text, re.MULTILINE)
+    places = [line.partition("  ")[0] for line in said]
+    assert places.count(places[0]) <= 3
+    kernel = pg.Executor().kernel(program, found)
+    arrays = [np.linspace(0.1, 0.9, t.size).reshape(t.shape) for t in kernel.graph.input_types]
+    readable = pg.compile(kernel.graph, style="readable")
+    for got, wanted in zip(readable(*arrays), kernel(*arrays), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-13)
+
+
+def test_lines_are_ordered_in_linear_time_and_without_recursion():
+    """Steps of two lines that take turns are put into two groups, as far as that is possible."""
+
+    def turns(count: int) -> pg.Graph:
+        def function(x: pg.Variable, y: pg.Variable) -> tuple[pg.Variable, pg.Variable]:
+            for _ in range(count):
+                x = pg.sin(x)
+                y = pg.cos(y)
+            return x, y
+
+        return pg.trace(function, pg.spec(3), pg.spec(3))
+
+    ordered = by_source(schedule(turns(50)))
+    names = [step.op.name for step in ordered.steps]
+    assert names == ["sin"] * 50 + ["cos"] * 50
+    assert ordered.last[0] == 0
+    long = schedule(turns(10_000))
+    assert [s.op.name for s in by_source(long).steps] == ["sin"] * 10_000 + ["cos"] * 10_000
+    same = by_source(ordered)
+    assert same is ordered

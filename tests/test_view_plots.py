@@ -60,7 +60,9 @@ def test_lines_of_steps_belong_to_their_equations():
                 name, shown = stage.graph.body[i].op.name, drawn.picture.boxes[box]
                 # An operator of which derivatives use the inside is drawn as what it consists of.
                 inside = ("operator", name) in shown.details
-                assert name in shown.label or inside or shown.part == "constant"
+                # So is what has the slope of one, as the operator itself.
+                own = name == f"as_{shown.label}_of"
+                assert name in shown.label or inside or own or shown.part == "constant"
 
 
 def test_lines_of_a_kernel_are_those_of_its_source():

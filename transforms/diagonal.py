@@ -23,7 +23,7 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
             continue
         each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
-        if not each and not eqn.op.formal:
+        if not each and (eqn.op.own_slope or not eqn.op.formal):
             return False
         if eqn.outputs[0].type != kind:
             return False

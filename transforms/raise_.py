@@ -22,6 +22,8 @@ from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.lower import lower, operator_names
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.optimize.simplify import simplify
+from primgraph.transforms.rules.last import OWN_SLOPES
 
 Definitions: TypeAlias = dict[Value, Equation]
 Instance: TypeAlias = tuple[tuple[TensorType, ...], dict[str, Any]]
@@ -46,8 +48,7 @@ def raise_(graph: Graph, math: str = "exact", deny: Collection[str] | None = Non
     gives the same real numbers then, in the stable form.
     """
     denied = operator_names(deny) or frozenset()
-    loose = math == "fast"
-    plain = clean_up(lower(graph), math, last=loose, stable=loose)
+    plain = _plain(graph, math)
     builder, moved = rebuild(plain)
     definitions = {v: e for e in plain.body for v in e.outputs}
     patterns: dict[Hashable, Graph] = {}
@@ -102,8 +103,14 @@ def _pattern(
     else:
         with builder:
             result = written(*(Variable(builder, v) for v in inputs), **params).value
+    return _plain(builder.graph([result]), math)
+
+
+def _plain(graph: Graph, math: str) -> Graph:
+    """`graph` in primitives, cleaned up, without slopes that differ from what is computed."""
     loose = math == "fast"
-    return clean_up(lower(builder.graph([result])), math, last=loose, stable=loose)
+    computed = simplify(lower(graph), extra=OWN_SLOPES)
+    return clean_up(computed, math, last=loose, stable=loose)
 
 
 def _match(pattern: Graph, value: Value, definitions: Definitions) -> dict[Value, Value] | None:

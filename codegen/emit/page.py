@@ -236,4 +236,4 @@ class Page:
 
 def _is_told(source: Source | None) -> bool:
     """Whether a place is in a file that a reader can open."""
-    return source is not None and not source.file.startswith("<") and source.file != "graph text"
+    return source is not None and source.is_told

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from primgraph.codegen.emit.module import Module
+from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.page import Shared, entry_name
 from primgraph.codegen.emit.readable import readable
 from primgraph.codegen.emit.render import render
@@ -36,7 +37,7 @@ def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
         )
     for graph in graphs:
         defined = len(shared.classes.lines)
-        module = readable(schedule(graph), shared, graph.form, graph.titles)
+        module = readable(by_source(schedule(graph)), shared, graph.form, graph.titles)
         classes = shared.classes.lines[defined:]
         module.opening += ["", *classes] if classes and len(module.opening) == 1 else classes
         if module.users:

@@ -282,13 +282,17 @@ class _Titles:
             self.name(found[0], name)
 
     def _cotangents(self, value: int, place: Place, order: int) -> list[int]:
-        """What reverse mode brings from other lines to the one that computes a value."""
+        """What reverse mode brings from the lines that read a value to the one that computes it.
+
+        What comes from elsewhere is handed through: the cotangent of something else, too.
+        """
+        readers = {self._place_of(v) for s in self.readers[value] for v in s.outputs} - {place}
         return [
             c
             for c in self.read.get((place, order, "cotangent"), ())
             if self._fits(c, value)
             and self._is_derived(c, order, "cotangent")
-            and self._place_of(c) != place
+            and self._place_of(c) in readers
         ]
 
     def _tangents(self, value: int, place: Place, order: int) -> list[int]:

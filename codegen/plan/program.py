@@ -24,6 +24,7 @@ from primgraph.codegen.plan.regions import Region
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.codegen.plan.views import view_text
 from primgraph.ir.types import DType
+from primgraph.source import Source
 
 
 @final
@@ -202,20 +203,36 @@ class Plan:
         space = f", and {self.space} in each thread" if self.space else ""
         head = f"plan {self.schedule.name}({given}) -> {types}"
         arena = f"  arena of {self.arena} bytes, {self.least} in use at most{space}"
-        return "\n".join([head, arena, *_lines(self.body, "  ")])
+        return "\n".join([head, arena, *_Listing(self.schedule).lines(self.body, "  ")])
 
 
 # Text.
 
 
-def _lines(body: Sequence[Instruction], indent: str) -> Iterator[str]:
-    for x in body:
-        yield indent + text_of(x)
-        if isinstance(x, Loop):
-            yield from _lines(x.body, indent + "  ")
-            if x.totals:
-                yield f"{indent}  in turn:"
-            yield from _lines(x.totals, indent + "    ")
+@final
+class _Listing:
+    """Prints instructions, in groups that begin with the user's line that they come from."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.said: Source | None = None
+
+    def lines(self, body: Sequence[Instruction], indent: str) -> Iterator[str]:
+        for x in body:
+            if isinstance(x, Compute | Create | Call):
+                yield from self.comment(x.step.source, indent)
+            yield indent + text_of(x)
+            if isinstance(x, Loop):
+                yield from self.lines(x.body, indent + "  ")
+                if x.totals:
+                    yield f"{indent}  in turn:"
+                yield from self.lines(x.totals, indent + "    ")
+
+    def comment(self, source: Source | None, indent: str) -> Iterator[str]:
+        """The line, where it is another one than before."""
+        if source is not None and source != self.said and source.is_told:
+            self.said = source
+            yield f"{indent}# {source}  {'' if source.is_derived else source.text}".rstrip()
 
 
 def text_of(x: Instruction | Place) -> str:

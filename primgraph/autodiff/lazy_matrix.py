@@ -221,7 +221,10 @@ class Slopes:
                 result = wrap(found)
                 return reshape(result, (*result.shape[:-1], 1, result.shape[-1]))
             last = len(given) - 1
-            (found,) = self._record(derivative, given, count=count, batched=(last,))
+            whole = batch is None and numbers == list(range(extent))
+            (found,) = self._record(
+                derivative, given, count=count, batched=(last,), identity=last if whole else None
+            )
             return wrap(found) if batch is None else moveaxis(wrap(found), 0, 1)
 
     def _record(self, derivative: Graph, given: Sequence[Value | None], **more: Any) -> list[Value]:

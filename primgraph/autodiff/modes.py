@@ -17,6 +17,7 @@ from primgraph.primitives.elementwise import add, as_function_of, mul
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
 from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.identity import without_identity
 from primgraph.transforms.optimize.clean_up import clean_up
 
 
@@ -109,12 +110,14 @@ def record(
     ends: Sequence[Value] | None = None,
     count: int | None = None,
     batched: Collection[int] = (),
+    identity: int | None = None,
     replaced: Mapping[Value, Value] | None = None,
 ) -> list[Value]:
     """Clean `derivative`, taken along `path`, up and record it on `given`; None stands for ones.
 
     With `count`, the inputs at the positions in `batched` have a leading axis of that extent,
-    and so have all results. `replaced` maps values in `given` to those to use instead.
+    and so have all results; the one at `identity` is an identity matrix then. `replaced` maps
+    values in `given` to those to use instead.
 
     The results count as functions of all that the outputs of the path depend on, also where the
     derivative is the same everywhere. `ends` are these outputs in the builder, if they are not
@@ -126,7 +129,8 @@ def record(
         graph = clean_up(batch(graph, count, [0 if i in batched else None for i in present]))
     if replaced is not None:
         present = {i: replaced.get(v, v) for i, v in present.items()}
-    results = builder.inline(graph, list(present.values()), shared=True)
+    plain = graph if identity is None else without_identity(graph, list(present).index(identity))
+    results = builder.inline(plain, list(present.values()), shared=True)
     complete = _depending_on_all(graph, _varying(builder, path, graph, present))
     if all(complete):
         return results

@@ -14,6 +14,7 @@ from primgraph.inspect.complex_step import STEP, evaluate, is_known, widened
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.signature import checked_late
+from primgraph.ir.slices import without_formal
 from primgraph.ir.types import Shape
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.program import Program
@@ -202,11 +203,12 @@ class _Level:
 
     def _without_stops(self) -> tuple[Graph, list[Array]]:
         """The graph with what stops gradients as further inputs, and arrays for all of them."""
-        stops = [e for e in self.graph.body if e.op is stop_gradient]
+        plain = without_formal(self.graph)
+        stops = [e for e in plain.body if e.op is stop_gradient]
         held = [e.output for e in stops]
-        values = interpret(self.graph.with_outputs(held), *self.arrays)
-        body = [e for e in self.graph.body if e.op is not stop_gradient]
-        graph = Graph([*self.graph.inputs, *held], body, self.graph.outputs, self.graph.name)
+        values = interpret(plain.with_outputs(held), *self.arrays)
+        body = [e for e in plain.body if e.op is not stop_gradient]
+        graph = Graph([*plain.inputs, *held], body, plain.outputs, plain.name)
         return graph, [*self.arrays, *values]
 
     def _check_forward(

@@ -73,7 +73,15 @@ def evaluate(
         if value.type.is_float:
             known[value] = np.asarray(array, np.float64) + 1j * STEP * np.asarray(tangent)
     smooth = True
+    # What is held constant, as it was before: what has a slope of its own was computed from it.
+    held: dict[Value, np.ndarray[Any, Any]] = {}
     for eqn in graph.body:
+        if eqn.op.own_slope:
+            value = eqn.inputs[0]
+            known[eqn.output] = held.get(value, known[value])
+            continue
+        if eqn.op.stops:
+            held[eqn.output] = known[eqn.inputs[0]]
         results, fine = apply(eqn, [known[v] for v in eqn.inputs])
         known.update(zip(eqn.outputs, results, strict=True))
         smooth = smooth and fine

@@ -266,6 +266,8 @@ def _vanishing(walk: Walk, seed: Value) -> list[str]:
 
 def _differentiable(eqn: Equation) -> tuple[Value, ...]:
     """The operands of `eqn`, without what it only looks at."""
+    if eqn.op.own_slope:
+        return eqn.inputs[1:]
     return eqn.inputs[:1] if eqn.op.formal or eqn.op is unless_nan else eqn.inputs
 
 
@@ -277,7 +279,7 @@ def _ends(eqn: Equation, value: Value) -> str:
         return "gives booleans, which have no derivative"
     if not value.type.is_float:
         return f"gives integers, {value.type}, which have no derivative"
-    if eqn.op.formal:
+    if eqn.op.formal and not eqn.op.own_slope:
         return "is a derivative that does not change any more"
     if isinstance(eqn.op, Primitive) and eqn.op.constant:
         return "is constant between jumps, so that its derivative is zero"

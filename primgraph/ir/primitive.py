@@ -181,12 +181,13 @@ class Op(ABC):
 
     `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
     change places without changing a bit of the result. `formal` ones give their first operand as
-    it is: what the others are matters to derivatives only. `stops` tells those whose result
+    it is: what the others are matters to derivatives only. With `own_slope` these have the
+    derivative along the others, and none along the first. `stops` tells those whose result
     counts as a constant, whatever it was computed from. `is_view` tells those of which each result
     is the operand, seen in another way.
     """
 
-    __slots__ = ("commutative", "formal", "is_view", "multiple", "name", "stops")
+    __slots__ = ("commutative", "formal", "is_view", "multiple", "name", "own_slope", "stops")
 
     def __init__(
         self,
@@ -195,6 +196,7 @@ class Op(ABC):
         multiple: bool = False,
         commutative: bool = False,
         formal: bool = False,
+        own_slope: bool = False,
         stops: bool = False,
     ) -> None:
         if not isinstance(name, str) or not name:
@@ -205,6 +207,7 @@ class Op(ABC):
         self.multiple = multiple
         self.commutative = commutative
         self.formal = formal
+        self.own_slope = own_slope
         self.stops = stops
         self.is_view = False
         _registry[name] = self
@@ -275,6 +278,7 @@ class Primitive(Op, Generic[R]):
         singular: bool = False,
         constant: bool = False,
         formal: bool = False,
+        own_slope: bool = False,
         stops: bool = False,
         moves: bool = False,
         literal: bool = False,
@@ -285,7 +289,12 @@ class Primitive(Op, Generic[R]):
             if not callable(rule):
                 raise ArgumentError(f"the {part} of {name} is a function, not {rule!r:.60}")
         super().__init__(
-            name, multiple=multiple, commutative=commutative, formal=formal, stops=stops
+            name,
+            multiple=multiple,
+            commutative=commutative,
+            formal=formal,
+            own_slope=own_slope,
+            stops=stops,
         )
         self.type_rule = type_rule
         self.impl = impl

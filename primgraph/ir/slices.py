@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import final
 
-from primgraph.ir.graph import Equation, Value
+from primgraph.ir.graph import Equation, Graph, Value
 
 # How far conditions and indices are followed back to what they were made from.
 _BACK = 8
@@ -29,6 +29,31 @@ def forward_slice(body: Iterable[Equation], inputs: Iterable[Value]) -> set[Valu
         if not found.isdisjoint(eqn.inputs):
             found.update(eqn.outputs)
     return found
+
+
+def without_formal(graph: Graph) -> Graph:
+    """`graph` without formal equations, which compute nothing.
+
+    What has a slope of its own is what it was computed from, and not held constant any more.
+    """
+    if not any(eqn.op.formal for eqn in graph.body):
+        return graph
+    moved: dict[Value, Value] = {}
+    held: dict[Value, Value] = {}
+    body: list[Equation] = []
+    for eqn in graph.body:
+        inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+        if eqn.op.stops:
+            held[eqn.output] = inputs[0]
+        if eqn.op.formal:
+            own = eqn.op.own_slope
+            moved[eqn.output] = held.get(inputs[0], inputs[0]) if own else inputs[0]
+        elif inputs == eqn.inputs:
+            body.append(eqn)
+        else:
+            body.append(Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source))
+    outputs = [moved.get(v, v) for v in graph.outputs]
+    return Graph(graph.inputs, body, outputs, graph.name, graph.form, graph.titles)
 
 
 @final
@@ -61,7 +86,8 @@ class Slices:
     def computing(self, outputs: Sequence[Value]) -> tuple[list[Equation], list[Value]]:
         """The equations that compute `outputs`, in order, and what these are there.
 
-        That is the slice before them without formal equations, which compute nothing.
+        That is the slice before them without formal equations, which compute nothing; those
+        with a slope of their own stay.
         """
         ends = [self._plain(v) for v in outputs]
         found: dict[Equation, Equation] = {}
@@ -80,7 +106,7 @@ class Slices:
     def _plain(self, value: Value) -> Value:
         """What `value` is, whatever it counts as a function of."""
         eqn = self._defined_by.get(value)
-        while eqn is not None and eqn.op.formal:
+        while eqn is not None and eqn.op.formal and not eqn.op.own_slope:
             value = eqn.inputs[0]
             eqn = self._defined_by.get(value)
         return value

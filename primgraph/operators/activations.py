@@ -10,7 +10,7 @@ from primgraph.operators.elementary import erfc, exp, log, sigmoid
 from primgraph.operators.logic import beside_nan, greater, less, less_equal, where
 from primgraph.operators.promotion import axes_of, floating, lift, require_flag
 from primgraph.operators.reductions import sum
-from primgraph.operators.statistics import narrow, wide, without_largest
+from primgraph.operators.statistics import narrow, softmax_slope, wide, without_largest
 from primgraph.operators.variable import ArrayLike, Axes, Variable
 
 __all__ = [
@@ -81,8 +81,9 @@ def softmax(x: ArrayLike, axis: Axes = -1) -> Variable:
     """
     value = lift(x, floating(x))
     axes = axes_of("softmax", value, axis)
-    powers = exp(without_largest(wide(value), axes)[0])
-    return narrow(powers / sum(powers, axes, True), value)
+    elements = wide(value)
+    powers = exp(without_largest(elements, axes)[0])
+    return narrow(softmax_slope(powers / sum(powers, axes, True), elements, axes), value)
 
 
 @operator("x")

@@ -25,7 +25,7 @@ from primgraph.operators.promotion import (
 from primgraph.operators.reductions import kept, max, sum
 from primgraph.operators.shaping import squeeze
 from primgraph.operators.variable import ArrayLike, Axes, Variable, emit
-from primgraph.primitives.reductions import root_of_squares
+from primgraph.primitives.reductions import as_softmax_of, root_of_squares
 
 __all__ = [
     "logsumexp",
@@ -77,8 +77,7 @@ def _centered(
     """`x` less its mean, the axes, and what the sum of squares is divided by for the variance."""
     axes = axes_of(name, x, axis)
     divisor = _count(x, axes) - require_number("ddof", ddof)
-    # The negative mean is added, so that derivatives have no elements to change the sign of.
-    centered = x + sum(x, axes, True) / -float(_count(x, axes))
+    centered = x - _mean(x, axes, True)
     return centered, axes, divisor if divisor > 0 else 0.0
 
 
@@ -194,6 +193,11 @@ def without_largest(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Varia
         largest = max(x, axes, True)
         shift = stop_gradient(where(isfinite(largest), largest, 0))
     return x - shift, shift
+
+
+def softmax_slope(s: Variable, x: Variable, axes: tuple[int, ...]) -> Variable:
+    """`s`, the softmax of `x` over `axes`, with the derivative that is written from it."""
+    return emit(as_softmax_of, stop_gradient(s), x, axes=axes)
 
 
 def _weighted_logsumexp(x: ArrayLike, b: ArrayLike, axis: Axes, keepdims: bool) -> Variable:

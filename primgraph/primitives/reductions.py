@@ -230,6 +230,42 @@ def _root_of_squares_batch(
     return root_of_squares(*operands, axes=tuple(a + 1 for a in axes), divisor=divisor)
 
 
+# An operator computes its value as it always did, and records it as one of these, which has the
+# derivative of the function itself in the place of that of all that was computed on the way.
+
+
+@primitive(impl=lambda z, x, *, axes: np.array(z), formal=True, own_slope=True, flops=0)
+def as_softmax_of(z: TensorType, x: TensorType, *, axes: Axes) -> TensorType:
+    """`z`, which is the softmax of `x` over `axes`, and has the derivative of that."""
+    if not x.is_float:
+        raise DTypeError(f"as_softmax_of takes floats, not {x}")
+    _reduced("as_softmax_of", x, axes)
+    if z != x:
+        raise ShapeError(f"as_softmax_of {x} takes values of that type, not {z}")
+    return z
+
+
+@as_softmax_of.jvp(0)
+def _as_softmax_of_jvp_of_value(s: Value, z: Value, x: Value, d: Value, *, axes: Axes) -> None:
+    return None
+
+
+@as_softmax_of.jvp(1)
+def _as_softmax_of_jvp(s: Value, z: Value, x: Value, d: Value, *, axes: Axes) -> Value:
+    """Written so that its transpose is `s * (ct - sum(s * ct))`."""
+    part = d * s
+    whole = broadcast(reduce_sum(part, axes=axes), shape=s.shape, new_axes=axes)
+    result: Value = part - s * whole
+    return result
+
+
+@as_softmax_of.batch
+def _as_softmax_of_batch(batched: tuple[bool, ...], z: Value, x: Value, *, axes: Axes) -> Value:
+    z, x = with_batch_axis(batched, (z, x))
+    result: Value = as_softmax_of(z, x, axes=tuple(a + 1 for a in axes))
+    return result
+
+
 def _along(x: TensorType, *, axis: int, reverse: bool = False) -> int:
     """One operation for each element along `axis` but the first."""
     return _combinations(x, axes=(axis,))

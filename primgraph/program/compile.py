@@ -32,11 +32,12 @@ def compile(
 
     `style` chooses the code that runs: "planned", with preallocated buffers, or "readable", the
     code that `Kernel.source` shows. `math` says which rewrites are allowed: "exact" ones give the
-    same bits whatever the feeds; "finite" ones may differ where a NaN, an infinity, an overflow
-    or an underflow occurs, and in signs of zeros; "fast" ones are true of real numbers and may
-    round differently. `donated` maps positions of outputs to those of inputs of the same type,
-    whose arrays they overwrite. What depends on no input is computed at the first call of the
-    kernel, and kept by it.
+    same bits whatever the feeds; "signs" ones may differ in signs of zeros, and where a product
+    with a power of two over- or underflows on the way, which is what derivatives are always
+    allowed; "finite" ones also where a NaN, an infinity, an overflow or an underflow occurs; "fast"
+    ones are true of real numbers and may round differently. `donated` maps positions of outputs to
+    those of inputs of the same type, whose arrays they overwrite. What depends on no input is
+    computed at the first call of the kernel, and kept by it.
 
     The kernel of a traced function takes what the function took, by position or by the name of
     the parameter, and returns what it returned: an array for a variable, a dict for a dict. That

@@ -111,7 +111,7 @@ class Executor:
     """Runs programs. Kernels are kept with the program they come from.
 
     `scope` is where states are read and written; by default each program's own. `math` is the
-    level at which programs are compiled, "exact", "finite" or "fast", as for `compile`.
+    level at which programs are compiled, "exact", "signs", "finite" or "fast", as for `compile`.
     """
 
     def __init__(self, scope: Scope | None = None, *, math: str = "exact") -> None:

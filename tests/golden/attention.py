@@ -12,16 +12,15 @@ def attention(q, k, v):
     v1 = np.max(v0, axis=1, keepdims=True)
     v2 = v0 - np.where(np.abs(v1) < np.inf, v1, 0.0)
     v3 = np.exp(v2)
-    v4 = np.sum(v3, axis=1, keepdims=True)
-    s = v3 / v4
+    s = v3 / np.sum(v3, axis=1, keepdims=True)
     # golden_programs.py:37  out = pg.sum((s @ v) * v)
-    v5 = s @ v
+    v4 = s @ v
     # in the gradient of golden_programs.py:37
-    v_bar = v5 + s.T @ v
+    v_bar = v4 + s.T @ v
     s_bar = v @ v.T
     # in the gradient of golden_programs.py:36
-    v6 = s_bar / v4 + np.sum(-(s / v4 * s_bar), axis=1, keepdims=True)
-    v7 = v6 * v3 * 0.25
-    q_bar = v7 @ k
-    k_bar = (q.T @ v7).T
+    v5 = (s_bar - np.sum(s * s_bar, axis=1, keepdims=True)) * s
+    v6 = v5 * 0.25
+    q_bar = v6 @ k
+    k_bar = (q.T @ v6).T
     return q_bar, k_bar, v_bar

@@ -1,7 +1,5 @@
 import numpy as np
 
-k0 = np.eye(3)
-
 
 def jacobian(w, x):
     """Compute slopes.
@@ -15,7 +13,7 @@ def jacobian(w, x):
     v1 = np.tanh(v0)
     v2 = np.cumsum(v0, axis=0)
     # in the gradient of golden_programs.py:69
-    v3 = (w @ k0).T
+    v3 = w.T
     v4 = np.cumsum(v3, axis=1)
     v5 = v3 * (1.0 - v1 * v1) * v2 + v1 * v4
     # golden_programs.py:70  slopes = pg.Jacobian(y, x)[:]

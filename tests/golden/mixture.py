@@ -37,11 +37,11 @@ def mixture(x, means, scales, logits):
     # in the gradient of golden_programs.py:49
     v12 = np.sum(scores_bar, axis=0)
     distance_bar = -(scores_bar / v5)
-    v13 = np.sum(scores_bar * (v6 / v5), axis=0) * 2.0
-    v14 = v13 * (scales * 2.0)
+    v13 = np.sum(scores_bar * (v6 / v5), axis=0) * scales
+    v14 = v13 * 4.0
     # in the gradient of golden_programs.py:48
     scales_bar = v14 + v12 * -2.0 / scales
-    logits_bar = v12 + np.sum(-v12) / v4 * v3
+    logits_bar = v12 - np.sum(v12) / v4 * v3
     # in the gradient of golden_programs.py:47
-    means_bar = np.sum(-(distance_bar[:, :, None] * (v0 * 2.0)), axis=0)
+    means_bar = np.sum(distance_bar[:, :, None] * v0, axis=0) * -2.0
     return total, means_bar, scales_bar, logits_bar

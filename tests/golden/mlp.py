@@ -47,7 +47,7 @@ def train(
     v0 = predicted - target
     loss = np.sum(v0 * v0) * 0.125
     # in the gradient of golden_programs.py:28
-    predicted_bar = 0.125 * (v0 * 2.0)
+    predicted_bar = v0 * 0.25
     # in the gradient of golden_programs.py:27
     w2_bar = hidden.T @ predicted_bar
     hidden_bar = predicted_bar @ w2.T

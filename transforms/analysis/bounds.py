@@ -114,6 +114,8 @@ def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
 
 def factors_of_slope(op: Primitive[Any], position: int, count: int) -> list[int]:
     """The operands, of `count`, on whose values the slope along that at `position` depends."""
+    if op.own_slope:
+        return [0]
     if op.linear == "each":
         return [i for i in range(count) if i != position]
     together = op.linear_operands(count)
@@ -233,6 +235,11 @@ def _of_sum(eqn: Equation, given: list[Range], around: _Around) -> Range:
     if x.peak == eqn.kwargs["axes"] and x.low >= 0:
         low = max(low, x.high)
     return Range(low, high, x.below, x.above, nan)
+
+
+def _of_softmax(eqn: Equation, given: list[Range], around: _Around) -> Range:
+    """Parts of a whole, unless they are NaN."""
+    return Range(0.0, 1.0, nan=not given[0].finite)
 
 
 def _of_running_sum(eqn: Equation, given: list[Range], around: _Around) -> Range:
@@ -358,6 +365,7 @@ _BY_EQUATION: dict[Op, Callable[[Equation, list[Range], _Around], Range]] = {
     s.broadcast: _of_broadcast,
     r.reduce_sum: _of_sum,
     r.cumsum: _of_running_sum,
+    r.as_softmax_of: _of_softmax,
     r.reduce_prod: _of_products,
     r.root_of_squares: _of_root,
     linalg.matmul: _of_products,

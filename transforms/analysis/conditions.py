@@ -24,6 +24,7 @@ from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import logical_and, logical_not, logical_or, not_equal
 from primgraph.primitives.reductions import (
+    as_softmax_of,
     cumsum,
     reduce_max,
     reduce_min,
@@ -47,7 +48,7 @@ from primgraph.primitives.shapes import (
 LARGEST = 2**20
 
 # These may bring one element to several places.
-REPEATING: frozenset[Op] = frozenset({broadcast, cumsum, gather, matmul})
+REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
 
 
 @final
@@ -251,6 +252,15 @@ def _before_reduction(
     return conditions.record(broadcast, matters, shape=shape, new_axes=axes)
 
 
+def _before_softmax(
+    conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
+) -> Value:
+    """Each element matters to all others along the axes."""
+    axes = eqn.kwargs["axes"]
+    found = _any(conditions, matters, axes)
+    return conditions.record(broadcast, found, shape=matters.shape, new_axes=axes)
+
+
 def _before_root(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
@@ -371,6 +381,7 @@ _Back: TypeAlias = Callable[[Conditions, Equation, int, int, Value], Value]
 
 # Where an operand matters, from where a result does.
 BACK: dict[Op, _Back] = {
+    as_softmax_of: _before_softmax,
     broadcast: _before_broadcast,
     concat: _before_concat,
     cumsum: _before_scan,
@@ -421,6 +432,13 @@ def _part_of_split(
     )
 
 
+def _within_softmax(
+    conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
+) -> Value | None:
+    known = operands[1]
+    return None if known is None else _before_softmax(conditions, eqn, 1, place, known)
+
+
 def _any_of_sum(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
@@ -430,6 +448,7 @@ def _any_of_sum(
 
 # Where a result depends on operands, from where each of those counts.
 FORTH: dict[Op, _Forth] = {
+    as_softmax_of: _within_softmax,
     broadcast: _alike,
     concat: _alike,
     gather: _alike,

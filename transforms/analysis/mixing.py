@@ -23,6 +23,7 @@ from primgraph.primitives.elementwise import as_function_of, cast, stop_gradient
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import (
+    as_softmax_of,
     cumsum,
     reduce_max,
     reduce_min,
@@ -128,6 +129,8 @@ def _is_constant(eqn: Equation) -> bool:
 
 def _operands(eqn: Equation) -> tuple[Value, ...]:
     """The operands along which the equation has a derivative."""
+    if eqn.op.own_slope:
+        return eqn.inputs[1:]
     return eqn.inputs[:1] if eqn.op.formal else eqn.inputs
 
 
@@ -248,6 +251,12 @@ def _root_of_squares(eqn: Equation, places: Places, counts: _Counts) -> Found:
     whole, total = places
     found = [] if whole is None else _reduce(eqn, [whole], counts)
     return found if isinstance(found, str) else _same((*found, total))
+
+
+def _within(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """Elements along some axes meet, and the result has these axes."""
+    _, place = _only(places)
+    return "mixes the axis of the samples" if place.axis in eqn.kwargs["axes"] else [place]
 
 
 def _cumsum(eqn: Equation, places: Places, counts: _Counts) -> Found:
@@ -376,6 +385,7 @@ def _unchanged(eqn: Equation, places: Places, counts: _Counts) -> Found:
 
 _RULES: dict[Op, _Rule] = {
     as_function_of: _unchanged,
+    as_softmax_of: _within,
     broadcast: _broadcast,
     concat: _concat,
     cumsum: _cumsum,

@@ -2,7 +2,8 @@
 
 The rules stand in one table, made of families; each has its level. At the default level all are
 exact for NaN, infinities and both zeros: `x + 0` is not `x` for x = -0, so only `x + (-0)` is
-rewritten; `x * 0` is not 0 for an infinite x, so it stays.
+rewritten; `x * 0` is not 0 for an infinite x, so it stays. What derivatives compute, by the line
+that an equation comes from, is exact up to the sign of zero: see `rules/signs.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from primgraph.transforms.rules.arithmetic import ARITHMETIC
 from primgraph.transforms.rules.assembly import PLACES
 from primgraph.transforms.rules.factors import FACTORS
 from primgraph.transforms.rules.functions import FUNCTIONS
-from primgraph.transforms.rules.last import LAST
+from primgraph.transforms.rules.last import LAST, OWN_SLOPES
 from primgraph.transforms.rules.logic import LOGIC
 from primgraph.transforms.rules.rule import (
     Family,
@@ -30,8 +31,10 @@ from primgraph.transforms.rules.rule import (
     Seen,
     Table,
     check_level,
+    level_of_derivatives,
     selected,
 )
+from primgraph.transforms.rules.signs import SIGNS
 from primgraph.transforms.rules.slices import PARTS
 from primgraph.transforms.rules.stable import STABLE
 from primgraph.transforms.rules.sums import SUMS
@@ -46,7 +49,7 @@ def _joined(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
     return table
 
 
-_FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS)
+_FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS, SIGNS)
 rules = _joined(*(f.rules for f in _FAMILIES))
 
 # One sweep finds all but what becomes possible where a value has lost its other readers.
@@ -54,7 +57,7 @@ _SWEEPS = 4
 
 
 def _parts(last: bool, stable: bool) -> list[dict[Op, list[Rule]]]:
-    return [*[STABLE.rules] * stable, rules, *[LAST.rules] * last]
+    return [*[STABLE.rules] * stable, rules, *[LAST.rules, OWN_SLOPES.rules] * last]
 
 
 @cache
@@ -65,8 +68,9 @@ def table_of(math: str, last: bool, stable: bool) -> Table:
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
 def simplify(graph: Graph, math: str = "exact", extra: Family | None = None) -> Graph:
-    """Apply the rules of level `math`, "exact", "finite" or "fast", and drop dead code.
+    """Apply the rules of level `math`, "exact", "signs", "finite" or "fast", and drop dead code.
 
+    With "exact" those of "signs" are applied too, to equations that are parts of derivatives.
     Those in `extra` of that level are applied too, before the others of the same primitive.
     Raises `ArgumentError` for another level.
     """
@@ -90,24 +94,26 @@ def simplified(
     where a rule waited for a value to have one reader.
     """
     check_level(math)
+    levels = math, level_of_derivatives(math)
     if extra is None:
-        table = table_of(math, last, stable)
+        own, derived = (table_of(level, last, stable) for level in levels)
     else:
-        table = Table(selected(_joined(extra.rules, *_parts(last, stable)), math))
+        whole = _joined(extra.rules, *_parts(last, stable))
+        own, derived = (Table(selected(whole, level)) for level in levels)
     for _ in range(_SWEEPS):
         graph = dead_code(graph)
-        result, unsettled = _sweep(graph, fold, table)
+        result, unsettled = _sweep(graph, fold, (own, derived))
         if not unsettled or result == graph:
             return result
         graph = result
     return graph
 
 
-def _sweep(graph: Graph, fold: Fold, table: Table) -> tuple[Graph, bool]:
+def _sweep(graph: Graph, fold: Fold, tables: tuple[Table, Table]) -> tuple[Graph, bool]:
     """The graph after one pass, and whether a second one might find more."""
     builder, _ = rebuild(graph)
     readers = Readers(graph)
-    seen = Seen(builder, table, fold, readers)
+    seen = Seen(builder, tables, fold, readers)
     # What has become of values that are not in the new graph.
     moved: dict[Value, Value] = {}
     gone = moved.keys()
@@ -116,6 +122,9 @@ def _sweep(graph: Graph, fold: Fold, table: Table) -> tuple[Graph, bool]:
             inputs, results = eqn.inputs, None
             if not gone.isdisjoint(inputs):
                 inputs = tuple([moved.get(v, v) for v in inputs])
+            derived = eqn.source is not None and eqn.source.is_derived
+            if derived is not seen.derived:
+                seen.turn(derived)
             possible = seen.possible(eqn.op, inputs)
             if possible.folding or possible.rules:
                 builder.source = eqn.source or NOWHERE

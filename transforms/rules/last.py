@@ -13,7 +13,8 @@ from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives import logic
 from primgraph.primitives.constants import filled, full
-from primgraph.primitives.elementwise import add
+from primgraph.primitives.elementwise import add, stop_gradient
+from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, reshape, slice_assign
 from primgraph.transforms.rules.assembly import sum_of_overlapping
 from primgraph.transforms.rules.rows import rows
@@ -22,6 +23,8 @@ from primgraph.transforms.rules.terms import words, x, y
 from primgraph.transforms.rules.views import repeated, reshaped
 
 LAST = Family()
+# Those by which what derivatives are taken of becomes what is computed.
+OWN_SLOPES = Family()
 _rule = LAST.rule
 exact = rows(LAST, "exact")
 
@@ -33,6 +36,13 @@ _NESTED = 3
 
 # Elements from which on moving them takes longer than calling a function.
 _LARGE = 2048
+
+
+@OWN_SLOPES.rule(as_softmax_of)
+def _value_with_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """What a derivative is taken of matters to derivatives only."""
+    plain = seen.inside(stop_gradient, inputs[0])
+    return inputs[0] if plain is None else plain
 
 
 def _before_moving(op: Primitive[Value]) -> None:

@@ -17,10 +17,11 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import BOOL, TensorType
 from primgraph.primitives.constants import constant, full
+from primgraph.primitives.elementwise import neg
 from primgraph.transforms.rules.terms import Row
 
 # From the strictest level to the loosest; each one has the rules of those before it too.
-LEVELS = ("exact", "finite", "fast")
+LEVELS = ("exact", "signs", "finite", "fast")
 
 # How deep what a rule records may be rewritten in its turn, which bounds time and recursion.
 _DEEPEST = 8
@@ -42,8 +43,10 @@ class Rule:
     """One rewriting rule, and the level from which on it is applied.
 
     "exact" rules give the same bits for every input, NaN, infinities and both zeros included
-    (one NaN is like any other). "finite" rules do where no NaN, infinity, overflow or underflow
-    occurs in the program, up to the sign of zero. "fast" rules are true of real numbers.
+    (one NaN is like any other). "signs" rules do up to the sign of zero, and but for products with
+    powers of two that over- or underflow on the way. "finite" rules do where no NaN, infinity,
+    overflow or underflow occurs in the program, up to the sign of zero. "fast" rules are true of
+    real numbers.
 
     With `of`, the rule does nothing unless one of these computes some operand; with `at`, unless
     each of these computes the operand at its place, None standing for anything. `row` is what the
@@ -109,6 +112,11 @@ def selected(table: dict[Op, list[Rule]], math: str) -> dict[Op, list[Rule]]:
     return {op: listed for op, listed in chosen.items() if listed}
 
 
+def level_of_derivatives(math: str) -> str:
+    """The level of what derivatives compute, in a program of which level `math` is asked."""
+    return "signs" if math == "exact" else math
+
+
 @final
 class Readers:
     """How often a graph reads the values of a new one, or what these have replaced.
@@ -164,12 +172,16 @@ class Table:
 class Seen:
     """What the rules may ask: about the operands, and the type of the result.
 
-    What they record is rewritten by the rules, and folded, in its turn. `readers` counts, for
-    values that are in the new graph already, how often the old graph reads them.
-    `declined` tells that a rule did nothing because a value was used more than once.
+    `tables` has the rules for what the program computes, and those for what a derivative does;
+    `derived` tells which is at hand. What they record is rewritten by the rules, and folded, in
+    its turn. `readers` counts, for values that are in the new graph already, how often the old
+    graph reads them. `declined` tells that a rule did nothing because a value was used more than
+    once.
     """
 
-    def __init__(self, builder: Builder, table: Table, fold: Fold, readers: Readers) -> None:
+    def __init__(
+        self, builder: Builder, tables: tuple[Table, Table], fold: Fold, readers: Readers
+    ) -> None:
         self.builder = builder
         self.fold = fold
         self.source = builder.source
@@ -185,8 +197,14 @@ class Seen:
         self.declined = False
         self._depth = 0
         self._definition = builder.definition
-        self._table = table
-        self._possible = table.known
+        self._tables = tables
+        self.turn(False)
+
+    def turn(self, derived: bool) -> None:
+        """What comes next is, or is not, a part of a derivative."""
+        self.derived = derived
+        self._table = self._tables[derived]
+        self._possible = self._table.known
 
     def emit(self, op: Op, inputs: Sequence[Value], params: dict[str, Any]) -> tuple[Value, ...]:
         possible = self.possible(op, inputs)
@@ -229,6 +247,15 @@ class Seen:
         self.type = outer
         return found
 
+    def of_line(self, eqn: Equation) -> bool:
+        """Whether `eqn` is of the user's line that is at hand; what is no derivative may be any."""
+        if not self.derived:
+            return True
+        here, there = self.builder.source, eqn.source
+        if here is None or there is None:
+            return False
+        return (here.file, here.line) == (there.file, there.line)
+
     def scalar(self, value: Value) -> bool | int | float | None:
         """The scalar that all elements of `value` equal, if that is known."""
         eqn = self._definition(value)
@@ -240,14 +267,19 @@ class Seen:
         return None if eqn is None else eqn.kwargs["value"].data
 
     def made_by(self, op: Primitive[Any], value: Value) -> Equation | None:
-        """The equation that computes `value`, if it applies `op`."""
+        """The equation that computes `value`, if it applies `op`.
+
+        A sign that one line hands on to another, in a derivative, is not looked behind.
+        """
         eqn = self._definition(value)
-        return eqn if eqn is not None and eqn.op is op else None
+        if eqn is None or eqn.op is not op or (op is neg and not self.of_line(eqn)):
+            return None
+        return eqn
 
     def inside(self, op: Primitive[Any], value: Value) -> Value | None:
         """`x` if `value` is `op(x)`."""
-        eqn = self._definition(value)
-        return eqn.inputs[0] if eqn is not None and eqn.op is op else None
+        eqn = self.made_by(op, value)
+        return None if eqn is None else eqn.inputs[0]
 
     def single(self, value: Value) -> bool:
         """Whether nothing but the equation at hand reads `value`, as far as is known."""

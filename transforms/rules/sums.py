@@ -49,7 +49,7 @@ def _sum_of_one_element(seen: Seen, inputs: list[Value], params: dict[str, Any])
     return reshaped(x, seen.type.shape) if alone and not x.type.is_float else None
 
 
-@_rule(reduce_sum, level="finite")
+@_rule(reduce_sum, level="signs")
 def _sum_of_one_float(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """The sum of one element is that element, but NumPy's sum of -0 is 0."""
     (x,) = inputs
@@ -103,7 +103,7 @@ def _sum_of_equal_integers(seen: Seen, inputs: list[Value], params: dict[str, An
 _SAFE, _SAFE_HALF = 4, 2048
 
 
-@_rule(reduce_sum, level="finite")
+@_rule(reduce_sum, level="signs")
 def _sum_of_few_equals(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """The sum of up to four equal numbers is a product, but NumPy's sum of -0 is 0."""
     limit = _SAFE_HALF if inputs[0].dtype == FLOAT16 else _SAFE
@@ -140,7 +140,7 @@ def _sum_of_float_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -
     return _sum_of_sum(seen, inputs, params)
 
 
-@_rule(reduce_sum, level="finite")
+@_rule(reduce_sum, level="signs")
 def _sum_of_negated(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Signs move out of sums, except out of a sum that is 0."""
     negated = seen.inside(neg, inputs[0])

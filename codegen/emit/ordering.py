@@ -1,0 +1,70 @@
+"""The order of statements in readable code: what comes from one line of the user's stands together.
+
+A plan keeps the order in which memory is best used; a reader wants few changes of the line that is
+spoken of.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from primgraph.codegen.plan.schedule import Schedule
+from primgraph.source import Source
+
+
+def by_source(schedule: Schedule) -> Schedule:
+    """The same steps, in an order in which few follow one of another line.
+
+    A line goes on as long as what its steps read is there; then comes the first step that is left.
+    """
+    sources = _sources(schedule)
+    waiting, readers = _needs(schedule)
+    ready: dict[Source | None, list[int]] = {}
+    first: list[int] = []
+
+    def enter(i: int) -> None:
+        heappush(ready.setdefault(sources[i], []), i)
+        heappush(first, i)
+
+    for i, count in enumerate(waiting):
+        if not count:
+            enter(i)
+    order: list[int] = []
+    done = [False] * len(waiting)
+    line: Source | None = None
+    while len(order) < len(waiting):
+        if not ready.get(line):
+            while done[first[0]]:
+                heappop(first)
+            line = sources[first[0]]
+        i = heappop(ready[line])
+        done[i] = True
+        order.append(i)
+        for reader in readers[i]:
+            waiting[reader] -= 1
+            if not waiting[reader]:
+                enter(reader)
+    return schedule if order == sorted(order) else schedule.reordered(order)
+
+
+def _sources(schedule: Schedule) -> list[Source | None]:
+    """The line of each step; literals, and what has none, go with the step before them."""
+    found: list[Source | None] = []
+    last: Source | None = None
+    for step in schedule.steps:
+        last = (None if step.op.literal else step.source) or last
+        found.append(last)
+    return found
+
+
+def _needs(schedule: Schedule) -> tuple[list[int], list[list[int]]]:
+    """How many operands of each step others make, and which steps read those of each."""
+    made = {v: i for i, step in enumerate(schedule.steps) for v in step.outputs}
+    waiting = [0] * len(schedule.steps)
+    readers: list[list[int]] = [[] for _ in schedule.steps]
+    for i, step in enumerate(schedule.steps):
+        for value in step.inputs:
+            if value in made:
+                waiting[i] += 1
+                readers[made[value]].append(i)
+    return waiting, readers
