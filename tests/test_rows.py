@@ -244,7 +244,7 @@ def only(row: Row) -> Table:
 
 def rewritten(graph: Graph, row: Row) -> Graph:
     """What the row alone makes of a graph."""
-    return _sweep(graph, lambda *_: None, only(row))[0]
+    return _sweep(graph, lambda *_: None, (only(row), only(row)))[0]
 
 
 # Fast rows of which no ordinary numbers are known that tell them from finite ones.

@@ -65,11 +65,11 @@ def test_a_gradient_of_two_operators_walks_no_more_files_than_it_did():
         pg.grad(pg.sum(pg.tanh(x)), x)
         total = pg.sum(pg.tanh(y))
         files = walked(lambda: pg.grad(total, y))
-    assert 0 < len(files) <= 34, sorted(files)
+    assert 0 < len(files) <= 35, sorted(files)
 
 
 def test_compiling_three_equations_walks_no_more_files_than_it_did():
     pg.compile(pg.trace(lambda x: pg.tanh(x) * 2.0 + 1.0, pg.spec(3)))
     graph = pg.trace(lambda x: pg.sin(x) * 3.0 + 4.0, pg.spec(5))
     files = walked(lambda: pg.compile(graph))
-    assert 0 < len(files) <= 49, sorted(files)
+    assert 0 < len(files) <= 50, sorted(files)

@@ -30,6 +30,7 @@ from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
 from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.identity import without_identity
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
@@ -107,6 +108,8 @@ def divergence(
             axes_of_free = [None] * len(path.free)
             along = strong_zeros(clean_up(path.jvp()), len(path.free))
             rows = clean_up(batch(along, count, [*axes_of_free, 0]))
+            if not lead:
+                rows = clean_up(without_identity(rows, len(path.free)))
             graph = _trace(rows, count, lead)
             return _record(request, path, graph, [*path.free, _directions(x, lead, count)])
 
@@ -213,9 +216,14 @@ def _by_directions(
     last = len(path.free)
     if total:
         graph = batch_sum(second, count, [*[None] * last, 0])
+        if not lead:
+            graph = without_identity(clean_up(graph), last)
         return _record(request, path, graph, [*path.free, directions])
     given = [*path.free, directions]
-    found = record(request.builder, path, second, given, count=count, batched=(last,))
+    unit = None if lead else last
+    found = record(
+        request.builder, path, second, given, count=count, batched=(last,), identity=unit
+    )
     along = reshape(Variable(request.builder, found[0]), (count, *lead))
     return reshape(moveaxis(along, 0, -1), x.shape)
 
