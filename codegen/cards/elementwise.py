@@ -153,6 +153,13 @@ def _repeated_product(x: Any, *, n: int) -> Any:
     return 1 / np.prod([x] * -n, axis=0) if n else x**0
 
 
+def _quotient(x: Any, y: Any) -> Any:
+    """`x / y`, whose real part is rounded as that of real numbers is."""
+    quotient = np.asarray(np.real(x) / np.real(y), complex)
+    quotient.imag = (np.imag(x) - quotient.real * np.imag(y)) / np.real(y)
+    return quotient
+
+
 def _is_positive(inputs: Arrays, params: dict[str, Any]) -> bool:
     return bool(np.all(np.real(inputs[0]) > 0.01))
 
@@ -239,7 +246,7 @@ CARDS: dict[Op, Card] = {
     e.neg: _operator("negative", "-", UNARY, MOVED, of_floats("-{}"), ANALYTIC),
     e.mul: _operator("multiply", "*", MUL, MOVED, of_floats("{} * {}"), ANALYTIC),
     e.div: replace(
-        _operator("divide", "/", MUL, MOVED, of_floats("{} / {}"), ANALYTIC),
+        _operator("divide", "/", MUL, MOVED, of_floats("{} / {}"), _step(_quotient, None)),
         advice="keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
     ),
     e.power: replace(
