@@ -13,7 +13,7 @@ from random_programs import random_program
 from primgraph import transforms
 from primgraph.ir.contract import declared
 
-_PROGRAMS = 300
+_PROGRAMS = 100
 _CHUNK = 10
 _QUICK = 10
 
