@@ -32,6 +32,7 @@ from program_singular import SingularProgram  # noqa: E402
 from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
 from program_training import check_training  # noqa: E402
+from program_transforms import check_transforms  # noqa: E402
 from random_programs import Program, random_draft  # noqa: E402
 
 import primgraph.transforms.optimize.simplify  # noqa: E402, F401
@@ -42,9 +43,10 @@ from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
 
-# Of so many seeds one makes a training program too, and one a program whose size lies at a
-# threshold.
+# Of so many seeds one makes a training program too, one a program whose size lies at a threshold,
+# and one a program that goes through every transform.
 _TRAINED = 25
+_TRANSFORMED = 20
 _SIZED = 120
 
 
@@ -91,6 +93,8 @@ def main() -> int:
         if fault:
             failures += 1
             report(program, fault)
+        if seed % _TRANSFORMED == 0:
+            failures += not keeps_meaning(program, seen)
         if seed % _TRAINED == 0:
             failures += not trains(seed, seen)
         for kind in _SPECIAL:
@@ -104,6 +108,17 @@ def main() -> int:
     print(f"\n{done} programs from seed {options.seed}, {failures} failed")
     unused = table(primitives, coverage, seen, sizes)
     return int(failures > 0 or bool(unused))
+
+
+def keeps_meaning(program: Program, seen: Counter[str]) -> bool:
+    """Whether every transform keeps what `program` computes; it is told if not."""
+    fault = fault_of(program, seen, check_transforms)
+    if fault:
+        print("=" * 90)
+        print(
+            f"seed {program.seed}, through every transform, failed: {fault}\n{program}", flush=True
+        )
+    return not fault
 
 
 def trains(seed: int, seen: Counter[str]) -> bool:
