@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import numpy as np
 from complex_step import MARGIN, STEP, evaluate
 from program_tolerance import same_bits
 
+from primgraph.autodiff.differential import hessian_diagonal, laplacian
 from primgraph.autodiff.grad import forward_grad, grad
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
-from primgraph.primitives.elementwise import floor_divide, remainder
+from primgraph.primitives.elementwise import add, floor_divide, remainder
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_prod, reduce_sum, root_of_squares
 from primgraph.transforms import dead_code, linearize, transpose, unzip
@@ -26,6 +28,8 @@ Arrays = Sequence[np.ndarray]
 _SECOND_ORDER = 0.3
 _DIFFERENCES = 0.2
 _FACES = 0.2
+_DIAGONALS = 0.5
+_MOST_ELEMENTS = 12
 
 # What these give depends on how their operands lie in memory.
 _SUMS = (matmul, reduce_prod, reduce_sum, root_of_squares)
@@ -204,6 +208,48 @@ def _check_second_order(
     reverse = _modes(linear, wrt)[2]
     _demand_close("reverse over forward and complex step", expected,
                   interpret(reverse, *x, *v, *w), slack)  # fmt: skip
+    if rng.random() < _DIAGONALS:
+        _check_diagonal(graph, wrt, x, w, forward, seen)
+
+
+def _check_diagonal(
+    graph: Graph,
+    wrt: Sequence[int],
+    x: Arrays,
+    w: Arrays,
+    forward: Graph,
+    seen: Counter[str],
+) -> None:
+    """The diagonal of the Hessian of `<w, y>` by one input, and its sum, where only these are asked
+    for, are what `forward`, the Hessian times a vector, gives for unit vectors."""
+    like = x[wrt[0]]
+    if not 0 < like.size <= _MOST_ELEMENTS:
+        return
+    others = [np.zeros(np.shape(x[i])) for i in wrt[1:]]
+    units = np.eye(like.size).reshape(like.size, *like.shape)
+    columns = [interpret(forward, *x, *w, unit, *others)[0] for unit in units]
+    diagonal = np.array([np.sum(c * unit) for c, unit in zip(columns, units, strict=True)])
+    if not np.all(np.isfinite(columns)) or np.max(np.abs(columns)) > _STEEP:
+        return
+
+    builder = Builder(graph.name)
+    inputs = [builder.input(value.type) for value in graph.inputs]
+    values = builder.inline(graph, inputs)
+    weights = [builder.input(value.type) for value in values]
+    with builder:
+        products = [reduced(u * v) for u, v in zip(weights, values, strict=True) if v.type.is_float]
+        y, variable = (Variable(builder, z) for z in (reduce(add, products), inputs[wrt[0]]))
+        asked = [hessian_diagonal(y, variable).value, laplacian(y, variable).value]
+    found = interpret(builder.graph(asked), *x, *w)
+    slack = _ROUNDING * (1 + float(np.max(np.abs(columns)))) * 1e2
+    _demand_close("diagonal and sum of a Hessian", [diagonal.reshape(like.shape), diagonal.sum()],
+                  found, slack)  # fmt: skip
+    seen["diagonals of Hessians"] += 1
+
+
+def reduced(value: Value) -> Value:
+    """The sum of all elements."""
+    return reduce_sum(value, axes=tuple(range(value.type.ndim)))
 
 
 def _check_faces(

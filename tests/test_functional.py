@@ -346,6 +346,25 @@ def test_operators_of_elementwise_gradients_are_one_pass():
                for v in e.outputs)  # fmt: skip
 
 
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("text", ["x @ x", "x @ x * x", "pg.sin(x @ x) @ x", "x.T @ pg.exp(x)"])
+def test_unit_vectors_that_are_square_matrices_are_no_identity(text, n):
+    """Products of an operand with itself: one direction is multiplied by another."""
+    function = eval(f"lambda x: {text}", {"pg": pg})
+
+    def asked(x):
+        y = pg.sum(function(x))
+        flux = pg.divergence(function(x), x), pg.jacobian(function(x), x)
+        return pg.hessian_diagonal(y, x), pg.laplacian(y, x), pg.hessian(y, x), *flux
+
+    x = rng.standard_normal((n, n))
+    found, total, whole, flux, jacobian = pg.compile(pg.trace(asked, x))(x)
+    diagonal = np.diag(whole.reshape(n * n, n * n))
+    np.testing.assert_allclose(found.reshape(-1), diagonal, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(total, diagonal.sum(), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(flux, np.trace(jacobian.reshape(n * n, n * n)), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("batched", [False, True])
 def test_divergence_of_a_network(batched):
     program, x, y, feed = with_network(*((6, 5) if batched else (5,)), outputs=5)

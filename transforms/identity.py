@@ -10,11 +10,15 @@ from primgraph.transforms.optimize.dead_code import dead_code
 
 
 def without_identity(graph: Graph, seed: int) -> Graph:
-    """`graph` without products with its input at `seed`, which is an identity matrix.
+    """`graph` without products with its input at `seed`, which has all unit vectors in order.
 
-    Its zeros are structural, as those of unit vectors are in `strong_zeros`: nothing that they are
-    multiplied by comes into the result, be it infinite or NaN.
+    As a matrix that is an identity, whose zeros are structural, as those of unit vectors are in
+    `strong_zeros`: nothing that they are multiplied by comes into the result, be it infinite or
+    NaN. Unit vectors that are arrays of more axes are no matrix: then the graph is as it was.
     """
+    shape = graph.inputs[seed].type.shape
+    if len(shape) != 2 or shape[0] != shape[1]:
+        return graph
     unit = {graph.inputs[seed]}
     builder, moved = rebuild(graph)
     with builder:

@@ -108,9 +108,7 @@ def divergence(
             axes_of_free = [None] * len(path.free)
             along = strong_zeros(clean_up(path.jvp()), len(path.free))
             rows = clean_up(batch(along, count, [*axes_of_free, 0]))
-            if not lead:
-                rows = clean_up(without_identity(rows, len(path.free)))
-            graph = _trace(rows, count, lead)
+            graph = _trace(without_identity(rows, len(path.free)), count, lead)
             return _record(request, path, graph, [*path.free, _directions(x, lead, count)])
 
 
@@ -216,13 +214,10 @@ def _by_directions(
     last = len(path.free)
     if total:
         graph = batch_sum(second, count, [*[None] * last, 0])
-        if not lead:
-            graph = without_identity(clean_up(graph), last)
-        return _record(request, path, graph, [*path.free, directions])
+        return _record(request, path, graph, [*path.free, directions], identity=last)
     given = [*path.free, directions]
-    unit = None if lead else last
     found = record(
-        request.builder, path, second, given, count=count, batched=(last,), identity=unit
+        request.builder, path, second, given, count=count, batched=(last,), identity=last
     )
     along = reshape(Variable(request.builder, found[0]), (count, *lead))
     return reshape(moveaxis(along, 0, -1), x.shape)
@@ -263,8 +258,15 @@ def _directions(x: Variable, lead: Shape, count: int) -> Value:
     return broadcasted(unit, (count, *x.shape)).value
 
 
-def _record(request: Request, path: Path, graph: Graph, given: Sequence[Value | None]) -> Variable:
-    return Variable(request.builder, record(request.builder, path, graph, given)[0])
+def _record(
+    request: Request,
+    path: Path,
+    graph: Graph,
+    given: Sequence[Value | None],
+    identity: int | None = None,
+) -> Variable:
+    found = record(request.builder, path, graph, given, identity=identity)
+    return Variable(request.builder, found[0])
 
 
 def _zeros(request: Request, like: Variable, shape: Shape) -> Variable:

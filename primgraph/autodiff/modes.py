@@ -116,8 +116,8 @@ def record(
     """Clean `derivative`, taken along `path`, up and record it on `given`; None stands for ones.
 
     With `count`, the inputs at the positions in `batched` have a leading axis of that extent,
-    and so have all results; the one at `identity` is an identity matrix then. `replaced` maps
-    values in `given` to those to use instead.
+    and so have all results. The input at `identity` has all unit vectors in order. `replaced`
+    maps values in `given` to those to use instead.
 
     The results count as functions of all that the outputs of the path depend on, also where the
     derivative is the same everywhere. `ends` are these outputs in the builder, if they are not
