@@ -39,7 +39,10 @@ from mutant_runs import Forks, Trial, limit_time
 ROOT = Path(__file__).parent.parent
 
 # What is changed, and the tests of it, those that notice most first.
-RULES = ["simplify", "places", "products", "batch_sum", "math_levels", "edges", "regressions"]
+RULES = [
+    "rows", "rewrites", "signs", "simplify", "places", "products", "batch_sum", "math_levels",
+    "edges", "regressions",
+]  # fmt: skip
 GUARDS = [
     "ranges", "conditions", "guards", "edge_slopes", "edges", "conventions", "regressions",
     "derivatives", "scalars",
@@ -62,7 +65,9 @@ TESTS: dict[str, list[str]] = {
     "transforms/analysis/ranges.py": GUARDS,
     "transforms/analysis/risks.py": GUARDS,
     "transforms/analysis/supports.py": GUARDS,
+    "transforms/masking.py": ["transforms", *GUARDS],
     "transforms/strong_zeros.py": [*GUARDS, "jacobian", "functional"],
+    "transforms/identity.py": ["functional", "jacobian"],
     "transforms/diagonal.py": ["jacobian", "functional"],
     "transforms/analysis/mixing.py": ["mixing", "jacobian", "functional"],
     "transforms/rules/*.py": [*RULES, "scalars", "transforms"],
@@ -110,9 +115,9 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         'return 9 * narrow.itemsize - (narrow.kind == "i") <= _DIGITS[wide.itemsize]',
     ): "8, 9, 17, 18, 35, 36, 71 and 72 lie on the same sides of 11, 24 and 53 as the true digits",
     (
-        "transforms/rules/arithmetic.py",
-        "return is_power_of_two(scalar) and abs(scalar) >= 1",
-        "return is_power_of_two(scalar) and abs(scalar) >= 2",
+        "transforms/rules/conditions.py",
+        "return is_power_of_two(number) and abs(number) >= 1",
+        "return is_power_of_two(number) and abs(number) >= 2",
     ): "there is no product with 1 or -1 any more: that is the other factor, or its negative",
     (
         "transforms/rules/slices.py",

@@ -304,7 +304,9 @@ def _transpose(case: Case) -> None:
     floats = [x for e in linear.body for x in e.outputs if x.type.is_float]
     largest = max([1.0, *(_largest(x) for x in interpret(linear.with_outputs(floats), *case.feeds,
                                                          *v))])  # fmt: skip
-    eps = max(np.finfo(x.dtype).eps for x in floats) if floats else 0.0
+    # What is rounded may be a result only: its cotangent is narrow, too.
+    narrow = [x.dtype for x in (*linear.inputs, *floats) if x.type.is_float]
+    eps = max((np.finfo(dtype).eps for dtype in narrow), default=0.0)
     size = sum(float(np.sum(np.abs(x), dtype=np.float64)) for x in (*u, *backward))
     slack = _SLACK * float(eps) * largest * size
     demand(abs(left - right) <= slack, f"<u, F v> = {left}, but <F' u, v> = {right}")

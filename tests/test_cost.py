@@ -211,7 +211,11 @@ def test_predicted_memory_is_what_random_programs_take(start):
             raise AssertionError(f"seed {seed}: {error}\n{kernel.graph}") from error
     known = [close for close in found if close is not None]
     assert len(known) >= 5
-    assert sum(known) >= 0.6 * len(known)
+    assert sum(known) >= 0.8 * len(known)
+
+
+# Where elements are taken by index, NumPy copies them first.
+GATHERING = ("W4 d=10", "W5 sparse n=1", "W6 sparse")
 
 
 @pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="the benchmarks are not here")
@@ -219,15 +223,16 @@ def test_predicted_memory_is_what_random_programs_take(start):
 def test_predicted_memory_is_what_the_workloads_take(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     cases, workloads = (importlib.import_module(n) for n in ("cases", "workloads"))
+    chosen = ["W1 n=1e6", "W2 N=2", "W3", "W4", "W5 hvp", "W7", "W8 mixed", "W8 arith"]
     found = {}
-    for case in cases.cases(["W1 n=1e6", "W2 N=2", "W3", "W4", "W5 hvp", "W7", "W8 arith"]):
+    for case in cases.cases([*chosen, *GATHERING]):
         if case.params.get("n", 0) > 2_000_000:
             continue
         kernel, arrays = workloads.build(case)
-        found[str(case)] = is_close(kernel, arrays)
-    known = [close for close in found.values() if close is not None]
-    assert len(known) >= 10
-    assert sum(known) >= 0.8 * len(known), found
+        found[f"{case.workload} {case.label}"] = is_close(kernel, arrays)
+    assert sum(close is not None for close in found.values()) >= 15
+    far = {name for name, close in found.items() if close is False}
+    assert all(name.startswith(GATHERING) for name in far), far
     for name in ("cases", "workloads"):
         sys.modules.pop(name)
 

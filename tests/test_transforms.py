@@ -248,6 +248,17 @@ def test_raise_finds_operators_inside_a_program_and_leaves_the_rest():
         np.testing.assert_array_equal(one, other)
 
 
+def test_raise_finds_nothing_where_an_operator_computes_nothing():
+    """The mean of a single number is that number."""
+    graph = pg.parse("""graph f(%x: f64[]) {
+      %0: f64[] = reduce_sum(%x, axes=())
+      %1: f64[] = mul(%0, %0)
+      %2: f64[] = exp(%1)
+      return %2
+    }""")
+    assert [e.op.name for e in raise_(graph).body] == ["reduce_sum", "mul", "exp"]
+
+
 def test_raise_needs_the_whole_pattern():
     def almost(x):
         powers = pg.exp(x - pg.max(x, axis=-1, keepdims=True))

@@ -82,7 +82,8 @@ def _recognise(
             if key not in patterns:
                 patterns[key] = _pattern(op, types, params, written, math)
             pattern = patterns[key]
-            binding = _match(pattern, eqn.output, definitions)
+            # The mean of a single number is that number: nothing is left to be recognised.
+            binding = _match(pattern, eqn.output, definitions) if pattern.body else None
             if binding is not None:
                 return op, [binding[v] for v in pattern.inputs], params
     return None
