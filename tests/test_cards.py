@@ -203,8 +203,6 @@ def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
 # other libraries, NumPy's functions, the text of the user's, and the text of graphs.
 ABOUT_NAMES = (
     "codegen/cards/",
-    "codegen/emit/names.py",
-    "codegen/emit/titles.py",
     "primgraph/compat/",
     "primgraph/meanings.py",
     "primgraph/operators/",
