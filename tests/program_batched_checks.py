@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 from program_batched import BatchedProgram, Step
-from program_checks import demand_equal
+from program_checks import check_kernel_of_slopes
 from program_derivatives import demand
 from program_draft import Choices
 
 import primgraph as pg
-from primgraph.codegen import compile_graph
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import lower
-from primgraph.transforms.optimize.clean_up import clean_up
 
 Function = Callable[[pg.Variable], pg.Variable]
 Form = Callable[..., pg.Variable]
@@ -137,9 +135,7 @@ def _check_values(
         seen[f"batched: {name}"] += 1
     seen["batched: refused, but apart there"] += len(refused)
     if draw.chance(_KERNEL):
-        style = draw.choose(("planned", "readable"))
-        kernel = compile_graph(clean_up(graph, last=True), style=style)
-        demand_equal(f"{style} kernel of batched forms", graph, feeds, found, kernel(*feeds))
+        check_kernel_of_slopes("batched forms", graph, feeds, found, draw)
         seen["batched: kernels"] += 1
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from complex_step import widened
 from plan_checks import NEVER, SHARED
 from program_derivatives import check_derivatives, demand
+from program_draft import Choices
 from program_files import check_files
 from program_forms import check_forms
 from program_tolerance import differs, roughly_differs
@@ -106,6 +107,16 @@ def demand_equal(what: str, graph: Graph, feeds: Arrays, expected: Arrays, found
 def unsigned(arrays: Arrays) -> list[np.ndarray]:
     """`arrays` with positive zeros only, as derivatives may have either."""
     return [np.asarray(x + 0.0, x.dtype) if x.dtype.kind == "f" else x for x in arrays]
+
+
+def check_kernel_of_slopes(
+    what: str, graph: Graph, feeds: Arrays, expected: Arrays, draw: Choices
+) -> None:
+    """A kernel of what has derivatives in it gives `expected`, up to the sign of zeros."""
+    style = draw.choose(STYLES)
+    kernel = compile_graph(clean_up(graph, last=True), style=style)
+    demand_equal(f"{style} kernel of {what}", graph, feeds, unsigned(expected),
+                 unsigned(kernel.flat(*feeds)))  # fmt: skip
 
 
 def check_round_trips(graph: Graph) -> None:

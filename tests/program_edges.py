@@ -13,15 +13,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from program_checks import demand_equal
+from program_checks import check_kernel_of_slopes
 from program_derivatives import demand
 from program_draft import Choices
 
 import primgraph as pg
-from primgraph.codegen import compile_graph
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import lower
-from primgraph.transforms.optimize.clean_up import clean_up
 
 _STEPS = 4
 _LARGEST = 4
@@ -227,10 +225,7 @@ def check_edges(program: EdgeProgram, seen: Counter[str] | None = None) -> None:
         seen[f"edges: {way.name}"] += 1
         seen["edges: slopes that are NaN"] += int(np.sum(np.isnan(truth)))
     if draw.chance(_KERNEL):
-        style = draw.choose(("planned", "readable"))
-        kernel = compile_graph(clean_up(graph, last=True), style=style)
-        demand_equal(f"{style} kernel of edges", graph, program.feeds, found,
-                     kernel(*program.feeds))  # fmt: skip
+        check_kernel_of_slopes("edges", graph, program.feeds, found, draw)
         seen["edges: kernels"] += 1
 
 
