@@ -32,6 +32,8 @@ from primgraph.transforms.analysis.mixing import mixing
 
 rng = np.random.default_rng(3)
 N, K = 4, 3
+# Positions of elements of each sample, where all elements of all samples are in one axis.
+JOINT = [[2, 0, 0], [5, 5, 3], [6, 8, 7], [9, 11, 9]]
 Function = Callable[[Value], Value]
 
 
@@ -136,6 +138,12 @@ APART: dict[str, Function] = {
     "counted by an array": lambda x: gather(x, known([0, 1, 2, 3]), axis=0),
     "counted from one": lambda x: padded(gather(x, known([1, 2, 3]), axis=0), 1, 0),
     "counted pairs": lambda x: gather(x, counter(), known([2, 0, 1, 0]), axis=0),
+    "counted where samples and elements share an axis": lambda x: gather(
+        flat(x), known([[2, 0], [5, 5], [6, 8], [9, 11]]), axis=0
+    ),
+    "counted from one where they share an axis": lambda x: padded(
+        gather(flat(x), known([[3, 5, 3], [6, 7, 8], [9, 11, 10]]), axis=0), 1, 0
+    ),
     "counted through a cast and a repetition": lambda x: gather(
         x, broadcast(cast(cast(counter(), dtype=np.dtype(np.int32)), dtype=INT64),
                      shape=(N, 2), new_axes=(1,)),
@@ -145,6 +153,9 @@ APART: dict[str, Function] = {
     "added to constants": lambda x: scatter_add(numbers(N, K), x * x, known([0, 1, 2, 3]), axis=0),
     "added at counted positions from one": lambda x: scatter_add(
         numbers(N, K), rows(x, 1, 3), known([1, 2, 3]), axis=0
+    ),
+    "added where samples and elements share an axis": lambda x: shaped(
+        scatter_add(numbers(N * K), x, known(JOINT), axis=0), N, K
     ),
     "added within": lambda x: scatter_add(x, x, known([1, 0, 1]), axis=1),
     "added behind": lambda x: turned(scatter_add(turned(x), turned(x), known([1, 0, 1]), axis=0)),
@@ -177,6 +188,13 @@ MIXED: dict[str, tuple[Function, bool]] = {
     "assigned elsewhere": (lambda x: assigned(x, rows(x, 1, 2), 0, 0), True),
     "assigned by steps": (lambda x: assigned(x, rows(x, 0, 2), 0, 0, steps=(2, 1)), True),
     "counted from elsewhere": (lambda x: padded(gather(x, known([1, 2, 3]), axis=0), 0, 1), True),
+    "counted in pieces of another size": (
+        lambda x: gather(flat(x), known([[0, 2], [3, 4], [4, 7], [9, 11]]), axis=0), True),
+    "picked where samples and elements share an axis": (
+        lambda x: gather(flat(x), known([[2, 0], [6, 8], [5, 5], [9, 11]]), axis=0), True),
+    "added elsewhere where they share an axis": (
+        lambda x: shaped(scatter_add(numbers(N * K), x, known(
+            [[2, 0, 0], [5, 5, 6], [6, 8, 7], [9, 11, 9]]), axis=0), N, K), True),
     "picked": (lambda x: gather(x, known([0, 2, 1, 3]), axis=0), True),
     "picked by what is computed": (
         lambda x: gather(x, cast(reduce_sum(x * 0.0, axes=(1,)), dtype=INT64), axis=0), True),

@@ -150,15 +150,19 @@ class _Counts:
 
     def __init__(self, graph: Graph) -> None:
         self._made = {v: e for e in graph.body for v in e.outputs}
-        self._known: dict[Value, tuple[int, int] | None] = {}
+        self._known: dict[tuple[Value, int], tuple[int, int] | None] = {}
 
-    def along(self, value: Value) -> tuple[int, int] | None:
-        """The axis and the start, if elements are the start plus their place along the axis."""
-        if value not in self._known:
-            self._known[value] = self._found(value)
-        return self._known[value]
+    def along(self, value: Value, after: int = 1) -> tuple[int, int] | None:
+        """The axis and the start, if elements are the start plus their place along the axis.
 
-    def _found(self, value: Value) -> tuple[int, int] | None:
+        With `after` the positions are in an axis on which so many elements follow each other for
+        each that is counted.
+        """
+        if (value, after) not in self._known:
+            self._known[value, after] = self._found(value, after)
+        return self._known[value, after]
+
+    def _found(self, value: Value, after: int) -> tuple[int, int] | None:
         moves: list[Equation] = []
         eqn = self._made.get(value)
         while eqn is not None and eqn.op in (cast, stop_gradient, broadcast):
@@ -167,10 +171,10 @@ class _Counts:
         if eqn is None:
             return None
         found = None
-        if eqn.op is iota:
+        if eqn.op is iota and after == 1:
             found = eqn.kwargs["axis"], 0
         elif eqn.op is constant:
-            found = _counted(eqn.kwargs["value"].data)
+            found = _counted(eqn.kwargs["value"].data // after)
         for move in reversed(moves):
             if found is not None and move.op is broadcast:
                 found = _kept_axes(move)[found[0]], found[1]
@@ -350,8 +354,8 @@ def _gather(eqn: Equation, places: Places, counts: _Counts) -> Found:
     if place.axis >= first + len(indices):
         shift = eqn.inputs[1].type.ndim - len(indices)
         return [replace(place, axis=place.axis + shift)]
-    counted = counts.along(indices[place.axis - first])
-    if counted is None or not place.is_plain:
+    counted = counts.along(indices[place.axis - first], place.after)
+    if counted is None or place.before != 1:
         return "takes samples by computed positions"
     axis, start = counted
     return [Place(first + axis, shift=place.shift + start)]
@@ -366,14 +370,17 @@ def _scatter_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
         part = replace(part, axis=part.axis - rank + len(indices))
     elif part is not None and part.axis >= first:
         # Of several indices one may count the samples.
+        shape, extent = eqn.inputs[0].shape, eqn.inputs[1].shape[part.axis]
         goal = [
-            (a, counted[1])
+            (a, after, counted[1])
             for a, i in zip(indexed, indices, strict=True)
-            if (counted := counts.along(i)) is not None and counted[0] == part.axis - first
+            for after in (1, shape[a] // extent if shape[a] % extent == 0 else 1)
+            if (counted := counts.along(i, after)) is not None and counted[0] == part.axis - first
         ]
         if not goal or not part.is_plain:
             return "adds samples up at computed positions"
-        part = Place(goal[0][0], shift=part.shift - goal[0][1])
+        axis, after, start = goal[0]
+        part = Place(axis, after=after, shift=part.shift - start)
     if part is None and whole is not None and whole.axis in indexed:
         return [whole]
     return _same((whole, part))
