@@ -637,3 +637,17 @@ def test_both_sides_of_a_condition_within_another_choice():
         return total(chosen * chosen) + total(part(y, 1, 2)) * total(part(y, 4, 1))
 
     assert_nothing_comes_back(build(f, "f64[6]"), SINGULAR)
+
+
+def test_a_nan_that_is_not_selected_beside_a_part_that_is_read_whole():
+    """Of one derivative, whose `select` has become a product with its mask, another one."""
+    kept = np.array([True, False, True, True, True])
+
+    def slopes(u, c):
+        joined = pg.concatenate([u / (u * u), c])
+        first = pg.grad(pg.sum(pg.where(kept, pg.exp(joined), 0.0)), [u, c])
+        return pg.grad(pg.sum(first[0]) + pg.sum(first[1]), u)
+
+    kernel = pg.compile(pg.trace(slopes, pg.spec(3), pg.spec(2)))
+    found, whole = (kernel(np.array([0.4, x, 0.7]), np.ones(2)) for x in (np.nan, 0.5))
+    np.testing.assert_array_equal(found, np.where(kept[:3], whole, 0.0))

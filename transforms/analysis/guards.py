@@ -291,7 +291,8 @@ class _Walk:
         elif not (read := self._of_parts(value, parts)):
             return ()
         else:
-            guards.append(read)
+            # What no part has matters to none, whatever it is: the others tell what is strict.
+            guards.append(tuple(replace(g, strict=True) for g in read))
         return self._either(guards)
 
     def _beside(self, common: Guards, uses: Sequence[Guards]) -> Guards:
