@@ -25,10 +25,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
+from queue import Empty, Queue
 from typing import final
 
 import coverage
@@ -364,16 +367,29 @@ def missed(trials: Sequence[Trial], jobs: int, minutes: float) -> tuple[list[Mut
 
     forked([t for t in trials if t.tests], jobs, deadline, done)
     print(f"{len(tried)} noticed in {time.monotonic() - start:.0f} s", flush=True)
-    found: list[Mutant] = []
-    with tempfile.TemporaryDirectory() as place:
+    found = [trial.mutant for trial in again if not trial.tests]
+    tried += [trial for trial in again if not trial.tests]
+    waiting = Queue[Trial]()
+    for trial in again:
+        if trial.tests:
+            waiting.put(trial)
+
+    def alone(place: str) -> None:
+        """Try what is waiting, in a copy of the checkout."""
         folder = copied(Path(place))
-        for number, trial in enumerate(again, 10**9):
-            if time.monotonic() > deadline:
-                break
-            tried.append(trial)
-            if not trial.tests or survives(folder, trial, number):
+        while time.monotonic() < deadline:
+            try:
+                trial = waiting.get_nowait()
+            except Empty:
+                return
+            if survives(folder, trial, 10**9 + len(tried)):
                 found.append(trial.mutant)
                 print(f"not noticed: {trial.mutant}", flush=True)
+            tried.append(trial)
+
+    with ExitStack() as places, ThreadPoolExecutor(jobs) as pool:
+        folders = [places.enter_context(tempfile.TemporaryDirectory()) for _ in range(jobs)]
+        list(pool.map(alone, folders))
     return found, len(tried)
 
 
