@@ -232,7 +232,12 @@ def _chosen(
 ) -> list[Variable]:
     listed = program.parameters() if parameters is None else list(parameters)
     for parameter in listed:
-        if not isinstance(parameter, Variable) or parameter.value not in program.states:
+        if not isinstance(parameter, Variable):
+            raise ArgumentError(
+                f"parameters are variables, not {parameter!r:.80}",
+                hint="program.variable(name) gives the one of that name",
+            )
+        if parameter.value not in program.states:
             raise BuildError(f"{parameter!r} is not a parameter of the program of the loss")
     for variable in held:
         if not isinstance(variable, Variable):

@@ -476,3 +476,25 @@ def test_wrong_arguments_of_operators_are_refused():
             pg.divergence(pg.sum(x), x)
         with pytest.raises(pg.NotDifferentiable):
             pg.laplacian(pg.argmax(x), x)
+
+
+@pytest.mark.parametrize("of", [pg.hessian_diagonal, pg.laplacian, pg.divergence])
+@pytest.mark.parametrize("given", ["[x]", "[x, z]", "(x,)", "lambda x: x", "np.ones(3)", "None"])
+@pytest.mark.parametrize("place", ["y", "x"])
+def test_operators_take_one_variable_each(of, given, place):
+    """A list of variables is refused, also where one pass gives all second derivatives."""
+    with pg.Program():
+        x, z = pg.data("x", (3,)), pg.data("z", (3,))
+        y = x**3 if of is pg.divergence else pg.sum(x**3 * z**2)
+        asked = {"y": y, "x": x, place: eval(given, {"x": x, "z": z, "np": np})}
+        with pytest.raises(pg.ArgumentError, match=f"takes one variable as {place}"):
+            of(**asked)
+
+
+def test_matrices_of_functions_are_those_of_what_they_give():
+    with pg.Program():
+        x = pg.data("x", (2, 3))
+        for of in (pg.jacobian, pg.batched_jacobian):
+            assert of(lambda x: x * x, x).shape == of(x * x, x).shape
+            assert [j.shape for j in of(lambda x: [x * x], x)] == [of(x * x, x).shape]
+        assert pg.hessian(lambda x: pg.sum(x * x), x).shape == (2, 3, 2, 3)

@@ -395,9 +395,11 @@ def test_wrong_losses_and_parameters_are_refused():
         made.minimize(a * w)
     with pytest.raises(pg.ArgumentError, match="a loss is a variable"):
         made.minimize("loss")
-    for wrong in (a, foreign, loss, "w"):
+    for wrong in (a, foreign, loss):
         with pytest.raises(pg.BuildError, match="not a parameter of the program"):
             made.minimize(loss, [wrong])
+    with pytest.raises(pg.ArgumentError, match="parameters are variables, not 'w'"):
+        made.minimize(loss, ["w"])
     with pytest.raises(pg.BuildError, match="two different programs"):
         made.minimize(loss, no_grad_set=[foreign])
     with pytest.raises(pg.ArgumentError, match="no_grad_set has variables"):

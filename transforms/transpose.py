@@ -44,9 +44,9 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     with builder:
         equations = _linear_equations(builder, graph, linear, moved)
         cts: dict[Value, Value] = {}
-        for value in graph.outputs:
+        for place, value in enumerate(graph.outputs):
             ct = builder.input(value.type)
-            _check_output(builder, value, linear, moved)
+            _check_output(builder, place, value, linear, moved)
             _accumulate(cts, value, ct)
         for eqn in reversed(equations):
             builder.source = turned_source(eqn)
@@ -71,12 +71,13 @@ def _linear_equations(
 
 
 def _check_output(
-    builder: Builder, value: Value, linear: set[Value], moved: dict[Value, Value]
+    builder: Builder, place: int, value: Value, linear: set[Value], moved: dict[Value, Value]
 ) -> None:
     if value not in linear and full_value(builder, moved.get(value, value)) != 0:
         raise MissingRuleError(
-            f"output {value!r} does not depend on what the graph is transposed by",
-            hint="keep only the linear outputs: graph.with_outputs(...)",
+            f"output {place}, {value.type}, does not depend on what the graph is transposed by",
+            hint="keep only the linear outputs, such as the tangents, which come after the values: "
+            "graph.with_outputs(graph.outputs[n:])",
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from primgraph.autodiff.functions import require_scalar
 from primgraph.autodiff.independence import require_apart
 from primgraph.autodiff.modes import record
-from primgraph.autodiff.request import Request, located
+from primgraph.autodiff.request import Request, located, variable_of
 from primgraph.autodiff.subgraph import Path
 from primgraph.errors import ShapeError
 from primgraph.ir.builder import Builder
@@ -53,8 +53,8 @@ def hessian_diagonal(
     over forward mode, all of them in one vectorised pass (of one direction for each element of a
     sample); where the gradient is elementwise, in one pass for the whole.
 
-    Raises `NotScalarError` for a `y` of more elements, `NotDifferentiable` for integers,
-    `MixedSamplesError` where samples may mix.
+    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
+    elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
     """
     return _of_second_order("hessian_diagonal", y, x, is_batched, check, total=False)
 
@@ -87,10 +87,10 @@ def divergence(
     matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
     is only one direction.
 
-    Raises `ShapeError` for different shapes, `NotDifferentiable` for integers,
-    `MixedSamplesError` where samples may mix.
+    Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
+    `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
     """
-    request = Request.of("divergence", y, x)
+    request = _asked("divergence", y, x)
     with located(request.origin):
         if y.shape != x.shape:
             raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
@@ -172,10 +172,15 @@ def _diagonal_factors(
     return None
 
 
+def _asked(name: str, y: Variable, x: Variable) -> Request:
+    """Raises `ArgumentError` unless both are variables."""
+    return Request.of(name, variable_of(name, "y", y), variable_of(name, "x", x))
+
+
 def _of_second_order(
     name: str, y: Variable, x: Variable, is_batched: bool, check: bool, *, total: bool
 ) -> Variable:
-    request = Request.of(name, y, x)
+    request = _asked(name, y, x)
     with located(request.origin):
         require_scalar(name, y, int(is_batched))
         path, lead = request.path(), _lead(request, is_batched)

@@ -55,6 +55,8 @@ class Jacobian(DerivativeMatrix):
     `MixedSamplesError` where samples may mix, with the equation and the line where they meet.
     """
 
+    _single: bool
+
     def __init__(
         self,
         function: Function,
@@ -69,6 +71,7 @@ class Jacobian(DerivativeMatrix):
             traced = _Traced.of("Jacobian", function, inputs)
             slopes = traced.slopes(is_batched, check=check)
             self._lay_out(slopes, slopes, blocks, flat)
+            self._single = traced.single
 
 
 @final
@@ -103,40 +106,44 @@ class Hessian(DerivativeMatrix):
 
 
 @checked_late
-def jacobian(y: Variables, x: Variables) -> Any:
+def jacobian(y: Function, x: Variables) -> Any:
     """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
 
-    For a sequence of outputs or inputs a tuple, of tuples if both are sequences. Evaluated by
-    reverse or forward mode, whichever takes fewer passes, in one vectorised pass.
+    For a sequence of outputs or inputs a tuple, of tuples if both are sequences; `y` may be a
+    function of `x` in place of what it gives. Evaluated by reverse or forward mode, whichever
+    takes fewer passes, in one vectorised pass.
     """
-    return _evaluated(Jacobian(y, x, blocks=True, flat=False), y, x)
+    found = Jacobian(y, x, blocks=True, flat=False)
+    return _evaluated(found, found._single, x)
 
 
 @checked_late
-def batched_jacobian(y: Variables, x: Variables, *, check: bool = True) -> Any:
+def batched_jacobian(y: Function, x: Variables, *, check: bool = True) -> Any:
     """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
 
     Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
     *x.shape[1:])`; sequences give tuples as in `jacobian`. Raises `MixedSamplesError` where
     samples may mix, unless `check` is False; see `Jacobian`.
     """
-    return _evaluated(Jacobian(y, x, True, blocks=True, flat=False, check=check), y, x)
+    found = Jacobian(y, x, True, blocks=True, flat=False, check=check)
+    return _evaluated(found, found._single, x)
 
 
 @checked_late
-def hessian(y: Variable, x: Variables) -> Any:
+def hessian(y: Function, x: Variables) -> Any:
     """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 
-    For a sequence of inputs a tuple of tuples. Raises `NotScalarError` for more elements.
+    For a sequence of inputs a tuple of tuples; `y` may be a function of `x` in place of what it
+    gives. Raises `NotScalarError` for more elements.
     """
-    return _evaluated(Hessian(y, x, blocks=True, flat=False), x, x)
+    return _evaluated(Hessian(y, x, blocks=True, flat=False), isinstance(x, Variable), x)
 
 
-def _evaluated(matrix: DerivativeMatrix, y: Variables, x: Variables) -> Any:
-    """All blocks as variables, in tuples only where there was a sequence."""
+def _evaluated(matrix: DerivativeMatrix, single: bool, x: Variables) -> Any:
+    """All blocks as variables, in tuples only where there was a sequence, or no `single` output."""
     rows = tuple(tuple(block[...] for block in row) for row in matrix.blocks)
     found = tuple(row[0] for row in rows) if isinstance(x, Variable) else rows
-    return found[0] if isinstance(y, Variable) else found
+    return found[0] if single else found
 
 
 def _with_gradient(function: Any, inputs: Any, rank: int) -> Function:
@@ -166,7 +173,8 @@ _ALL = slice(None)
 class _Traced:
     """What a matrix is made of: inputs and outputs, of a function that was called or of a program.
 
-    `sources` are the inputs as paths to the outputs have them.
+    `sources` are the inputs as paths to the outputs have them. `single` tells that one output is
+    meant, and no sequence of one.
     """
 
     name: str
@@ -175,6 +183,7 @@ class _Traced:
     outputs: list[Value]
     sources: list[Value]
     made: Call | Request
+    single: bool
 
     @staticmethod
     def of(name: str, function: Any, inputs: Any) -> _Traced:
@@ -183,10 +192,12 @@ class _Traced:
         if isinstance(function, Variable | list | tuple):
             request = Request.of(name, variables_of(name, "function", function), listed)
             starts = request.inputs
-            return _Traced(name, request.builder, starts, request.outputs, starts, request)
+            single = isinstance(function, Variable)
+            return _Traced(name, request.builder, starts, request.outputs, starts, request, single)
         call = Call.of(name, function, listed)
         call.require_floats(name)
-        return _Traced(name, call.builder, call.inputs, call.outputs, call.arguments, call)
+        ends, starts = call.outputs, call.arguments
+        return _Traced(name, call.builder, call.inputs, ends, starts, call, call.single)
 
     def path(self, which: slice) -> tuple[Path, list[Value]]:
         """The path to these outputs, and the values of the builder for its free ones."""

@@ -152,6 +152,21 @@ def variables_of(name: str, role: str, given: Any) -> list[Variable]:
     return list(listed)
 
 
+def variable_of(name: str, role: str, given: Any) -> Variable:
+    """`given`, which is one variable; `ArgumentError` for anything else, sequences too."""
+    if isinstance(given, Variable):
+        return given
+    several = isinstance(given, list | tuple) and bool(given)
+    raise ArgumentError(
+        f"{name} takes one variable as {role}, not {given!r:.100}",
+        hint=f"call it for each of them: pg.{name}(y, x)"
+        if several
+        else _how_to_trace(name)
+        if callable(given) or _is_numbers(given)
+        else "",
+    )
+
+
 def _constants(name: str, given: Any) -> list[Variable]:
     """The variables in a collection that may be empty."""
     listed = [given] if isinstance(given, Variable) else given
@@ -268,8 +283,8 @@ def _is_numbers(given: Any) -> bool:
 
 def _how_to_trace(name: str) -> str:
     """How the derivative of that name of a function is computed from arrays."""
-    one = {"grad": "f(x), x", "forward_grad": "f(x), x", "hvp": "f, x, v", "vhp": "f, x, v"}
-    taken = one.get(name, "f, x")
+    of_functions = {"hessian": "f, x", "jvp": "f, x", "vjp": "f, x", "hvp": "f, x, v"}
+    taken = {**of_functions, "vhp": "f, x, v"}.get(name, "f(x), x")
     return (
         "variables are inputs of a program or of a traced function: write "
         f"pg.compile(pg.trace(lambda x: pg.{name}({taken}), x0))(x0)"
