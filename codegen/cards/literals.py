@@ -66,10 +66,17 @@ def is_spelled(array: np.ndarray[Any, Any]) -> bool:
 
 
 def array_text(array: np.ndarray[Any, Any]) -> str:
-    """A small array as a call of `np.array`."""
-    numbers = [scalar_text(v, array.dtype) for v in array.reshape(-1).tolist()]
-    flat = f"np.array([{', '.join(numbers)}], {dtype_text(array.dtype)})"
-    return flat if array.ndim == 1 else f"{flat}.reshape({shape_text(array.shape)})"
+    """A small array as a call of `np.array`: of nested lists, or reshaped where it is empty."""
+    if array.size == 0 and array.ndim != 1:
+        return f"np.array([], {dtype_text(array.dtype)}).reshape({shape_text(array.shape)})"
+
+    def listed(rows: Any) -> str:
+        if isinstance(rows, list):
+            return f"[{', '.join(map(listed, rows))}]"
+        return scalar_text(rows, array.dtype)
+
+    dtype = "" if is_weak_default(array.dtype) else f", {dtype_text(array.dtype)}"
+    return f"np.array({listed(array.tolist())}{dtype})"
 
 
 def array_lines(name: str, array: np.ndarray[Any, Any]) -> list[str]:
@@ -129,7 +136,7 @@ def _proposed(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any
         yield full_text(number, array.shape, dtype), np.full(array.shape, number, dtype)
     if array.ndim == 2 and {first, last} <= {0, 1}:
         yield from _proposed_matrices(array)
-    if array.ndim == 2 and dtype.kind in "iuf":
+    if array.ndim == 2 and array.size > SPELLED and dtype.kind in "iuf":
         yield from _proposed_multiples(array)
     flat = array.reshape(-1)
     if dtype.kind in "iuf" and flat.size > 2:
