@@ -31,6 +31,8 @@ from primgraph.primitives.shapes import (
 from primgraph.transforms.analysis.bounds import ranges_of
 from primgraph.transforms.analysis.ranges import Range
 
+_JOINING: frozenset[Op] = frozenset({select, concat, slice_assign})
+
 # Where an operand may be other than zero; None where that is not known.
 _Supports: TypeAlias = Sequence[Value | None]
 
@@ -81,7 +83,7 @@ class _Following:
 
     def record(self, eqn: Equation) -> None:
         copy(self.builder, eqn, self.moved)
-        if self.supports.keys().isdisjoint(eqn.inputs):
+        if self.supports.keys().isdisjoint(eqn.inputs) and not self._joins_zeros(eqn):
             return
         rule = _RULES.get(eqn.op)
         found = None if rule is None else rule(eqn, [self._of(v) for v in eqn.inputs], self.moved)
@@ -93,12 +95,20 @@ class _Following:
             result = self.moved[eqn.output]
             self.moved[eqn.output] = select(found, result, zeros_like(result))
 
+    def _joins_zeros(self, eqn: Equation) -> bool:
+        """Whether zeros are put beside a derivative: what has none is zero there by structure."""
+        derived = eqn.source is not None and eqn.source.is_derived
+        return derived and eqn.op in _JOINING and any(map(self._is_zero, eqn.inputs))
+
+    def _is_zero(self, value: Value) -> bool:
+        known = self.ranges[value]
+        return value.type.is_float and known.is_number and known.low == 0
+
     def _of(self, value: Value) -> Value | None:
         """Where `value` may be other than zero."""
         if value in self.supports:
             return self.supports[value]
-        known = self.ranges[value]
-        if known.is_number and known.low == 0:
+        if self._is_zero(value):
             return full(value=False, shape=value.shape, dtype=BOOL)
         return None
 
@@ -127,21 +137,22 @@ def _numerator(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) ->
 
 
 def _select(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
-    _, x, y = supports
-    if x is None or y is None:
-        return None
+    _, x, y = map(_or_everywhere, eqn.inputs, supports)
     return select(moved[eqn.inputs[0]], x, y)
+
+
+def _or_everywhere(value: Value, support: Value | None) -> Value:
+    """Where `value` may be other than zero, everywhere if it is not known."""
+    return full(value=True, shape=value.shape, dtype=BOOL) if support is None else support
 
 
 def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
     """What moves elements moves conditions."""
     assert isinstance(eqn.op, Primitive)
     pairs = zip(eqn.inputs, supports, strict=True)
-    operands = [s if v.type.is_float else moved[v] for v, s in pairs]
-    known = [v for v in operands if v is not None]
-    if len(known) < len(operands):
-        return None
-    return eqn.op(*known, **eqn.kwargs)
+    operands = [_or_everywhere(v, s) if v.type.is_float else moved[v] for v, s in pairs]
+    found: _Found = eqn.op(*operands, **eqn.kwargs)
+    return found
 
 
 def _scatter_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
