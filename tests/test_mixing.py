@@ -137,6 +137,7 @@ APART: dict[str, Function] = {
     "counted": lambda x: gather(x, counter(), axis=0),
     "counted by an array": lambda x: gather(x, known([0, 1, 2, 3]), axis=0),
     "counted from one": lambda x: padded(gather(x, known([1, 2, 3]), axis=0), 1, 0),
+    "counted along a later axis": lambda x: turned(gather(turned(x), counter(), axis=1)),
     "counted pairs": lambda x: gather(x, counter(), known([2, 0, 1, 0]), axis=0),
     "counted where samples and elements share an axis": lambda x: gather(
         flat(x), known([[2, 0], [5, 5], [6, 8], [9, 11]]), axis=0
