@@ -14,7 +14,7 @@ import pytest
 import primgraph as pg
 import primgraph.primitives
 from primgraph.codegen import compile_graph
-from primgraph.codegen.cards.literals import array_lines, short_text
+from primgraph.codegen.cards.literals import array_lines, array_text, short_text
 from primgraph.codegen.emit.names import Names, comment, is_safe
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.codegen.run.support import erf, erfc
@@ -516,6 +516,14 @@ PATTERNS = [
     "np.eye(9, dtype=np.int8) * -3", "np.tril(np.ones((9, 9), np.float64), -1) * 1e+30",
     "np.triu(np.ones((4, 9), np.float16), 2) * 0.1",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPE_OF_NAME.values(), ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0), (0, 2), (1,), (3,), (2, 2), (1, 2, 3)])
+def test_small_arrays_are_spelled_with_their_dtype_and_shape(dtype, shape):
+    array = (np.arange(np.prod(shape)).reshape(shape) * 3 % 5).astype(dtype)
+    found = eval(array_text(array), {"np": np})
+    assert (found.dtype, found.shape, found.tobytes()) == (dtype, shape, array.tobytes())
 
 
 @pytest.mark.parametrize("text", PATTERNS)

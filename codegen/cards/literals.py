@@ -67,7 +67,7 @@ def is_spelled(array: np.ndarray[Any, Any]) -> bool:
 
 def array_text(array: np.ndarray[Any, Any]) -> str:
     """A small array as a call of `np.array`: of nested lists, or reshaped where it is empty."""
-    if array.size == 0 and array.ndim != 1:
+    if array.size == 0 and array.ndim > 1:
         return f"np.array([], {dtype_text(array.dtype)}).reshape({shape_text(array.shape)})"
 
     def listed(rows: Any) -> str:
@@ -75,7 +75,8 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
             return f"[{', '.join(map(listed, rows))}]"
         return scalar_text(rows, array.dtype)
 
-    dtype = "" if is_weak_default(array.dtype) else f", {dtype_text(array.dtype)}"
+    natural = array.size > 0 and is_weak_default(array.dtype)
+    dtype = "" if natural else f", {dtype_text(array.dtype)}"
     return f"np.array({listed(array.tolist())}{dtype})"
 
 
