@@ -51,6 +51,7 @@ def test_operations_are_those_of_the_convention():
     assert flops(lambda x, y: x / y, (3, 4), (3, 4)) == 4 * 12
     assert flops(lambda x: x**5, (3,)) == 3 * 3
     assert flops(lambda x: x**-2, (3,)) == 3 * (1 + 4)
+    assert flops(lambda x: pg.norm(x, axis=1), (2, 3)) == 6 + 4 + 2 * 4
     assert flops(lambda x: pg.transpose(x[::-1]).reshape(-1), (3, 4)) == 0
     assert flops(lambda x: x[np.array([0, 0, 2])], (3, 4)) == 0
 

@@ -10,6 +10,7 @@ import primgraph as pg
 from primgraph.autodiff.lazy_matrix import Passes
 from primgraph.ir.interpret import interpret
 from primgraph.primitives.constants import zeros_like
+from primgraph.primitives.elementwise import as_function_of
 from primgraph.primitives.logic import greater, select
 from primgraph.transforms.strong_zeros import strong_zeros
 
@@ -759,6 +760,16 @@ def test_zeros_of_a_choice_are_followed_only_if_those_of_both_sides_are():
     one, both = interpret(graph, np.array([0.0, 1.0, 0.0]), np.zeros(3), np.array([-1.0, 1.0, -1]))
     np.testing.assert_array_equal(one, [-np.inf, np.inf, -np.inf])
     np.testing.assert_array_equal(both, [0.0, np.inf, 0.0])
+
+
+def test_a_sum_with_what_is_not_known_to_be_zero_anywhere_has_no_mask():
+    def f(seed, w):
+        along = seed / w
+        return (along + as_function_of(along, w)) / w
+
+    graph = strong_zeros(build(f, *["f64[2]"] * 2), 0)
+    found = interpret(graph, np.array([0.0, 1.0]), np.array([0.0, 2.0]))[0]
+    np.testing.assert_array_equal(found, [np.nan, 0.5])
 
 
 def wide(x, w):

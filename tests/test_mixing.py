@@ -186,6 +186,8 @@ MIXED: dict[str, tuple[Function, bool]] = {
         lambda x: concat(rows(x, 1, 3), rows(x, 0, 1), axis=0), True),
     "padded on one side where samples and elements share an axis": (
         lambda x: shaped(pad(flat(x), low=(0,), high=(K,)), N + 1, K), False),
+    "one sample that is taken out and put back": (
+        lambda x: padded(gather(x, known([2]), axis=0), 2, 1), False),
     "every other": (lambda x: padded(rows(x, 0, 2, 2), 0, 2), True),
     "backwards": (lambda x: rows(x, 3, N, -1), True),
     "assigned elsewhere": (lambda x: assigned(x, rows(x, 1, 2), 0, 0), True),

@@ -12,7 +12,7 @@ from program_tolerance import same_bits
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.primitives.constants import constant_op, filled
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.shapes import concat, pad, permute, reshape, slice_, slice_assign
@@ -409,3 +409,12 @@ def test_parts_that_overlap_are_not_put_into_the_same_zeros(first, second):
     for level in ("exact", "finite", "fast"):
         simple = clean_up(graph, level)
         assert np.array_equal(interpret(graph, x, y)[0], interpret(simple, x, y)[0])
+
+
+@pytest.mark.parametrize(("count", "joined"), [(64, True), (65, False)])
+def test_concatenations_are_joined_up_to_a_width(count, joined):
+    builder = Builder("f")
+    parts = [builder.input(TensorType((1,), FLOAT64)) for _ in range(count)]
+    with builder:
+        graph = builder.graph([concat(concat(*parts[:-1], axis=0), parts[-1], axis=0)])
+    assert len(simplify(graph).body) == (1 if joined else 2)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from derive import build
 
 from primgraph.errors import PrimgraphError
 from primgraph.ir.builder import Builder
@@ -19,7 +20,7 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions as r
 from primgraph.primitives.constants import full, zeros_like
 from primgraph.primitives.logic import equal, greater, greater_equal, less, less_equal, select
-from primgraph.primitives.reductions import reduce_max, reduce_sum
+from primgraph.primitives.reductions import reduce_max, reduce_sum, root_of_squares
 from primgraph.primitives.shapes import broadcast, pad
 from primgraph.transforms.analysis.bounds import ranges_of, slope_stays_finite
 from primgraph.transforms.analysis.ranges import ANYTHING, BY_RANGE, INF, REAL, SMOOTH, Range
@@ -106,6 +107,17 @@ def test_squares_lie_in_their_range() -> None:
         assert _holds(known, elements * elements), (x, known)
         assert known.low >= 0, (x, known)
         assert not known.below, (x, known)
+
+
+def test_roots_of_squares_are_not_negative() -> None:
+    def root(x: Value) -> Value:
+        return root_of_squares(x, reduce_sum(x * x, axes=(0,)), axes=(0,), divisor=1.0)
+
+    graph = build(root, "f64[3]")
+    for given in (Range(-1.0, 1.0), ANYTHING):
+        known = ranges_of(graph, {graph.inputs[0]: given})[graph.outputs[0]]
+        assert (known.low, known.below) == (0.0, False)
+        assert known.finite is given.finite
 
 
 @pytest.mark.parametrize("n", [-3, -2, -1, 0, 2, 3, 4])
