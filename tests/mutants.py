@@ -148,6 +148,13 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "positions = array.reshape(-2).astype(np.int64) % extent",
     ): "NumPy takes every negative extent for the one to be found",
     (
+        "transforms/analysis/mixing.py",
+        "if extent > 1 and bool(np.all(array == np.arange(start, start + extent)"
+        ".reshape(column))):",
+        "if extent >= 1 and bool(np.all(array == np.arange(start, start + extent)"
+        ".reshape(column))):",
+    ): "equal numbers, as along an axis of extent one, are no constant but a full",
+    (
         "transforms/rules/assembly.py",
         "place[flat.reshape(-1)] = np.arange(flat.size)",
         "place[flat.reshape(-2)] = np.arange(flat.size)",

@@ -203,3 +203,12 @@ def test_levels_are_nested():
     graph = built(lambda x, y: e.sin(x) + c(0.0, x) * (y - y), np.dtype(np.float64), 2, LINE)
     sizes = [len(simplify(graph, level)) for level in ("exact", "signs", "finite", "fast")]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_factor_of_what_another_reads_too_stays_where_it_is():
+    def f(x, y):
+        moved = turned(-x)
+        return total(moved) * total(e.exp(moved))
+
+    found = simplify(built(f, DTYPES[0], 4, DERIVED))
+    assert ops(found) == {"neg": 1, "permute": 1, "reduce_sum": 2, "exp": 1, "mul": 1}
