@@ -148,6 +148,26 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "positions = array.reshape(-2).astype(np.int64) % extent",
     ): "NumPy takes every negative extent for the one to be found",
     (
+        "transforms/analysis/boxes.py",
+        "if len(parts) > 1:",
+        "if len(parts) >= 1:",
+    ): "a condition that holds in one box is put together anew",
+    (
+        "primgraph/primitives/reductions.py",
+        "exponent = np.where(np.isfinite(largest), np.frexp(largest)[1], 0)",
+        "exponent = np.where(np.isfinite(largest), np.frexp(largest)[1], 1)",
+    ): "what is not finite stays so, whatever power of two it is divided by before and after",
+    (
+        "transforms/rules/last.py",
+        "_LARGE = 2048",
+        "_LARGE = 2049",
+    ): "either form gives the same bits: which of them is quicker depends on the machine",
+    (
+        "transforms/rules/functions.py",
+        "_LARGEST = 32",
+        "_LARGEST = 33",
+    ): "either form is right at its level, and the number one of taste",
+    (
         "transforms/analysis/mixing.py",
         "if extent > 1 and bool(np.all(array == np.arange(start, start + extent)"
         ".reshape(column))):",

@@ -56,6 +56,13 @@ def test_operations_are_those_of_the_convention():
     assert flops(lambda x: x[np.array([0, 0, 2])], (3, 4)) == 0
 
 
+def test_a_root_of_squares_divides_where_there_is_a_divisor():
+    types = TensorType((2, 3), np.dtype(float)), TensorType((2,), np.dtype(float))
+    for divisor, each in ((1.0, 4), (3.0, 8)):
+        found = registered()["root_of_squares"].flops(types, {"axes": (1,), "divisor": divisor})
+        assert found == 2 * each
+
+
 def test_bytes_are_read_once_and_views_move_none():
     graph = parse("""graph f(%x: f64[3,4], %b: f64[4]) {
       %0: f64[3,4] = broadcast(%b, new_axes=(0,), shape=(3, 4))

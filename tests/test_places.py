@@ -418,3 +418,14 @@ def test_concatenations_are_joined_up_to_a_width(count, joined):
     with builder:
         graph = builder.graph([concat(concat(*parts[:-1], axis=0), parts[-1], axis=0)])
     assert len(simplify(graph).body) == (1 if joined else 2)
+
+
+@pytest.mark.parametrize("wrong", [2, -3])
+def test_a_constant_index_that_is_out_of_range_is_an_error_when_it_runs(wrong):
+    builder = Builder("f")
+    x = builder.input(TensorType((2, 3), FLOAT64))
+    with builder:
+        rows, columns = (p(**q) for p, q in map(constant_op, np.array([[0, wrong], [1, 2]])))
+        graph = clean_up(builder.graph([gather(x, rows, columns, axis=0)]), last=True)
+    with pytest.raises(IndexError):
+        interpret(graph, np.ones((2, 3)))
