@@ -399,6 +399,15 @@ def test_blocks_that_wait_for_one_that_fails_are_given_up():
     assert shared(lambda i: None, turns=True) == list(range(6))
 
 
+@pytest.fixture
+def interrupts():
+    """Interrupts raise `KeyboardInterrupt`, also in a process that was started without them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("in_caller", [True, False])
 def test_an_interrupt_waits_for_the_other_threads_and_leaves_all_usable(in_caller):
     pg.set_num_threads(2)

@@ -130,7 +130,7 @@ def batched_jacobian(y: Function, x: Variables, *, check: bool = True) -> Any:
 
 
 @checked_late
-def hessian(y: Function, x: Variables) -> Any:
+def hessian(y: Callable[..., Variable] | Variable, x: Variables) -> Any:
     """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 
     For a sequence of inputs a tuple of tuples; `y` may be a function of `x` in place of what it
