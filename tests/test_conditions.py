@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from derive import build
 
+from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.types import BOOL, INT64, TensorType
@@ -339,3 +340,15 @@ def test_a_condition_that_was_repeated_as_its_value_is_not_joined_again(name: st
         elsewhere = conditions.record(gather, condition, others, axis=0)
         assert not conditions.keeps(eqn, elsewhere)
     assert conditions.keeps(build(lambda x: reverse(x, axes=(0,)), "f64[3]").body[0], other)
+
+
+def test_conditions_that_are_fed_hold_together_with_those_that_are_computed():
+    with Builder() as builder:
+        fed = builder.input(TensorType((3,), BOOL))
+        computed = logical_not(builder.input(TensorType((3,), BOOL)))
+        graph = builder.graph([computed])
+    conditions = Conditions(graph)
+    for pair in ((fed, computed), (computed, fed)):
+        eqn = conditions.definition(conditions.both(*pair))
+        assert eqn is not None
+        assert (eqn.op, eqn.inputs) == (logical_and, pair)

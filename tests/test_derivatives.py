@@ -662,3 +662,8 @@ def test_strides_that_do_not_divide_the_extent(index):
     mask[index] = 1
     np.testing.assert_allclose(first, 3 * at**2 * mask, rtol=1e-12)
     np.testing.assert_allclose(second, 6 * at * mask, rtol=1e-12)
+
+
+def test_products_of_an_even_number_join_nothing():
+    jvp = pg.transforms.linearize(pg.transforms.lower(pg.trace(pg.prod, pg.spec(4))), [0])
+    assert all(eqn.op.name != "concat" for eqn in jvp.body)

@@ -651,3 +651,27 @@ def test_a_nan_that_is_not_selected_beside_a_part_that_is_read_whole():
     kernel = pg.compile(pg.trace(slopes, pg.spec(3), pg.spec(2)))
     found, whole = (kernel(np.array([0.4, x, 0.7]), np.ones(2)) for x in (np.nan, 0.5))
     np.testing.assert_array_equal(found, np.where(kept[:3], whole, 0.0))
+
+
+def test_what_repeats_elements_keeps_a_guard_strict_beside_one_that_is_not():
+    """A NaN that a `where` leaves out of all copies, before a maximum."""
+    kept = np.array([[True, False, True], [True, False, False]])
+
+    def slope(x):
+        copies = pg.broadcast_to(pg.exp(x), (2, 3))
+        return pg.grad(pg.sum(pg.maximum(pg.where(kept, copies, 0.0), -5.0)), x)
+
+    found = pg.compile(pg.trace(slope, pg.spec(3)))(np.array([0.5, np.nan, 0.7]))
+    np.testing.assert_allclose(found, [2 * np.exp(0.5), 0.0, np.exp(0.7)])
+
+
+def test_a_choice_within_a_choice_has_a_tangent_where_both_choose():
+    inner, outer = np.array([True, False, True, False]), np.array([True, True, False, False])
+
+    def f(x: Value) -> Value:
+        chosen = select(constant(value=inner), x, zeros_like(x))
+        return e.sqrt(select(constant(value=outer), chosen, zeros_like(x)))
+
+    graph = tangents_of(build(f, "f64[4]"), [0])
+    (found,) = interpret(graph, np.full(4, 4.0), np.ones(4))
+    np.testing.assert_array_equal(found, [0.25, 0.0, 0.0, 0.0])

@@ -421,11 +421,13 @@ def test_concatenations_are_joined_up_to_a_width(count, joined):
 
 
 @pytest.mark.parametrize("wrong", [2, -3])
-def test_a_constant_index_that_is_out_of_range_is_an_error_when_it_runs(wrong):
+@pytest.mark.parametrize("axes", [1, 2])
+def test_a_constant_index_that_is_out_of_range_is_an_error_when_it_runs(wrong, axes):
     builder = Builder("f")
     x = builder.input(TensorType((2, 3), FLOAT64))
     with builder:
-        rows, columns = (p(**q) for p, q in map(constant_op, np.array([[0, wrong], [1, 2]])))
-        graph = clean_up(builder.graph([gather(x, rows, columns, axis=0)]), last=True)
+        given = (constant_op(np.array(row)) for row in ([0, wrong], [1, 2])[:axes])
+        found = gather(x, *(op(**params) for op, params in given), axis=0)
+        graph = clean_up(builder.graph([found]), last=True)
     with pytest.raises(IndexError):
         interpret(graph, np.ones((2, 3)))

@@ -195,7 +195,7 @@ def of_powers(dtype: np.dtype) -> list[Any]:
         return [n.item() for n in whole(dtype)]
     info = np.finfo(dtype)
     odd = [0.0, -0.0, 1.0, -1.0, 2.0, -4.0, 0.25, 0.1, -1.1, 3.0, np.inf, np.nan]
-    edge = [info.max, info.tiny, info.smallest_subnormal]
+    edge = [info.max, info.tiny, info.smallest_subnormal, 2.0 ** (info.maxexp - 1)]
     return [dtype.type(n).item() for n in (*odd, *edge)]
 
 
