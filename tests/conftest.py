@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def round_trip_of_every_graph() -> Iterator[None]:
+def round_trip_of_graphs() -> Iterator[None]:
     """Print and parse the graphs that transforms return in any test."""
     observers.append(reads_back)
     yield

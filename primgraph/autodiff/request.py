@@ -156,15 +156,12 @@ def variable_of(name: str, role: str, given: Any) -> Variable:
     """`given`, which is one variable; `ArgumentError` for anything else, sequences too."""
     if isinstance(given, Variable):
         return given
-    several = isinstance(given, list | tuple) and bool(given)
-    raise ArgumentError(
-        f"{name} takes one variable as {role}, not {given!r:.100}",
-        hint=f"call it for each of them: pg.{name}(y, x)"
-        if several
-        else _how_to_trace(name)
-        if callable(given) or _is_numbers(given)
-        else "",
-    )
+    hint = ""
+    if isinstance(given, list | tuple):
+        hint = f"call it for each of them: pg.{name}(y, x)"
+    elif callable(given) or _is_numbers(given):
+        hint = _how_to_trace(name)
+    raise ArgumentError(f"{name} takes one variable as {role}, not {given!r:.100}", hint=hint)
 
 
 def _constants(name: str, given: Any) -> list[Variable]:
@@ -283,8 +280,8 @@ def _is_numbers(given: Any) -> bool:
 
 def _how_to_trace(name: str) -> str:
     """How the derivative of that name of a function is computed from arrays."""
-    of_functions = {"hessian": "f, x", "jvp": "f, x", "vjp": "f, x", "hvp": "f, x, v"}
-    taken = {**of_functions, "vhp": "f, x, v"}.get(name, "f(x), x")
+    of_functions = {"hessian": "", "jvp": "", "vjp": "", "hvp": ", v", "vhp": ", v"}
+    taken = f"f, x{of_functions[name]}" if name in of_functions else "f(x), x"
     return (
         "variables are inputs of a program or of a traced function: write "
         f"pg.compile(pg.trace(lambda x: pg.{name}({taken}), x0))(x0)"
