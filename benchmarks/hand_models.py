@@ -345,3 +345,23 @@ def lstm(arrays: list[Array]) -> Function:
         return [loss, *gradients]
 
     return run
+
+
+def newton(factors: Array) -> list[Any]:
+    """The sum of the solutions of x = a cos(x), element by element, and its gradient by a."""
+    x, error = np.ones_like(factors), 1.0
+    kept = []
+    while error > 1e-13:
+        sine, cosine = np.sin(x), np.cos(x)
+        slope = 1.0 + factors * sine
+        change = (x - factors * cosine) / slope
+        kept.append((sine, cosine, slope, change))
+        x = x - change
+        error = np.max(np.abs(change))
+    x_bar, factors_bar = np.ones_like(x), np.zeros_like(x)
+    for sine, cosine, slope, change in reversed(kept):
+        ahead = -x_bar / slope
+        below = -ahead * change
+        factors_bar += below * sine - ahead * cosine
+        x_bar = x_bar + ahead * (1.0 + factors * sine) + below * (factors * cosine)
+    return [np.sum(x), factors_bar]

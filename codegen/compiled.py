@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 from weakref import WeakValueDictionary
 
@@ -18,19 +18,22 @@ from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.planned import printed
 from primgraph.codegen.emit.readable import readable
 from primgraph.codegen.emit.render import render
-from primgraph.codegen.emit.scalars import scalar_function
+from primgraph.codegen.emit.scalars import scalar_function, scalar_trips
+from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.load import Loaded
+from primgraph.codegen.loops import Code, Spare, runner_of
 from primgraph.codegen.once import parted
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.planner import planned
 from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.regions import arranged
-from primgraph.codegen.plan.schedule import Schedule, schedule
+from primgraph.codegen.plan.schedule import NONE, Schedule, schedule
 from primgraph.codegen.plan.verify import verify
 from primgraph.codegen.run import blas
 from primgraph.ir.debug import debugging
 from primgraph.ir.form import Form, leaves_of, put_together
 from primgraph.ir.graph import Graph
+from primgraph.primitives.control import scan
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -46,15 +49,20 @@ class Compiled:
     `scalar(*arrays)`, where there is one, gives the same faster, or None for what it is not for.
     `fit(*arrays)` knows arrays that can be taken as they are.
 
+    `bodies` are the code of branches and of trips of loops. What runs `in_trips` makes all trips
+    of a loop.
+
     Where a part is computed but once, `once` is the code that does it, and `kept` its results
     when there are some; `run` and `scalar` take them after the other arrays.
     """
 
     __slots__ = (
         "__weakref__",
+        "bodies",
         "equations",
         "fit",
         "graph",
+        "in_trips",
         "kept",
         "loaded",
         "once",
@@ -75,6 +83,8 @@ class Compiled:
         self.scalar: Callable[..., Any] | None = None
         self.pool: list[tuple[Context, Any]] = []
         self.users = bool(module.users)
+        self.bodies: list[Compiled] = []
+        self.in_trips = module.entry == "trips"
         self.once: Compiled | None = None
         self.kept: list[Array] | None = None
 
@@ -104,8 +114,9 @@ def compiled_readable(
     graph: Graph, options: Options, clocks: list[Clocks] | None = None
 ) -> Compiled:
     """Readable code, which shows the names and lines of the user's."""
-    steps = by_source(schedule(graph))
-    module = readable(steps, form=graph.form, titles=graph.titles)
+    sizes = Sizes(graph) if graph.sizes else None
+    steps = by_source(schedule(graph, NONE if sizes is None else sizes.variables))
+    module = readable(steps, form=graph.form, titles=graph.titles, sizes=sizes)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)
@@ -159,7 +170,9 @@ def _compiled_part(
         module.functions.append(scalar[1])
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
+    bodies = given_bodies(module, limits)
     made = Compiled(graph, steps, module)
+    made.bodies = bodies
     made.start = made.loaded.function("workspace")
     if any(region.products for region in plan.regions):
         made.run = blas.single_threaded(made.run)
@@ -169,11 +182,67 @@ def _compiled_part(
     return made
 
 
+def given_bodies(module: Module, limits: Limits) -> list[Compiled]:
+    """Give `module` what runs its branches and loops, and return the code of their bodies."""
+    bodies: list[Compiled] = []
+    spare: list[Spare] = []
+    for name, step in module.loops.items():
+        module.table[name] = runner_of(step, _Bodies(limits, bodies), spare)
+    return bodies
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Bodies:
+    """Compiles branches and what is done in trips, which are added to `made`."""
+
+    limits: Limits
+    made: list[Compiled]
+
+    def code(self, body: Graph) -> Code:
+        found = self._compiled(body, None)
+        numbers = compiled_planned(body, (), Options(), self.limits)
+        return Code(found.run, found.start, numbers.scalar)
+
+    def trips(self, body: Graph, consts: int, carries: int) -> Code:
+        found = self._compiled(body, (consts, carries))
+        if found.in_trips:
+            return Code(None, found.start, trips=found.run)
+        return Code(found.run, found.start)
+
+    def numbers(
+        self, body: Graph, consts: int, carries: int, test: Graph | None = None
+    ) -> Callable[..., Any] | None:
+        asking = None if test is None else schedule(test)
+        module = scalar_trips(schedule(body), consts, carries, asking)
+        return None if module is None else Loaded(module, render(module)).function("numbers")
+
+    def _compiled(self, body: Graph, trip: tuple[int, int] | None) -> Compiled:
+        options = Options(given=tuple(range(len(body.outputs))), trip=trip)
+        found = compiled_planned(body, (), options, self.limits)
+        self.made.append(found)
+        return found
+
+
 def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
     """What the planned code for `graph` does, instruction by instruction."""
     steps, regions = arranged(schedule(graph), limits, CARDS)
     plan = planned(steps, regions, options, CARDS)
     return verify(plan) if debugging.get() else plan
+
+
+def plan_with_bodies(graph: Graph, options: Options, limits: Limits) -> Plan:
+    """The same, with the plans of branches and of trips."""
+    found: dict[Any, Plan] = {}
+    plan = plan_for(graph, options, limits)
+    for step in plan.schedule.steps:
+        for body in step.eqn.bodies if step.op.has_bodies else ():
+            p, trip = step.params, None
+            if step.op is scan:
+                trip = p["consts"], p["carries"]
+            given = Options(given=tuple(range(len(body.outputs))), trip=trip)
+            found.setdefault((body, trip), plan_with_bodies(body, given, limits))
+    return replace(plan, bodies=tuple(found.values()))
 
 
 def _nothing() -> None:
@@ -206,6 +275,7 @@ def _arrays_of(code: Compiled, plan: Schedule, options: Options) -> Callable[...
     """Call a readable function, and make of its results arrays that nothing else refers to."""
     function, form = code.run, code.graph.form
     nested = is_nested(form)
+    form = None if form is None else form.spelled
     types = [plan.types[v] for v in plan.outputs]
     constants = {id(v) for v in code.loaded.namespace.values()}
 

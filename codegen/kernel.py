@@ -23,6 +23,7 @@ from primgraph.ir.fixed import Fixed
 from primgraph.ir.form import packer
 from primgraph.ir.graph import Graph
 from primgraph.ir.signature import checked_methods
+from primgraph.ir.sizes import require_known
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import TensorType
 
@@ -49,6 +50,8 @@ def compile_graph(
     writes into arrays which are handed to it.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
+    if style != "readable":
+        require_known("a kernel", graph)
     return Kernel(without_formal(graph), style, donated, limits, once, handed)
 
 
@@ -134,10 +137,7 @@ class Kernel(Fixed, Drawn):
             return found
         if nested or not plain:
             feeds = tuple(self.graph.in_order(feeds, named))
-        if self._code.fit(*feeds):
-            arrays: Sequence[Array] = feeds
-        else:
-            arrays = [as_feed(a, t, name) for a, (t, name) in zip(feeds, inputs, strict=True)]
+        arrays = taken(self, feeds)
         runner = self._runner
         if self.donated:
             runner.require_writable(feeds, arrays)
@@ -264,6 +264,16 @@ class Kernel(Fixed, Drawn):
         inputs = ", ".join(map(str, self.graph.input_types))
         outputs = ", ".join(map(str, self.graph.output_types))
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
+
+
+def taken(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:
+    """`feeds`, one for each input, as `kernel.fill` takes them; themselves if they are so already.
+
+    Raises `FeedError` for one that does not fit.
+    """
+    if kernel._code.fit(*feeds):
+        return feeds
+    return [as_feed(a, t, name) for a, (t, name) in zip(feeds, kernel._call.inputs, strict=True)]
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-from primgraph.codegen.compiled import Compiled, compiled_planned, compiled_readable, plan_for
+from primgraph.codegen.compiled import (
+    Compiled,
+    compiled_planned,
+    compiled_readable,
+    plan_for,
+    plan_with_bodies,
+)
 from primgraph.codegen.emit.clocks import Clocks
 from primgraph.codegen.once import parted
 from primgraph.codegen.plan.limits import Limits, default_limits
@@ -88,7 +94,7 @@ class Recipe:
         if self.once:
             first, graph = parted(graph, self.once)
             options = replace(options, kept=len(first.outputs))
-        return plan_for(graph, options, self.limits or default_limits())
+        return plan_with_bodies(graph, options, self.limits or default_limits())
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:

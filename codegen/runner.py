@@ -11,9 +11,11 @@ import numpy as np
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.recipe import Recipe
 from primgraph.codegen.run.feeds import checked_out
-from primgraph.errors import WRITTEN, ArgumentError, FeedError, RunError
+from primgraph.errors import WRITTEN, ArgumentError, FeedError, RunError, run_error
+from primgraph.frames import is_interruption
 from primgraph.ir.form import leaves_for
 from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.sizes import output_types_for
 from primgraph.ir.text import typed_equation
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -59,6 +61,8 @@ class Runner:
                 context, workspace = code.new_workspace()
             results = context.run(code.run, workspace, *arrays)
         except Exception as error:
+            if is_interruption(error):
+                raise
             raise _failure(code, self.graph, error) from error
         # A run that failed or was interrupted does not come here: its workspace is dropped.
         code.pool.append((context, workspace))
@@ -116,7 +120,7 @@ class Runner:
 
         Raises `ArgumentError` for an `out` that does not fit.
         """
-        given, types = self._given(out), self.graph.output_types
+        given, types = self._given(out), output_types_for(self.graph, arrays)
         checked_out(given, types, arrays, self.donated)
         kept = self._borrowed.__dict__.setdefault("arrays", {}) if borrow else {}
         for k, array in zip(self.handed if handed else (), handed, strict=True):
@@ -128,7 +132,8 @@ class Runner:
                 given[k] = arrays[self.donated[k]]
             elif given[k] is None:
                 lent = kept.get(k)
-                if lent is None or any(np.may_share_memory(lent, a) for a in others):
+                other = lent is None or lent.shape != type.shape
+                if other or any(np.may_share_memory(lent, a) for a in others):
                     kept[k] = lent = np.empty(type.shape, type.dtype)
                 given[k] = lent
         if self.recipe.style == "readable" or self.code.scalar is not None:
@@ -170,10 +175,13 @@ class Runner:
 
 def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     """What failed: the equation, the line of the kernel, and the line of the user."""
+    for body in code.bodies:
+        if body.failing(error)[1] >= 0:
+            return _failure(body, body.graph, error)
     line, i = code.failing(error)
     cause = f"{error.__class__.__name__}: {error}"
     if i < 0:
-        return RunError(f"kernel {graph.name} failed: {cause}")
+        return run_error(error)(f"kernel {graph.name} failed: {cause}")
     eqn = graph.body[i]
     text = code.loaded.source.splitlines()[line - 1].strip()
     origin = [
@@ -184,7 +192,7 @@ def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
         origin.append(f"{WRITTEN}  {eqn.source}   {eqn.source.text}".rstrip())
     part = f", a part of {eqn.source.operator}," if eqn.source and eqn.source.operator else ""
     given = _integer_inputs(eqn, graph) if isinstance(error, IndexError) else ""
-    return RunError(
+    return run_error(error)(
         f"{eqn.op.name}{part} failed in kernel {graph.name}: {cause}{given}", origin=origin
     )
 

@@ -1,19 +1,35 @@
 """primgraph compiles NumPy programs and their derivatives of any order into NumPy programs."""
 
-from typing import TYPE_CHECKING, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from primgraph.checkout import ROOT
 
 if ROOT is not None:
     __path__.append(str(ROOT))
 
-from primgraph import extend, initializers, nn, operators, optimizer, transforms, view
-from primgraph.autodiff.differential import divergence, hessian_diagonal, laplacian
-from primgraph.autodiff.functions import hvp, jvp, vhp, vjp
-from primgraph.autodiff.grad import forward_grad, grad
-from primgraph.autodiff.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
+from primgraph import eager, initializers, operators, transforms, tree
+from primgraph.autodiff.jacobian import Hessian, Jacobian
 from primgraph.codegen import Kernel, get_num_threads, set_num_threads
+from primgraph.control.branches import cond, switch
+from primgraph.control.checkpoints import checkpoint
+from primgraph.control.loops import fori_loop, map, scan, while_loop
+from primgraph.control.prefixes import associative_scan
+from primgraph.control.solutions import fixed_point, root
+from primgraph.custom.decorators import custom_gradient, custom_jvp, custom_vjp
+from primgraph.custom.function import Function
 from primgraph.defaults import get_default_dtype, set_default_dtype
+from primgraph.eager.differentiable import TensorWarning
+from primgraph.eager.manager import GradManager
+from primgraph.eager.recording import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from primgraph.eager.seeds import seed
+from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import (
     ArgumentError,
     BoundsError,
@@ -24,6 +40,7 @@ from primgraph.errors import (
     FeedError,
     IndexKindError,
     InternalError,
+    LinAlgError,
     LoadError,
     MissingMethodError,
     MissingRuleError,
@@ -37,22 +54,36 @@ from primgraph.errors import (
     ShapeError,
     UnknownKeyError,
     UnknownNameError,
+    UnknownSizeError,
+    UnknownValueError,
     near_matches,
     unknown_name,
 )
-from primgraph.inspect.check import check_grads
-from primgraph.inspect.cost import Cost, cost
-from primgraph.inspect.diff import Difference, diff
-from primgraph.inspect.explain import Explanation, explain
-from primgraph.inspect.profile import Profile, profile
+from primgraph.functional.derivatives import jacfwd, jacrev, value_and_grad
+from primgraph.functional.jit import jit
+from primgraph.functional.public import (
+    batched_jacobian,
+    divergence,
+    forward_grad,
+    grad,
+    hessian,
+    hessian_diagonal,
+    hvp,
+    jacobian,
+    jvp,
+    laplacian,
+    vhp,
+    vjp,
+)
+from primgraph.functional.vmap import vmap
 from primgraph.ir.builder import Builder
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
 from primgraph.meanings import written_instead
-from primgraph.operators import *  # noqa: F403
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
 from primgraph.program.finite import check_finite
@@ -67,16 +98,56 @@ from primgraph.program.program import (
 from primgraph.program.run import Executor
 from primgraph.program.save import load, save
 from primgraph.program.scope import Scope
-from primgraph.program.trace import spec, trace
-from primgraph.training.fit import fit, minibatches
-from primgraph.training.scipy_objective import scipy_objective
-from primgraph.view.growth import growth
-from primgraph.view.spy import spy
-from primgraph.view.steps import steps
+from primgraph.program.sized import SizedKernel
+from primgraph.program.trace import dim, spec, trace
+from primgraph.tree import register as register_container
 
-if not TYPE_CHECKING:
+# What most programs do not use is loaded when it is first asked for.
+if TYPE_CHECKING:
+    from primgraph import autograd, extend, linalg, nn, optimizer, view
+    from primgraph.inspect.check import check_grads
+    from primgraph.inspect.check_rules import check_rules
+    from primgraph.inspect.cost import Cost, cost
+    from primgraph.inspect.diff import Difference, diff
+    from primgraph.inspect.explain import Explanation, explain
+    from primgraph.inspect.profile import Profile, profile
+    from primgraph.operators import *  # noqa: F403
+    from primgraph.training.fit import fit, minibatches
+    from primgraph.training.scipy_objective import scipy_objective
+    from primgraph.view.growth import growth
+    from primgraph.view.spy import spy
+    from primgraph.view.steps import steps
 
-    def __getattr__(name: str) -> NoReturn:
+else:
+    _HOMES = {
+        "Cost": "primgraph.inspect.cost",
+        "Difference": "primgraph.inspect.diff",
+        "Explanation": "primgraph.inspect.explain",
+        "Profile": "primgraph.inspect.profile",
+        "check_grads": "primgraph.inspect.check",
+        "check_rules": "primgraph.inspect.check_rules",
+        "cost": "primgraph.inspect.cost",
+        "diff": "primgraph.inspect.diff",
+        "explain": "primgraph.inspect.explain",
+        "fit": "primgraph.training.fit",
+        "growth": "primgraph.view.growth",
+        "minibatches": "primgraph.training.fit",
+        "profile": "primgraph.inspect.profile",
+        "scipy_objective": "primgraph.training.scipy_objective",
+        "spy": "primgraph.view.spy",
+        "steps": "primgraph.view.steps",
+    }
+    _ROOMS = {"autograd", "extend", "linalg", "nn", "optimizer", "view"}
+
+    _OPERATORS = frozenset(operators.__all__)
+
+    def __getattr__(name: str) -> object:
+        if name in _OPERATORS:
+            return globals().setdefault(name, getattr(operators, name))
+        if name in _ROOMS:
+            return import_module(f"primgraph.{name}")
+        if name in _HOMES:
+            return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
         raise unknown_name("primgraph", name, __all__, _instead(name))
 
     def __dir__() -> list[str]:
@@ -85,11 +156,10 @@ if not TYPE_CHECKING:
 
 def _instead(name: str) -> str:
     """Where else there is a thing of that name, or what stands for it; nothing if unknown."""
-    rooms = (nn, optimizer, initializers, transforms, extend)
-    for room in rooms:
+    for place in ("nn", "optimizer", "initializers", "transforms", "extend"):
+        room = import_module(f"primgraph.{place}")
         home = getattr(getattr(room, name, None), "__module__", "")
         if home.startswith(room.__name__):
-            place = room.__name__.partition(".")[2]
             return f"there is pg.{place}.{name}. {near_matches(name, __all__)}".rstrip()
     return written_instead(name)
 
@@ -106,15 +176,19 @@ __all__ = [
     "Cost",
     "DTypeError",
     "Difference",
+    "Dim",
     "Executor",
     "Explanation",
     "FeedError",
+    "GradManager",
+    "Function",
     "Graph",
     "Hessian",
     "IndexKindError",
     "InternalError",
     "Jacobian",
     "Kernel",
+    "LinAlgError",
     "LoadError",
     "MissingMethodError",
     "MissingRuleError",
@@ -129,24 +203,42 @@ __all__ = [
     "RunError",
     "Scope",
     "ShapeError",
+    "SizedKernel",
+    "Tensor",
     "TensorType",
+    "TensorWarning",
     "UnknownKeyError",
     "UnknownNameError",
+    "UnknownSizeError",
+    "UnknownValueError",
     "Variable",
+    "associative_scan",
+    "autograd",
     "batched_jacobian",
     "check_finite",
     "check_grads",
+    "check_rules",
+    "checkpoint",
     "compile",
+    "cond",
     "cost",
     "create_parameter",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_vjp",
     "data",
     "default_main_program",
     "default_startup_program",
+    "eager",
+    "enable_grad",
     "extend",
     "fit",
     "diff",
+    "dim",
     "divergence",
     "explain",
+    "fixed_point",
+    "fori_loop",
     "forward_grad",
     "get_default_dtype",
     "get_num_threads",
@@ -155,30 +247,49 @@ __all__ = [
     "hessian",
     "hessian_diagonal",
     "hvp",
+    "inference_mode",
     "initializers",
     "interpret",
+    "is_grad_enabled",
+    "jacfwd",
     "jacobian",
+    "jacrev",
+    "jit",
     "jvp",
     "laplacian",
+    "linalg",
     "load",
+    "map",
     "minibatches",
     "nn",
+    "no_grad",
     "optimizer",
     "parse",
     "profile",
     "program_guard",
+    "register_container",
     "save",
+    "root",
+    "scan",
     "scipy_objective",
+    "seed",
     "set_default_dtype",
+    "set_grad_enabled",
     "set_num_threads",
     "spec",
     "spy",
     "steps",
+    "switch",
+    "tensor",
     "trace",
     "transforms",
+    "tree",
+    "value_and_grad",
     "verify",
     "vhp",
     "view",
     "vjp",
+    "vmap",
+    "while_loop",
     *vars(operators)["__all__"],
 ]

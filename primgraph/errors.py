@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import ClassVar
 
+import numpy as np
+
 from primgraph.frames import rendered
 from primgraph.source import Source, caller
 
@@ -56,6 +58,14 @@ class BuildError(PrimgraphError):
 
 class ArgumentError(BuildError, TypeError):
     """An argument has a type that the function does not take."""
+
+
+class UnknownValueError(ArgumentError):
+    """Python asked for a number in a variable, which is not known before the program runs."""
+
+
+class UnknownSizeError(BuildError, TypeError):
+    """Python asked for the number of a size that is not known before the program runs."""
 
 
 class IndexKindError(ArgumentError, IndexError):
@@ -124,6 +134,15 @@ class CompileError(PrimgraphError):
 
 class RunError(PrimgraphError, RuntimeError):
     """A kernel failed while it ran, for instance on a gather index out of range."""
+
+
+class LinAlgError(RunError, np.linalg.LinAlgError):
+    """A matrix is singular, or not positive definite, or an iteration did not converge."""
+
+
+def run_error(cause: BaseException | None) -> type[RunError]:
+    """The error of a run that failed of `cause`."""
+    return LinAlgError if isinstance(cause, np.linalg.LinAlgError) else RunError
 
 
 class NumericalError(RunError):

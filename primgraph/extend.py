@@ -21,6 +21,7 @@ from primgraph.ir.signature import checked
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.types import TensorType, as_dtype
 from primgraph.operators.call import operator, public
+from primgraph.operators.implementing import implements
 from primgraph.operators.promotion import lift
 from primgraph.operators.variable import emit
 from primgraph.primitives.constants import zeros_like
@@ -47,6 +48,7 @@ __all__ = [
     "emit",
     "every_equation_is_used",
     "give_card",
+    "implements",
     "lift",
     "lookup",
     "operator",

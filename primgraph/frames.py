@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from types import FrameType
 from typing import Any, final
 
 from primgraph.cells import cell_of, shell
@@ -86,6 +88,30 @@ def _steps(error: BaseException) -> list[_Step]:
     cells = (i for i, step in enumerate(found) if cell_of(step.file))
     own = (i for i, step in enumerate(found) if not step.owner)
     return found[next(cells, next(own, 0)) :]
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether a handler of signals raised `error`, or whoever else stops a function in the middle.
+
+    Python calls such a one with the frame that it interrupts, which nobody else gets.
+    """
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        outside, step = step.tb_frame, step.tb_next
+        if any(value is outside for value in _arguments(step.tb_frame)):
+            return True
+    return False
+
+
+def _arguments(frame: FrameType) -> list[Any]:
+    """What a function was called with, by position."""
+    code, known = frame.f_code, frame.f_locals
+    count = code.co_argcount
+    names = code.co_varnames
+    found = [known.get(name) for name in names[:count]]
+    if code.co_flags & inspect.CO_VARARGS:
+        found += known.get(names[count + code.co_kwonlyargcount], ())
+    return found
 
 
 def _told(steps: Iterable[_Step], paint: _Paint) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 
 from primgraph.errors import ArgumentError, unknown_name
-from primgraph.ir.signature import checked_methods
+from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import DType, Shape
 
 
@@ -103,6 +103,19 @@ class Kaiming:
         self, shape: Shape, dtype: DType, rng: np.random.Generator
     ) -> np.ndarray[Any, Any]:
         return _with_variance(2.0 / max(fans(shape)[0], 1), self.uniform, shape, dtype, rng)
+
+
+def first_array(
+    initializer: Initializer, shape: Shape, dtype: DType, rng: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    """What `initializer` gives, in that dtype.
+
+    Raises `ArgumentError` if it gives another shape or another kind of dtype.
+    """
+    array = np.asarray(applied(initializer, shape, dtype, rng))
+    if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise ArgumentError(f"it gives shape {array.shape} and dtype {array.dtype}")
+    return array.astype(dtype, order="C")
 
 
 def fans(shape: Shape) -> tuple[int, int]:

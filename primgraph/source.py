@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -158,6 +159,9 @@ def marked(scope: str, role: str = "") -> Iterator[None]:
         _marks.reset(token)
 
 
+# So many decorators are looked for above a definition.
+_DECORATORS = 20
+
 # What a module has among its names to say that it extends primgraph.
 _EXTENSION = "__primgraph_extension__"
 
@@ -170,10 +174,15 @@ def is_library(file: str) -> bool:
     return not set(_INSTALLED).isdisjoint(file.replace("\\", "/").split("/"))
 
 
+def is_own_name(name: str) -> bool:
+    """Whether a module of that name is primgraph's, or a kernel."""
+    return name == PACKAGE or name.startswith(_PASSED)
+
+
 def is_own(frame: FrameType) -> bool:
     """Whether a frame is of primgraph, of a kernel, or of a module that extends primgraph."""
     name = frame.f_globals.get("__name__", "")
-    return name == PACKAGE or name.startswith(_PASSED) or _EXTENSION in frame.f_globals
+    return is_own_name(name) or _EXTENSION in frame.f_globals
 
 
 def user_frame() -> FrameType:
@@ -194,9 +203,54 @@ def user_frame() -> FrameType:
         frame = frame.f_back
 
 
+def declared(function: Callable[..., object]) -> Source | None:
+    """The line where a function of the user's is defined, below its decorators, if it has one."""
+    plain = inspect.unwrap(function)
+    code = getattr(getattr(plain, "__func__", plain), "__code__", None)
+    if not isinstance(code, CodeType):
+        return None
+    file, line = code.co_filename, code.co_firstlineno
+    for number, text in enumerate(lines_of(code, file)[line - 1 :][:_DECORATORS], line):
+        if not text.lstrip().startswith("@"):
+            line = number
+            break
+    return _at(code, file, "" if file in ordinary else cell_of(file), line, ("", ""))
+
+
 def caller() -> Source:
     """The user's line that is being executed; see `user_frame`."""
     frame = user_frame()
-    file = frame.f_code.co_filename
+    return _line(frame.f_code, frame.f_lineno)
+
+
+def instruction(depth: int = 2) -> tuple[CodeType, int] | None:
+    """The code and the offset of the instruction, in the innermost frame outside primgraph.
+
+    Quick, for what is asked for often and told seldom; `source_at` has the line. As many frames
+    as `depth` says are known to be inside.
+    """
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        name = frame.f_globals.get("__name__")
+        if name not in _own_names:
+            if name is None or not (name == PACKAGE or name.startswith(_PASSED[0])):
+                return frame.f_code, frame.f_lasti
+            _own_names.add(name)
+        frame = frame.f_back
+    return None
+
+
+# Names of modules of primgraph that have been met on the way to a user's line.
+_own_names: set[str] = set()
+
+
+def source_at(code: CodeType, instruction: int) -> Source:
+    """The line of an instruction of `code`, by its offset there."""
+    found = (line for start, end, line in code.co_lines() if start <= instruction < end)
+    return _line(code, next(found, None) or code.co_firstlineno)
+
+
+def _line(code: CodeType, line: int) -> Source:
+    file = code.co_filename
     cell = "" if file in ordinary else cell_of(file)
-    return _at(frame.f_code, file, cell, frame.f_lineno, _marks.get())
+    return _at(code, file, cell, line, _marks.get())

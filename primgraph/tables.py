@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from primgraph.ir.dims import Dim
 from primgraph.source import Source
 
 _STEPS = (("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
@@ -12,7 +13,9 @@ _LONGEST = 60
 
 
 def quantity(number: float, unit: str) -> str:
-    """`number` with three digits and a decimal prefix, such as `1.25 MB`."""
+    """`number` with three digits and a decimal prefix, such as `1.25 MB`; a formula as it is."""
+    if isinstance(number, Dim):
+        return f"{number} {unit}".rstrip()
     steps = _SMALL if unit == "s" else _STEPS
     prefix, size = next((s for s in steps if abs(number) >= s[1]), steps[-1])
     shown = number / size

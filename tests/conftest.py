@@ -5,20 +5,23 @@ every transform; the observer below adds the round trip through text.
 """
 
 import os
+import signal
 
 os.environ["PRIMGRAPH_DEBUG"] = "1"
 
 from collections.abc import Iterator
 
 import pytest
+from density import DENSE, VARIABLE, drawn
 
 from primgraph.ir.contract import observers
 from primgraph.ir.graph import Graph
 from primgraph.ir.text import parse, to_text
 
-# To read a graph takes longer than most transforms of it: of larger graphs than the first only
-# those are read whose number of equations is a multiple of the second, and no very large ones.
-_SMALL, _SOME, _LARGEST = 30, 16, 2000
+# To read a graph takes longer than most transforms of it: those are read that have an equation of
+# a kind that no graph before had, of the others one in so many, and no very large ones.
+_ONE_IN, _LARGEST = 16, 2000
+_kinds_read: set[object] = set()
 
 # What these files test comes by most of the code, in a minute: `-m quick`.
 _QUICK = {
@@ -28,22 +31,42 @@ _QUICK = {
 }  # fmt: skip
 
 
+def kinds(graph: Graph) -> set[object]:
+    """What the text of an equation depends on, but for values, shapes and wiring."""
+    return {
+        (e.op.name, e.outputs[0].dtype, *[(name, type(value)) for name, value in e.params])
+        for e in graph.body
+    }
+
+
 def reads_back(graph: Graph) -> None:
     """The text of `graph` parses to an equal graph, which prints the same text."""
-    if len(graph) > _SMALL and (len(graph) % _SOME or len(graph) > _LARGEST):
+    if len(graph) > _LARGEST:
         return
+    found = kinds(graph)
+    if found <= _kinds_read and not drawn(" ".join(e.op.name for e in graph.body), _ONE_IN):
+        return
+    _kinds_read.update(found)
     text = to_text(graph)
     again = parse(text, graph.constants)
     assert again == graph, f"the text does not read back to the same graph:\n{text}"
     assert to_text(again) == text, f"what was read back prints differently:\n{text}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of quick files, but for those that are long."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of quick files, but for those that are long, and leave out the dense ones."""
     for item in items:
         name = item.path.stem.removeprefix("test_")
-        if name in _QUICK and item.get_closest_marker("long") is None:
+        if name in _QUICK and not {"long", "dense"} & {m.name for m in item.iter_markers()}:
             item.add_marker(pytest.mark.quick)
+    if not DENSE:
+        dense = [item for item in items if item.get_closest_marker("dense")]
+        config.hook.pytest_deselected(items=dense)
+        items[:] = [item for item in items if not item.get_closest_marker("dense")]
+
+
+def pytest_report_header() -> str:
+    return "" if DENSE else f"{VARIABLE}=1 runs dense tests as well"
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -52,3 +75,11 @@ def round_trip_of_graphs() -> Iterator[None]:
     observers.append(reads_back)
     yield
     observers.remove(reads_back)
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Interrupts raise `KeyboardInterrupt`, also in a process that was started without them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -25,9 +25,12 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 from program_batched import BatchedProgram  # noqa: E402
 from program_batched_checks import check_batched  # noqa: E402
 from program_checks import check  # noqa: E402
+from program_custom import check_custom  # noqa: E402
+from program_derivatives import equations_of  # noqa: E402
 from program_edges import EdgeProgram, check_edges  # noqa: E402
 from program_guard_checks import check_guarded  # noqa: E402
 from program_guards import GuardedProgram  # noqa: E402
+from program_named import check_named, named_program  # noqa: E402
 from program_singular import SingularProgram  # noqa: E402
 from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
@@ -44,10 +47,13 @@ from primgraph.transforms import dead_code  # noqa: E402
 _ENOUGH_FAILURES = 20
 
 # Of so many seeds one makes a training program too, one a program whose size lies at a threshold,
-# and one a program that goes through every transform.
+# one a program that goes through every transform, and one a program with a custom function in it.
 _TRAINED = 25
 _TRANSFORMED = 20
+_CUSTOM = 20
 _SIZED = 120
+# And one a program of sizes that have names.
+_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +92,7 @@ def main() -> int:
             break
         program, draft = random_draft(seed)
         done += 1
-        primitives.update(e.op.name for e in program.graph.body)
+        primitives.update(e.op.name for e in equations_of(program.graph))
         seen.update({"values": draft.tried, "values not usable": draft.dropped})
         seen.update({"operators refused": draft.refused})
         fault = fault_of(program, seen)
@@ -94,7 +100,11 @@ def main() -> int:
             failures += 1
             report(program, fault)
         if seed % _TRANSFORMED == 0:
-            failures += not keeps_meaning(program, seen)
+            failures += not keeps_meaning(program, seen, check_transforms)
+        if seed % _CUSTOM == 1:
+            failures += not keeps_meaning(program, seen, check_custom)
+        if seed % _NAMED == 2:
+            failures += not keeps_meaning(named_program(seed), seen, check_named)
         if seed % _TRAINED == 0:
             failures += not trains(seed, seen)
         for kind in _SPECIAL:
@@ -110,14 +120,12 @@ def main() -> int:
     return int(failures > 0 or bool(unused))
 
 
-def keeps_meaning(program: Program, seen: Counter[str]) -> bool:
-    """Whether every transform keeps what `program` computes; it is told if not."""
-    fault = fault_of(program, seen, check_transforms)
+def keeps_meaning(program: Program, seen: Counter[str], made: Callable[..., None]) -> bool:
+    """Whether what is made of `program` computes what it does; it is told if not."""
+    fault = fault_of(program, seen, made)
     if fault:
         print("=" * 90)
-        print(
-            f"seed {program.seed}, through every transform, failed: {fault}\n{program}", flush=True
-        )
+        print(f"seed {program.seed}, {made.__name__}, failed: {fault}\n{program}", flush=True)
     return not fault
 
 
@@ -171,7 +179,7 @@ def fault_of(
 ) -> str:
     """What is wrong with `program`: the kind of fault in its first line; nothing if all is well."""
     try:
-        made(program, seen)
+        made(program, Counter() if seen is None else seen)
     except Exception as error:
         return f"{kind_of(error)}\n{traceback.format_exc(limit=-4)}"
     return ""
@@ -310,9 +318,8 @@ def table(
     """Print all counts; the primitives that were never used."""
     ops = registered()
     # Formal ones are never drafted: they leave a graph before it is one.
-    known = {
-        n: primitives[n] for n, op in ops.items() if isinstance(op, Primitive) and not op.formal
-    }
+    plain = {n for n, op in ops.items() if isinstance(op, Primitive) and not op.formal}
+    known = {n: primitives[n] for n in plain - {"custom_tangents"}}
     others = {n: primitives[n] for n, op in ops.items() if not isinstance(op, Primitive)}
     parts = {"primitives": known, "operators": others}
     parts |= {f"{kind} rules": dict(counts) for kind, counts in coverage.items()}

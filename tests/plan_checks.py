@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.codegen.compiled import plan_for
+from primgraph.codegen.compiled import given_bodies, plan_for
 from primgraph.codegen.emit.planned import printed
 from primgraph.codegen.emit.render import render
 from primgraph.codegen.load import Loaded
@@ -26,6 +26,7 @@ SHARED = replace(SMALL, processors=2, least_share=0)
 def poisoned_results(graph: Graph, feeds: list[Any], limits: Limits) -> list[Any]:
     """What the planned code computes if all memory that is not in use is full of NaNs."""
     module = printed(verify(plan_for(graph, Options(poisoned=True), limits)))
+    given_bodies(module, limits)
     loaded = Loaded(module, render(module))
     workspace = loaded.function("workspace")()
     with np.errstate(all="ignore"):

@@ -13,11 +13,15 @@ from program_derivatives import check_derivatives, demand
 from program_draft import Choices
 from program_files import check_files
 from program_forms import check_forms
+from program_replayed import check_replayed
+from program_tensors import check_tensors
 from program_tolerance import differs, roughly_differs
+from program_unrolled import check_unrolled
 from random_programs import Program
 from thread_checks import threads_at_work
 
 from primgraph.codegen import compile_graph
+from primgraph.inspect.trips import is_walked, walked
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse, to_text
@@ -56,6 +60,8 @@ _KERNEL_OF_DERIVATIVE = 0.3
 _BATCH = 0.3
 _FILES = 0.2
 _FORMS = 0.1
+_TENSORS = 0.1
+_REPLAYED = 0.3
 
 # By how many units in the last place every equation may be off at level "fast".
 _FAST_ULPS = 8.0
@@ -73,6 +79,8 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
         seen["files"] += 1
     if files.random() < _FORMS:
         check_forms(graph, program.feeds, files, seen)
+    if files.random() < _TENSORS:
+        check_tensors(program, seen)
     check_passes(program)
     check_levels(program, seen)
     lowered = lower(graph)
@@ -81,6 +89,12 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
     if rng.random() < 0.5:
         check_kernel(clean_up(lowered), "planned", program.feeds, program.others, rng)
     check_modes(program, seen)
+    if lowered.has_bodies:
+        seen["programs with branches or loops"] += 1
+        draw = np.random.default_rng((program.seed, 23))
+        check_unrolled(lowered, program.feeds, program.others, program.smooth, draw, seen)
+        if draw.random() < _REPLAYED:
+            check_replayed(lowered, program.feeds, program.smooth, draw, seen)
     if rng.random() < _BATCH:
         check_batch(lowered, program.feeds, program.others, rng)
         check_samples(lowered, program, rng, seen)
@@ -148,9 +162,7 @@ def check_passes(program: Program) -> None:
 def check_levels(program: Program, seen: Counter[str]) -> None:
     """Looser levels of mathematics keep their promises where nothing special occurs."""
     lowered = lower(program.graph)
-    values = [v for e in lowered.body for v in e.outputs if v.type.is_float]
-    everything = interpret(lowered.with_outputs(values), *program.feeds)
-    if not all(map(_is_ordinary, [*everything, *program.feeds])):
+    if not all(map(_is_ordinary, numbers_in(lowered, program.feeds))):
         seen["programs with special values"] += 1
         return
     expected = interpret(lowered, *program.feeds)
@@ -162,6 +174,27 @@ def check_levels(program: Program, seen: Counter[str]) -> None:
             demand(not fault, f"{transform.__name__} at level {level}: {fault}\n{result}")
         again = clean_up(result, level)
         demand(len(again) <= len(result), f"clean_up at level {level} makes a graph longer again")
+
+
+def numbers_in(graph: Graph, feeds: Arrays) -> list[np.ndarray]:
+    """All numbers that occur, those in branches and loops too."""
+    found = [np.asarray(x) for x in feeds]
+
+    def run(body: Graph, arrays: Arrays) -> list[np.ndarray]:
+        known = dict(zip(body.inputs, arrays, strict=True))
+        for eqn in body.body:
+            given = [known[v] for v in eqn.inputs]
+            if is_walked(eqn):
+                results = walked(eqn, given, run)
+            else:
+                results = [np.asarray(x) for x in eqn.op.evaluate(given, eqn.kwargs)]
+            found.extend(results)
+            known.update(zip(eqn.outputs, results, strict=True))
+        return [known[v] for v in body.outputs]
+
+    with np.errstate(all="ignore"):
+        run(graph, found[:])
+    return found
 
 
 def _is_ordinary(x: np.ndarray) -> bool:

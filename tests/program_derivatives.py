@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
 import numpy as np
@@ -13,7 +13,7 @@ from program_tolerance import same_bits
 from primgraph.autodiff.differential import hessian_diagonal, laplacian
 from primgraph.autodiff.grad import forward_grad, grad
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph, Value
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.operators.variable import Variable
 from primgraph.primitives.elementwise import add, floor_divide, remainder
@@ -48,6 +48,14 @@ class Mismatch(AssertionError):
 def demand(condition: object, what: str) -> None:
     if not condition:
         raise Mismatch(what)
+
+
+def equations_of(graph: Graph) -> Iterator[Equation]:
+    """All equations, those in branches and loops before what they belong to."""
+    for eqn in graph.body:
+        for body in eqn.bodies:
+            yield from equations_of(body)
+        yield eqn
 
 
 def check_derivatives(
@@ -124,7 +132,7 @@ def _slack_of_sums(graph: Graph) -> float:
     What is handed from one part of a graph to another may be a view in the whole, and NumPy adds
     in the order of memory.
     """
-    eps = [np.finfo(v.dtype).eps for e in graph.body if e.op in _SUMS for v in e.outputs
+    eps = [np.finfo(v.dtype).eps for e in equations_of(graph) if e.op in _SUMS for v in e.outputs
            if v.dtype.kind == "f"]  # fmt: skip
     return 64 * float(max(eps, default=0.0))
 
@@ -139,7 +147,11 @@ def _check_differences(
     seen: Counter[str],
 ) -> None:
     """Tangents against central differences of fourth order, with a step that meets no kink."""
-    if any(e.op.name == "stop_gradient" for e in graph.body):
+    if any(e.op.name == "stop_gradient" for e in equations_of(graph)):
+        return
+    bodies = [e for eqn in graph.body for body in eqn.bodies for e in equations_of(body)]
+    if any(e.op in (floor_divide, remainder) for e in bodies):
+        seen["rejected: a quotient in a body"] += 1
         return
 
     def at(t: float, asked: Graph = graph) -> list[np.ndarray]:

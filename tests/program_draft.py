@@ -9,14 +9,16 @@ and ties instead, and uses whatever comes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from complex_step import STEEPEST, STEP, apply, wide_type
 
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Value
+from primgraph.ir.dims import Dim, extent_at, size
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import DTYPE_OF_NAME, DType, Shape, TensorType
 from primgraph.operators.variable import Variable
 from primgraph.primitives.constants import constant, filled
@@ -36,6 +38,10 @@ _RANK_SHARES = (0.16, 0.28, 0.32, 0.16, 0.08)
 # Shapes on both sides of sizes at which code is written in another way.
 _AT_THRESHOLDS = 0.08
 _THRESHOLDS = ((1,), (1, 1), (63,), (64,), (65,), (8, 8), (9, 7), (2, 33), (129,), (4, 4, 4))
+
+# Extents of programs with sizes.
+_EXTENTS = (size("N"), size("N"), size("M"), size("N") + 1, 2 * size("N"), size("M").max(2))
+_OF_SIZES = 0.5
 
 LARGEST = 300
 _HUGE = 1e3
@@ -78,15 +84,23 @@ class Choices:
 class Draft(Choices):
     """A program in the making: what has been recorded, and which values may be used."""
 
-    def __init__(self, rng: np.random.Generator, smooth: bool) -> None:
+    def __init__(
+        self, rng: np.random.Generator, smooth: bool, sizes: Mapping[str, int] | None = None
+    ) -> None:
         super().__init__(rng)
         self.smooth = smooth
+        # What sizes are in feeds; there are none without.
+        self.sizes = dict(sizes or {})
         self.builder = Builder("f")
         self.feeds: list[np.ndarray] = []
         self.pool: list[Value] = []
         self.last: Value | None = None
         self.known: dict[Value, np.ndarray] = {}
+        self.held: dict[Value, np.ndarray] = {}
         self.kinked: set[Value] = set()
+        # How deep branches and loops may be in each other, and what they are drafted in.
+        self.depth = 0
+        self.around: Draft | None = None
         self.settled = 0
         self.tried = 0
         self.dropped = 0
@@ -104,7 +118,15 @@ class Draft(Choices):
                 return self.choose(fits)
         rank = min(max(self.choose(range(5), _RANK_SHARES), lowest), highest)
         shape = tuple(self.choose(range(6), _SIZE_SHARES) for _ in range(rank))
-        return shape if math.prod(shape) <= LARGEST else self.shape(lowest, highest)
+        if self.sizes:
+            shape = tuple(
+                self.choose(_EXTENTS) if self.chance(_OF_SIZES) else max(n, 1) for n in shape
+            )
+        return shape if math.prod(self.at(shape)) <= LARGEST else self.shape(lowest, highest)
+
+    def at(self, shape: Sequence[int]) -> Shape:
+        """The numbers of these extents in feeds."""
+        return tuple([extent_at(n, self.sizes) for n in shape])
 
     # Operands.
 
@@ -134,10 +156,23 @@ class Draft(Choices):
             return self.choose(found)
         if self.chance(0.3):
             return self.constant(type)
+        if self.sizes:
+            return self.spread(type)
         return self.resized(self.converted(self.pick(), type.dtype), type.shape)
 
+    def spread(self, type: TensorType) -> Value:
+        """A value of that shape in another dtype, or the sum of any value in each element."""
+        found = [v for v in self.pool if v.type.with_dtype(type.dtype) is type]
+        if found:
+            return self.converted(self.choose(found), type.dtype)
+        value = self.converted(self.pick("iuf"), type.dtype if type.dtype != BOOL else I64)
+        value = reduce_sum(value, axes=tuple(range(len(value.shape))))
+        if type.dtype == BOOL:
+            value = cast(value, dtype=BOOL)
+        return broadcast(value, shape=type.shape, new_axes=tuple(range(len(type.shape))))
+
     def constant(self, type: TensorType) -> Value:
-        if self.chance(0.5):
+        if type.names or self.chance(0.5):
             return filled(self.number(type.dtype), type)
         return constant(value=self.array(type, self.smooth))
 
@@ -150,7 +185,7 @@ class Draft(Choices):
 
     def array(self, type: TensorType, smooth: bool) -> np.ndarray:
         """Elements for a feed or a constant."""
-        rng, shape, dtype = self.rng, type.shape, type.dtype
+        rng, shape, dtype = self.rng, self.at(type.shape), type.dtype
         with np.errstate(all="ignore"):
             if dtype.kind == "b":
                 return np.asarray(rng.random(shape) < 0.5)
@@ -203,7 +238,27 @@ class Draft(Choices):
         return value
 
     def variable(self, value: Value) -> Variable:
-        return Variable(self.builder, value)
+        """`value` as users have it, which may be one of a program around."""
+        owner: Draft = self
+        while value not in owner.builder and owner.around is not None:
+            owner = owner.around
+        return Variable(owner.builder, value)
+
+    def inside(
+        self, builder: Builder, given: Sequence[Value], starts: Sequence[np.ndarray | None]
+    ) -> Draft:
+        """The draft of a body in `builder`, which takes `given`, with these numbers at first.
+
+        It may use some of the values that this one has, too.
+        """
+        self.settle()
+        inner = Draft(self.rng, self.smooth, self.sizes)
+        inner.builder, inner.around, inner.depth = builder, self, self.depth - 1
+        count = self.below(4, min(1 if given else 2, len(self.pool)))
+        inner.pool = [self.choose(self.pool[-8:]) for _ in range(count)] + list(given)
+        inner.known = dict(self.known)
+        inner.known.update({v: x for v, x in zip(given, starts, strict=True) if x is not None})
+        return inner
 
     # Growth.
 
@@ -213,7 +268,7 @@ class Draft(Choices):
         self.feeds.append(array)
         if self.smooth:
             wide = array.astype(wide_type(type).dtype)
-            moved = 1j * STEP * self.rng.normal(size=type.shape) if type.is_float else 0
+            moved = 1j * STEP * self.rng.normal(size=array.shape) if type.is_float else 0
             self.known[value] = wide + moved if type.is_float else wide
         self.pool.append(value)
 
@@ -230,14 +285,32 @@ class Draft(Choices):
     def settle(self) -> None:
         """Evaluate what has been recorded since the last time."""
         new, self.settled = self.builder.body[self.settled :], len(self.builder.body)
-        for eqn in new if self.smooth else ():
-            results, fine = apply(eqn, [self.known[v] for v in eqn.inputs])
+        if not self.smooth:
+            return
+        self.known |= {v: self.known[w] for w, v in self.builder.captured.items()}
+        for eqn in new:
+            if eqn.op.own_slope:
+                value = eqn.inputs[0]
+                self.known[eqn.output] = self.held.get(value, self.known[value])
+                continue
+            if eqn.op.stops:
+                self.held[eqn.output] = self.known[eqn.inputs[0]]
+            given = [self.known[v] for v in eqn.inputs]
+            results, fine = apply(self.in_feeds(eqn), given)
             self.known.update(zip(eqn.outputs, results, strict=True))
             if not fine or not self.kinked.isdisjoint(eqn.inputs):
                 self.kinked.update(eqn.outputs)
 
+    def in_feeds(self, eqn: Equation) -> Equation:
+        """The equation with numbers in the place of sizes."""
+        if not self.sizes:
+            return eqn
+        alone = Graph(list(dict.fromkeys(eqn.inputs)), [eqn], eqn.outputs, eqn.op.name)
+        (found,) = at_sizes(alone, self.sizes).body
+        return found
+
     def is_usable(self, value: Value) -> bool:
-        if value.type.size > LARGEST or len(value.shape) > 5:
+        if math.prod(self.at(value.shape)) > LARGEST or len(value.shape) > 5:
             return False
         if not self.smooth:
             return True
@@ -259,6 +332,13 @@ class Draft(Choices):
         if self.chance(0.25):
             found.append(self.choose(found))
         return [found[i] for i in self.order(len(found))]
+
+
+def same_extent(one: int, other: int) -> bool:
+    """Whether two extents are equal for all sizes."""
+    return one is other or (
+        not isinstance(one, Dim) and not isinstance(other, Dim) and one == other
+    )
 
 
 def drop(shape: Shape, axis: int) -> Shape:

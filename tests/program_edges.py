@@ -183,7 +183,7 @@ class EdgeProgram:
         return y, np.arange(x.size).reshape(x.shape)
 
     def __str__(self) -> str:
-        graph = pg.trace(lambda x, z: self.rows(x, z)[0].value, *_specs(self))
+        graph = pg.trace(lambda x, z: self.rows(x, z)[0].value, *_specs(self), rebind=False)
         feeds = "\n".join(f"  {x!r}" for x in self.feeds)
         return f"edge program {self.seed}\n{graph}\nfeeds:\n{feeds}"
 
@@ -215,7 +215,7 @@ def check_edges(program: EdgeProgram, seen: Counter[str] | None = None) -> None:
         return [way.value for way in wanted]
 
     with np.errstate(all="ignore"):
-        graph = lower(pg.trace(asked, *_specs(program)))
+        graph = lower(pg.trace(asked, *_specs(program), rebind=False))
         found = interpret(graph, *program.feeds)
     for way, array in zip(wanted, found, strict=True):
         truth = np.reshape(way.truth, array.shape)

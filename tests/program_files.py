@@ -138,7 +138,7 @@ def program_of(graph: Graph, rng: np.random.Generator) -> pg.Program:
     moved: dict[Value, Value] = {}
     with program:
         for i, value in enumerate(graph.inputs):
-            if value.type.is_float and rng.random() < 0.5:
+            if value.type.is_float and not value.type.names and rng.random() < 0.5:
                 made = pg.create_parameter(value.type.shape, value.type.dtype, name=f"s{i}")
             else:
                 made = pg.data(f"x{i}", value.type.shape, value.type.dtype)

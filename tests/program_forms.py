@@ -39,7 +39,7 @@ class Layer:
 _CLASSES: tuple[type[Any], ...] = (Pair, Layer)
 
 
-def _form(draw: Choices, leaves: list[int], depth: int = 0) -> Any:
+def form_of(draw: Choices, leaves: list[int], depth: int = 0) -> Any:
     """Containers of all `leaves`, in order; there may be empty ones and None among them."""
     if len(leaves) == 1 and (depth == _DEEPEST or draw.chance(0.6)):
         return leaves[0]
@@ -49,7 +49,7 @@ def _form(draw: Choices, leaves: list[int], depth: int = 0) -> Any:
         middle = draw.below(len(leaves) + 1)
         parts = [leaves[:middle], leaves[middle:]]
     flat = depth == _DEEPEST
-    made = [n for p in parts for n in p] if flat else [_form(draw, p, depth + 1) for p in parts]
+    made = [n for p in parts for n in p] if flat else [form_of(draw, p, depth + 1) for p in parts]
     # Lists and tuples of empty ones only stand for arrays without elements.
     kind = draw.below(5) if leaves or not made else 1
     if kind == 0 and len(made) == 2:
@@ -120,8 +120,8 @@ def check_forms(
         return
     ends = sorted({0, count, *(draw.below(count + 1) for _ in range(draw.below(3)))})
     groups = [list(range(i, k)) for i, k in pairwise(ends)]
-    taken = [_form(draw, group) for group in groups]
-    given = _form(draw, list(range(total)))
+    taken = [form_of(draw, group) for group in groups]
+    given = form_of(draw, list(range(total)))
     names = [f"p{i}" for i in range(len(taken))]
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -147,13 +147,13 @@ def check_forms(
     named = dict(reversed(list(zip(names, arguments, strict=True))))
     require("kernel, called by name", kernel(**named))
     require("kernel after pickling", pickle.loads(pickle.dumps(kernel))(*arguments))
-    out = filled(given, [np.empty(v.type.shape, v.type.dtype) for v in graph.outputs])
+    out = filled(given, [np.empty(x.shape, x.dtype) for x in expected])
     result = kernel(*arguments, out=out)
     require("kernel that is given arrays", result)
     for i, array in leaves(given, out):
         demand(array is dict(leaves(given, result))[i], "another array than the one given")
     seen["functions of containers"] += 1
-    if draw.chance(_SAVED):
+    if not graph.sizes and draw.chance(_SAVED):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "saved.py"
             kernel.save(path)

@@ -14,11 +14,11 @@ from primgraph import nn
 _BATCH = 5
 _WIDEST = 5
 
-OPTIMIZERS: tuple[Callable[[], pg.optimizer.Optimizer], ...] = (
-    lambda: pg.optimizer.SGD(0.01),
-    lambda: pg.optimizer.Momentum(0.01, nesterov=True),
-    lambda: pg.optimizer.Adam(0.01, grad_clip=pg.optimizer.clip_by_global_norm(1.0)),
-    lambda: pg.optimizer.RMSProp(0.01, schedule=pg.optimizer.exponential_decay(0.9)),
+OPTIMIZERS: tuple[Callable[..., pg.optimizer.Optimizer], ...] = (
+    lambda **o: pg.optimizer.SGD(0.01, **o),
+    lambda **o: pg.optimizer.Momentum(0.01, nesterov=True, **o),
+    lambda **o: pg.optimizer.Adam(0.01, grad_clip=pg.optimizer.clip_by_global_norm(1.0), **o),
+    lambda **o: pg.optimizer.RMSProp(0.01, schedule=pg.optimizer.exponential_decay(0.9), **o),
 )
 
 _ACTIVATIONS = (nn.Tanh, nn.GELU, nn.ReLU, nn.Sigmoid, nn.SiLU, nn.Softplus)
@@ -64,7 +64,7 @@ class Chain(nn.Layer):
         return x
 
 
-def _network(draw: Choices, width: int, depth: int = 0) -> tuple[nn.Layer, int]:
+def drawn_network(draw: Choices, width: int, depth: int = 0) -> tuple[nn.Layer, int]:
     """Some layers for `width` numbers, and how many they give."""
     layers: list[nn.Layer] = []
     for _ in range(draw.below(4, 1)):
@@ -82,7 +82,7 @@ def _network(draw: Choices, width: int, depth: int = 0) -> tuple[nn.Layer, int]:
         elif kind == 5 or depth == 2:
             layers.append(draw.choose(_ACTIVATIONS)())
         else:
-            inner, width = _network(draw, width, depth + 1)
+            inner, width = drawn_network(draw, width, depth + 1)
             layers.append(inner)
     kind = draw.below(3)
     if kind == 0:
@@ -102,7 +102,7 @@ class NetworkTraining:
         self.feeds: dict[str, np.ndarray] = {"x0": draw.rng.normal(size=shape)}
         with self.program:
             x = pg.data("x0", shape)
-            inner, given = _network(draw, width)
+            inner, given = drawn_network(draw, width)
             # The first layer has parameters, so that there is something to train.
             net = nn.Sequential(nn.Linear(width, width), inner)
             self.trained = net(x)

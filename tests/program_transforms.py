@@ -6,6 +6,7 @@ program itself does.
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,13 +17,17 @@ from program_derivatives import demand
 from program_tolerance import differs, roughly_differs, same_bits
 from random_programs import Program
 
-from primgraph import transforms
+from primgraph import dim, parse, transforms
+from primgraph.errors import ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.verify import verify
 from primgraph.primitives.reductions import reduce_sum
+from primgraph.transforms.control.solution import iterated
+from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import LEVELS
+from primgraph.transforms.split_loops import split_loops
 from primgraph.transforms.strong_zeros import strong_zeros
 
 Arrays = Sequence[np.ndarray]
@@ -191,6 +196,34 @@ def _bind(case: Case) -> None:
     _same(case, "bind", case.graph, feeds, expected, found)
 
 
+@of(transforms.instantiate)
+def _instantiate(case: Case) -> None:
+    """One more axis of a size, and derivatives: at a number they are those with that number."""
+    size, count = dim("B_"), int(case.rng.integers(0, 4))
+    axes = [0 if v.type.is_float else None for v in case.graph.inputs]
+    if 0 not in axes:
+        return
+    try:
+        known = transforms.batch(case.graph, count, axes)
+    except ShapeError:
+        # Some samples have to be there.
+        count = count or 2
+        known = transforms.batch(case.graph, count, axes)
+    graph = verify(transforms.batch(case.graph, size, axes))
+    demand(parse(str(graph), graph.constants) == graph, "the text reads back as another graph")
+    demand(pickle.loads(pickle.dumps(graph)) == graph, "a pickle is another graph")
+    found = verify(transforms.instantiate(graph, {"B_": count}))
+    demand(found.output_types == known.output_types, "types are others")
+    feeds = [
+        x if axis is None else np.repeat(x[None], count, axis=0)
+        for x, axis in zip(case.feeds, axes, strict=True)
+    ]
+    expected = interpret(known, *feeds)
+    _same(case, "instantiate", known, feeds, expected, interpret(found, *feeds))
+    clean = transforms.instantiate(transforms.clean_up(graph), {"B_": count})
+    _same(case, "instantiate", known, feeds, expected, interpret(verify(clean), *feeds))
+
+
 @of(transforms.hoist)
 def _hoist(case: Case) -> None:
     still = case.some()
@@ -198,6 +231,24 @@ def _hoist(case: Case) -> None:
     residuals = interpret(early, *(case.feeds[i] for i in still))
     found = interpret(late, *case.feeds, *residuals)
     _same(case, "hoist", case.graph, case.feeds, case.expected, found)
+
+
+@of(iterated)
+def _iterated(case: Case) -> None:
+    found = interpret(verify(iterated(case.graph)), *case.feeds)
+    _same(case, "iterated", case.graph, case.feeds, case.expected, found)
+
+
+@of(split_loops)
+def _split_loops(case: Case) -> None:
+    found = interpret(verify(split_loops(case.graph)), *case.feeds)
+    _same(case, "split_loops", case.graph, case.feeds, case.expected, found)
+
+
+@of(values_alone)
+def _values_alone(case: Case) -> None:
+    found = interpret(verify(values_alone(case.graph)), *case.feeds)
+    _same(case, "values_alone", case.graph, case.feeds, case.expected, found)
 
 
 # Batches.

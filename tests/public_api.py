@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 
@@ -26,6 +26,7 @@ MODULES = [
     "primgraph.compat.paddle.static",
     "primgraph.extend",
     "primgraph.initializers",
+    "primgraph.linalg",
     "primgraph.nn",
     "primgraph.operators",
     "primgraph.optimizer",
@@ -64,6 +65,9 @@ def _public(module: Any) -> list[str]:
 
 
 def _item(name: str, item: Any) -> Iterator[str]:
+    if get_origin(item) is not None:
+        yield f"{name}: a type"
+        return
     if not inspect.isclass(item):
         yield f"{name}{_parameters(item)}" if callable(item) else f"{name}: a {type(item).__name__}"
         return

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from program_draft import DTYPES, F64, Draft, Unfit
-from program_productions import PRODUCTIONS, SHARES, operator, view
+from program_bodies import grow
+from program_draft import DTYPES, F64, Draft
+from program_productions import view
 
-from primgraph.errors import InternalError, PrimgraphError
+from primgraph import dim
+from primgraph.errors import ShapeError, UnknownSizeError
 from primgraph.ir.graph import Graph
+from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import TensorType
+from primgraph.primitives.shapes import permute
 
 _SMOOTH = 0.75
+
+# How many programs may have branches and loops, and how deep they are in each other at most.
+_LOOPED = 0.25
+_LOOPED_OF_SIZES = 0.5
+_DEPTHS = (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +45,19 @@ def random_program(seed: int) -> Program:
     return random_draft(seed)[0]
 
 
-def random_draft(seed: int) -> tuple[Program, Draft]:
-    """The program of that seed, and the draft that it was made from."""
+def random_draft(seed: int, sizes: Mapping[str, int] | None = None) -> tuple[Program, Draft]:
+    """The program of that seed, and the draft that it was made from.
+
+    With `sizes` some extents are made of these names, and feeds have these numbers.
+    """
     rng = np.random.default_rng(seed)
-    draft = Draft(rng, smooth=bool(rng.random() < _SMOOTH))
+    draft = Draft(rng, bool(rng.random() < _SMOOTH), sizes)
+    loops = np.random.default_rng((seed, 21))
+    if loops.random() < (_LOOPED_OF_SIZES if sizes else _LOOPED):
+        draft.depth = int(loops.choice(_DEPTHS))
+    for name in draft.sizes:
+        # Some input tells each size.
+        draft.input(TensorType((dim(name), *[2] * draft.below(2)), F64))
     for i in range(draft.below(5, 1)):
         dtype = F64 if i == 0 and draft.chance(0.7) else draft.dtype()
         draft.input(TensorType(draft.shape(), dtype))
@@ -48,26 +67,28 @@ def random_draft(seed: int) -> tuple[Program, Draft]:
         # Every program has a cast and a view.
         value = draft.pick()
         dtype = draft.choose([d for d in DTYPES if d != value.dtype])
-        draft.take([draft.converted(value, dtype), *view(draft)])
+        values = [draft.converted(value, dtype)]
+        try:
+            values += view(draft)
+        except UnknownSizeError:
+            values.append(permute(value, axes=draft.order(len(value.shape))))
+        draft.take(values)
     graph = draft.builder.graph(draft.outputs())
+    if sizes:
+        draft.sizes = _other_sizes(graph, sizes, loops)
     others = [draft.array(v.type, draft.smooth) for v in graph.inputs]
     return Program(seed, graph, draft.feeds, others, draft.smooth), draft
 
 
-def grow(draft: Draft) -> None:
-    """Apply one production; user-level operators may refuse what they are given."""
-    production = draft.choose(PRODUCTIONS, SHARES)
-    draft.last = None
-    try:
-        with draft.builder:
-            results = production(draft)
-    except Unfit:
-        results = []
-    except InternalError:
-        raise
-    except PrimgraphError:
-        if production is not operator:
-            raise
-        draft.refused += 1
-        results = []
-    draft.take(results)
+def _other_sizes(
+    graph: Graph, sizes: Mapping[str, int], rng: np.random.Generator
+) -> dict[str, int]:
+    """Other sizes that are as `graph` assumes, if some are found."""
+    for _ in range(5):
+        found = {name: int(rng.integers(0, 6)) for name in sizes}
+        try:
+            at_sizes(graph, found)
+        except ShapeError:
+            continue
+        return found
+    return dict(sizes)

@@ -8,14 +8,34 @@ row leaves out has a default that suits elementwise functions of floats.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import mpmath
 import numpy as np
+from sampled_loops import (
+    BELOW_FOUR,
+    BY_NEWTON,
+    CUBIC,
+    GROWING,
+    KEEPING,
+    NEARING,
+    NEVER,
+    ROOT,
+    SINE,
+    SQUARED,
+    STEP,
+    TWICE,
+    checkpoint_by_hand,
+    cond_by_hand,
+    scan_by_hand,
+    solution_by_hand,
+    while_by_hand,
+)
 
-from primgraph.errors import DTypeError, ShapeError
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.params import Array
+from primgraph.ir.text import brief_text
 from primgraph.ir.types import BOOL, FLOAT32, FLOAT64, INT64
 
 Interval = tuple[float, float]
@@ -48,7 +68,7 @@ class Call:
 
     def __str__(self) -> str:
         shown = [a if isinstance(a, str) else f"{a.dtype}{list(a.shape)}" for a in self.operands]
-        return " ".join([*shown, *(f"{k}={v}" for k, v in self.params.items())])
+        return " ".join([*shown, *(f"{k}={brief_text(v)}" for k, v in self.params.items())])
 
 
 class Refused:
@@ -66,7 +86,8 @@ class Row:
     `domain` has an interval, or several, for each operand, the last one serving the rest.
     `reference` is an expression that shares no code with the primitive; None where the primitive
     is the NumPy function of the same name. `analytic` agrees with the primitive on real arrays
-    and takes complex ones; None where the primitive's own meaning does.
+    and takes complex ones; None where the primitive's own meaning does. `made_fit` makes of the
+    numbers that were drawn for operand `i` such as the primitive takes.
     """
 
     calls: Sequence[Call]
@@ -75,6 +96,7 @@ class Row:
     domain: Sequence[Union] = (REAL,)
     reference: Callable[..., Any] | None = None
     analytic: Callable[..., Any] | str | None = None
+    made_fit: Callable[[int, np.ndarray], np.ndarray] = lambda i, x: x
 
 
 def elementwise(
@@ -282,9 +304,197 @@ def extremum_of_complex(real_extremum: Callable[..., Any]) -> Callable[..., Any]
     return analytic
 
 
+def regular(i: int, x: np.ndarray) -> np.ndarray:
+    """The first operand with a large diagonal, so that matrices are far from singular."""
+    return x + 4 * np.eye(x.shape[-1], dtype=x.dtype) if i == 0 else x
+
+
+def spread(i: int, x: np.ndarray) -> np.ndarray:
+    """Matrices whose eigenvalues, and singular values, are apart from each other and from 0."""
+    rows, columns = x.shape[-2:]
+    far = 8 * np.arange(1, min(rows, columns) + 1)
+    return x + np.eye(rows, columns, dtype=x.dtype)[:, : len(far)] @ np.pad(
+        np.diag(far), ((0, 0), (0, columns - len(far)))
+    )
+
+
+def positive_definite(i: int, x: np.ndarray) -> np.ndarray:
+    """A symmetric matrix with eigenvalues from 1 on."""
+    return x @ np.swapaxes(x, -1, -2) + np.eye(x.shape[-1], dtype=x.dtype)
+
+
+SYSTEMS = [
+    Call("x[3,3]", "x[3,2]"),
+    Call("x[1,1]", "x[1,1]"),
+    Call("x[2,3,3]", "x[2,3,1]"),
+    Call("x[3,3]", "x[3,0]"),
+    Call("x[0,0]", "x[0,2]"),
+    Call("x[0,2,2]", "x[0,2,2]"),
+]
+UNFIT_SYSTEMS = [
+    Refused(ShapeError, "f64[3]", "f64[3]"),
+    Refused(ShapeError, "f64[3,2]", "f64[3,2]"),
+    Refused(ShapeError, "f64[3,3]", "f64[2,3]"),
+    Refused(ShapeError, "f64[2,3,3]", "f64[3,1]"),
+    Refused(DTypeError, "f64[3,3]", "f32[3,3]"),
+    Refused(DTypeError, "f16[3,3]", "f16[3,3]"),
+    Refused(DTypeError, "i64[3,3]", "i64[3,3]"),
+]
+TRIANGLES = [
+    {"lower": lower, "transposed": transposed, "unit": unit}
+    for lower in (True, False)
+    for transposed in (True, False)
+    for unit in (False, True)
+]
+
+
+def of_square(**details: Any) -> Row:
+    """The row of a function of stacks of square matrices."""
+    shapes = ("3,3", "1,1", "2,2,2", "0,0", "0,2,2")
+    refused = [
+        Refused(ShapeError, "f64[3]"),
+        Refused(ShapeError, "f64[2,3]"),
+        Refused(DTypeError, "f16[3,3]"),
+        Refused(DTypeError, "i64[3,3]"),
+    ]
+    return Row([Call(f"x[{s}]") for s in shapes], refused, dtypes=("f64", "f32"), **details)
+
+
+def of_matrices(*params: dict[str, Any]) -> Row:
+    """The row of a function of stacks of matrices that need not be square."""
+    shapes = ("3,3", "1,1", "3,2", "2,3", "2,2,2", "3,0", "0,2,2")
+    refused = [
+        Refused(error, *operands, **params[0])
+        for error, *operands in (
+            (ShapeError, "f64[3]"),
+            (DTypeError, "f16[3,3]"),
+            (DTypeError, "i64[3,3]"),
+        )
+    ]
+    calls = [Call(f"x[{s}]", **p) for p in params for s in shapes]
+    return Row(calls, refused, dtypes=("f64", "f32"), analytic=DIFFERENCES, made_fit=spread)
+
+
+def triangular_by_inverse(
+    a: np.ndarray, b: np.ndarray, *, lower: bool, transposed: bool, unit: bool
+) -> np.ndarray:
+    n = a.shape[-1]
+    kept = np.fromfunction(lambda i, j: (i >= j) if lower else (i <= j), (n, n))
+    t = np.where(kept, a, 0)
+    t = np.where(np.eye(n) * unit, 1, t)
+    return np.linalg.inv(np.swapaxes(t, -1, -2) if transposed else t) @ b
+
+
+def cholesky_by_rows(a: np.ndarray) -> np.ndarray:
+    """Cholesky and Banachiewicz: one element after the other."""
+    rows = np.zeros_like(a)
+    for i in range(a.shape[-1]):
+        for j in range(i + 1):
+            rest = a[..., i, j] - np.sum(rows[..., i, :j] * rows[..., j, :j], -1)
+            rows[..., i, j] = np.sqrt(rest) if i == j else rest / rows[..., j, j]
+    return rows
+
+
+def cholesky_known(z: np.ndarray, a: np.ndarray) -> np.ndarray:
+    """The factor of `z @ z.T`, moving as that of the symmetric part of `a` would."""
+    known = z.real @ np.swapaxes(z.real, -1, -2)
+    return cholesky_by_rows(known + 0.5j * (a.imag + np.swapaxes(a.imag, -1, -2)))
+
+
+def det_by_minors(a: np.ndarray) -> np.ndarray:
+    """Laplace's expansion by the first row."""
+    n = a.shape[-1]
+    if n == 0:
+        return np.ones(a.shape[:-2], a.dtype)
+    rest = [np.delete(a[..., 1:, :], j, -1) for j in range(n)]
+    return sum((-1) ** j * a[..., 0, j] * det_by_minors(rest[j]) for j in range(n))
+
+
+def cofactors_by_minors(a: np.ndarray) -> np.ndarray:
+    n, result = a.shape[-1], np.zeros_like(a)
+    for i in range(n):
+        for j in range(n):
+            minor = np.delete(np.delete(a, i, -2), j, -1)
+            result[..., i, j] = (-1) ** (i + j) * det_by_minors(minor)
+    return result
+
+
+def lines(
+    function: Callable[[list[Any]], list[Any]], x: np.ndarray, axis: int, dtype: Any = None
+) -> np.ndarray:
+    """What `function` makes of each line along `axis`."""
+    turned = np.moveaxis(np.asarray(x), axis, -1)
+    flat = turned.reshape(-1, turned.shape[-1]) if turned.size else turned.reshape(0, 1)
+    found = np.array([function(line.tolist()) for line in flat], dtype or np.asarray(x).dtype)
+    return np.moveaxis(found.reshape(turned.shape), -1, axis)
+
+
+def positions(line: list[Any]) -> list[int]:
+    return sorted(range(len(line)), key=lambda i: line[i])
+
+
+def sort_by_lists(x: np.ndarray, *, axis: int) -> np.ndarray:
+    return lines(sorted, x, axis)
+
+
+def sort_of_complex(x: np.ndarray, *, axis: int) -> np.ndarray:
+    """By real parts; no two are equal in the samples."""
+    return np.take_along_axis(x, np.argsort(x.real, axis), axis)
+
+
+def cumprod_by_loop(x: np.ndarray, *, axis: int) -> np.ndarray:
+    return lines(lambda line: list(accumulate(line, lambda a, b: a * b)), x, axis)
+
+
+def running_by_loop(extreme: Callable[..., Any]) -> Callable[..., np.ndarray]:
+    return lambda x, *, axis: lines(lambda line: list(accumulate(line, extreme)), x, axis)
+
+
+def reorder_by_loop(x: np.ndarray, index: np.ndarray, *, axis: int) -> np.ndarray:
+    result = np.empty_like(x)
+    for place in np.ndindex(x.shape):
+        source = tuple(int(index[place]) if i == axis else n for i, n in enumerate(place))
+        result[place] = x[source]
+    return result
+
+
+def searchsorted_by_counting(a: np.ndarray, v: np.ndarray, *, right: bool) -> np.ndarray:
+    smaller = a <= np.asarray(v)[..., None] if right else a < np.asarray(v)[..., None]
+    return np.sum(smaller, -1)
+
+
+def along_axis(dtypes: Sequence[str], **details: Any) -> Row:
+    """The row of a function along one axis."""
+    calls = [
+        Call("x[1]", axis=0),
+        Call("x[5]", axis=0),
+        Call("x[2,3]", axis=0),
+        Call("x[2,3]", axis=1),
+        Call("x[2,0,3]", axis=1),
+    ]
+    refused = [
+        Refused(ShapeError, "f64[]", axis=0),
+        Refused(ShapeError, "f64[3]", axis=1),
+        Refused(ShapeError, "f64[3]", axis=-1),
+    ]
+    if "bool" not in dtypes:
+        refused.append(Refused(DTypeError, "bool[3]", axis=0))
+    return Row(calls, refused, dtypes, **details)
+
+
 def matmul_by_einsum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.einsum("...ij,...jk->...ik", x, y)
 
+
+STEPPING = {
+    "body": STEP, "consts": 1, "carries": 2, "length": 3, "reverse": False, "counted": False,
+}  # fmt: skip
+
+REPEATED = {
+    "body": NEARING, "step": None, "consts": 1, "linear": 0, "lead": 0, "method": "repeat",
+    "tolerance": 1e-15, "damping": 1.0, "limit": 200, "strict": True,
+}  # fmt: skip
+NEWTON = {**REPEATED, "body": CUBIC, "method": "newton"}
 
 ROWS: dict[str, Row] = {
     # Without operands that carry a tangent.
@@ -303,6 +513,19 @@ ROWS: dict[str, Row] = {
             Refused(ShapeError, value=1.0, shape=(-1,), dtype=FLOAT64),
         ],
         reference=lambda *, value, shape, dtype: np.zeros(shape, dtype) + np.array(value, dtype),
+    ),
+    "extent": Row(
+        [
+            Call(size=7, shape=(), dtype=FLOAT64),
+            Call(size=0, shape=(2, 3), dtype=FLOAT32),
+            Call(size=3, shape=(1,), dtype=INT64),
+        ],
+        [
+            Refused(DTypeError, size=1, shape=(), dtype=BOOL),
+            Refused(DTypeError, size=300, shape=(), dtype=np.dtype(np.int8)),
+            Refused(ShapeError, size=1, shape=(-1,), dtype=FLOAT64),
+        ],
+        reference=lambda *, size, shape, dtype: np.zeros(shape, dtype) + np.array(size, dtype),
     ),
     "constant": Row(
         [
@@ -689,6 +912,19 @@ ROWS: dict[str, Row] = {
     ),
     "reduce_max": reduction(EVERYTHING, empty=False, analytic=extremum_of_complex(np.max)),
     "reduce_min": reduction(EVERYTHING, empty=False, analytic=extremum_of_complex(np.min)),
+    "as_another": Row(
+        [
+            Call("x[]", "x[]", number=1),
+            Call("x[2,3]", "x[2,3]", number=2),
+            Call("x[0]", "x[0]", number=1),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", "f64[2]", number=1),
+            Refused(DTypeError, "i64[3]", "i64[3]", number=1),
+        ],
+        reference=lambda z, x, *, number: z,
+        analytic=lambda z, x, *, number: x,
+    ),
     # Sums of squares that are fit to be used; `x` matters to derivatives only.
     "as_softmax_of": Row(
         [
@@ -749,6 +985,44 @@ ROWS: dict[str, Row] = {
         dtypes=NUMBERS,
         reference=cumsum_by_matrix,
     ),
+    "cumprod": along_axis(NUMBERS, reference=cumprod_by_loop),
+    "cummax": along_axis(NUMBERS, reference=running_by_loop(max), analytic=DIFFERENCES),
+    "cummin": along_axis(NUMBERS, reference=running_by_loop(min), analytic=DIFFERENCES),
+    # Sorting and searching.
+    "sort": along_axis(EVERYTHING, reference=sort_by_lists, analytic=sort_of_complex),
+    "argsort": along_axis(EVERYTHING, reference=lambda x, *, axis: lines(positions, x, axis, int)),
+    "reorder": Row(
+        [
+            Call("x[4]", np.array([2, 0, 3, 1]), axis=0),
+            # Other places of these are permutations along the axis, too.
+            Call("x[2,3]", np.array([[2, 1, 0], [2, 1, 0]]), axis=1),
+            Call("x[3,2]", np.array([[0, 0], [1, 1], [2, 2]]), axis=0),
+            Call("x[1]", np.array([0]), axis=0),
+            Call("x[0]", np.array([], np.int64), axis=0),
+        ],
+        [
+            Refused(ShapeError, "f64[3]", "i64[2]", axis=0),
+            Refused(ShapeError, "f64[3]", "i64[3]", axis=1),
+            Refused(DTypeError, "f64[3]", "i32[3]", axis=0),
+        ],
+        dtypes=EVERYTHING,
+        reference=reorder_by_loop,
+    ),
+    "searchsorted": Row(
+        [
+            Call("x[4]", "x[3]", right=False),
+            Call("x[4]", "x[2,3]", right=True),
+            Call("x[6]", "x[]", right=True),
+            Call("x[0]", "x[3]", right=False),
+        ],
+        [
+            Refused(ShapeError, "f64[2,3]", "f64[3]", right=False),
+            Refused(DTypeError, "f64[3]", "f32[3]", right=False),
+        ],
+        dtypes=EVERYTHING,
+        reference=searchsorted_by_counting,
+        made_fit=lambda i, x: np.sort(x) if i == 0 else x,
+    ),
     "matmul": Row(
         [
             Call("x[2,3]", "x[3,4]"),
@@ -768,5 +1042,177 @@ ROWS: dict[str, Row] = {
         ],
         dtypes=NUMBERS,
         reference=matmul_by_einsum,
+    ),
+    # Systems of equations.
+    "solve": Row(
+        SYSTEMS,
+        UNFIT_SYSTEMS,
+        dtypes=("f64", "f32"),
+        reference=lambda a, b: np.linalg.inv(a) @ b,
+        made_fit=regular,
+    ),
+    "triangular_solve": Row(
+        [
+            *(Call(*c.operands, **p) for c in SYSTEMS[:1] for p in TRIANGLES),
+            *(Call(*c.operands, **TRIANGLES[0]) for c in SYSTEMS[1:]),
+        ],
+        [Refused(r.error, *r.call.operands, **TRIANGLES[0]) for r in UNFIT_SYSTEMS],
+        dtypes=("f64", "f32"),
+        reference=triangular_by_inverse,
+        made_fit=regular,
+    ),
+    "inv": of_square(
+        reference=lambda a: np.linalg.solve(a, np.zeros_like(a) + np.eye(a.shape[-1])),
+        made_fit=regular,
+    ),
+    "cholesky": of_square(
+        reference=cholesky_by_rows, analytic=DIFFERENCES, made_fit=positive_definite
+    ),
+    "slogdet": of_square(
+        reference=lambda a: [np.sign(det_by_minors(a)), np.log(abs(det_by_minors(a)))],
+        analytic=DIFFERENCES,
+        made_fit=regular,
+    ),
+    "det": of_square(reference=det_by_minors, made_fit=regular),
+    "cofactors": of_square(
+        reference=cofactors_by_minors, analytic=cofactors_by_minors, made_fit=regular
+    ),
+    "as_symmetric": Row(
+        [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],
+        [
+            Refused(ShapeError, "f64[3,3]", "f64[3,2]"),
+            Refused(ShapeError, "f64[2,2]", "f64[3,3]"),
+            Refused(DTypeError, "i64[3,3]", "i64[3,3]"),
+        ],
+        dtypes=("f64", "f32"),
+        reference=lambda z, a: z,
+        analytic=lambda z, a: (a + np.swapaxes(a, -1, -2)) / 2,
+    ),
+    "as_cholesky_of": Row(
+        [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],
+        [
+            Refused(ShapeError, "f64[3,3]", "f64[3,2]"),
+            Refused(ShapeError, "f64[2,2]", "f64[3,3]"),
+            Refused(DTypeError, "i64[3,3]", "i64[3,3]"),
+        ],
+        dtypes=("f64", "f32"),
+        reference=lambda z, a: z,
+        analytic=cholesky_known,
+        made_fit=lambda i, x: regular(i, np.tril(x)),
+    ),
+    # Orthogonal factors. Those of NumPy are the only ones with NumPy's signs.
+    "eigh": of_square(analytic=DIFFERENCES, made_fit=spread),
+    "eigvalsh": of_square(analytic=DIFFERENCES, made_fit=spread),
+    "svd": of_matrices({"full": True}, {"full": False}),
+    "svdvals": of_matrices({}),
+    "pinv": of_matrices({"rcond": 1e-6}),
+    "qr": of_matrices({"complete": True}, {"complete": False}),
+    "cond": Row(
+        [
+            Call(np.array(True), "f64[3]", "f64[3]", branches=(SINE, TWICE)),
+            Call(np.array(False), "f64[3]", "f64[3]", branches=(SINE, TWICE)),
+            Call(np.array(1), "f64[3]", "f64[3]", branches=(TWICE, SINE, ROOT)),
+            Call(np.array(7), "f64[3]", "f64[3]", branches=(TWICE, SINE, ROOT)),
+            Call(np.array(-1), "f64[3]", "f64[3]", branches=(TWICE,)),
+        ],
+        [
+            Refused(DTypeError, "f64[]", "f64[3]", "f64[3]", branches=(SINE, TWICE)),
+            Refused(DTypeError, "bool[1]", "f64[3]", "f64[3]", branches=(SINE, TWICE)),
+            Refused(ShapeError, "bool[]", "f64[3]", "f64[3]", branches=(SINE, TWICE, ROOT)),
+            Refused(ShapeError, "i64[]", "f64[3]", "f64[3]", branches=()),
+            Refused(ShapeError, "i64[]", "f64[3]", "f64[2]", branches=(SINE, TWICE)),
+            Refused(ShapeError, "i64[]", "f64[2]", branches=(SQUARED, SINE)),
+        ],
+        dtypes=("f64",),
+        reference=cond_by_hand,
+        analytic=DIFFERENCES,
+    ),
+    "scan": Row(
+        [
+            *[
+                Call(
+                    "f64[2,2]",
+                    "f64[1,2]",
+                    np.array(2),
+                    f"f64[{length},1,2]",
+                    **{**STEPPING, "length": length, "reverse": reverse},
+                )
+                for length, reverse in ((4, False), (3, True), (1, False), (0, False))
+            ],
+            Call(
+                np.array(2),
+                "f64[2,2]",
+                "f64[1,2]",
+                np.array(0),
+                "f64[3,1,2]",
+                **{**STEPPING, "counted": True},
+            ),
+            Call("f64[3,2]", **{**STEPPING, "body": SQUARED, "consts": 0, "carries": 0}),
+        ],
+        [
+            Refused(ShapeError, "f64[2,2]", "f64[1,2]", "i64[]", "f64[2,1,2]", **STEPPING),
+            Refused(ShapeError, "f64[2,2]", "f64[1,2]", "i64[]", "f64[]", **STEPPING),
+            Refused(ShapeError, "f64[2,2]", "f64[1,2]", "f64[]", "f64[3,1,2]", **STEPPING),
+            Refused(ShapeError, "f64[2,2]", **STEPPING),
+            Refused(ShapeError, "f64[2]", **{**STEPPING, "body": SQUARED, "length": -1}),
+        ],
+        dtypes=("f64",),
+        reference=scan_by_hand,
+        analytic=DIFFERENCES,
+    ),
+    "checkpoint": Row(
+        [Call("f64[3]", "f64[3]", body=body) for body in (TWICE, SINE, ROOT)],
+        [
+            Refused(ShapeError, "f64[3]", body=TWICE),
+            Refused(ShapeError, "f64[3]", "f64[2]", body=TWICE),
+        ],
+        dtypes=("f64",),
+        reference=checkpoint_by_hand,
+        analytic=DIFFERENCES,
+    ),
+    "while_loop": Row(
+        [
+            Call("f64[]", "f64[]", np.array(1), test=test, body=body, consts=1, limit=limit)
+            for test, body, limit in (
+                (BELOW_FOUR, GROWING, 9),
+                (BELOW_FOUR, GROWING, 2),
+                (NEVER, GROWING, 3),
+                (BELOW_FOUR, KEEPING, 6),
+            )
+        ],
+        [
+            Refused(ShapeError, *operands, test=test, body=body, consts=consts, limit=limit)
+            for operands, test, body, consts, limit in (
+                (("f64[]", "f64[]", "f64[]"), BELOW_FOUR, GROWING, 1, 9),
+                (("f64[]", "f64[]", "i64[]"), GROWING, GROWING, 1, 9),
+                (("f64[]", "f64[]", "i64[]"), BELOW_FOUR, GROWING, 0, 9),
+                (("f64[]", "f64[]", "i64[]"), BELOW_FOUR, GROWING, 1, -1),
+            )
+        ],
+        dtypes=("f64",),
+        domain=[INSIDE],
+        reference=while_by_hand,
+        analytic=DIFFERENCES,
+    ),
+    "solution": Row(
+        [
+            Call("f64[2]", "f64[2]", **REPEATED),
+            Call("f64[2]", "f64[2]", **{**REPEATED, "strict": False}),
+            Call("f64[]", "f64[]", **NEWTON),
+            Call("f64[]", "f64[]", **{**NEWTON, "method": "given", "step": BY_NEWTON}),
+        ],
+        [
+            Refused(ArgumentError, "f64[2]", "f64[2]", **{**REPEATED, "method": "chance"}),
+            Refused(ShapeError, "f64[2]", "f64[2]", **{**REPEATED, "consts": 2}),
+            Refused(ShapeError, "f64[2]", "f64[2]", **{**REPEATED, "linear": 2}),
+            Refused(ShapeError, "f64[2]", "f64[2]", **{**REPEATED, "limit": 0}),
+            Refused(ShapeError, "f64[2]", "f64[2]", **{**REPEATED, "lead": 2}),
+            Refused(ShapeError, "f64[2]", "f64[2]", **NEWTON),
+            Refused(DTypeError, "f64[2]", "i64[2]", **REPEATED),
+        ],
+        dtypes=("f64",),
+        domain=[((-0.7, 0.7),)],
+        reference=solution_by_hand,
+        analytic=DIFFERENCES,
     ),
 }

@@ -99,6 +99,13 @@ def test_import_time_tells_both_times_and_what_costs_most():
     assert sum(row[0].startswith("primgraph.") for row in rows) >= 3
 
 
+def test_steps_at_new_sizes_stand_beside_those_at_a_known_one():
+    rows = {row[0]: row[1:] for row in short("sizes.py")[1:]}
+    assert set(rows) == {"network", "chain"}
+    for cells in rows.values():
+        assert all(float(cell.split()[0]) > 0 for cell in cells)
+
+
 def test_differential_operators_need_fewer_operations_than_the_full_matrix():
     rows = {row[0]: row[1:] for row in short("differential.py")[1:]}
     assert set(rows) == {
@@ -169,3 +176,23 @@ def test_lines_of_a_kernel_are_told_with_their_shares():
     rows = short("lines.py", "W9", "--calls", "2")
     assert ["share", "time", "line"] in rows
     assert any("dot(" in row[-1] for row in rows)
+
+
+@pytest.mark.parametrize("name", ["W4", "W5 hvp", "W5 sparse", "W6 sparse", "W7"])
+def test_buffers_of_workloads_leave_few_gaps(monkeypatch, name):
+    monkeypatch.syspath_prepend(FOLDER)
+    cases: Any = importlib.import_module("cases")
+    workloads: Any = importlib.import_module("workloads")
+    for case in cases.cases([name]):
+        plan = workloads.build(case)[0].plan
+        assert plan.arena <= plan.least + max(4096, plan.least / 16), case.name
+
+
+def test_loops_of_all_tools_agree():
+    rows = short("loops.py", "--only", "recurrent", "lorenz", "lstm", "ode", "saddle")
+    cases = {row[0]: row[1:] for row in rows[1:]}
+    assert {name.split()[0] for name in cases} == {"recurrent", "lorenz", "lstm", "ode", "saddle"}
+    for name, cells in cases.items():
+        assert float(cells[0]) > 0, name
+        assert float(cells[3]) > 0, name
+    assert float(cases["recurrent T=20"][1]) > 0

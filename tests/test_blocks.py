@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from density import starts
 from plan_checks import NEVER, SMALL, poisoned_results
 from program_checks import check_kernel, demand_equal
 from random_programs import random_program
@@ -48,7 +49,7 @@ def graphs_of(program):
     yield vjp, [*program.feeds, *more], [*program.others, *more]
 
 
-@pytest.mark.parametrize("start", range(0, 120, 10))
+@pytest.mark.parametrize("start", starts(6000, 120, 10, dense=60))
 def test_random_programs_in_small_blocks(start, in_small_blocks):
     for seed in range(start, start + 10):
         program = random_program(seed)

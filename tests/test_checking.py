@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph import primitives
 from primgraph.codegen.cards.table import CARDS
-from primgraph.inspect.complex_step import evaluate, is_known
+from primgraph.inspect.complex_step import evaluate, is_known, knows
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.operators.variable import emit
-from primgraph.primitives import bits, constants, indexing, linalg, logic, reductions, shapes
 from primgraph.primitives import elementwise as table
 from primgraph.primitives.elementwise import elementwise
 from primgraph.transforms import lower
 
 rng = np.random.default_rng(41)
 
-MODULES = (bits, constants, indexing, linalg, logic, reductions, shapes, table)
+MODULES = [getattr(primitives, name) for name in primitives.__all__]
 
 numbers = itertools.count()
 
@@ -68,6 +68,15 @@ RIGHT = {
     "throw_away": (lambda x: sine(x * x) * x, [(3,)]),
     "stopped": (lambda x: x * pg.stop_gradient(x * x), [(3,)]),
     "stopped_throw_away": (lambda x: sine(x) * pg.stop_gradient(sine(x)), [(3,)]),
+    "loop": (
+        lambda x, w: pg.scan(lambda c, r: (pg.tanh(c * w + r), c), x[0], x),
+        [(3, 2), (2,)],
+    ),
+    "branch": (lambda x: pg.cond(pg.sum(x) > 0, pg.sin, pg.cos, x), [(3,)]),
+    "stopped_in_a_loop": (
+        lambda x: pg.fori_loop(0, 2, lambda i, v: v * pg.stop_gradient(v), x),
+        [(2,)],
+    ),
     "special": (lambda x: pg.erf(x) * pg.arctan2(x, x + 1) + pg.logaddexp(x, 2 * x), [(3,)]),
 }
 
@@ -132,6 +141,20 @@ def test_derivatives_at_a_kink_agree_with_differences_where_they_are_symmetric()
 
 
 # Wrong rules.
+
+
+def test_wrong_slopes_within_bodies_are_found_by_a_complex_step():
+    for loop in (
+        lambda x: pg.fori_loop(0, 2, lambda i, v: wrong_slope(v), x),
+        lambda x: pg.cond(pg.sum(x) > 0, wrong_slope, pg.cos, x),
+    ):
+        with pytest.raises(pg.CheckError):
+            pg.check_grads(loop, [rng.random(2) + 0.1])
+    narrow = rng.random((3, 2)).astype("f4")
+    pg.check_grads(lambda x: pg.scan(lambda c, r: (c * r, pg.sin(c)), x[0], x), [narrow], order=2)
+    graph = lower(pg.trace(lambda x: pg.map(pg.floor, x), rng.random(3)))
+    assert knows(graph)
+    assert not evaluate(graph, [np.array([0.5, 1.0, 0.5])], [np.ones(3)])[1]
 
 
 def test_a_wrong_slope_is_found():
@@ -221,3 +244,31 @@ def test_a_quotient_has_the_real_part_of_real_numbers_under_the_complex_step():
     assert smooth
     assert np.all(found.real == 1.0)
     np.testing.assert_allclose(found.imag, 0.0, atol=1e-215)
+
+
+def test_functions_of_tensors_are_checked_as_they_were_recorded():
+    own = np.random.default_rng(7)
+    x = pg.tensor(own.standard_normal(3))
+    w = pg.tensor(own.standard_normal((3, 3)), requires_grad=True)
+
+    def iterated(p):
+        x = p["x"]
+        while pg.sum(x * x) < 5.0:
+            x = 1.5 * x + pg.sin(w @ x)
+        return {"last": x, "slope": pg.grad(lambda a: pg.sum(a**3 * x))(x)}
+
+    pg.check_grads(iterated, [{"x": x}], order=1)
+
+
+def test_a_wrong_slope_of_a_function_of_tensors_is_found():
+    @pg.custom_vjp
+    def square(x):
+        return x * x
+
+    square.defvjp(lambda x: (x * x, x), lambda x, ct: (3.0 * x * ct,))
+    with pytest.raises(pg.CheckError, match=r"by input 1 'q\[0\]' at \(2,\)"):
+        pg.check_grads(
+            lambda p, q: pg.sum(p) + square(q[0]),
+            [pg.tensor(np.ones(3)), [pg.tensor(np.array([0.0, 0.0, 1.0]))]],
+            order=1,
+        )

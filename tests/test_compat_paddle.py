@@ -1,11 +1,4 @@
-"""Paddle's names: the samples of its guide as printed, and the calls that they make one by one."""
-
-import contextlib
-import io
-import os
-import re
-import textwrap
-from pathlib import Path
+"""Paddle's names, one by one, with programs that are built first and with tensors."""
 
 import numpy as np
 import pytest
@@ -13,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import primgraph as pg
 import primgraph.compat.paddle as paddle
+from primgraph.ir.primitive import innermost
 
 autograd = paddle.incubate.autograd
 
@@ -23,6 +17,7 @@ def fresh_defaults():
     with paddle.static.program_guard(paddle.static.Program(), paddle.static.Program()):
         yield
     autograd.disable_prim()
+    paddle.disable_static()
     paddle.set_default_dtype("float32")
 
 
@@ -30,94 +25,7 @@ def run(fetches, **feed):
     return paddle.static.Executor().run(feed=feed, fetch_list=fetches)
 
 
-# The guide, where a folder of documents lies beside the checkout.
-
-DOCUMENTS = Path(
-    os.environ.get("PRIMGRAPH_DOCUMENTS") or Path(__file__).parents[2] / "shared" / "seeds"
-)
-LABEL = ".. _cn_overview_paddle_incubate_autograd:"
-BLOCK = re.compile(r"^\.\.  code-block:: python\n\n((?:[ ]{8}.*\n|\s*\n)+)", re.MULTILINE)
-# How many blocks of the guide, in order, make up each of its programs.
-PROGRAMS = {"network": 5, "reverse": 1, "forward": 1, "jacobian": 1, "shapes": 1}
-
-
-def samples():
-    """The programs of the guide, by name, with the import of this package as only change."""
-    found = [p for p in sorted(DOCUMENTS.glob("*.txt")) if LABEL in p.read_text(encoding="utf-8")]
-    assert len(found) == 1, f"{len(found)} documents in {DOCUMENTS} have the label {LABEL}"
-    blocks = BLOCK.findall(found[0].read_text(encoding="utf-8") + "\n")
-    assert len(blocks) == sum(PROGRAMS.values())
-    texts, rest = {}, iter(blocks)
-    for name, count in PROGRAMS.items():
-        text = "\n".join(textwrap.dedent(next(rest)) for _ in range(count))
-        lines = text.split("\n")
-        assert lines.count("import paddle") == 1
-        lines[lines.index("import paddle")] = "import primgraph.compat.paddle as paddle"
-        texts[name] = "\n".join(lines)
-    return texts
-
-
-def run_sample(name):
-    """What the sample of that name leaves behind, and the lines that it prints."""
-    if not DOCUMENTS.is_dir():
-        pytest.skip("there is no folder of documents beside the checkout")
-    namespace, printed = {"__name__": "__main__"}, io.StringIO()
-    text = samples()[name]
-    with contextlib.redirect_stdout(printed):
-        exec(compile(text, f"<{name}>", "exec"), namespace)
-    return text, namespace, printed.getvalue().splitlines()
-
-
-def losses_in(lines, word):
-    """The numbers that a training loop prints, one for each of ten rounds."""
-    matches = [re.fullmatch(rf"{word}:  (\d+)  loss:  (\S+)", line) for line in lines]
-    assert [int(m[1]) for m in matches] == list(range(1, 11))
-    return [float(m[2]) for m in matches]
-
-
-def test_the_network_of_the_guide_trains_as_printed():
-    _, namespace, lines = run_sample("network")
-    assert np.all(np.isfinite(losses_in(lines, "iter")))
-    assert namespace["loss_val"].dtype == np.float32
-    values = paddle.static.default_main_program().state_dict()
-    assert np.any(values["mynet.bias"] != 0)
-
-
-def test_reverse_mode_of_the_guide_prints_the_numbers_in_its_comment():
-    text, _, lines = run_sample("reverse")
-    comment = text.rstrip().splitlines()[-1]
-    assert comment == "# [0.41997433] [-0.6397] [0.6216267]"
-    assert_allclose(numbers_in(lines[0]), numbers_in(comment), rtol=1e-6)
-
-
-def numbers_in(line):
-    """The numbers that stand in square brackets."""
-    return [float(number) for number in re.findall(r"\[(\S+)\]", line)]
-
-
-def test_forward_mode_of_the_guide_gives_all_derivatives():
-    _, namespace, lines = run_sample("forward")
-    first, second, third = namespace["out"]
-    assert_array_equal(first, [2])
-    assert_allclose(third, 1 - np.tanh(second / 2) ** 2, rtol=1e-6)
-    assert len(lines) == 1
-
-
-def test_the_jacobian_of_the_guide_is_right():
-    _, namespace, _ = run_sample("jacobian")
-    x, y, eye = namespace["feed"]["x"], namespace["feed"]["y"], np.eye(8)
-    expected = np.concatenate([y[:, :, None] * eye, x[:, :, None] * eye], axis=2)
-    for name, part in (("row", np.s_[:, 0, :]), ("col", np.s_[:, 0:3, :]), ("all", np.s_[:])):
-        assert_array_equal(namespace[name], expected[part])
-
-
-def test_the_networks_for_three_shapes_of_the_guide_train():
-    _, _, lines = run_sample("shapes")
-    losses = losses_in(lines, "epoch")
-    assert losses[-1] < losses[0]
-
-
-# The same calls without it.
+# The calls of Paddle's guide to derivatives of any order.
 
 
 class Network(paddle.nn.Layer):
@@ -341,11 +249,164 @@ def test_the_default_dtype_is_float32_here_and_stays_what_it_is_elsewhere():
         paddle.set_default_dtype("int32")
 
 
-def test_modes_change_nothing():
-    paddle.disable_static()
-    assert not paddle.in_dynamic_mode()
+# Dynamic mode.
+
+
+@pytest.fixture
+def no_program():
+    """Outside of programs; the fixture for all tests has entered one."""
+    token = innermost.set(None)
+    yield
+    innermost.reset(token)
+
+
+@pytest.mark.usefixtures("no_program")
+def test_modes_decide_what_is_made_from_nothing():
+    assert paddle.in_dynamic_mode()
+    makers = [
+        lambda: paddle.ones([2]),
+        lambda: paddle.zeros([2]),
+        lambda: paddle.full([2], 3.0),
+        lambda: paddle.rand([2]),
+        lambda: paddle.randn([2]),
+        lambda: paddle.uniform([2]),
+        lambda: paddle.arange(2),
+        lambda: paddle.arange(0.0, 1.0, 0.5),
+        lambda: paddle.linspace(0, 1, 2),
+        lambda: paddle.eye(2),
+    ]
+    made = [make() for make in makers]
+    assert {type(x) for x in made} == {paddle.Tensor}
+    kinds = {str(x.dtype) for x in made}
+    assert kinds == {"float32", "int64"}
     paddle.enable_static()
+    assert not paddle.in_dynamic_mode()
+    built = [make() for make in makers]
+    assert {type(x) for x in built} == {paddle.static.Variable}
+    assert [x.type for x in built] == [x.type for x in made]
+    paddle.disable_static()
     assert isinstance(paddle.tanh(paddle.static.data("x", ())), paddle.static.Variable)
+    with paddle.static.program_guard(paddle.static.Program()):
+        assert isinstance(paddle.ones([2]), paddle.static.Variable)
+
+
+@pytest.mark.usefixtures("no_program")
+def test_tensors_are_made_of_arrays_and_numbers():
+    assert paddle.to_tensor([1.0, 2.0]).dtype == np.float32
+    assert paddle.to_tensor([1, 2]).dtype == np.int64
+    assert paddle.to_tensor(np.ones(2)).dtype == np.float64
+    assert paddle.to_tensor([1, 2], dtype="float64").dtype == np.float64
+    x = paddle.to_tensor([1.0, 2.0])
+    assert x.stop_gradient
+    assert isinstance(paddle.tanh(x) * 2 + x, paddle.Tensor)
+    assert x.place == paddle.CPUPlace()
+    with pytest.raises(TypeError, match="only floats"):
+        paddle.to_tensor([1, 2], stop_gradient=False)
+
+
+@pytest.mark.usefixtures("no_program")
+def test_backward_fills_gradients_with_ones_as_seed():
+    x = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
+    y = paddle.multiply(x, x)
+    y.backward(retain_graph=True)
+    assert_array_equal(x.grad.numpy(), [2, 4])
+    assert isinstance(x.grad, paddle.Tensor)
+    y.backward(paddle.to_tensor([1.0, 10.0]))
+    assert_array_equal(x.gradient(), [4, 44])
+    with pytest.raises(pg.BuildError, match="a second time"):
+        y.backward()
+    x.clear_grad()
+    assert_array_equal(x.grad.numpy(), [0, 0])
+    x.clear_gradient(set_to_zero=False)
+    assert x.grad is None
+    assert x.gradient() is None
+    paddle.autograd.backward([2 * x, x], [None, paddle.to_tensor([3.0, 5.0])])
+    assert_array_equal(x.grad.numpy(), [5, 7])
+
+
+@pytest.mark.usefixtures("no_program")
+def test_stop_gradient_holds_tensors_constant():
+    x = paddle.to_tensor([1.0, 2.0])
+    assert (x * x).stop_gradient
+    x.stop_gradient = False
+    y = x * x
+    assert not y.stop_gradient
+    y.stop_gradient = True
+    (y * x).sum().backward()
+    assert_array_equal(x.grad.numpy(), [1, 4])
+    with paddle.no_grad():
+        assert (x * x).stop_gradient
+        x.set_value([3.0, 4.0])
+    assert not x.stop_gradient
+    assert_array_equal(x.numpy(), [3, 4])
+    with pytest.raises(TypeError, match="True or False"):
+        x.stop_gradient = 1
+
+
+@pytest.mark.usefixtures("no_program")
+def test_grad_of_tensors_has_the_arguments_of_paddles():
+    x, z = (paddle.to_tensor([1.0, 2.0], stop_gradient=False) for _ in range(2))
+    y = x * x * x
+    (first,) = paddle.grad(y, x, create_graph=True)
+    (second,) = paddle.grad([first], [x])
+    assert_array_equal(first.numpy(), [3, 12])
+    assert_array_equal(second.numpy(), [6, 12])
+    assert paddle.grad(x * 2, [x, z], allow_unused=True)[1] is None
+    (weighed,) = paddle.grad(x * 2, x, paddle.to_tensor([1.0, 10.0]))
+    assert_array_equal(weighed.numpy(), [2, 20])
+    with pytest.raises(paddle.GradientError, match="not have been used"):
+        paddle.grad(x * 2, [x, z])
+    y = x * x
+    (held,) = paddle.grad(x * y, x, no_grad_vars=[y])
+    assert_array_equal(held.numpy(), [1, 4])
+
+
+@pytest.mark.usefixtures("no_program")
+def test_functions_that_look_at_shapes_let_derivatives_through():
+    x = paddle.to_tensor(np.ones((2, 3)), stop_gradient=False)
+    calls = [
+        lambda: paddle.matmul(x, x, transpose_y=True),
+        lambda: paddle.norm(x, p=1),
+        lambda: paddle.reshape(x, [0, -1]),
+        lambda: paddle.split(x, [1, -1], axis=1)[1],
+    ]
+    for call in calls:
+        (found,) = paddle.grad(call(), x)
+        assert found.shape == (2, 3)
+        assert np.any(found.numpy() != 0)
+
+
+@pytest.mark.usefixtures("no_program")
+@pytest.mark.parametrize("kind", [paddle.optimizer.SGD, paddle.optimizer.Adam])
+def test_a_network_learns_step_by_step(kind):
+    paddle.seed(0)
+    net = paddle.nn.Sequential(paddle.nn.Linear(2, 8), paddle.nn.Tanh(), paddle.nn.Linear(8, 1))
+    optimizer = kind(0.1, parameters=net.parameters())
+    x = paddle.rand([32, 2])
+    y = paddle.sum(x * x, axis=1, keepdim=True)
+    losses = []
+    for i in range(40):
+        loss = paddle.nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        if i % 2:
+            optimizer.step()
+        else:
+            _, pairs = optimizer.minimize(loss)
+            assert [g.shape for _, g in pairs] == [(2, 8), (8,), (8, 1), (1,)]
+        optimizer.clear_grad()
+        losses.append(loss.item())
+    assert isinstance(loss, paddle.Tensor)
+    assert losses[-1] < losses[0] / 4
+
+
+@pytest.mark.usefixtures("no_program")
+def test_a_seed_repeats_the_random_numbers_of_tensors():
+    found = []
+    for _ in range(2):
+        paddle.seed(7)
+        found.append(np.concatenate([paddle.rand([3]).numpy(), paddle.randn([3]).numpy()]))
+    assert_array_equal(found[0], found[1])
+    assert np.any(paddle.rand([3]).numpy() != found[0][:3])
 
 
 def test_layers_nest_and_take_attributes():

@@ -18,6 +18,7 @@ SIGNATURES = {
         abs(x, name=None)
         add(x, y, name=None)
         add_n(inputs, name=None)
+        arange(start=0, end=None, step=1, dtype=None, name=None)
         assign(x, output=None)
         broadcast_to(x, shape, name=None)
         cast(x, dtype)
@@ -31,6 +32,7 @@ SIGNATURES = {
         equal(x, y, name=None)
         erf(x, name=None)
         exp(x, name=None)
+        eye(num_rows, num_columns=None, dtype=None, name=None)
         full(shape, fill_value, dtype=None, name=None)
         full_like(x, fill_value, dtype=None, name=None)
         gather(x, index, axis=None, name=None)
@@ -43,6 +45,7 @@ SIGNATURES = {
         index_select(x, index, axis=0, name=None)
         less_equal(x, y, name=None)
         less_than(x, y, name=None)
+        linspace(start, stop, num, dtype=None, name=None)
         log(x, name=None)
         matmul(x, y, transpose_x=False, transpose_y=False, name=None)
         max(x, axis=None, keepdim=False, name=None)
@@ -56,6 +59,8 @@ SIGNATURES = {
         ones(shape, dtype=None, name=None)
         ones_like(x, dtype=None, name=None)
         pow(x, y, name=None)
+        rand(shape, dtype=None, name=None)
+        randn(shape, dtype=None, name=None)
         reshape(x, shape, name=None)
         rsqrt(x, name=None)
         scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None)
@@ -72,6 +77,7 @@ SIGNATURES = {
         subtract(x, y, name=None)
         sum(x, axis=None, dtype=None, keepdim=False, name=None)
         tanh(x, name=None)
+        to_tensor(data, dtype=None, place=None, stop_gradient=True)
         transpose(x, perm, name=None)
         uniform(shape, dtype=None, min=-1.0, max=1.0, seed=0, name=None)
         where(condition, x=None, y=None, name=None)
@@ -80,6 +86,9 @@ SIGNATURES = {
         CPUPlace()
         ParamAttr(name=None, initializer=None, learning_rate=1.0, regularizer=None,
             trainable=True, do_model_average=True, need_clip=True)
+    """,
+    "paddle.autograd": """
+        backward(tensors, grad_tensors=None, retain_graph=False)
     """,
     "paddle.static": """
         append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
@@ -155,6 +164,8 @@ SIGNATURES = {
         SGD(learning_rate=0.001, parameters=None, weight_decay=None, grad_clip=None,
             multi_precision=False, name=None)
         Adam.minimize(self, loss, startup_program=None, parameters=None, no_grad_set=None)
+        Adam.step(self)
+        Adam.clear_grad(self, set_to_zero=True)
         Adam.get_lr(self)
         Adam.set_lr(self, value)
     """,
@@ -189,7 +200,14 @@ def test_a_signature_is_paddles(module: str, name: str, signature: str) -> None:
 
 # What the package has beside functions and classes of Paddle's signatures.
 OTHERS = {
-    "paddle": {"GradientError"},
+    "paddle": {
+        "GradientError",
+        "Tensor",
+        "enable_grad",
+        "is_grad_enabled",
+        "no_grad",
+        "set_grad_enabled",
+    },
     "paddle.static": {"Program", "Scope", "Variable"},
     "paddle.incubate.autograd": {"PrimDisabledError"},
     "paddle.nn.initializer": {"Initializer"},

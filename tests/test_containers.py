@@ -25,11 +25,17 @@ class Model:
             self.loss, self.other = pg.sum(self.a * self.b), pg.sum(self.a)
             self.samples = self.m * 1.0
         self.graph = pg.trace(lambda x, y: (x * y, x + y), pg.spec(3), pg.spec(3))
+        self.t, self.u = (pg.tensor(ONES, requires_grad=True) for _ in "tu")
         self.linear = pg.transforms.linearize(self.graph)
 
 
 def square(x: Any, w: Any) -> Any:
     return pg.sum(x * w)
+
+
+@pg.custom_gradient
+def twofold(x: Any) -> Any:
+    return x * 2.0, lambda g: g * 2.0
 
 
 def within(model: Model, function: Any) -> Any:
@@ -52,6 +58,21 @@ CALLS: dict[str, Any] = {
     "grad inputs": lambda t, c: pg.grad(t.loss, c([t.x, t.y])),
     "grad grad_outputs": lambda t, c: pg.grad([t.loss, t.other], [t.x, t.y], c([1.0, 2.0])),
     "grad no_grad_vars": lambda t, c: pg.grad(t.loss, t.x, no_grad_vars=c([t.y, t.v])),
+    "GradManager.attach tensors": lambda t, c: pg.GradManager().attach(c([t.t, t.u])) and 0,
+    "GradManager.attach callbacks": lambda t, c: (
+        pg.GradManager().attach(t.t, c([lambda p, g: g, lambda p, g: g])) and 0
+    ),
+    "Tensor.backward inputs": lambda t, c: (t.t * t.u).sum().backward(inputs=c([t.t, t.u])),
+    "check_rules args": lambda t, c: pg.check_rules(twofold, c([np.float64(2.0)])),
+    "custom_jvp nondiff_argnums": lambda t, c: pg.custom_jvp(nondiff_argnums=c([0]))(square) and 0,
+    "custom_vjp nondiff_argnums": lambda t, c: pg.custom_vjp(nondiff_argnums=c([0]))(square) and 0,
+    "value_and_grad argnums": lambda t, c: pg.value_and_grad(square, c([1, 0]))(ONES, ONES),
+    "jacfwd argnums": lambda t, c: pg.jacfwd(square, c([1, 0]))(ONES, ONES),
+    "jacrev argnums": lambda t, c: pg.jacrev(square, c([1, 0]))(ONES, ONES),
+    "jacobian argnums": lambda t, c: pg.jacobian(square, argnums=c([1, 0]))(ONES, ONES),
+    "hessian argnums": lambda t, c: pg.hessian(square, argnums=c([1, 0]))(ONES, ONES),
+    "jit static_argnums": lambda t, c: pg.jit(square, c([1, 0]))(2.0, 3.0),
+    "jit static_argnames": lambda t, c: pg.jit(square, static_argnames=c(["w", "x"]))(2.0, 3.0),
     "forward_grad outputs": lambda t, c: pg.forward_grad(c([t.loss, t.other]), t.x),
     "forward_grad inputs": lambda t, c: pg.forward_grad(t.a, c([t.x, t.w])),
     "jacobian y": lambda t, c: pg.jacobian(c([t.a, t.other]), t.x),
@@ -69,6 +90,7 @@ CALLS: dict[str, Any] = {
     "Optimizer.minimize parameters": lambda t, c: optimizer.SGD(0.1).minimize(
         t.loss, c([t.w, t.v])
     ),
+    "SGD.__init__ parameters": lambda t, c: optimizer.SGD(0.1, parameters=c([t.t, t.u])) and 0,
     "Optimizer.minimize no_grad_set": lambda t, c: optimizer.SGD(0.1).minimize(
         t.loss, no_grad_set=c([t.w])
     ),
@@ -134,6 +156,7 @@ CALLS: dict[str, Any] = {
     "operand": lambda t, c: t.x + c([1.0, 0.0, 2.0]),
     "feed": lambda t, c: pg.compile(t.graph)(c([1.0, 2.0, 3.0]), ONES),
     "interpret": lambda t, c: pg.interpret(t.graph, c([1.0, 2.0, 3.0]), ONES),
+    "switch branches": lambda t, c: within(t, lambda: pg.switch(0, c([pg.sin, pg.cos]), t.x)),
     "LayerNorm": lambda t, c: within(t, lambda: nn.LayerNorm(c([2, 3]))),
     "nn.Softmax.__init__ axis": lambda t, c: nn.Softmax(c([1, 0]))(t.m),
     "transforms.batch axes": lambda t, c: transforms.batch(t.graph, 2, c([0, None])),
@@ -183,6 +206,35 @@ OTHERS = {
     "nn.LayerList.extend layers",
     "nn.ParameterList.__init__ parameters",
     "nn.ParameterList.extend parameters",
+    "Executor.sizes fetch_list",
+    # Made of functions that are among them, to which they hand what they are given.
+    "argpartition kth",
+    "array_split indices_or_sections",
+    "average axis",
+    "choose choices",
+    "column_stack arrays",
+    "dsplit indices_or_sections",
+    "dstack arrays",
+    "gradient axis",
+    "hsplit indices_or_sections",
+    "hstack arrays",
+    "median axis",
+    "nanmax axis",
+    "nanmean axis",
+    "nanmin axis",
+    "nanprod axis",
+    "nanstd axis",
+    "nansum axis",
+    "nanvar axis",
+    "partition kth",
+    "percentile axis",
+    "ptp axis",
+    "quantile axis",
+    "rot90 axes",
+    "select choicelist",
+    "select condlist",
+    "vsplit indices_or_sections",
+    "vstack arrays",
 }
 
 

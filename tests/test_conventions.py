@@ -308,6 +308,26 @@ ROWS = {
         "slopes_of_sigmoid_do_not_vanish_in_either_tail",
     ),
     "`logsumexp`": ("edge_slopes", "logsumexp_of_infinite_elements"),
+    "a Cholesky factor": (
+        "linalg", "the_gradient_of_a_cholesky_factor_is_symmetric_though_a_triangle_is_read",
+    ),
+    "the determinant of a singular": (
+        "linalg", "the_gradient_of_a_determinant_is_there_for_singular_matrices",
+    ),
+    "eigenvalues or singular values": (
+        "linalg", "functions_of_repeated_values_have_slopes",
+        "vectors_of_repeated_values_do_not_turn_towards_each_other",
+    ),
+    "a singular value that is 0": (
+        "linalg", "singular_values_of_rank_deficient_matrices_have_slopes",
+    ),
+    "`pinv`, `lstsq`": ("linalg", "slopes_of_linear_algebra_in_both_modes_to_order_two"),
+    "`norm` of order p": (
+        "linalg", "singular_values_of_rank_deficient_matrices_have_slopes",
+    ),
+    "`sort`, `median`": ("sorting", "slopes_at_ties_are_those_of_elements_in_their_order"),
+    "`cummax`, `cummin`": ("sorting", "slopes_at_ties_are_those_of_elements_in_their_order"),
+    "`cumprod` with zeros": ("sorting", "slopes_of_a_running_product_with_zeros"),
     "cast of floats": ("edges", "casts_to_integers_and_back_are_flat"),
     "an integer or boolean input": ("derivatives", "none_zero_and_error_are_told_apart"),
     "an input that no output": ("grad_options", "an_unused_input_is_none_zero_or_an_error"),
@@ -332,6 +352,10 @@ ROWS = {
     "an intermediate value": (
         "derivatives", "gradient_for_an_input_and_for_what_is_computed_from_it",
     ),
+    "a derivative, derived by an intermediate": (
+        "derivatives", "a_derivative_is_a_function_of_the_values_between",
+        "a_derivative_is_a_function_of_what_operators_give",
+    ),
 }  # fmt: skip
 
 
@@ -349,4 +373,107 @@ def test_every_row_of_the_table_of_derivatives_has_a_test() -> None:
     for module, *names in ROWS.values():
         code = (HERE / f"test_{module}.py").read_text(encoding="utf-8")
         for name in names:
+            assert f"\ndef test_{name}(" in code, f"test_{module}.py has no test_{name}"
+
+
+# Where each promise on tensors is tested, by how it begins.
+PROMISES = {
+    "Shape, dtype and the errors": (
+        ("tensors", "errors_say_where_operands_come_from"),
+        ("tensors", "numbers_and_truth_are_there_for_python"),
+        ("tensors", "a_position_that_is_not_there_is_told_when_it_is_looked_at"),
+    ),
+    "Numbers are those that NumPy": (
+        ("tensors", "whenever_tensors_are_looked_at_they_and_their_gradients_are_the_same"),
+    ),
+    "All that stands above on": (
+        ("tensor_values", "slopes_of_a_maximum_are_split_where_both_are_largest"),
+        ("tensor_values", "slopes_of_a_choice"),
+        ("tensor_values", "slopes_of_a_rectifier"),
+        ("tensor_features", "more_than_one_element_wants_a_seed"),
+        ("tensor_features", "an_unused_input_is_none_or_zeros_or_an_error"),
+        ("tensor_features", "gradients_can_be_differentiated_if_the_graph_is_created"),
+    ),
+    "`pg.tensor` copies": (
+        ("tensors", "a_tensor_has_elements_of_its_own"),
+        ("tensors", "tensors_hold_what_numpy_would"),
+        ("tensors", "tensors_are_of_the_default_dtype_where_python_has_floats"),
+    ),
+    "Functions of NumPy": (
+        ("tensors", "numpy_functions_give_tensors"),
+        ("tensors", "numpy_compares_and_prints_tensors_and_is_refused_what_would_end_derivatives"),
+    ),
+    "Outside of programs": (
+        ("tensors", "functions_of_plain_arrays_compute_where_no_program_is_entered"),
+    ),
+    "An operation in place": (
+        ("tensors", "what_was_computed_before_a_change_in_place_keeps_what_it_had"),
+        ("tensors", "operations_in_place_change_the_handle"),
+        ("tensors", "what_does_not_fit_is_not_put_in_place"),
+        ("tensors", "a_leaf_changed_within_no_grad_stays_a_leaf"),
+    ),
+    "Views do not write through": (("tensors", "a_change_of_a_view_warns_with_both_lines"),),
+    "`backward` and `grad` drop": (
+        ("tensor_features", "what_was_recorded_is_dropped_unless_it_is_retained"),
+        ("tensors", "what_backward_has_used_up_needs_no_memory"),
+        ("tensor_features", "backward_adds_to_the_gradient_in_place"),
+        ("tensor_features", "backward_puts_gradients_into_leaves_alone"),
+        ("tensor_features", "intermediates_retain_their_gradient_if_asked"),
+    ),
+    "Hooks run once": (
+        ("tensor_features", "hooks_change_gradients_in_the_order_in_which_they_were_registered"),
+        ("tensor_features", "hooks_run_for_grad_too_and_may_only_look"),
+        ("tensor_features", "a_hook_sees_the_whole_gradient_once"),
+        ("tensor_features", "a_hook_that_gives_another_shape_is_refused_with_its_line"),
+    ),
+    "`no_grad`, `enable_grad`": (
+        ("tensors", "no_grad_is_a_context_a_decorator_and_of_its_own_thread"),
+        ("tensors", "no_grad_of_one_task_is_not_that_of_another"),
+        ("tensors", "debug_of_one_thread_is_not_that_of_another"),
+        ("tensors", "threads_share_tensors_and_structures"),
+    ),
+    "What is changed in place": (
+        ("tensors", "what_is_changed_in_place_and_gradients_come_along_with_the_next_look"),
+        ("tensors", "a_loop_of_steps_keeps_its_memory"),
+    ),
+    "What nobody holds": (
+        ("tensors", "what_nobody_holds_is_not_kept_while_the_rest_is_computed"),
+        ("tensors", "long_chains_are_built_run_and_freed"),
+        ("tensors", "a_million_equations_are_built_run_and_freed"),
+    ),
+    "A structure, which is": (
+        ("tensors", "a_structure_is_compiled_when_it_comes_a_second_time"),
+        ("tensors", "a_step_is_compiled_once_with_what_it_changes"),
+        ("tensors", "numbers_and_positions_are_data"),
+        ("tensors", "a_mask_of_another_count_is_another_structure_and_of_the_same_is_not"),
+    ),
+    "`pg.eager.log` has": (
+        ("tensors", "the_log_says_what_was_new"),
+        ("tensors", "tables_of_structures_are_bounded"),
+        ("tensors", "what_was_seen_is_remembered_within_bounds"),
+    ),
+    "In a program that is being built": (
+        ("tensors", "a_tensor_in_a_program_is_a_constant_and_a_leaf_a_parameter"),
+        ("tensors", "what_was_computed_from_a_leaf_is_computed_in_the_program_too"),
+        ("tensors", "a_tensor_in_a_trace_is_a_constant"),
+        (
+            "function_transforms",
+            "tensors_that_a_compiled_function_finds_are_those_of_each_call",
+        ),
+        ("tensors", "a_variable_does_not_get_into_tensors"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not CONVENTIONS.exists(), reason="the documentation is not beside the tests")
+def test_every_promise_on_tensors_has_a_test() -> None:
+    text = CONVENTIONS.read_text(encoding="utf-8")
+    section = text.partition("\n## Tensors\n")[2].partition("\n## ")[0]
+    promises = re.findall(r"^- (.*)$", section, re.MULTILINE)
+    assert [next((p for p in PROMISES if line.startswith(p)), line) for line in promises] == [
+        *PROMISES
+    ]
+    for tests in PROMISES.values():
+        for module, name in tests:
+            code = (HERE / f"test_{module}.py").read_text(encoding="utf-8")
             assert f"\ndef test_{name}(" in code, f"test_{module}.py has no test_{name}"

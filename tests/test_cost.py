@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from density import starts
 from plan_checks import SMALL
 from random_programs import random_program
 from thread_checks import threads_at_work
@@ -207,8 +208,7 @@ def enlarged(seed, count):
     return kernel, [np.repeat(np.asarray(a, v.dtype)[None], count, 0) for a, v in pairs]
 
 
-@pytest.mark.parametrize("start", range(0, 75, 25))
-@pytest.mark.long
+@pytest.mark.parametrize("start", starts(0, 75, 25, dense=25, long=0))
 def test_predicted_memory_is_what_random_programs_take(start):
     found = []
     for seed in range(start, start + 25):

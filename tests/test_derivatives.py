@@ -667,3 +667,56 @@ def test_strides_that_do_not_divide_the_extent(index):
 def test_products_of_an_even_number_join_nothing():
     jvp = pg.transforms.linearize(pg.transforms.lower(pg.trace(pg.prod, pg.spec(4))), [0])
     assert all(eqn.op.name != "concat" for eqn in jvp.body)
+
+
+# Functions of what lies between, by their Jacobians. As an expression each is a simpler one.
+BETWEEN = {
+    "reshaped": (lambda x: (x + 0.5).reshape(3, 1).reshape(3), np.eye(3)),
+    "of two signs": (lambda x: 0.0 - (-x), np.eye(3)),
+    "scaled twice": (lambda x: 2.0 * (3.0 * x), 6.0 * np.eye(3)),
+    "times one": (lambda x: (x - 0.1) * 1.0, np.eye(3)),
+    "turned twice": (lambda x: pg.flip(pg.flip(x)), np.eye(3)),
+    "parted and joined": (lambda x: pg.concatenate(pg.split(x * 3.0, [1])), 3.0 * np.eye(3)),
+    "from its mean": (lambda x: x - pg.mean(x), np.eye(3) - np.full((3, 3), 1 / 3)),
+    "logarithm of a power": (lambda x: pg.log(pg.exp(x)), np.eye(3)),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_a_derivative_is_a_function_of_the_values_between(name):
+    """Whatever else the same numbers could be computed from: here of w on the way to w**3."""
+    function, slopes = BETWEEN[name]
+    at, direction = np.array([0.1, 0.4, 0.3]), np.array([1.0, -2.0, 0.5])
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        w = function(x)
+        y = pg.sum(w**3)
+        firsts = {
+            "by x": (pg.sum(pg.grad(y, x)), slopes @ np.ones(3)),
+            "by both": (pg.sum(pg.grad(y, [x, w])[0]), slopes @ np.ones(3)),
+            "forward": (pg.forward_grad(y, x, direction), slopes @ direction),
+            "jacobian": (pg.sum(pg.jacobian(w**3, x)), slopes @ np.ones(3)),
+        }
+        found = [pg.grad(first, w) for first, _ in firsts.values()]
+        trace = pg.grad(pg.laplacian(y, x), w)
+    between, trace, *found = run(program, [w, trace, *found], x=at)
+    for (kind, (_, along)), slope in zip(firsts.items(), found, strict=True):
+        expected = 6 * between * along
+        np.testing.assert_allclose(slope, expected, rtol=1e-12, atol=1e-14, err_msg=kind)
+    np.testing.assert_allclose(trace, 6 * np.sum(slopes**2, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", [pg.softplus, pg.gelu, pg.sin, lambda x: pg.tanh(x[::-1])])
+def test_a_derivative_is_a_function_of_what_operators_give(function):
+    """Their own slopes are functions of x, but for tanh, whose slope is 1 - w**2."""
+    at, along = np.array([0.1, 0.4, 0.3]), np.array([1.0, -2.0, 0.5])
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        w = function(x)
+        tangent, slope = pg.forward_grad(w, x, along), pg.forward_grad(pg.sum(w**3), x, along)
+        found = run(program, [w, tangent, pg.grad(slope, w)], x=at)
+    between, tangent, slope = found
+    expected = 6 * between * tangent
+    if program.graph([w]).body[-1].op.name == "tanh":
+        expected -= 6 * between**3 * along[::-1]
+    np.testing.assert_allclose(slope, expected, rtol=1e-12)

@@ -7,6 +7,7 @@ import pkgutil
 from collections import Counter
 
 import pytest
+from density import starts
 from program_transforms import CHECKS, check_transforms
 from random_programs import random_program
 
@@ -14,6 +15,7 @@ from primgraph import transforms
 from primgraph.ir.contract import declared
 
 _PROGRAMS = 100
+_USUAL = 50
 _CHUNK = 10
 _QUICK = 10
 
@@ -27,13 +29,7 @@ def test_every_transform_that_is_declared_has_a_check() -> None:
     assert len(known) >= 16
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        pytest.param(i, marks=[pytest.mark.long] * (i >= _QUICK))
-        for i in range(0, _PROGRAMS, _CHUNK)
-    ],
-)
+@pytest.mark.parametrize("start", starts(3000, _PROGRAMS, _CHUNK, dense=_USUAL, long=_QUICK))
 def test_random_programs_keep_what_they_compute_through_every_transform(start: int) -> None:
     seen: Counter[str] = Counter()
     for seed in range(start, start + _CHUNK):

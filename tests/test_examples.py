@@ -23,8 +23,12 @@ pytestmark = [
 # What each example prints, and the arguments and variables that make it quick.
 RUNS = {
     "tanh": ("derivative 3 at 1: 0.62162668", {}),
+    "two_worlds": ("taken 600 steps in both worlds", {}),
     "newton": ("largest distance from the known minimum", {}),
+    "adaptive": ("largest distance from what the equation says", {}),
     "burgers": ("relative L2 error", {"PRIMGRAPH_EXAMPLE_STEPS": "20"}),
+    "orbit": ("standard deviations", {"PRIMGRAPH_EXAMPLE_STEPS": "3"}),
+    "recurrent": ("of the chances are of letters", {"PRIMGRAPH_EXAMPLE_STEPS": "1"}),
     "gmm": ("spent outside the kernel", {}),
 }
 

@@ -141,10 +141,11 @@ def test_states_are_read_and_nothing_changes(inputs: Any) -> None:
 
 def test_traced_functions_are_explained() -> None:
     found: list[pg.Explanation] = []
+    zeros = np.zeros(2)
 
     def function(x: Any) -> Any:
         y = pg.log(x)
-        found.append(pg.explain(y, x, {"x": np.zeros(2)}))
+        found.append(pg.explain(y, x, {"x": zeros}))
         return y
 
     pg.trace(function, pg.spec(2))

@@ -61,7 +61,7 @@ def declared(
 ) -> Primitive:
     """The solution of linear equations as a primitive; the rules are right unless given."""
 
-    @primitive(impl=np.linalg.solve, linear=(1,), singular=True)
+    @primitive(name="their_solve", impl=np.linalg.solve, linear=(1,), singular=True)
     def solve(a: TensorType, b: TensorType) -> TensorType:
         return result(b)
 
@@ -105,7 +105,7 @@ def test_primitives_of_primgraph_pass_the_same_checks(case: Case) -> None:
         ),
         ({"adjoint": lambda ct, a, b: (None, ct)}, "in reverse mode"),
         ({"batched": lambda flags, a, b: with_batch_axis(flags, (a, b))[1]}, "0 and operand 1 bat"),
-        ({"result": lambda b: b.with_shape((6,))}, "the type rule of solve declares"),
+        ({"result": lambda b: b.with_shape((6,))}, "the type rule of their_solve declares"),
         ({"result": lambda b: b.with_dtype(np.dtype("f4"))}, "its impl gives"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_wrong_rule_is_noticed(wrong: dict[str, Any], message: str) -> None:
 def test_a_wrong_row_is_noticed() -> None:
     solve = declared()
     spell(solve, "np.linalg.solve({0}.T, {1})")
-    with pytest.raises(pg.CheckError, match="the planned kernel of solve: at "):
+    with pytest.raises(pg.CheckError, match="the planned kernel of their_solve: at "):
         check_primitive(solve, A, B)
 
 

@@ -237,7 +237,7 @@ def test_wrong_arguments_are_refused(function):
         for wrong in (1, None, "f", x):
             with pytest.raises(TypeError, match="takes a function"):
                 function(wrong, x, None)
-        for wrong in (1.0, [1.0], np.ones(3), None, [x, None], []):
+        for wrong in ("f", object(), None, [x, None], []):
             with pytest.raises(TypeError):
                 function(total, wrong, None)
         with pytest.raises(pg.ShapeError, match="shape"):
@@ -483,6 +483,8 @@ def test_wrong_arguments_of_operators_are_refused():
 @pytest.mark.parametrize("place", ["y", "x"])
 def test_operators_take_one_variable_each(of, given, place):
     """A list of variables is refused, also where one pass gives all second derivatives."""
+    if (place, given[:6]) == ("y", "lambda"):
+        pytest.skip("a function may be given for y")
     with pg.Program():
         x, z = pg.data("x", (3,)), pg.data("z", (3,))
         y = x**3 if of is pg.divergence else pg.sum(x**3 * z**2)

@@ -4,21 +4,17 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from density import starts
 from program_guard_checks import check_guarded
 from program_guards import GuardedProgram
 
 _PROGRAMS = 120
+_USUAL = 60
 _CHUNK = 6
 _QUICK = 30
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        pytest.param(i, marks=[pytest.mark.long] * (i >= _QUICK))
-        for i in range(0, _PROGRAMS, _CHUNK)
-    ],
-)
+@pytest.mark.parametrize("start", starts(0, _PROGRAMS, _CHUNK, dense=_USUAL, long=_QUICK))
 def test_derivatives_do_not_see_what_nothing_chooses(start: int) -> None:
     for seed in range(start, start + _CHUNK):
         program = GuardedProgram(seed)

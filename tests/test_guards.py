@@ -244,14 +244,22 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("choice", ["select", "slices", "gather"])
-def test_a_step_between_a_function_and_the_choice(step, choice):
-    for function in (e.log, e.sqrt, FUNCTIONS["root of a square"]):
-        graph = program(function, CHOICES[choice], STEPS[step])
-        assert_nothing_comes_back(graph, SINGULAR)
-        if choice == "select" and "matrices" not in step:
-            assert_nothing_comes_back(graph, NOT_FINITE)
+def between():
+    """Each step with three functions and three choices; every second pair of these is dense."""
+    return [
+        pytest.param(step, name, choice, marks=[pytest.mark.dense] * ((i + j + k) % 2))
+        for i, step in enumerate(STEPS)
+        for j, name in enumerate(("log", "sqrt", "root of a square"))
+        for k, choice in enumerate(("select", "slices", "gather"))
+    ]
+
+
+@pytest.mark.parametrize(("step", "name", "choice"), between())
+def test_a_step_between_a_function_and_the_choice(step, name, choice):
+    graph = program(FUNCTIONS[name], CHOICES[choice], STEPS[step])
+    assert_nothing_comes_back(graph, SINGULAR)
+    if choice == "select" and "matrices" not in step:
+        assert_nothing_comes_back(graph, NOT_FINITE)
 
 
 def test_a_running_sum_before_what_is_lost():

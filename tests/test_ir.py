@@ -10,6 +10,7 @@ from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
+from density import DENSE
 
 import primgraph as pg
 from primgraph.ir.builder import Builder
@@ -139,7 +140,7 @@ def test_printed_text_is_the_same_in_every_process():
         "print(p)\n"
     )
     outputs = set()
-    for seed in range(20):
+    for seed in range(20 if DENSE else 4):
         env = {**os.environ, "PYTHONHASHSEED": str(seed)}
         run = subprocess.run(
             [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
@@ -293,18 +294,20 @@ def test_uniform_arrays_become_full():
 
 
 @pytest.mark.long
-def test_a_chain_of_100_000_equations_needs_no_recursion():
-    graph = chain(100_000)
+def test_a_chain_of_very_many_equations_needs_no_recursion():
+    count = 100_000 if DENSE else 20_000
+    graph = chain(count)
     text = str(graph)
     assert pg.parse(text) == graph
     assert pg.verify(graph) is graph
     assert pickle.loads(pickle.dumps(graph)) == graph
     assert copy.deepcopy(graph) == graph
-    np.testing.assert_allclose(pg.interpret(graph, np.ones(3))[0], np.sqrt(1.5e-5), rtol=1e-4)
+    # A tanh many times over leaves the root of three halves of one by their number.
+    np.testing.assert_allclose(pg.interpret(graph, np.ones(3))[0], np.sqrt(1.5 / count), rtol=1e-3)
     jvp = pg.transforms.linearize(graph)
     back = pg.transforms.transpose(jvp.with_outputs(jvp.outputs[1:]), [1])
     # A tanh, its square, one minus it, and a product for each equation; the one is shared.
-    assert len(pg.transforms.simplify(back)) == len(back) == 400_001
+    assert len(pg.transforms.simplify(back)) == len(back) == 4 * count + 1
 
 
 def test_the_collector_waits_while_graphs_are_made_and_is_as_before_afterwards():

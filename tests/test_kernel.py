@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import signal
 import threading
 import traceback
 import weakref
@@ -367,6 +368,45 @@ def test_an_interrupt_in_the_middle_leaves_the_kernel_usable(style, unregistered
     np.testing.assert_array_equal(kernel(np.ones(3))[0], [2.0, 2.0, 2.0])
 
 
+class TooLong(ValueError):
+    """What a handler of signals raises here."""
+
+
+class Deadline:
+    """A handler of signals that takes whatever it is called with."""
+
+    def __call__(self, *_):
+        raise TooLong
+
+
+def too_long(number, frame):
+    raise TooLong
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("handler", [too_long, Deadline()])
+def test_what_a_handler_of_signals_raises_comes_out_as_itself(style, handler, unregistered):
+    signals = [signal.SIGALRM]
+
+    def impl(x):
+        if signals:
+            signal.raise_signal(signals.pop())
+        return x
+
+    op = unregistered("test_signal", lambda x: x, impl)
+    with Builder("f") as builder:
+        x = builder.input(tensor("f64[3]"), "x")
+        outputs = [op(x * x) + x]
+    kernel = compile_graph(builder.graph(outputs), style=style)
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises(TooLong):
+            kernel(np.ones(3))
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(kernel(np.ones(3))[0], [2.0, 2.0, 2.0])
+
+
 @pytest.fixture
 def unregistered(monkeypatch):
     """Primitives that are forgotten when the test ends."""
@@ -416,7 +456,8 @@ def test_an_op_that_is_no_primitive_is_refused():
             return arrays
 
     op = Operator.__new__(Operator)
-    op.name, op.multiple, op.commutative, op.formal = "softmax", False, False, False
+    op.name, op.multiple, op.commutative = "softmax", False, False
+    op.formal, op.has_bodies = False, False
     builder = Builder("f")
     x = builder.input(tensor("f64[3]"))
     graph = builder.graph(builder.emit(op, (x,), {}))

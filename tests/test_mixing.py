@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from derive import build
 
+import primgraph as pg
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
-from primgraph.ir.primitive import Primitive, registered
+from primgraph.ir.primitive import Primitive, active_recorder, registered
 from primgraph.ir.types import FLOAT64, INT64, TensorType
 from primgraph.primitives.constants import constant_op, full, iota
 from primgraph.primitives.elementwise import cast, floor
@@ -72,6 +73,11 @@ def flat(x: Value) -> Value:
     """Samples and elements in one axis, sample after sample."""
     result: Value = reshape(x, shape=(N * K,))
     return result
+
+
+def variable(x: Value) -> pg.Variable:
+    """`x` as users have it."""
+    return pg.Variable(active_recorder(), x)
 
 
 def shaped(x: Value, *shape: int) -> Value:
@@ -164,6 +170,15 @@ APART: dict[str, Function] = {
         x, reduce_sum(x, axes=(1,)), counter(), known([2, 0, 1, 0]), axis=0
     ),
     "constants added": lambda x: scatter_add(x, numbers(2, K), known([3, 3]), axis=0),
+    "a loop along the other axis": lambda x: turned(pg.map(pg.sin, variable(turned(x))).value),
+    "carried from trip to trip": lambda x: pg.fori_loop(
+        0, 3, lambda i, v: pg.sin(v) * variable(x), variable(numbers(N, K))).value,
+    "carried as long as all are small": lambda x: pg.while_loop(
+        lambda v: pg.sum(v) < 1e9, lambda v: v * 2.0, variable(x), max_trips=3).value,
+    "in a branch": lambda x: pg.cond(
+        pg.sum(variable(x)) > 0.0, pg.sin, lambda v: v * 2.0, variable(x)).value,
+    "in a stack": lambda x: reduce_sum(pg.scan(
+        lambda c, _: (c, c * 2.0), variable(x), length=2)[1].value, axes=(0,)),
 }  # fmt: skip
 
 # The last tells whether samples are mixed in fact; the answer may be on the safe side.
@@ -201,6 +216,14 @@ MIXED: dict[str, tuple[Function, bool]] = {
         lambda x: shaped(scatter_add(numbers(N * K), x, known(
             [[2, 0, 0], [5, 5, 6], [6, 8, 7], [9, 11, 9]]), axis=0), N, K), True),
     "picked": (lambda x: gather(x, known([0, 2, 1, 3]), axis=0), True),
+    "summed up by a loop": (
+        lambda x: x + broadcast(pg.scan(lambda c, v: (c + v, None), variable(numbers(K)),
+                                        variable(x))[0].value, shape=(N, K), new_axes=(0,)), True),
+    "turned round in a trip": (lambda x: pg.fori_loop(
+        0, 1, lambda i, v: pg.flip(v, 0), variable(x)).value, True),
+    "moved to other places in one branch": (lambda x: pg.cond(
+        pg.sum(variable(x)) > 0.0, lambda v: pg.roll(v, 1, 0), pg.sin, variable(x)).value, True),
+    "a loop along the samples": (lambda x: pg.map(pg.sin, variable(x)).value, False),
     "picked by what is computed": (
         lambda x: gather(x, cast(reduce_sum(x * 0.0, axes=(1,)), dtype=INT64), axis=0), True),
     "added elsewhere": (lambda x: scatter_add(x, x * x, known([0, 2, 1, 3]), axis=0), True),

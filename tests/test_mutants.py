@@ -17,8 +17,8 @@ from mutants import EQUIVALENT, LAST, ROOT, TESTS, files
 
 # What rewrites nothing and has no rules: it arranges passes, or moves equations as they are.
 OTHERS = {
-    "bind", "clean_up", "dead_code", "fold_constants", "hoist", "join_products", "lower",
-    "matrix_chain", "raise_", "simplify", "unzip",
+    "bind", "clean_up", "dead_code", "fold_constants", "hoist", "instantiate", "join_loops",
+    "join_products", "loops", "lower", "matrix_chain", "raise_", "simplify", "unzip",
 }  # fmt: skip
 
 here = pytest.mark.skipif(

@@ -128,7 +128,7 @@ def test_tests_of_primitives_find_a_new_one_by_themselves(house: Path) -> None:
     files = ("test_primitives", "test_cards", "test_codegen")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        + ["-k", "digamma or card"]
+        + ["-k", "digamma or card", "--basetemp", str(house / "temporary")]
         + [f"tests/{name}.py" for name in files],
         cwd=house,
         env={"PYTHONPATH": str(house), "PATH": ""},

@@ -149,12 +149,14 @@ def test_two_networks_of_one_class_have_different_names():
     assert y.shape == (1, 3)
 
 
-def test_a_layer_belongs_to_one_program():
-    layer = nn.Linear(2, 2)
-    evaluate(layer, np.ones((1, 2)))
-    words = "parameters in another program is called in 'other'"
-    with pg.Program("other"), pytest.raises(pg.BuildError, match=words):
-        layer(pg.data("x", (1, 2)))
+def test_programs_that_a_layer_is_part_of_share_its_parameters():
+    layer, x = nn.Linear(2, 2), np.ones((1, 2))
+    first, one = evaluate(layer, x)
+    second, other = evaluate(layer, x)
+    np.testing.assert_array_equal(first, second)
+    one.set_state_dict({"linear.weight": np.eye(2)})
+    assert other.state_dict()["linear.weight"].tolist() == np.eye(2).tolist()
+    assert layer.state_dict()["weight"].tolist() == np.eye(2).tolist()
     with pytest.raises(pg.BuildError, match="traced function"):
         pg.trace(nn.Linear(2, 2), pg.spec((1, 2)))
     # What has no parameters is at home everywhere.
@@ -231,9 +233,10 @@ def test_registration_errors():
 
 def test_state_is_copied_in_and_out_and_set_whole_or_not_at_all():
     net, x = Network(), np.ones((1, 2))
-    for early in (net.state_dict, lambda: net.set_state_dict({"scale": np.ones(3)})):
-        with pytest.raises(pg.BuildError, match="no values yet"):
-            early()
+    scope = pg.Scope()
+    for early in (net.state_dict, lambda s: net.set_state_dict({"scale": np.ones(3)}, s)):
+        with pytest.raises(pg.BuildError, match="are in no program"):
+            early(scope)
     _, program = evaluate(net, x)
     before = net.state_dict()
     net.state_dict()["scale"][...] = 7.0
@@ -246,7 +249,6 @@ def test_state_is_copied_in_and_out_and_set_whole_or_not_at_all():
             net.set_state_dict(wrong)
     after = net.state_dict()
     assert all((after[n] == before[n]).all() for n in before)
-    scope = pg.Scope()
     net.set_state_dict({"scale": [1, 2, 3]}, scope)
     assert net.state_dict(scope)["scale"].tolist() == [1, 2, 3]
     assert "network.scale" not in net.state_dict()
@@ -613,7 +615,7 @@ def test_fit_refuses_arguments_of_other_kinds(loss, epochs):
 def test_fit_refuses_what_cannot_train():
     program, loss, arrays = regression()
     batch = next(pg.minibatches(arrays, 8, drop_last=True))
-    with pytest.raises(pg.ArgumentError, match="fit: program is a Program, not Variable"):
+    with pytest.raises(pg.ArgumentError, match="program is a Program or a function, not Variable"):
         pg.fit(loss, program, [batch], 1)
     with pytest.raises(pg.BuildError, match="updates nothing"):
         pg.fit(program.clone(for_test=True), "loss", [batch], 1)

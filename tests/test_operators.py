@@ -17,7 +17,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import registered
 from primgraph.operators.call import Operator
-from primgraph.operators.variable import functions
+from primgraph.operators.late import functions
 from primgraph.transforms import lower
 
 FLOATS = [np.float64, np.float32, np.float16]
@@ -173,7 +173,7 @@ def test_arrays_on_the_left_and_numpys_own_functions_build_the_program() -> None
     check(lambda v: np.concatenate([v, x], axis=1), lambda v: np.concatenate([v, x], axis=1), x)
     check(lambda v: x.T @ v, lambda v: x.T @ v, x)
     check(lambda v: np.linalg.norm(v, axis=1), lambda v: np.linalg.norm(v, axis=1), x)
-    with pytest.raises(TypeError, match=r"numpy\.linalg\.det"):
+    with pytest.raises(ShapeError, match="det takes square matrices"):
         traced(np.linalg.det, x)
     with pytest.raises(TypeError, match=r"np\.frexp"):
         traced(np.frexp, x)

@@ -280,6 +280,7 @@ def test_an_sdist_has_the_whole_checkout_and_passes_tests_from_there(tmp_path):
     chosen = "parse or load or README or links or listed_package or bare_import"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", chosen]
+        + ["--basetemp", str(tmp_path / "inner")]
         + [f"tests/{name}" for name in tests],
         cwd=root,
         env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
@@ -502,6 +503,19 @@ print(sorted(loaded & {"networkx", "jinja2", "scipy", "matplotlib", "mpmath", "p
 """
     run = python(code, tmp_path)
     assert (run.stdout, run.stderr) == ("[]\n", "")
+
+
+def test_what_most_programs_do_not_use_is_loaded_when_it_is_asked_for(tmp_path):
+    code = """
+import sys
+import primgraph as pg
+rooms = ("nn", "optimizer", "view", "inspect", "training")
+print([name for name in sys.modules if name.startswith(tuple(f"primgraph.{r}" for r in rooms))])
+print(pg.trace(pg.sin, pg.spec(2)).to_mermaid().split()[0], pg.nn.Linear.__name__, pg.cost.__name__)
+print([name for name in pg.__all__ if not hasattr(pg, name)])
+"""
+    run = python(code, tmp_path)
+    assert (run.stdout, run.stderr) == ("[]\nflowchart Linear cost\n[]\n", "")
 
 
 def test_importing_raises_no_warning(tmp_path):

@@ -1,5 +1,6 @@
 """The plan: what it does, as a text, and that a fault in it is found."""
 
+import re
 from dataclasses import replace
 from itertools import combinations, pairwise
 
@@ -11,7 +12,8 @@ from test_blocks import network
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.compiled import plan_for
-from primgraph.codegen.plan.arena import ALIGN, Arena
+from primgraph.codegen.plan import planner
+from primgraph.codegen.plan.arena import ALIGN, Arena, Packed
 from primgraph.codegen.plan.places import Buffer, root_of
 from primgraph.codegen.plan.program import Compute, Loop, Make, Options, Release, See, text_of
 from primgraph.codegen.plan.verify import verify
@@ -209,6 +211,68 @@ def test_the_arena_packs_what_is_in_use_at_the_same_time():
     for offset, size in held.items():
         arena.give(offset, size)
     assert arena.take(arena.size) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_packed_arena_holds_the_same_buffers_at_the_same_times(seed):
+    rng = np.random.default_rng(seed)
+    arena, held, calls = Arena(), {}, []
+    for k in range(100):
+        if held and rng.random() < 0.45:
+            one = list(held)[rng.integers(len(held))]
+            calls.append((one, None))
+            arena.give(*held.pop(one))
+        else:
+            size = int(rng.choice([1, 64, 100, 1000, 5000]))
+            calls.append((k, size))
+            held[k] = arena.take(size), size
+    again, there, ends = Packed(arena), {}, [0]
+    for k, size in calls:
+        if size is None:
+            again.give(*there.pop(k))
+            continue
+        offset = again.take(size)
+        assert offset % ALIGN == 0
+        for other, bytes_ in there.values():
+            assert offset + size <= other or other + bytes_ <= offset
+        there[k] = offset, size
+        ends.append(offset + size)
+    assert again.least == arena.least <= again.size
+    assert max(ends) <= again.size < max(ends) + ALIGN
+
+
+# When room for the last array is needed, there are two gaps of half its size.
+GAPS = """graph gaps(%x: f64[1000]) {
+  %0: f64[1000] = sin(%x)
+  %1: f64[1000] = cos(%x)
+  %2: f64[1000] = exp(%x)
+  %3: f64[] = reduce_sum(%0, axes=(0,))
+  %4: f64[] = reduce_sum(%2, axes=(0,))
+  %5: f64[2000] = concat(%1, %1, axis=0)
+  %6: f64[] = reduce_sum(%5, axes=(0,))
+  return %3, %4, %6
+}"""
+
+
+def test_buffers_are_placed_anew_where_gaps_stayed_empty(monkeypatch):
+    graph = parse(GAPS)
+    plan = verify(plan_for(graph, Options(), NEVER))
+    assert plan.arena == plan.least == 24000
+    x = np.linspace(0, 1, 1000)
+    for one, other in zip(compile_graph(graph, limits=NEVER)(x), interpret(graph, x), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-14)
+    monkeypatch.setattr(planner, "packing", lambda arena: None)
+    once = verify(plan_for(graph, Options(), NEVER))
+    assert (once.arena, once.least) == (32000, 24000)
+    # Only places differ.
+    at = re.compile(r"@\d+|arena of \d+")
+    assert at.sub("", str(plan)) == at.sub("", str(once))
+
+
+def test_a_few_bytes_are_not_worth_planning_again():
+    graph = parse(GAPS.replace("1000", "100").replace("2000", "200"))
+    plan = plan_for(graph, Options(), NEVER)
+    assert plan.arena > plan.least
 
 
 def test_buffers_are_aligned_with_lines_of_the_cache():

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from density import thinned
 from derive import (
     build,
     complex_step,
@@ -20,9 +21,12 @@ from derive import (
     tangents_of,
     type_of,
 )
+from program_tensors import as_tensors, ways
+from program_tolerance import differs
 from samples import DIFFERENCES, INTS, ROWS, Call, Row, Union
 
-import primgraph.primitives  # noqa: F401
+import primgraph as pg
+import primgraph.primitives
 from primgraph.errors import MissingRuleError
 from primgraph.ir import primitive as registry
 from primgraph.ir.graph import Graph
@@ -72,7 +76,8 @@ class Case(NamedTuple):
         for i, (given, type) in enumerate(zip(self.call.operands, self.types(dtype), strict=True)):
             domain = self.row.domain[min(i, len(self.row.domain) - 1)]
             fixed = not isinstance(given, str)
-            found.append(np.roll(given, seed) if fixed else draw(rng, type, domain))
+            drawn = np.roll(given, seed) if fixed else draw(rng, type, domain)
+            found.append(np.asarray(self.row.made_fit(i, drawn), type.dtype))
         return found
 
     @property
@@ -110,10 +115,11 @@ def directions(types: Sequence[TensorType], seed: int) -> list[np.ndarray]:
 @cache
 def ours() -> dict[str, Primitive]:
     """The primitives that primgraph declares; tests that run later may declare others."""
+    rooms = ("primgraph.primitives", "primgraph.transforms")
     return {
         name: op
         for name, op in registered().items()
-        if isinstance(op, Primitive) and op.type_rule.__module__.startswith("primgraph.primitives")
+        if isinstance(op, Primitive) and op.type_rule.__module__.startswith(rooms)
     }
 
 
@@ -124,7 +130,8 @@ CASES = [
     for call in ROWS[name].calls
 ]
 every_case = pytest.mark.parametrize("case", CASES)
-every_float_case = pytest.mark.parametrize("case", [c for c in CASES if c.values[0].is_float])
+FLOAT_CASES = [c for c in CASES if c.values[0].is_float]
+every_float_case = pytest.mark.parametrize("case", FLOAT_CASES)
 
 
 def missing(op: Primitive, rows: dict[str, Row]) -> list[str]:
@@ -146,7 +153,7 @@ def missing(op: Primitive, rows: dict[str, Row]) -> list[str]:
     for graph in [case.graph("f64") for case in cases if case.is_float]:
         linear = op.linear_operands(len(graph.inputs))
         for i in float_inputs(graph):
-            if i not in linear and op.jvp_rule(i) is None:
+            if i not in linear and op.jvp_rule(i) is None and op.pushforward_rule is None:
                 faults.append(f"{op.name} has no jvp rule for operand {i}")
     return list(dict.fromkeys(faults))
 
@@ -329,6 +336,9 @@ def is_linear(case: Case, wrt: Sequence[int]) -> bool:
 def test_a_primitive_is_linear_in_what_it_says_and_says_so(name: str) -> None:
     op, row = ours()[name], ROWS[name]
     cases = [c for c in (Case(op, row, call) for call in row.calls) if c.is_float]
+    if name == "cholesky":
+        # A sum of multiples of positive definite matrices may be none.
+        cases = []
     together = []
     for case in cases:
         inputs = float_inputs(case.graph("f64"))
@@ -396,6 +406,43 @@ def test_second_order_agrees_in_all_modes(case: Case) -> None:
     swapped = interpret(tangents_of(gradient, wrt), *arrays, *w, *u)
     symmetric = sum(float(np.vdot(a, b)) for a, b in zip(v, swapped, strict=True))
     assert_close(symmetric, product_of_both, 10 * allowed)
+
+
+@pytest.mark.parametrize("case", thinned(CASES, 4))
+def test_tensors_are_what_the_primitive_means_whenever_they_are_looked_at(case: Case) -> None:
+    dtype = case.row.dtypes[0]
+    graph, arrays = case.graph(dtype), case.arrays(dtype)
+    expected = interpret(graph, *arrays)
+    for look in ways(np.random.default_rng(0)):
+        inputs = [pg.tensor(a) for a in arrays]
+        found = [t.numpy() for t in as_tensors(graph, inputs, look)]
+        assert not differs(graph, arrays, expected, found)
+
+
+@pytest.mark.parametrize("case", thinned(FLOAT_CASES, 8))
+def test_gradients_of_tensors_are_those_of_the_transpose(case: Case) -> None:
+    graph, arrays = case.graph("f64"), case.arrays("f64")
+    wrt = float_inputs(graph)
+    outputs = [v for v in graph.outputs if v.type.is_float]
+    seeds = directions([v.type for v in outputs], 0)
+    vjp = cotangents_of(graph, wrt)
+    expected = interpret(vjp, *arrays, *seeds)
+    for _ in range(3):
+        inputs = [pg.tensor(a, requires_grad=i in wrt) for i, a in enumerate(arrays)]
+        found = as_tensors(graph, inputs, lambda t: None)
+        reached = [(t, s) for t, s in zip((t for t in found if t.dtype.kind == "f"), seeds,
+                                          strict=True) if t.requires_grad]  # fmt: skip
+        if not reached:
+            assert all(not np.any(e) for e in expected)
+            return
+        slopes = pg.autograd.grad(
+            [t for t, _ in reached],
+            [inputs[i] for i in wrt],
+            [s for _, s in reached],
+            materialize_grads=True,
+        )
+        for slope, known in zip(slopes, expected, strict=True):
+            assert_close(slope, known, TOLERANCE["jvp"] * unit(vjp))
 
 
 @every_float_case
@@ -467,11 +514,20 @@ UNEVEN: dict[str, list[Call]] = {
         Call("f64[2,40,30]", "f64[2,30,1]"),
         Call("f64[2,1,40]", "f64[2,40,30]"),
     ],
+    "solve": [Call("f64[20,20]", "f64[20,40]"), Call("f64[2,20,20]", "f64[2,20,1]")],
+    "triangular_solve": [
+        Call("f64[20,20]", "f64[20,40]", lower=True, transposed=False, unit=False),
+        Call("f64[2,20,20]", "f64[2,20,1]", lower=True, transposed=False, unit=False),
+    ],
+    "as_symmetric": [Call("f64[20,20]", "f64[20,20]")],
+    "as_cholesky_of": [Call("f64[20,20]", "f64[20,20]")],
     "scatter_add": [
         Call("f64[1000]", "f64[]", "i64[]", axis=0),
         Call("f64[3,2]", "f64[3,500]", "i64[500]", axis=1),
         Call("f64[3,2]", "f64[500,2]", "i64[500]", axis=0),
     ],
+    "reorder": [Call(LARGE, "i64[40,30]", axis=0)],
+    "searchsorted": [Call("f64[1000]", "f64[]", right=False), Call("f64[3]", LARGE, right=False)],
     "root_of_squares": [
         # A sum is not without its terms: many sums of the same large array are not met.
         Call("f64[2,3]", "f64[3]", axes=(0,), divisor=1.0),
@@ -499,7 +555,9 @@ def _uneven() -> list[Any]:
 
 def test_every_primitive_of_several_operands_has_uneven_samples() -> None:
     several = {n for n in ours() if any(len(c.operands) > 1 for c in ROWS[n].calls)}
-    assert {n for n in several if not ours()[n].elementwise} == set(UNEVEN)
+    # A loop that differs between samples is another loop for all: tests/test_loops.py has those.
+    exempt = {n for n in several if ours()[n].elementwise or ours()[n].has_bodies}
+    assert several - exempt == set(UNEVEN)
 
 
 @pytest.mark.parametrize(("case", "flags"), _uneven())
@@ -507,6 +565,9 @@ def test_a_batch_copies_nothing_that_all_samples_share(
     case: Case, flags: tuple[int | None, ...]
 ) -> None:
     """What is created beside views is no more than a few times the operands and the result."""
+    if case.op.name == "searchsorted" and flags[0] == 0:
+        # In vectors that differ between samples, elements are counted.
+        return
     size = 50
     many = batch(case.graph(case.row.dtypes[0]), size, flags)
     views = ("reshape", "permute")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.operators.variable import functions
+from primgraph.operators.late import functions
 
 
 def small():
@@ -291,7 +291,7 @@ def test_names_are_checked():
             (x + 2).name = "y"
         with pytest.raises(pg.BuildError, match="one name"):
             x.name = "z"
-        for bad in ((-1,), (2, None), (1.5,)):
+        for bad in ((-2,), (2, "a b"), (1.5,)):
             with pytest.raises(pg.PrimgraphError):
                 pg.data("shape", bad)
         for bad in ("c16", "O", "U1"):
@@ -404,7 +404,7 @@ def test_handles_have_an_arrays_manners():
         with pytest.raises(TypeError, match="no number before the program runs"):
             number(x[0, 0])
     with pytest.raises(TypeError, match="counterpart"):
-        np.median(x)
+        np.nanmedian(x)
     with pytest.raises(TypeError, match="no length"):
         len(x[0, 0])
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from density import starts
 from program_batched import BatchedProgram
 from program_batched_checks import check_batched
 from program_checks import check
 from program_edges import EdgeProgram, check_edges
+from program_named import check_named, named_program
 from program_singular import SingularProgram
 from program_singular_checks import check_singular
 from program_tolerance import same_bits
@@ -22,6 +24,7 @@ import primgraph as pg
 from primgraph.ir.graph import Graph, Value
 
 _PROGRAMS = 300
+_USUAL = 160
 _CHUNK = 10
 _QUICK = 40
 
@@ -32,14 +35,11 @@ _SPECIAL: dict[str, tuple[Any, Any]] = {
 }
 _SPECIAL_PROGRAMS = 30
 
+_NAMED_PROGRAMS = 48
+_NAMED_CHUNK = 4
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        pytest.param(i, marks=[pytest.mark.long] * (i >= _QUICK))
-        for i in range(0, _PROGRAMS, _CHUNK)
-    ],
-)
+
+@pytest.mark.parametrize("start", starts(0, _PROGRAMS, _CHUNK, dense=_USUAL, long=_QUICK))
 def test_promises_hold_for_random_programs(start: int) -> None:
     for seed in range(start, start + _CHUNK):
         program = random_program(seed)
@@ -50,11 +50,7 @@ def test_promises_hold_for_random_programs(start: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "start",
-    [
-        pytest.param(i, marks=[pytest.mark.long] * (i >= _CHUNK))
-        for i in range(0, _SPECIAL_PROGRAMS, _CHUNK)
-    ],
+    "start", starts(0, _SPECIAL_PROGRAMS, _CHUNK, dense=2 * _CHUNK, long=_CHUNK)
 )
 @pytest.mark.parametrize("kind", _SPECIAL)
 def test_promises_hold_for_random_programs_of_special_kinds(kind: str, start: int) -> None:
@@ -75,6 +71,20 @@ def test_promises_hold_for_random_programs_of_special_kinds(kind: str, start: in
     assert seen[telling[kind]]
 
 
+@pytest.mark.parametrize(
+    "start", starts(0, _NAMED_PROGRAMS, _NAMED_CHUNK, dense=4 * _NAMED_CHUNK, long=_NAMED_CHUNK)
+)
+def test_promises_hold_for_random_programs_of_sizes_that_have_names(start: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(start, start + _NAMED_CHUNK):
+        program = named_program(seed)
+        try:
+            check_named(program, seen)
+        except Exception as error:
+            raise AssertionError(f"{program}\n{error}") from error
+    assert seen["named"]
+
+
 @pytest.mark.parametrize("kind", _SPECIAL)
 def test_special_programs_are_the_same_for_the_same_seed_and_smaller_without_steps(
     kind: str,
@@ -85,7 +95,7 @@ def test_special_programs_are_the_same_for_the_same_seed_and_smaller_without_ste
     assert str(replace(program, left_out=frozenset(range(program.count)))) != str(program)
 
 
-@pytest.mark.parametrize("start", range(0, 100, _CHUNK))
+@pytest.mark.parametrize("start", starts(8000, 100, _CHUNK, dense=40))
 def test_flags_that_are_set_after_use_are_those_of_an_equation(start: int) -> None:
     for seed in range(start, start + _CHUNK):
         program = random_program(seed)
@@ -148,6 +158,8 @@ def _shares() -> dict[str, float]:
         "moving": _mean(e.op.name in moving for e in equations),
         "casts": _mean(any(e.op.name == "cast" for e in g.body) for g in graphs),
         "several": len(several),
+        "looped": _mean(g.has_bodies for g in graphs),
+        "nested": _mean(any(b.has_bodies for e in g.body for b in e.bodies) for g in graphs),
     }
 
 
@@ -165,6 +177,8 @@ def test_programs_are_of_the_kinds_that_break_compilers() -> None:
     assert shares["repeated"] >= 0.3
     assert shares["moving"] >= 0.2
     assert shares["casts"] == 1
+    assert shares["looped"] >= 0.15
+    assert shares["nested"] >= 0.05
 
 
 def test_bits_tell_zeros_apart_and_nans_not() -> None:

@@ -98,6 +98,7 @@ POWERS: dict[str, tuple[Function, dict[str, int]]] = {
     "0.25 * (x * 0.5)": (lambda x, y: c(0.25, x) * (x * 0.5), {"mul": 1}),
     "4 * (x * 0.3)": (lambda x, y: c(4.0, x) * (x * 0.3), {"mul": 1}),
     "0.3 * (x * 4)": (lambda x, y: c(0.3, x) * (x * 4.0), {"mul": 1}),
+    "2 * (x * 0.5)": (lambda x, y: c(2.0, x) * (x * 0.5), {}),
     "(2 * x) * (4 * y)": (lambda x, y: (x * 2.0) * (y * 4.0), {"mul": 2}),
     "sum of 2 * x": (lambda x, y: total(x * 2.0), {"reduce_sum": 1, "mul": 1}),
     "sum of x * (-4 * y)": (lambda x, y: total(x * (y * -4.0)), {"reduce_sum": 1, "mul": 2}),
@@ -203,6 +204,14 @@ def test_levels_are_nested():
     graph = built(lambda x, y: e.sin(x) + c(0.0, x) * (y - y), np.dtype(np.float64), 2, LINE)
     sizes = [len(simplify(graph, level)) for level in ("exact", "signs", "finite", "fast")]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def test_factors_that_cancel_go_also_where_another_reads_one():
+    def function(x: Value, y: Value) -> Value:
+        half = x * 0.5
+        return half * y + c(2.0, x) * half
+
+    assert ops(simplify(built(function, np.dtype("f8"), 4, DERIVED))) == {"mul": 2, "add": 1}
 
 
 def test_a_factor_of_what_another_reads_too_stays_where_it_is():

@@ -841,7 +841,10 @@ def test_a_reader_that_goes_away_lets_a_rule_apply():
     assert ops(simplify(graph, "finite")) == {"sub": 1}
 
 
-@pytest.mark.parametrize("level", LEVELS)
+# Level "fast" has the rules of all others.
+@pytest.mark.parametrize(
+    "level", [pytest.param(n, marks=[pytest.mark.dense] * (n != "fast")) for n in LEVELS]
+)
 @pytest.mark.long
 def test_long_chains_are_simplified_in_linear_time_and_without_recursion(level):
     with Builder() as builder:

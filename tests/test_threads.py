@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
+from density import starts
 from plan_checks import SHARED, SMALL, poisoned_results
 from program_checks import demand_equal
 from random_programs import random_program
@@ -49,7 +50,7 @@ def as_before():
 # Bits.
 
 
-@pytest.mark.parametrize("start", range(0, 60, 10))
+@pytest.mark.parametrize("start", starts(7000, 60, 10, dense=40))
 def test_random_programs_have_the_same_bits_in_any_number_of_threads(start):
     for seed in range(start, start + 10):
         program = random_program(seed)
@@ -397,14 +398,6 @@ def test_blocks_that_wait_for_one_that_fails_are_given_up():
             order = shared(body, turns=True)
         assert order == []
     assert shared(lambda i: None, turns=True) == list(range(6))
-
-
-@pytest.fixture
-def interrupts():
-    """Interrupts raise `KeyboardInterrupt`, also in a process that was started without them."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interrupts")

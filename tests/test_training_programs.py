@@ -3,20 +3,16 @@
 from pathlib import Path
 
 import pytest
+from density import starts
 from program_training import check_training
 
 _PROGRAMS = 60
+_USUAL = 30
 _CHUNK = 5
 _QUICK = 20
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        pytest.param(i, marks=[pytest.mark.long] * (i >= _QUICK))
-        for i in range(0, _PROGRAMS, _CHUNK)
-    ],
-)
+@pytest.mark.parametrize("start", starts(0, _PROGRAMS, _CHUNK, dense=_USUAL, long=_QUICK))
 def test_runs_of_random_training_programs_do_what_the_interpreter_says(
     start: int, tmp_path: Path
 ) -> None:

@@ -391,6 +391,18 @@ def test_debug_mode_verifies_what_a_transform_returns():
         breaks(pg.parse(TANH))
 
 
+def test_debug_mode_verifies_a_graph_once(monkeypatch):
+    seen = []
+    monkeypatch.setattr("primgraph.ir.verify.verify", seen.append)
+    graph = pg.parse(TANH)
+    with debug():
+        first, second = simplify(graph), lower(graph)
+        simplify(first)
+    assert seen[0] is graph
+    assert len({id(g) for g in seen}) == len(seen) >= 2
+    assert {id(first), id(second)} <= {id(g) for g in seen}
+
+
 def test_transpose_refuses_what_is_not_linear():
     square = body("%0: f64[3] = mul(%x, %x)", result="%0")
     with pytest.raises(pg.MissingRuleError) as caught:

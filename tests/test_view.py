@@ -325,16 +325,56 @@ def test_pictures_of_random_programs_are_whole(seed):
     assert [b.id for b in picture.boxes] == list(range(len(picture.boxes)))
     assert all(a.tail < a.head for a in picture.arrows)
     inlined = [i for i, b in enumerate(box_of) if b < 0]
-    assert len(picture.boxes) == (
+    bodies = {b for g in picture.groupings["layer"] if g.kind == "body" for b in g.members}
+    bodies.difference_update(box_of)
+    assert bool(bodies) <= graph.has_bodies
+    assert len(picture.boxes) - len(bodies) == (
         len(graph.inputs) + len(graph.body) - len(inlined) + len(graph.outputs)
     )
     assert all(graph.body[i].op.name == "full" for i in inlined)
     hidden = {v for i in inlined for v in graph.body[i].outputs}
     operands = sum(v not in hidden for e in graph.body for v in e.inputs)
-    assert len(picture.arrows) == operands + len(graph.outputs)
+    assert len(picture.arrows) == operands + len(graph.outputs) or graph.has_bodies
     for i, box in enumerate(box_of):
         if box >= 0:
             assert graph.body[i].op.name in dict(picture.boxes[box].details)["equation"]
+
+
+def test_branches_and_loops_are_groups_with_what_is_in_them():
+    def searched(w, h, xs):
+        def step(h, x):
+            return pg.tanh(h * w + x), None
+
+        def rises(v):
+            return v * 2.0
+
+        last = pg.scan(step, h, xs)[0]
+        last = pg.cond(pg.sum(last) > 0, lambda: pg.sin(last) * w, lambda: last - 1.0)
+        return pg.while_loop(lambda v: pg.sum(v) < 9.0, rises, last, max_trips=5)
+
+    graph = pg.trace(searched, pg.spec(3), pg.spec(3), pg.spec(("T", 3)))
+    picture, box_of = numbered(graph)
+    assert all(a.tail < a.head for a in picture.arrows)
+    titled = {g.label: g for g in picture.groupings["layer"]}
+    assert {"scan step × T", "while_loop rises ≤ 5"} <= set(titled)
+    trip = titled["scan step × T"]
+    labels = [picture.boxes[i].label for i in trip.members]
+    assert labels == ["h", "mul", "add", "tanh", "scan"]
+    loop = next(b for e, b in zip(graph.body, box_of, strict=True) if e.op.name == "scan")
+    assert trip.members[-1] == loop
+    # What stays the same in all trips and the rows come from outside, a carry from what it was.
+    boxes = {b.label: b.id for b in picture.boxes[:3]}
+    carried, mul, add = trip.members[:3]
+    pairs = {(a.tail, a.head): a.label for a in picture.arrows}
+    assert pairs[boxes["h"], carried] == "f64[3]"
+    assert (carried, mul) in pairs
+    assert (boxes["w"], mul) in pairs
+    assert pairs[boxes["xs"], add] == "f64[3]"
+    for found in (graph.to_svg(), graph.to_html(), graph.to_dot(), graph.to_mermaid()):
+        assert "tanh" in found
+    shut = folded(picture, [trip])
+    assert [b.label for b in shut.boxes if b.label.startswith("scan step")] == ["scan step × T (5)"]
+    assert len(shut.boxes) == len(picture.boxes) - 4
 
 
 def test_times_become_shares_and_ranges_details():

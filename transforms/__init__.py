@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.errors import unknown_name
 from primgraph.ir.debug import debug
+from primgraph.transforms import control  # noqa: F401
 from primgraph.transforms.batch import batch
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
 from primgraph.transforms.hoist import hoist
+from primgraph.transforms.instantiate import instantiate
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
@@ -38,6 +40,7 @@ __all__ = [
     "debug",
     "fold_constants",
     "hoist",
+    "instantiate",
     "join_products",
     "linearize",
     "lower",

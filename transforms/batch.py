@@ -9,7 +9,7 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import NOWHERE, copy, require_primitive, written
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import leading
 from primgraph.primitives.shapes import broadcast
 
 
@@ -26,31 +26,43 @@ def batch(graph: Graph, size: int, axes: Sequence[int | None] | None = None) -> 
     chosen = (0,) * len(graph.inputs) if axes is None else tuple(axes)
     if len(chosen) != len(graph.inputs) or not set(chosen) <= {0, None}:
         raise BuildError(f"axes are 0 or None, one for each of {len(graph.inputs)} inputs")
+    return batched(graph, size, chosen, [True] * len(graph.outputs))
+
+
+def batched(
+    graph: Graph, size: int, axes: Sequence[int | None], everywhere: Sequence[bool]
+) -> Graph:
+    """The same, where outputs that are one for all samples have the axis only if told so.
+
+    Those that depend on an input that has it have it in any case.
+    """
     builder = Builder(f"{graph.name}_batch", source=NOWHERE)
     moved: dict[Value, Value] = {}
-    batched: set[Value] = set()
-    for value, axis in zip(graph.inputs, chosen, strict=True):
-        shape = value.shape if axis is None else (size, *value.shape)
-        moved[value] = builder.input(TensorType(shape, value.dtype), value.hint)
+    having: set[Value] = set()
+    for value, axis in zip(graph.inputs, axes, strict=True):
+        type = value.type if axis is None else leading(size, value.type)
+        moved[value] = builder.input(type, value.hint)
         if axis is not None:
-            batched.add(value)
+            having.add(value)
     with builder:
         for eqn in graph.body:
-            if batched.isdisjoint(eqn.inputs):
+            if having.isdisjoint(eqn.inputs):
                 copy(builder, eqn, moved)
                 continue
-            batched.update(eqn.outputs)
+            having.update(eqn.outputs)
             builder.source = eqn.source or NOWHERE
             op = require_primitive(eqn)
             try:
                 rule = op.batch_rule
             except MissingRuleError as error:
                 raise error.located(written(eqn)) from None
-            flags = tuple(v in batched for v in eqn.inputs)
+            flags = tuple(v in having for v in eqn.inputs)
             result = rule(flags, *(moved[v] for v in eqn.inputs), **eqn.kwargs)
             moved.update(zip(eqn.outputs, result if op.multiple else (result,), strict=True))
         outputs = [
-            moved[v] if v in batched else broadcast(moved[v], shape=(size, *v.shape), new_axes=(0,))
-            for v in graph.outputs
+            moved[v]
+            if v in having or not wanted
+            else broadcast(moved[v], shape=(size, *v.shape), new_axes=(0,))
+            for v, wanted in zip(graph.outputs, everywhere, strict=True)
         ]
     return builder.graph(outputs)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.dims import of_one_trip
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.rebuild import require_primitive
 from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.stacks import fills
 
 # What is split off must be at least this part of all elements that are read and written.
 _LEAST_PART = 1 / 50
@@ -50,7 +52,7 @@ def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph
     name = f"{graph.name}_early"
     known, early = set(s), []
     for eqn in graph.body:
-        if known.issuperset(eqn.inputs):
+        if known.issuperset(eqn.inputs) and not fills(eqn):
             known.update(eqn.outputs)
             if not _is_free(eqn) and eqn.outputs[0] not in left:
                 early.append(eqn)
@@ -81,4 +83,4 @@ def _read(body: Iterable[Equation], outputs: Iterable[Value]) -> set[Value]:
 def _elements(body: Iterable[Equation]) -> int:
     """How many elements the equations read and write, but for those that cost nothing."""
     paid = (e for e in body if not _is_free(e))
-    return sum(v.type.size for e in paid for v in (*e.inputs, *e.outputs))
+    return sum(of_one_trip(v.type.size) for e in paid for v in (*e.inputs, *e.outputs))

@@ -51,14 +51,26 @@ def linearize(
     Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
     no jvp rule.
     """
+    return linearized(graph, wrt, role=role, given=given)[0]
+
+
+def linearized(
+    graph: Graph,
+    wrt: Sequence[int | Value] | None = None,
+    *,
+    role: str = "tangent",
+    given: Callable[[], Mapping[Value, Range]] = dict,
+) -> tuple[Graph, dict[Value, Value]]:
+    """What `linearize` gives, and what each value of `graph` is there."""
     seeds = differentiated(graph, wrt)
     builder, moved = rebuild(graph)
     tangents = {v: builder.input(v.type) for v in seeds}
     with builder:
         push_forward(builder, graph, moved, tangents, role, given)
-        outputs = [v for v in graph.outputs if v.type.is_float]
-        found = [tangents[v] if v in tangents else zeros_like(v) for v in outputs]
-    return builder.graph([*(moved[v] for v in graph.outputs), *found], f"{graph.name}_jvp")
+        floats = [v for v in graph.outputs if v.type.is_float]
+        found = [tangents[v] if v in tangents else zeros_like(v) for v in floats]
+    outputs = [*(moved[v] for v in graph.outputs), *found]
+    return builder.graph(outputs, f"{graph.name}_jvp"), moved
 
 
 def differentiated(graph: Graph, wrt: Sequence[int | Value] | None) -> list[Value]:
@@ -103,7 +115,8 @@ def push_forward(
     for eqn in _reached(builder, graph, moved, tangents, masks):
         builder.source = derived_source(eqn, role)
         dx = {i: tangents[v] for i, v in enumerate(eqn.inputs) if v in tangents}
-        for value, dz in zip(eqn.outputs, _tangents(builder, eqn, moved, dx, masks), strict=True):
+        found = _tangents(builder, eqn, moved, dx, masks, turned=role == "cotangent")
+        for value, dz in zip(eqn.outputs, found, strict=True):
             if dz is not None:
                 tangents[value] = add(seeds[value], dz) if value in seeds else dz
 
@@ -134,6 +147,8 @@ def _tangents(
     moved: Mapping[Value, Value],
     dx: Mapping[int, Value],
     masks: Masking,
+    *,
+    turned: bool,
 ) -> Tangents:
     """The tangents of the results of `eqn`, from those of its operands, by position.
 
@@ -143,8 +158,12 @@ def _tangents(
     op = require_primitive(eqn)
     if op.constant or not any(v.type.is_float for v in eqn.outputs):
         return [None] * len(eqn.outputs)
-    x, z = [moved[v] for v in eqn.inputs], moved[eqn.outputs[0]]
+    x, results = [moved[v] for v in eqn.inputs], tuple([moved[v] for v in eqn.outputs])
+    z: Any = results if op.multiple else results[0]
     dx = masks.tangents(eqn, dx)
+    if op.pushforward_rule is not None:
+        found: Tangents = op.pushforward_rule(x, dx, turned, **eqn.kwargs)
+        return found
     linear = _linear(eqn, op, x, dx)
     taken = set(chain.from_iterable(linear))
     others = [i for i in dx if i not in taken]

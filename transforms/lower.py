@@ -8,7 +8,7 @@ from functools import partial
 from primgraph.errors import ArgumentError, InternalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.contract import transform
-from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.graph import Equation, Graph, with_bodies
 from primgraph.ir.params import bits
 from primgraph.ir.primitive import Op, lookup
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
@@ -23,8 +23,8 @@ def lower(
     """Rewrite operators into primitives; outputs keep their types.
 
     With `allow`, only operators of these names are rewritten; those named in `deny` never are.
-    Operators inside a decomposition are treated alike. Without both the result has primitives
-    only, and lowering it again changes nothing.
+    Operators inside a decomposition, a branch or a loop are treated alike. Without both the result
+    has primitives only, and lowering it again changes nothing.
     """
     allowed, denied = operator_names(allow), operator_names(deny)
 
@@ -33,12 +33,19 @@ def lower(
             return False
         return allowed is None or op.name in allowed
 
-    if not any(expands(eqn.op) for eqn in graph.body):
+    if not any(expands(eqn.op) or eqn.op.has_bodies for eqn in graph.body):
         return graph
+
+    def lowered(body: Graph) -> Graph:
+        return lower(body, allow, deny)
+
     builder, moved = rebuild(graph, expands)
     decomposed: dict[Hashable, Graph] = {}
     for eqn in graph.body:
         if not expands(eqn.op):
+            params = with_bodies(eqn.params, lowered) if eqn.op.has_bodies else eqn.params
+            if params is not eqn.params:
+                eqn = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
             copy(builder, eqn, moved)
             continue
         key = (eqn.op, tuple([v.type for v in eqn.inputs]), bits(eqn.params))

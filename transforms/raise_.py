@@ -111,7 +111,9 @@ def _plain(graph: Graph, math: str) -> Graph:
     """`graph` in primitives, cleaned up, without slopes that differ from what is computed."""
     loose = math == "fast"
     computed = simplify(lower(graph), extra=OWN_SLOPES)
-    return clean_up(computed, math, last=loose, stable=loose)
+    # What is left has a slope that no operator has.
+    last = loose and not any(eqn.op.own_slope for eqn in computed.body)
+    return clean_up(computed, math, last=last, stable=loose)
 
 
 def _match(pattern: Graph, value: Value, definitions: Definitions) -> dict[Value, Value] | None:

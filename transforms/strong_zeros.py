@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias, final
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
@@ -38,15 +40,18 @@ _Supports: TypeAlias = Sequence[Value | None]
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
-def strong_zeros(graph: Graph, seed: int) -> Graph:
+def strong_zeros(
+    graph: Graph, seed: int, given: Mapping[int, Range] = MappingProxyType({})
+) -> Graph:
     """The derivative `graph`, in which no zero of the input at `seed` meets an infinite factor.
 
     The zeros of a unit vector are structural: an element of a Jacobian that no path leads to is
     zero, though a slope beside it be infinite, and 0 * inf would be NaN. Where the seed can reach
     is followed as a condition beside the numbers, and products with factors that may be infinite
-    or NaN are zero elsewhere. A graph that has no such factors is left as it is.
+    or NaN are zero elsewhere. A graph that has no such factors is left as it is. `given` has the
+    ranges of inputs, by their positions, that are known better than to be finite, or less.
     """
-    ranges = ranges_of(graph)
+    ranges = ranges_of(graph, {graph.inputs[i]: known for i, known in given.items()})
     if not any(_is_risky(eqn, ranges) for eqn in graph.body):
         return graph
     builder, moved = rebuild(graph)
@@ -179,8 +184,12 @@ def _cumsum(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _F
 
 
 def _any(support: Value | None, axes: tuple[int, ...]) -> Value | None:
-    if support is None or not support.type.size:
+    if support is None or support.type.size == 0:
         return None
+    if any(type(support.shape[a]) is Dim for a in axes):
+        # There may be none, which have no largest.
+        total = reduce_sum(cast(support, dtype=INT64), axes=axes)
+        return not_equal(total, zeros_like(total))
     return reduce_max(support, axes=axes)
 
 

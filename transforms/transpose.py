@@ -9,6 +9,7 @@ from typing import Any
 from primgraph.errors import MissingRuleError
 from primgraph.ir.builder import Builder
 from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Linear, Primitive
 from primgraph.ir.rebuild import (
@@ -21,7 +22,9 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.elementwise import add
+from primgraph.transforms.optimize.loops import pruned
+from primgraph.transforms.separate import separated
+from primgraph.transforms.stacks import added
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -35,6 +38,9 @@ def transpose(graph: Graph, wrt: Sequence[int]) -> Graph:
     Raises `MissingRuleError`, with the op and the user's line, where the graph is not linear.
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
+    if graph.has_bodies:
+        # What is carried to no end has a tangent, and would have a cotangent of zeros.
+        graph = pruned(separated(graph, dx))
     linear = set(dx)
     builder = Builder(f"{graph.name}_t", source=NOWHERE)
     for value in graph.inputs:
@@ -82,7 +88,7 @@ def _check_output(
 
 
 def _accumulate(cts: dict[Value, Value], value: Value, ct: Value) -> None:
-    cts[value] = add(cts[value], ct) if value in cts else ct
+    cts[value] = added(cts[value], ct) if value in cts else ct
 
 
 def _pull_back(
@@ -101,8 +107,10 @@ def _pull_back(
         _placeholder(v.type) if v in linear else moved.get(v, v) for v in eqn.inputs
     ]
     _check_linear(builder, eqn, op, operands)
+    # Of a stack that grows nobody knows how many zeros there would be: rules leave it out.
     filled = [
-        zeros_like(v) if ct is None else ct for v, ct in zip(eqn.outputs, present, strict=True)
+        zeros_like(v) if ct is None and not is_open(v.shape) else ct
+        for v, ct in zip(eqn.outputs, present, strict=True)
     ]
     try:
         rule = op.transpose_rule
@@ -124,9 +132,12 @@ def _check_linear(
 ) -> None:
     """Refuse an equation that is not linear in its linear operands taken together."""
     places = [i for i, x in enumerate(operands) if isinstance(x, Linear)]
+    if op.separate_rule is not None:
+        # It is looked for where its body is transposed.
+        return
     if op.linear == "each" and len(places) == 1:
         return
-    allowed = op.linear_operands(len(operands))
+    allowed = op.linear_operands(len(operands), eqn.kwargs)
     others = [i for i in allowed if i not in places]
     if not set(places) <= set(allowed):
         fault = f"{op.name} is not linear in operand {next(i for i in places if i not in allowed)}"

@@ -10,6 +10,8 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.rebuild import NOWHERE, input_positions
 from primgraph.ir.slices import forward_slice
 from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.separate import separated
+from primgraph.transforms.stacks import with_loops
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
@@ -18,11 +20,18 @@ def unzip(graph: Graph, wrt: Sequence[int]) -> tuple[Graph, Graph]:
 
     `wrt` holds the positions of the inputs `dx`. The outputs that do not depend on them are `y`;
     the residuals `r` are what the linear part needs of the primal part, in order of definition.
+    A loop that fills stacks for the linear part, as many rows as it makes trips, is in both.
     """
     dx = [graph.inputs[i] for i in input_positions(graph, wrt)]
+    if graph.has_bodies:
+        graph = separated(graph, dx)
     linear = forward_slice(graph.body, dx)
     tangent_body = [e for e in graph.body if e.outputs[0] in linear]
     used = {v for e in tangent_body for v in e.inputs} - linear
+    again = set(with_loops(used, (e for e in graph.body if e.outputs[0] not in linear)))
+    tangent_body = [e for e in graph.body if e.outputs[0] in linear or e in again]
+    used = {v for e in tangent_body for v in e.inputs} - linear
+    used -= {v for e in again for v in e.outputs}
     residuals = [v for v in graph.numbering() if v in used]
     x = [v for v in graph.inputs if v not in linear]
     y = [v for v in graph.outputs if v not in linear]

@@ -17,17 +17,20 @@ from primgraph.codegen.cards.literals import (
     scalar_text,
     shape_text,
 )
-from primgraph.codegen.cards.notation import ATOM, UNARY, Read, Target, Text
+from primgraph.codegen.cards.notation import ATOM, UNARY, Read, Target, Text, extent
 from primgraph.codegen.cards.scalar import Elements, Scalar, number_text
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.work import MOVED
+from primgraph.ir.dims import Dim
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import INT64, DType
 from primgraph.primitives import constants as c
 
 
 def literal(value: Any, dtype: DType) -> Text:
-    """A Python scalar, which takes the dtype of the array it meets."""
+    """A Python scalar, or a size, which takes the dtype of the array it meets."""
+    if type(value) is Dim:
+        return extent(value)
     text = scalar_text(value, dtype).replace("e+", "e")
     return Text(text, UNARY if is_negative(text) else ATOM)
 
@@ -40,11 +43,16 @@ def _read_full(args: Sequence[Text], step: Step) -> Text:
     return Text(full_text(p["value"], p["shape"], p["dtype"]))
 
 
+def _read_extent(args: Sequence[Text], step: Step) -> Text:
+    p = step.params
+    return Text(full_text(p["size"], p["shape"], p["dtype"]))
+
+
 def _read_iota(args: Sequence[Text], step: Step) -> Text:
     """A count along one axis; NumPy's broadcasting repeats it along the others."""
     p = step.params
     size, axis, ndim = p["shape"][p["axis"]], p["axis"], len(p["shape"])
-    text = f"np.arange({size})"
+    text = f"np.arange({extent(size).code})"
     if p["dtype"] != INT64:
         text += f".astype({dtype_text(p['dtype'])})"
     behind = ", None" * (ndim - 1 - axis)
@@ -107,6 +115,7 @@ def _random(helper: str, read: Read) -> Card:
 
 CARDS: dict[Op, Card] = {
     c.full: _literal(_read_full, Scalar(_scalar_full, 1)),
+    c.extent: _literal(_read_extent, None),
     c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant, 1)),
     c.iota: _literal(_read_iota, None),
     c.random_uniform: _random("random_uniform", _read_uniform),

@@ -138,6 +138,10 @@ def _write_power(to: Target) -> list[str]:
     return [f"{out}[...] = {x}**{n}"]
 
 
+def _scalar_power_of_each(args: Sequence[str], step: Step) -> str | None:
+    return f"math_pow({args[0]}, {args[1]})" if step.results[0].dtype == FLOAT64 else None
+
+
 def _scalar_power(args: Sequence[str], step: Step) -> str | None:
     """Small powers as NumPy computes them; others by the C library."""
     n, x = step.params["n"], args[0]
@@ -250,7 +254,8 @@ CARDS: dict[Op, Card] = {
         advice="keep its divisor off 0: pg.where on the divisor leaves no NaN in the gradient",
     ),
     e.power: replace(
-        _function("power", per_element(1.2, 0.4), None, PARTIAL._replace(smooth=_is_positive)),
+        _function("power", per_element(1.2, 0.4), Scalar(by_element(_scalar_power_of_each), 1),
+                  PARTIAL._replace(smooth=_is_positive)),
         write=_write_power_of_each,
         needs=_exponents,
         # In place NumPy takes an exponent in an array of one element for a single number.

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.codegen.plan.extents import extent_text, extents_text
+from primgraph.ir.dims import Dim
 from primgraph.ir.params import bits
 from primgraph.ir.types import DType, Shape
 
@@ -23,11 +25,16 @@ def dtype_text(dtype: DType) -> str:
 
 
 def shape_text(shape: Shape) -> str:
-    return repr(tuple(shape))
+    return extents_text(shape)
 
 
 def scalar_text(value: Any, dtype: DType) -> str:
-    """The Python scalar `value`, which `dtype` holds exactly, in as few digits as that takes."""
+    """The Python scalar `value`, which `dtype` holds exactly, in as few digits as that takes.
+
+    A size that is not known is the expression of it.
+    """
+    if type(value) is Dim:
+        return extent_text(value)
     if not isinstance(value, float):
         return repr(value)
     if value != value:
@@ -53,6 +60,8 @@ def is_weak_default(dtype: DType) -> bool:
 def full_text(value: Any, shape: Shape, dtype: DType) -> str:
     """A fresh array with all elements equal to `value`."""
     where = f"{shape_text(shape)}, {dtype_text(dtype)}"
+    if type(value) is Dim:
+        return f"np.full({shape_text(shape)}, {extent_text(value)}, {dtype_text(dtype)})"
     if bits(value) in (bits(0.0), bits(0), bits(False)):
         return f"np.zeros({where})"
     if bits(value) in (bits(1.0), bits(1), bits(True)):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from primgraph.codegen.plan.card import Site
+from primgraph.codegen.plan.extents import written
 from primgraph.codegen.plan.places import Number, Place
 from primgraph.codegen.plan.schedule import Step
 
@@ -26,6 +27,16 @@ class Text(NamedTuple):
     def within(self, rank: int) -> str:
         """The expression, in parentheses if it binds less tightly than `rank`."""
         return self.code if self.rank >= rank else f"({self.code})"
+
+
+# The ranks of expressions of extents.
+_RANKS = (ADD, MUL, POWER, ATOM)
+
+
+def extent(n: int) -> Text:
+    """An extent, which may be an expression in sizes."""
+    code, rank = written(n)
+    return Text(code, UNARY if code.isdigit() is False and type(n) is int else _RANKS[rank])
 
 
 class Target(Protocol):

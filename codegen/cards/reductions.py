@@ -19,7 +19,7 @@ from primgraph.codegen.cards.complex_step import (
     as_on_reals,
     everywhere,
 )
-from primgraph.codegen.cards.literals import dtype_text
+from primgraph.codegen.cards.literals import dtype_text, scalar_text
 from primgraph.codegen.cards.notation import ATOM, Target, Text
 from primgraph.codegen.cards.scalar import Elements, Scalar, by_element, of_floats, template
 from primgraph.codegen.cards.shapes import along_another
@@ -104,7 +104,7 @@ def _product_with_ones(to: Target) -> str:
 
 def _read_root(args: Sequence[Text], step: Step) -> Text:
     divisor = step.params["divisor"]
-    last = "" if divisor == 1 else f", divisor={divisor!r}"
+    last = "" if divisor == 1 else f", divisor={scalar_text(divisor, FLOAT64)}"
     return Text(f"root_of_squares({args[0].code}, {args[1].code}{_axes_text(step)}{last})")
 
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import ANALYTIC
+from primgraph.codegen.cards.literals import shape_text
 from primgraph.codegen.cards.notation import ATOM, WIDEST, Needs, Read, Target, Text, Write
 from primgraph.codegen.cards.scalar import MOVING, Elements, Scalar
 from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.places import Place
 from primgraph.codegen.plan.roles import Axes, Blocking, Role, common
 from primgraph.codegen.plan.schedule import Step
-from primgraph.codegen.plan.views import view_text
+from primgraph.codegen.plan.views import tuple_text, view_text
 from primgraph.codegen.plan.work import MOVED
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, Shape
@@ -70,7 +71,8 @@ def _write_copy(to: Target) -> list[str]:
 
 def _assigned(step: Step) -> Slice | None:
     p, y = step.params, step.operands[1]
-    return sliced(strided(p["starts"], y.shape, p["steps"]), step.results[0].shape)
+    shape = step.results[0].shape
+    return sliced(strided(p["starts"], y.shape, p["steps"], shape), shape)
 
 
 def _amend_slice(name: str, args: Sequence[Text], step: Step) -> str:
@@ -95,8 +97,10 @@ def _write_slice_assign(to: Target) -> list[str]:
 def _read_pad(args: Sequence[Text], step: Step) -> Text:
     if not step.params["low"]:
         return Text(f"np.array({args[0].code})")
-    widths = tuple(zip(step.params["low"], step.params["high"], strict=True))
-    return Text(f"np.pad({args[0].code}, {widths})")
+    widths = [
+        shape_text(ends) for ends in zip(step.params["low"], step.params["high"], strict=True)
+    ]
+    return Text(f"np.pad({args[0].code}, {tuple_text(widths)})")
 
 
 def _padding(site: Site) -> list[Place]:

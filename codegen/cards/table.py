@@ -21,7 +21,11 @@ from primgraph.codegen.cards import (
     linalg,
     logic,
     reductions,
+    running,
     shapes,
+    sorting,
+    spectra,
+    systems,
 )
 from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.literals import dtype_text, scalar_text
@@ -41,7 +45,11 @@ CARDS: dict[Op, Card] = {
     **bits.CARDS,
     **indexing.CARDS,
     **reductions.CARDS,
+    **running.CARDS,
+    **sorting.CARDS,
     **linalg.CARDS,
+    **systems.CARDS,
+    **spectra.CARDS,
 }
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from primgraph.codegen.emit.layout import WIDTH
+from primgraph.codegen.plan.extents import extents_text
 from primgraph.ir.titles import Title
 from primgraph.ir.types import TensorType
 
@@ -116,4 +117,4 @@ def _line(names: Sequence[str], type: TensorType) -> str:
 
 @lru_cache(maxsize=4096)
 def _type(type: TensorType) -> str:
-    return f"{type.dtype.name}, shape {type.shape}"
+    return f"{type.dtype.name}, shape {extents_text(type.shape)}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from primgraph.codegen.cards.literals import dtype_text
-from primgraph.codegen.emit.module import MANY, Function, Parts
+from primgraph.codegen.emit.module import MANY, Function, Line, Parts
 from primgraph.codegen.emit.workspace import Workspace
-from primgraph.codegen.plan.program import Options
+from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.views import tuple_text
 from primgraph.codegen.run.feeds import strides_of
 from primgraph.ir.types import TensorType
@@ -47,6 +47,34 @@ def entries(
         entry.line(f"{part.name}(w, carried)")
     entry.returns([f"carried[{first}]" if options.alone else f"carried[{first}:]"])
     return [*parts.parts, entry]
+
+
+def trips(
+    function: Function,
+    unpacked: Sequence[str],
+    early: Sequence[Line],
+    arguments: list[str],
+    given: list[str],
+    plan: Plan,
+) -> Function:
+    """The function `trips(w, fixed, rows)`, in which what `function` does is done for all rows.
+
+    A row has the number of the trip, which counts nothing, then carries and where the next ones
+    are to be, then what is scanned, and where rows of results are to be.
+    """
+    assert plan.options.trip is not None
+    consts, carries = plan.options.trip
+    begin = consts + carries
+    both = [*arguments[consts:begin], *given[:carries]]
+    names = ["_", tuple_text(both), *arguments[begin:], *given[carries:]]
+    lines = [f"{tuple_text(arguments[:consts])[1:-1]} = fixed"] if consts else []
+    body = [line._replace(depth=line.depth + 1) for line in function.body]
+    head = Line(f"for {', '.join(names)} in zip(*rows):")
+    function.name, function.parameters = "trips", "w, fixed, rows"
+    function.body = [*map(Line, [*lines, *unpacked]), *early, head, *body]
+    if not body:
+        function.line("pass", depth=1)
+    return function
 
 
 def check_of(types: Sequence[TensorType]) -> Function | None:

@@ -8,14 +8,16 @@ from primgraph.codegen.cards.elementwise import SHORT_CUTS
 from primgraph.codegen.cards.literals import dtype_text, full_text, is_weak_default, scalar_text
 from primgraph.codegen.cards.notation import Text
 from primgraph.codegen.cards.table import CARDS
+from primgraph.codegen.emit.control import write_control
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.layout import statement
 from primgraph.codegen.emit.page import LONGEST, Page, Piece
 from primgraph.codegen.emit.shapes import REDUCTIONS
 from primgraph.codegen.emit.views import write_view
 from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
-from primgraph.primitives.constants import constant, full, iota, iota_shape
+from primgraph.primitives.constants import constant, extent, full, iota, iota_shape
 from primgraph.primitives.elementwise import erf, erfc
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.logic import select
@@ -24,20 +26,34 @@ from primgraph.primitives.logic import select
 def write_step(page: Page, i: int, step: Step) -> None:
     """Put step `i` on a page: as an expression for its reader, or as a statement."""
     card = CARDS.get(step.op)
-    if card is None:
+    if step.op.has_bodies:
+        write_control(page, i, step, write_step)
+    elif card is None:
         _call_user(page, i, step)
     elif step.op is full:
         value = step.params["value"]
         text = literal(value, step.params["dtype"])
         page.pieces[step.outputs[0]] = Piece(text, (), scalar=value)
+    elif step.op is extent and type(step.params["size"]) is Dim:
+        size = step.params["size"]
+        page.pieces[step.outputs[0]] = Piece(literal(size, step.params["dtype"]), (), scalar=size)
     elif step.op is constant:
         page.constant(step)
     elif step.op.is_view:
         for k, value in enumerate(step.outputs):
             if page.schedule.uses[value]:
                 write_view(page, i, step, k, value)
+    elif step.op.multiple:
+        _compute_several(page, i, step, card)
     else:
         _compute(page, i, step, card)
+
+
+def _compute_several(page: Page, i: int, step: Step, card: Card) -> None:
+    if card.helper:
+        page.include(card.helper)
+    pieces = _whole_operands(page, step)
+    _unpack(page, i, step, card.read([p.text for p in pieces], step), pieces)
 
 
 def _compute(page: Page, i: int, step: Step, card: Card) -> None:
@@ -112,10 +128,12 @@ def _library(page: Page, step: Step) -> str:
 
 def _may_repeat(page: Page, step: Step, piece: Piece) -> bool:
     """Whether several elements of the last operand may be one number in memory."""
-    type = step.operands[-1]
-    if not type.is_float or (piece.scalar is not None and piece.scalar not in SHORT_CUTS):
+    kind, number = step.operands[-1], piece.scalar
+    # A size may be any number.
+    known = number is not None and type(number) is not Dim
+    if not kind.is_float or (known and number not in SHORT_CUTS):
         return False
-    return not type.shape or piece.shape != type.shape or page.schedule.is_view(step.inputs[-1])
+    return not kind.shape or piece.shape != kind.shape or page.schedule.is_view(step.inputs[-1])
 
 
 def _operand(page: Page, step: Step, card: Card, k: int) -> Piece:
@@ -147,23 +165,42 @@ def _type_literals(step: Step, card: Card, args: list[Piece]) -> None:
 def _call_user(page: Page, i: int, step: Step) -> None:
     name = page.names.counted("user_")
     page.table[name] = caller_of(step)
+    sizes = sorted(names_in(tuple(step.params.values())).union(*(t.names for t in step.results)))
     page.users.append(step.op.name)
+    pieces = _whole_operands(page, step)
+    given = [*(p.text.code for p in pieces), *(f"{size}={size}" for size in sizes)]
+    text = Text(f"{name}({', '.join(given)})")
+    if step.op.multiple:
+        _unpack(page, i, step, text, pieces)
+        return
+    joined = page.joined(text, step.results[0].shape, pieces, i, step.outputs[0])
+    page.settle(joined, inline=False)
+
+
+def _whole_operands(page: Page, step: Step) -> list[Piece]:
+    """The operands of a step by name, in full shape."""
     for value in step.inputs:
         if page.pieces[value].pending:
             page.write(value)
-    pieces = [
-        page.explicit(page.pieces[v], t) for v, t in zip(step.inputs, step.operands, strict=True)
-    ]
-    text = Text(f"{name}({', '.join(p.text.code for p in pieces)})")
-    if not step.op.multiple:
-        joined = page.joined(text, step.results[0].shape, pieces, i, step.outputs[0])
-        page.settle(joined, inline=False)
-        return
-    results = page.names.counted("t")
+    pairs = zip(step.inputs, step.operands, strict=True)
+    return [page.explicit(page.pieces[v], t) for v, t in pairs]
+
+
+def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> None:
+    """The results of an expression that gives several."""
     for piece in pieces:
         page.use(piece)
     page.say(step)
-    page.parts.current.line(f"{results} = {text.code}", i)
-    for k, value in enumerate(step.outputs):
-        part = Piece(Text(f"{results}[{k}]"), step.results[k].shape, value=value, step=i)
-        page.settle(part, inline=False)
+    names = []
+    for value, type in zip(step.outputs, step.results, strict=True):
+        if not page.schedule.uses[value]:
+            names.append("_")
+            continue
+        names.append(page.names.hinted(page.called.get(value, ""), "v"))
+        page.pieces[value] = Piece(Text(names[-1]), type.shape, (names[-1],))
+    several = ", ".join(names) if len(names) > 1 else f"({names[0]},)"
+    for line in statement(f"{several} = ", text.code):
+        page.parts.current.line(line, i)
+    for name in names:
+        if name != "_":
+            page.parts.bind(name)

@@ -9,19 +9,22 @@ import numpy as np
 
 from primgraph.codegen.plan.schedule import Step
 from primgraph.errors import InternalError
+from primgraph.ir.sizes import params_at, type_at
 
 
 def caller_of(step: Step) -> Callable[..., Any]:
     """The primitive of `step` as a function of arrays; results have the declared types.
 
     They are copies, because `impl` may hand out its operand or an array that it keeps. There is
-    one result, or a tuple of them for a primitive that has several.
+    one result, or a tuple of them for a primitive that has several. Sizes are given by their names.
     """
     op, params, types = step.op, step.params, step.results
 
-    def call(*arrays: Any) -> Any:
+    def call(*arrays: Any, **sizes: int) -> Any:
+        known = params_at(params, sizes) if sizes else params
+        expected = [type_at(t, sizes) for t in types]
         results = []
-        for found, type in zip(op.evaluate(arrays, params), types, strict=True):
+        for found, type in zip(op.evaluate(arrays, known), expected, strict=True):
             array = np.array(found, type.dtype, order="C")
             if array.shape != type.shape:
                 raise InternalError(f"{op.name} gave shape {array.shape}, not {type.shape}")

@@ -25,7 +25,7 @@ class Interface:
 
     def __init__(self, page: Page, form: Form | None, titles: Sequence[Title]) -> None:
         self.page, self.titles = page, titles
-        self.form = form if is_nested(form) else None
+        self.form = form.spelled if form is not None and is_nested(form) else None
         given = self.form.arguments if self.form is not None else ()
         self.roots: list[tuple[str, Tree]] = [(page.names.hinted(n, "x"), t) for n, t in given]
         self.arguments = self._arguments()
@@ -59,33 +59,56 @@ class Interface:
         made = [(told(k or a, ""), schedule.types[v]) for k, a, v in pairs]
         return docstring(list(given), made, self.titles)
 
-    def begun(self, names: list[str]) -> list[str]:
-        """Statements that bind the arrays of `names` to what is given, in a file checked."""
+    def begun(self, names: list[str], sizes: set[str]) -> list[str]:
+        """Statements that bind the arrays of `names` to what is given, in a file checked.
+
+        They find those variables of `sizes` that are read.
+        """
         if self.form is None:
-            return self._checks(names, names) if self.page.standalone else []
+            if self.page.standalone:
+                return self._checks(names, names, sizes)
+            return self._sizes_of(names, sizes)
         texts = [text for root, tree in self.roots for text in accesses(tree, root)]
         if not self.page.standalone:
-            pairs = enumerate(zip(names, texts, strict=True))
-            used = [self.page.schedule.uses[i] or i in self.page.outputs for i in range(len(names))]
-            return [f"{name} = {text}" for i, (name, text) in pairs if name != text and used[i]]
+            return [*self._bound(names, texts, sizes), *self._sizes_of(names, sizes)]
         lines = []
         for root, tree in self.roots:
             for text, count, name in lengths(tree, root, root):
                 lines.append(f"if len({text}) != {count}:")
                 message = f"{told(name, root)} must have length {count}"
                 lines += _raising(f'"{message}"')
-        return [*lines, *self._checks(names, texts)]
+        return [*lines, *self._checks(names, texts, sizes)]
 
-    def _checks(self, names: list[str], given: list[str]) -> list[str]:
+    def _bound(self, names: list[str], texts: list[str], sizes: set[str]) -> list[str]:
+        """Statements that bind the names of arrays that are read, or tell sizes."""
+        page = self.page
+        tellers = set() if page.sizes is None else page.sizes.tellers(sizes)
+        used = [
+            page.schedule.uses[i] or i in page.outputs or i in tellers for i in range(len(names))
+        ]
+        pairs = enumerate(zip(names, texts, strict=True))
+        return [f"{name} = {text}" for i, (name, text) in pairs if name != text and used[i]]
+
+    def _sizes_of(self, names: list[str], used: set[str]) -> list[str]:
+        """Statements that find the variables of sizes that are used."""
+        sizes = self.page.sizes
+        return [] if sizes is None else sizes.found(names, sizes.needed(used))
+
+    def _checks(self, names: list[str], given: list[str], used: set[str]) -> list[str]:
         """Statements that make of what is `given` arrays of these names and of the right shapes."""
-        lines = []
+        lines, sizes = [], self.page.sizes
         for i, (name, text) in enumerate(zip(names, given, strict=True)):
             type = self.page.schedule.types[i]
             lines.append(f"{name} = np.asarray({text}, {dtype_text(type.dtype)})")
-            lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
+            if type.names and sizes is not None:
+                lines.append(f"if {sizes.misshapen(name, type)}:")
+            else:
+                lines.append(f"if {name}.shape != {shape_text(type.shape)}:")
             what = name if name.isidentifier() else f"argument {i}"
             message = f"{what} must have shape {shape_text(type.shape)}, not {{{name}.shape}}"
             lines += _raising(f'f"{message}"')
+        if sizes is not None:
+            lines += sizes.checked(names, used, self.page.names.hinted("rest", "k"))
         return lines
 
     def result(self, value: int, *, inline: bool) -> str:
@@ -95,15 +118,21 @@ class Interface:
             self.page.waiting.pop(value, None)
         elif self.page.pieces[value].pending:
             self.page.write(value)
-        piece = self.page.explicit(self.page.pieces[value], self.page.schedule.types[value])
+        found, type = self.page.pieces[value], self.page.schedule.types[value]
+        piece = self.page.explicit(found, type)
         self.page.use(piece)
-        return self._own(value, piece) if self.page.standalone else piece.text.code
+        if not self.page.standalone:
+            return piece.text.code
+        return self._own(value, piece, found.scalar is None and found.shape != type.shape)
 
-    def _own(self, value: int, piece: Piece) -> str:
-        """The expression as an array that is neither an argument, a constant, nor a scalar."""
+    def _own(self, value: int, piece: Piece, repeated: bool) -> str:
+        """The expression as an array that is neither an argument, a constant, nor a scalar.
+
+        Nor is it one whose elements are `repeated`.
+        """
         schedule, type = self.page.schedule, self.page.schedule.types[value]
         computed = value >= schedule.inputs and not schedule.is_view(value)
-        fresh = computed and piece.shape == type.shape and value not in self.page.shared
+        fresh = computed and not repeated and value not in self.page.shared
         if not fresh or schedule.outputs.count(value) > 1:
             return f"np.array({piece.text.code}, {dtype_text(type.dtype)})"
         if type.shape:

@@ -73,7 +73,9 @@ def _in_brackets(text: str, width: int) -> list[str]:
             rows = _in_brackets(part, width - len(_INDENT)) or rows
         first, *rest = rows
         lines += [f"{_INDENT}{row}" for row in (label + first, *rest)]
-        lines[-1] += ","
+        # Formatters put no comma behind a single one that cannot be divided.
+        if len(parts) > 1 or rest:
+            lines[-1] += ","
     return [*lines, text[-1]]
 
 

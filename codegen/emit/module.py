@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 from primgraph.codegen.emit.layout import signature
+from primgraph.codegen.plan.schedule import Step
 
 # Names in one display or unpacking; more make CPython's compiler slow.
 MANY = 200
@@ -72,7 +73,8 @@ class Function:
         return [f"def {self.name}({self.parameters}):"]
 
 
-_INDENTS = ["    " * (depth + 1) for depth in range(4)]
+# Loops stand in each other at most as deep as graphs do in text.
+_INDENTS = ["    " * (depth + 1) for depth in range(50)]
 
 
 @dataclass(slots=True)
@@ -80,7 +82,8 @@ class Module:
     """A file of generated code, and the objects beside it that it refers to by name.
 
     `users` are the names of primitives that are called through their own `impl`, which a file
-    that stands alone cannot do.
+    that stands alone cannot do. `loops` are the steps with bodies, by the names of the functions in
+    the table that run them.
     """
 
     opening: list[str]
@@ -90,6 +93,7 @@ class Module:
     table: dict[str, Any]
     users: list[str] = field(default_factory=list)
     docstring: list[str] = field(default_factory=list)
+    loops: dict[str, Step] = field(default_factory=dict)
 
     @property
     def starts(self) -> list[int]:

@@ -47,10 +47,15 @@ def comment(text: str) -> str:
 
     Every other character, newlines and escapes of terminals included, is written as `\\uXXXX`.
     """
-    safe = text[: 2 * _WIDTH]
-    if not (safe.isascii() and safe.isprintable()):
-        safe = "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in safe)
+    safe = printable(text[: 2 * _WIDTH])
     return safe if len(safe) <= _WIDTH else safe[: _WIDTH - 3] + "..."
+
+
+def printable(text: str) -> str:
+    """`text` in printable ASCII: every other character is written as `\\uXXXX`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if " " <= c <= "~" else f"\\u{ord(c):04x}" for c in text)
 
 
 @final

@@ -27,6 +27,7 @@ from primgraph.codegen.emit.layout import WIDTH, statement
 from primgraph.codegen.emit.module import Parts
 from primgraph.codegen.emit.names import Names, comment, is_safe
 from primgraph.codegen.emit.shapes import shown_shapes
+from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.emit.titles import called
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.codegen.run import support
@@ -101,11 +102,14 @@ class Page:
         file: Shared | None,
         titles: Sequence[Title],
         keys: Sequence[str],
+        sizes: Sizes | None = None,
     ) -> None:
         self.schedule = schedule
+        self.sizes = sizes
         self.standalone = file is not None
         self.file = Shared(set()) if file is None else file
-        self.names = Names([entry_name(schedule.name), *self.file.names])
+        variables = () if sizes is None else sizes.names
+        self.names = Names([entry_name(schedule.name), *self.file.names, *variables])
         self.pieces: dict[int, Piece] = {}
         self.opening = ["import numpy as np"]
         self.table: dict[str, Any] = {}
@@ -199,6 +203,17 @@ class Page:
         for value in list(self.waiting):
             if value in self.waiting:
                 self.write(value)
+
+    def sizes_read(self, results: Sequence[str] = ()) -> set[str]:
+        """The variables of sizes that the current function reads, its results being expressions."""
+        if self.sizes is None:
+            return set()
+        return self.sizes.read_by([*(line.text for line in self.parts.current.rows), *results])
+
+    def use_sizes(self, results: Sequence[str] = ()) -> None:
+        """Note the variables of sizes that the current function reads."""
+        for name in sorted(self.sizes_read(results)):
+            self.parts.use(name)
 
     def write(self, value: int) -> None:
         """Make the pending expression of `value` a statement, and its name what stands for it."""

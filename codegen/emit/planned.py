@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple, final
 
 from primgraph.codegen.cards.literals import dtype_text, scalar_text, shape_text
-from primgraph.codegen.cards.notation import number_of
+from primgraph.codegen.cards.notation import Text, number_of
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.emit.entry import check_of, entries
+from primgraph.codegen.emit.entry import check_of, entries, trips
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.module import MANY, Function, Line, Module, Parts
 from primgraph.codegen.emit.workspace import Workspace
 from primgraph.codegen.plan.places import (
+    Argument,
     Constant,
     Fixed,
     Held,
@@ -20,8 +21,10 @@ from primgraph.codegen.plan.places import (
     Ones,
     Place,
     Result,
+    Stack,
     View,
     name_of,
+    root_of,
 )
 from primgraph.codegen.plan.program import (
     Call,
@@ -39,6 +42,7 @@ from primgraph.codegen.plan.program import (
 )
 from primgraph.codegen.plan.schedule import CHUNK, Step
 from primgraph.codegen.plan.views import Cut, Repeat, tuple_text, view_text
+from primgraph.codegen.run.growing import Growing
 from primgraph.codegen.run.threads import share
 from primgraph.primitives.constants import constant
 
@@ -52,21 +56,30 @@ def printed(plan: Plan) -> Module:
     A workspace holds buffers, and views of buffers and of constants. One that is in use by a
     run must not be used by another. `run` returns a list of arrays that nothing else refers to.
     Where some are given it is `run(w, arrays, results)`, and returns these at their places.
+    What is done in a trip of a loop is in `trips(w, fixed, rows)`, unless it is very long.
     """
     opening, table = _constants(plan)
     printer = Printer(plan, table)
     results = printer.print()
     arguments = [name_of(x) for x in plan.arguments]
     given = [f"r{k}" for k in dict.fromkeys(plan.options.given)]
-    functions = entries(
-        printer.parts, printer.workspace, printer.taken, arguments, given, results, plan.options
-    )
+    entry, taken = "run", printer.taken
+    if printer.trip is not None and len(printer.parts.parts) == 1:
+        entry = "trips"
+        lines = printer.workspace.unpack(list(taken[0]))
+        functions = [trips(printer.parts.current, lines, printer.early, arguments, given, plan)]
+    else:
+        functions = entries(
+            printer.parts, printer.workspace, taken, arguments, given, results, plan.options
+        )
     setup = printer.workspace.setup(plan.options.poisoned)
     fed = [x.type for x in plan.arguments[: len(plan.arguments) - plan.options.kept]]
     fit = check_of(fed)
     if printer.functions:
         opening.append("spares = []")
         table["share"] = share
+    if any(isinstance(place, Stack) for place in plan.arrays):
+        table["Growing"] = Growing
     if fit is not None:
         functions.append(fit)
         dtypes = dict.fromkeys(dtype_text(t.dtype) for t in fed)
@@ -75,9 +88,10 @@ def printed(plan: Plan) -> Module:
         ["import numpy as np", *printer.bindings, *opening],
         [],
         [*setup, *printer.functions, *functions],
-        "run",
+        entry,
         table,
         printer.users,
+        loops=printer.loops,
     )
 
 
@@ -135,9 +149,14 @@ class Printer:
         self.taken: list[dict[str, None]] = []
         self.bindings: list[str] = []
         self.users: list[str] = []
+        self.loops: dict[str, Step] = {}
         # Loops that are functions, because threads may share their blocks.
         self.functions: list[Function] = []
         self.results: dict[int, str] = {}
+        # Views of what no trip changes, which are made before all trips; None if they cannot be.
+        whole = plan.options.trip is not None and len(_starts(plan)) == 1
+        self.trip = plan.options.trip if whole else None
+        self.early: list[Line] = []
         self.at = 0
         self._bound: dict[str, str] = {}
         self._made: set[str] = set()
@@ -214,7 +233,11 @@ class Printer:
             self.line(text)
             return
         self.parts.use(of)
-        self.parts.current.line(text, self.at)
+        root = root_of(view)
+        if self.trip is not None and isinstance(root, Argument) and root.number < self.trip[0]:
+            self.early.append(Line(text, self.at))
+        else:
+            self.parts.current.line(text, self.at)
         self.parts.bind(name)
 
     def line(self, text: str) -> None:
@@ -234,21 +257,6 @@ class Printer:
         args, out = [self.use(p) for p in x.operands], name_of(x.out)
         self.line(f"{out} = {self.np(CARDS[x.step.op].ufunc)}({', '.join(args)})")
         self.parts.bind(out)
-
-    def _call(self, x: Call) -> None:
-        function = f"user_{len(self.users)}"
-        self.table[function] = caller_of(x.step)
-        self.users.append(x.step.op.name)
-        text = f"{function}({', '.join([self.use(p) for p in x.operands])})"
-        if x.step.op.multiple:
-            self.line(f"t = {text}")
-        for k, place in enumerate(x.outs):
-            found = f"t[{k}]" if x.step.op.multiple else text
-            if isinstance(place, Result) and not place.given:
-                self.parts.bind(name_of(place))
-                self.line(f"{name_of(place)} = {found}")
-            else:
-                self.line(f"{self.use(place)}[...] = {found}")
 
     def _see(self, x: See) -> None:
         self.use(x.view.of)
@@ -325,6 +333,47 @@ class Printer:
         return [*body, Line("turn()", -1, 1), *totals] if totals else body
 
 
+def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
+    """The expression of results, by the card of what has several of them, or by a user's `impl`."""
+    card = CARDS.get(step.op)
+    if card is not None:
+        return card.read([Text(a) for a in args], step).code
+    function = f"user_{len(printer.users)}"
+    printer.table[function] = caller_of(step)
+    printer.users.append(step.op.name)
+    return f"{function}({', '.join(args)})"
+
+
+def _print_call(printer: Printer, x: Call) -> None:
+    """A call of the user's; a branch or a loop leaves its results where they are to be."""
+    if not x.step.op.has_bodies:
+        _print_user(printer, x)
+        return
+    function = f"{x.step.op.name}_{len(printer.loops)}"
+    printer.loops[function] = x.step
+    operands = tuple_text([printer.use(p) for p in x.operands])
+    outs = [
+        printer._empty(p) if isinstance(p, Result) and not p.given else printer.use(p)
+        for p in x.outs
+    ]
+    printer.line(f"{function}({operands}, {tuple_text(outs)})")
+
+
+def _print_user(printer: Printer, x: Call) -> None:
+    text = _call_text(printer, x.step, [printer.use(p) for p in x.operands])
+    if x.step.op.multiple:
+        printer.line(f"t = {text}")
+    for k, place in enumerate(x.outs):
+        found = f"t[{k}]" if x.step.op.multiple else text
+        if x.step.op in CARDS and not x.step.results[k].shape:
+            found = f"{printer.np('asarray')}({found})"
+        if isinstance(place, Result) and not place.given:
+            printer.parts.bind(name_of(place))
+            printer.line(f"{name_of(place)} = {found}")
+        else:
+            printer.line(f"{printer.use(place)}[...] = {found}")
+
+
 def _starts(plan: Plan) -> list[int]:
     """The first steps of functions; no loop is in two of them."""
     starts, start = [0], CHUNK
@@ -340,7 +389,7 @@ def _starts(plan: Plan) -> list[int]:
 _PRINTERS: dict[Any, Any] = {
     Compute: Printer._compute,
     Create: Printer._create,
-    Call: Printer._call,
+    Call: _print_call,
     See: Printer._see,
     Make: Printer._make,
     Fill: Printer._fill,

@@ -16,6 +16,7 @@ from primgraph.codegen.emit.interface import Interface
 from primgraph.codegen.emit.layout import result, signature
 from primgraph.codegen.emit.module import MANY, Function, Module
 from primgraph.codegen.emit.page import LONGEST, Page, Piece, Shared
+from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.plan.schedule import Schedule
 from primgraph.codegen.run import support
 from primgraph.ir.form import Form, result_names
@@ -27,14 +28,16 @@ def readable(
     file: Shared | None = None,
     form: Form | None = None,
     titles: Sequence[Title] = (),
+    sizes: Sizes | None = None,
 ) -> Module:
     """The schedule as a module whose entry takes arrays and returns one array, or a tuple.
 
     With a `form` it takes and returns the containers of that. `titles` say what results are.
-    In a `file` that stands alone, constants are in the text whatever their size, and the entry
+    The schedule has variables for `sizes`, where there are such, which its first lines find. In a
+    `file` that stands alone, constants are in the text whatever their size, and the entry
     converts its arguments, checks their shapes, and returns arrays of the declared types.
     """
-    page = Page(schedule, file, titles, result_names(form, len(schedule.outputs)))
+    page = Page(schedule, file, titles, result_names(form, len(schedule.outputs)), sizes)
     interface = Interface(page, form, titles)
     _write_steps(page, interface.arguments)
     many = max(len(interface.arguments), len(schedule.outputs)) > MANY
@@ -56,9 +59,12 @@ def _write_steps(page: Page, arguments: list[str]) -> None:
     for i, name in enumerate(arguments):
         page.pieces[i] = Piece(Text(name), page.schedule.types[i].shape, (name,))
         page.parts.argument(name)
+    for name in () if page.sizes is None else page.sizes.names:
+        page.parts.argument(name)
     for steps in page.schedule.chunks():
         if page.parts.parts:
             page.write_waiting()
+            page.use_sizes()
         page.parts.begin()
         page.said = None
         for i in steps:
@@ -79,15 +85,16 @@ def _single(page: Page, interface: Interface) -> Function:
         function.returns(result(text), last)
     else:
         function.returns(["(", *(f"    {r}," for r in results), ")"], last)
-    function.first(interface.begun(interface.arguments))
+    function.first(interface.begun(interface.arguments, page.sizes_read()))
     return function
 
 
 def _several(page: Page, interface: Interface) -> list[Function]:
     """Parts, and an entry that calls one after the other."""
-    arguments = interface.arguments
+    arguments, sizes = interface.arguments, [] if page.sizes is None else page.sizes.names
     results = [interface.result(v, inline=False) for v in page.schedule.outputs]
-    first = page.parts.finish(arguments, results)
+    page.use_sizes(results)
+    first = page.parts.finish([*arguments, *sizes], results)
     carried = [f"carried[{i}]" for i in range(first + len(results))]
     if interface.form is None:
         entry = Function(interface.name, "*arguments")
@@ -95,8 +102,10 @@ def _several(page: Page, interface: Interface) -> list[Function]:
     else:
         entry = Function(interface.name, ", ".join(interface.parameters))
         entry.line(f"carried = [None] * {len(carried)}")
-    for line in interface.begun(carried[: len(arguments)]):
+    for line in interface.begun(carried[: len(arguments)], set(sizes)):
         entry.line(line)
+    for slot, name in zip(carried[len(arguments) :], sizes, strict=False):
+        entry.line(f"{slot} = {name}")
     for part in page.parts.parts:
         entry.line(f"{part.name}(carried)")
     if interface.form is not None:

@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
 from primgraph.codegen.cards.scalar import CALL, Elements
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.emit.module import Function, Line
+from primgraph.codegen.emit.module import Function, Line, Module
 from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.views import tuple_text
 from primgraph.ir.types import BOOL, FLOAT64, TensorType
 from primgraph.ir.views import Slice
 
@@ -31,6 +32,10 @@ from primgraph.ir.views import Slice
 LONGEST = 500
 WIDEST = 20
 _MOST_ELEMENTS = 100
+# The same for what a loop does in a trip, which is compiled for all of them. There a call of a
+# NumPy function stands for more expressions, as the numbers have their names already.
+_LONGEST_TRIP = 2000
+_CALL_IN_TRIP = 20
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _SHORT = re.compile(r"[\w.+-]+|\(-[\w.+-]+\)")
@@ -48,16 +53,113 @@ def scalar_function(schedule: Schedule, alone: bool = False) -> tuple[list[str],
         return None
     types = {schedule.types[v] for s in schedule.steps for v in (*s.inputs, *s.outputs)}
     types.update(schedule.types[: schedule.inputs])
-    if not all(0 < t.size <= _MOST_ELEMENTS and t.dtype in (FLOAT64, BOOL) for t in types):
+    if any(t.dtype not in (FLOAT64, BOOL) or t.is_larger(_MOST_ELEMENTS) for t in types):
+        return None
+    if not all(t.size for t in types):
         return None
     return _Scalars(schedule, alone).function()
 
 
+def scalar_trips(
+    body: Schedule, consts: int, carries: int, test: Schedule | None = None
+) -> Module | None:
+    """A module with `numbers(fixed, state, rows)`, which makes trips of a loop.
+
+    Of constants and carries it takes lists of their elements, and of each stack a list of rows:
+    of numbers, or of lists of them. It gives what is carried on, lists of what is to be stacked,
+    the number of trips, and whether `test` has ended them, or None where NumPy's results would be
+    special values. With a test `rows` are only counted. None if the body is not one of a few
+    numbers.
+    """
+    graphs = [body] if test is None else [test, body]
+    types = {t for graph in graphs for t in graph.types}
+    if any(t.dtype not in (FLOAT64, BOOL) or t.is_larger(_MOST_ELEMENTS) for t in types):
+        return None
+    if not all(t.size for t in types):
+        return None
+    parts = [_Scalars(g, False, "t" if g is test else "v", 2) for g in graphs]
+    inner = parts[-1]
+    for part in parts:
+        for i in range(part.schedule.inputs):
+            part.elements[i] = inner.names_of(i)
+        for i, step in enumerate(part.schedule.steps):
+            if not part.add(i, step) or part.expressions > _LONGEST_TRIP:
+                return None
+    if any(part.expressions > _CALL_IN_TRIP * part.calls for part in parts):
+        return None
+    function = _trips(inner, consts, carries, None if test is None else parts[0])
+    opening = ["import numpy as np", "import math", *_bound([function])]
+    return Module(opening, [], [function], "numbers", {})
+
+
+def _trips(body: _Scalars, consts: int, carries: int, test: _Scalars | None) -> Function:
+    made, count = Function("numbers", "fixed, state, rows"), body.schedule.inputs
+    names = [body.names_of(i).tolist() for i in range(count)]
+    found = [body.elements[v].ravel().tolist() for v in body.schedule.outputs]
+    for k in range(consts + carries):
+        given = f"fixed[{k}]" if k < consts else f"state[{k - consts}]"
+        made.line(f"[{', '.join(_flat(names[k]))}] = {given}")
+    stacks = range(len(found) - carries)
+    for k in stacks:
+        made.line(f"s{k} = []")
+        made.line(f"a{k} = s{k}.append")
+    made.line("n, ended = 0, False")
+    made.line("try:")
+    rows = [_row(_flat(x)) for x in names[consts + carries :]]
+    made.line(f"for {tuple_text(['n', *rows])} in zip(*rows):", depth=1)
+    if test is not None:
+        made.body += test.computed
+        (truth,) = test.elements[test.schedule.outputs[0]].ravel().tolist()
+        made.line(f"if not {truth}:", depth=2)
+        made.line("ended = True", depth=3)
+        made.line("break", depth=3)
+    made.body += body.computed
+    for k in stacks:
+        made.line(f"a{k}({_row(found[carries + k])})", depth=2)
+    targets = [name for x in names[consts : consts + carries] for name in _flat(x)]
+    pairs = zip(targets, [text for x in found[:carries] for text in x], strict=True)
+    changed = [(name, text) for name, text in pairs if name != text]
+    if not changed:
+        made.line("pass", depth=2)
+    else:
+        left, right = (", ".join(texts) for texts in zip(*changed, strict=True))
+        made.line(f"{left} = {right}", depth=2)
+    made.line("else:", depth=1)
+    made.line("n += 1", depth=2)
+    made.line("except (ArithmeticError, ValueError):")
+    made.line("return None", depth=1)
+    ends = [f"[{', '.join(_flat(x))}]" for x in names[consts : consts + carries]]
+    lists = [f"s{k}" for k in stacks]
+    made.returns([f"[{', '.join(ends)}], [{', '.join(lists)}], n, ended"])
+    return made
+
+
+def _flat(names: Any) -> list[str]:
+    return np.ravel(np.asarray(names, object)).tolist()
+
+
+def _row(texts: Sequence[str]) -> str:
+    """What stands for a row: a number, or several."""
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _bound(functions: Sequence[Function]) -> list[str]:
+    """Lines that bind the names which functions take from outside."""
+    lines = [line.text for function in functions for line in function.body]
+    names = set(_NAME.findall("\n".join(lines)))
+    known = [line for n, line in _BINDINGS.items() if n in names]
+    others = sorted(n for n in names if n.startswith("math_") and n not in _BINDINGS)
+    return [*known, *(f"{n} = math.{n.removeprefix('math_')}" for n in others)]
+
+
 @final
 class _Scalars:
-    def __init__(self, schedule: Schedule, alone: bool) -> None:
+    """A graph of numbers, expression by expression; names begin with `letter`."""
+
+    def __init__(self, schedule: Schedule, alone: bool, letter: str = "v", depth: int = 1) -> None:
         self.schedule = schedule
         self.alone = alone
+        self.letter, self.depth = letter, depth
         self.made = Function("scalar", ", ".join(f"x{i}" for i in range(schedule.inputs)))
         self.elements: dict[int, Elements] = {}
         self.computed: list[Line] = []
@@ -72,7 +174,7 @@ class _Scalars:
         for i in range(self.schedule.inputs):
             self._argument(i)
         for i, step in enumerate(self.schedule.steps):
-            if not self._step(i, step) or self.expressions > LONGEST:
+            if not self.add(i, step) or self.expressions > LONGEST:
                 return None
         if self.expressions > CALL * self.calls:
             return None
@@ -86,14 +188,16 @@ class _Scalars:
                 self.made.line(line)
         results = ", ".join(f"r{k}" for k, _ in enumerate(self.schedule.outputs))
         self.made.returns([results if self.alone else f"[{results}]"])
-        names = set(_NAME.findall("\n".join([line.text for line in self.made.body])))
-        known = [line for n, line in _BINDINGS.items() if n in names]
-        others = sorted(n for n in names if n.startswith("math_") and n not in _BINDINGS)
-        return [*known, *(f"{n} = math.{n.removeprefix('math_')}" for n in others)], self.made
+        return _bound([self.made]), self.made
+
+    def names_of(self, value: int) -> Elements:
+        """Names for the elements of a value."""
+        type = self.schedule.types[value]
+        return _array(_names(self.letter, value, type.size), type)
 
     def _argument(self, i: int) -> None:
         type = self.schedule.types[i]
-        names = _names(i, type.size)
+        names = _names(self.letter, i, type.size)
         unfit = _unfit(f"x{i}", type)
         if type.shape == () and type.dtype == FLOAT64:
             self._number(f"x{i}", names[0], unfit)
@@ -117,7 +221,7 @@ class _Scalars:
         self.made.line("else:")
         self.made.line(f"{name} = {given}.item()", depth=1)
 
-    def _step(self, i: int, step: Step) -> bool:
+    def add(self, i: int, step: Step) -> bool:
         """Write one equation, if it can be written."""
         card = CARDS.get(step.op)
         form = None if card is None else card.scalar
@@ -134,10 +238,10 @@ class _Scalars:
         if found is None:
             return False
         value, texts = step.outputs[0], []
-        names = _names(value, len(found))
+        names = _names(self.letter, value, len(found))
         for name, text in zip(names, found, strict=True):
             if not _is_short(text):
-                self.computed.append(Line(f"{name} = {text}", i, 1))
+                self.computed.append(Line(f"{name} = {text}", i, self.depth))
                 self.expressions += form.weight
             texts.append(text if _is_short(text) else name)
         self.calls += 1
@@ -158,9 +262,9 @@ def _moved(step: Step, operands: Sequence[Elements]) -> list[Elements]:
     return [_array(texts[np.ravel(found)].tolist(), type) for found, type in pairs]
 
 
-def _names(value: int, count: int) -> list[str]:
-    """Names for the elements of a value."""
-    return [f"v{value}"] if count == 1 else [f"v{value}_{k}" for k in range(count)]
+def _names(letter: str, value: int, count: int) -> list[str]:
+    name = f"{letter}{value}"
+    return [name] if count == 1 else [f"{name}_{k}" for k in range(count)]
 
 
 def _array(texts: Sequence[str], type: TensorType) -> Elements:

@@ -11,7 +11,8 @@ from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.page import Shared, entry_name
 from primgraph.codegen.emit.readable import readable
 from primgraph.codegen.emit.render import render
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.emit.sizes import Sizes
+from primgraph.codegen.plan.schedule import NONE, schedule
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Graph
 from primgraph.ir.overwriting import require_own
@@ -37,7 +38,9 @@ def standalone_source(graphs: Sequence[Graph], *, scipy: bool = False) -> str:
         )
     for graph in graphs:
         defined = len(shared.classes.lines)
-        module = readable(by_source(schedule(graph)), shared, graph.form, graph.titles)
+        sizes = Sizes(graph, shared.names) if graph.sizes else None
+        steps = by_source(schedule(graph, NONE if sizes is None else sizes.variables))
+        module = readable(steps, shared, graph.form, graph.titles, sizes)
         classes = shared.classes.lines[defined:]
         module.opening += ["", *classes] if classes and len(module.opening) == 1 else classes
         if module.users:

@@ -16,6 +16,7 @@ from primgraph.codegen.emit.names import is_safe
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.primitive import Op, registered
 from primgraph.ir.titles import Title, assignment
+from primgraph.ir.types import TensorType
 from primgraph.primitives.elementwise import (
     abs_,
     add,
@@ -177,6 +178,7 @@ class _Titles:
         # What each line reads, and makes, as a derivative of some order.
         self.read: dict[tuple[Place, int, str], dict[int, None]] = defaultdict(dict)
         self.written: dict[tuple[Place, int, str], list[int]] = defaultdict(list)
+        self.types_read: dict[Place, Counter[TensorType]] = {}
         self.orders: set[int] = set()
         self.outputs = frozenset(schedule.outputs)
         # A derivative alone is what is returned, and needs no name.
@@ -228,7 +230,10 @@ class _Titles:
             values = [v for s in steps for v in s.outputs if self._is_read_outside(v, place)]
             if not values and last.ops:
                 values = list(steps[-1].outputs)
-            values = [v for v in values if self._may_be_last(v, steps, last)]
+            # Not all that a line computes is needed, and what is left of it may stand in other
+            # lines, too. So each operation of that kind in the text has to be there.
+            complete = sum(s.op in last.ops for s in steps) >= last.times
+            values = [v for v in values if self._may_be_last(v, steps[0], last, complete)]
             if len(values) == 1:
                 self.name(values[0], name)
 
@@ -239,21 +244,16 @@ class _Titles:
         readers = (s.eqn.source for s in self.readers[value])
         return any(s is None or _place(s) != place for s in readers)
 
-    def _may_be_last(self, value: int, steps: list[Step], last: Operation) -> bool:
-        """Whether a value is what its line does last.
-
-        Not all that a line computes is needed, and what is left of it may stand in other lines,
-        too. So each operation of that kind in the text has to be there.
-        """
-        step = self.made[value] if last.ops == _PARTS else self._before_views(value, steps[0])
+    def _may_be_last(self, value: int, line: Step, last: Operation, complete: bool) -> bool:
+        """Whether a value is what its line does last, which has all operations of that kind."""
+        step = self.made[value] if last.ops == _PARTS else self._before_views(value, line)
         eqn = step.eqn
         operator = eqn.source.operator if eqn.source is not None else ""
         if operator:
             return operator == last.operator or not last.ops
         if not last.ops:
             return True
-        alike = [s for s in steps if s.op in last.ops]
-        return step.op in last.ops and len(alike) >= last.times
+        return complete and step.op in last.ops
 
     def _before_views(self, value: int, line: Step) -> Step:
         """The step of a line that computes a value, of which a view may be all that is read."""
@@ -322,10 +322,16 @@ class _Titles:
         found = []
         for place in places:
             made = self.written.get((place, 1, "cotangent"), ())
-            others = {v for s in self.lines[place] for v in s.inputs if v < self.schedule.inputs}
-            if sum(self._fits(v, value) for v in others) == 1:
+            if self._types_read(place)[self.schedule.types[value]] == 1:
                 found += [g for g in made if self._fits(g, value) and self._is_an_end(g)]
         return found
+
+    def _types_read(self, place: Place) -> Counter[TensorType]:
+        """How many inputs of each type a line reads."""
+        if place not in self.types_read:
+            read = {v for s in self.lines[place] for v in s.inputs if v < self.schedule.inputs}
+            self.types_read[place] = Counter(self.schedule.types[v] for v in read)
+        return self.types_read[place]
 
     def _is_an_end(self, value: int) -> bool:
         """Whether only what is no derivative reads a value."""

@@ -7,7 +7,7 @@ from typing import final
 
 from primgraph.codegen.cards.literals import dtype_text, shape_text
 from primgraph.codegen.emit.module import MANY, Function, Line
-from primgraph.codegen.plan.places import Buffer, Life, Ones, View, loop_of, name_of
+from primgraph.codegen.plan.places import Buffer, Life, Ones, Stack, View, loop_of, name_of
 from primgraph.codegen.plan.program import Loop, Plan
 from primgraph.codegen.plan.views import tuple_text, view_text
 from primgraph.ir.types import TensorType
@@ -104,15 +104,18 @@ class Workspace:
                 loop = loop_of(place)
                 self.blocks[loop][name_of(place)] = self._in_two_sizes(place, loop)
 
-    def _kept(self, place: Buffer | View | Ones) -> int:
+    def _kept(self, place: Buffer | Stack | View | Ones) -> int:
         if isinstance(place, Buffer):
             return self.whole.array(place.type, place.offset)
+        if isinstance(place, Stack):
+            row = place.type.shape[1:], place.type.dtype
+            return self.whole.slot(f"Growing({shape_text(row[0])}, {dtype_text(row[1])})")
         assert isinstance(place, View)
         name = name_of(place.of)
         of = f"w[{self.slots[name]}]" if name in self.slots else name
         return self.whole.slot(view_text(place.how, of))
 
-    def _in_two_sizes(self, place: Buffer | View | Ones, loop: int) -> tuple[int, int]:
+    def _in_two_sizes(self, place: Buffer | Stack | View | Ones, loop: int) -> tuple[int, int]:
         rows, rest, space = self._rows[loop], self._rest[loop], self.space
         match place:
             case Buffer(type=type, offset=offset, axis=axis):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from primgraph.codegen.plan.arena import AnyArena
 from primgraph.codegen.plan.card import Cards, Facts
 from primgraph.codegen.plan.places import Argument, Buffer, Life, Number, Place, Result, View
 from primgraph.codegen.plan.program import Combine, Instruction, Make, Options, Release, See
@@ -43,9 +44,9 @@ class Draft:
     to be left in; such an array is not touched before step `settled`, from which on none can fail.
     """
 
-    def __init__(self, schedule: Schedule, cards: Cards, options: Options) -> None:
+    def __init__(self, schedule: Schedule, cards: Cards, options: Options, arena: AnyArena) -> None:
         self.schedule, self.cards, self.options = schedule, cards, options
-        self.store = Store()
+        self.store = Store(arena)
         self.body: list[Instruction] = []
         self.loop: LoopDraft | None = None
         types, outputs, donated = schedule.types, schedule.outputs, dict(options.donated)

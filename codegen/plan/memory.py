@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from primgraph.codegen.plan.places import Held, Place, Result
 from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Instruction, Make, Plan
+from primgraph.codegen.plan.schedule import Schedule, Step, schedule
+from primgraph.ir.dims import of_one_trip
+from primgraph.ir.types import larger
 
 # An array without its elements: the object, shape and strides of two axes, a place in a list.
 _OBJECT: int = np.ndarray.__basicsize__ + 48
@@ -35,7 +38,12 @@ def _apart(plan: Plan, x: Instruction) -> int:
     if isinstance(x, Compute):
         card = plan.cards[x.step.op]
         return x.step.results[0].nbytes if card.fallible and not card.in_place else 0
-    return sum(t.nbytes for t in x.step.results) if isinstance(x, Call) else 0
+    if not isinstance(x, Call):
+        return 0
+    if x.step.op.has_bodies:
+        # Results are left where they are to be.
+        return of_one_trip(inside_bytes(x.step))
+    return sum(t.nbytes for t in x.step.results)
 
 
 def _new(x: Instruction) -> list[Result | Held]:
@@ -44,3 +52,37 @@ def _new(x: Instruction) -> list[Result | Held]:
     if isinstance(x, Compute | Copy | Create | Make):
         places = (x.out,)
     return [p for p in places if isinstance(p, Held) or (isinstance(p, Result) and not p.given)]
+
+
+def live_bytes(plan: Schedule) -> int:
+    """The most bytes that computed values which are still needed take up at once.
+
+    They are computed in the order of the steps; what branches and trips of loops compute within
+    themselves counts while these run.
+    """
+    size: dict[int, int] = {}
+    now = most = 0
+    for i, step in enumerate(plan.steps):
+        for value in _made(plan, step):
+            size[value] = plan.types[value].nbytes
+            now += size[value]
+        most = larger(most, now + inside_bytes(step) if step.op.has_bodies else now)
+        for value in {plan.root[v] for v in (*step.inputs, *step.outputs)}:
+            if plan.last[value] <= i:
+                now -= size.pop(value, 0)
+    return most
+
+
+def inside_bytes(step: Step) -> int:
+    """What a branch or a trip of a loop takes beside the results of `step`."""
+    most = 0
+    for body in step.eqn.bodies:
+        most = larger(most, live_bytes(schedule(body)))
+    return most
+
+
+def _made(plan: Schedule, step: Step) -> Iterable[int]:
+    """The results of a step that need memory of their own."""
+    if step.op.literal:
+        return ()
+    return (v for v in step.outputs if not plan.is_view(v))

@@ -86,6 +86,20 @@ class Buffer:
 
 @final
 @dataclass(frozen=True, eq=False, slots=True)
+class Stack:
+    """A stack that grows, which one loop fills and others go along; it lies in no arena."""
+
+    number: int
+    type: TensorType
+    life: ClassVar[Life] = Life.KEPT
+
+    @property
+    def shape(self) -> Shape:
+        return self.type.shape
+
+
+@final
+@dataclass(frozen=True, eq=False, slots=True)
 class Number:
     """One number, which stands for an array that is full of it."""
 
@@ -138,7 +152,7 @@ class View:
     life: Life
 
 
-Place: TypeAlias = Argument | Result | Held | Buffer | Number | Ones | Constant | View
+Place: TypeAlias = Argument | Result | Held | Buffer | Stack | Number | Ones | Constant | View
 Fixed: TypeAlias = Number | Ones | Constant
 
 # What a view of an array that lives so long is itself.
@@ -185,6 +199,7 @@ _LETTERS = {
     Result: "r",
     Held: "held",
     Buffer: "b",
+    Stack: "stack",
     Number: "c",
     Ones: "c",
     Constant: "k",

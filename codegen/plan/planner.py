@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from primgraph.codegen.plan.arena import AnyArena, Arena, packing
 from primgraph.codegen.plan.blocks import plan_region
 from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.draft import Draft
@@ -17,8 +18,25 @@ def planned(
     options: Options,
     cards: Cards,
 ) -> Plan:
-    """What is done step by step, and where, for a back end that has these `cards`."""
-    draft = Draft(schedule, cards, options)
+    """What is done step by step, and where, for a back end that has these `cards`.
+
+    How long each buffer is needed is known when all is planned. Where they then can be placed in
+    much less room, all is planned again with these places, on which nothing else depends.
+    """
+    arena = Arena()
+    plan = _planned(schedule, regions, options, cards, arena)
+    better = packing(arena)
+    return plan if better is None else _planned(schedule, regions, options, cards, better)
+
+
+def _planned(
+    schedule: Schedule,
+    regions: tuple[Region, ...],
+    options: Options,
+    cards: Cards,
+    arena: AnyArena,
+) -> Plan:
+    draft = Draft(schedule, cards, options, arena)
     begins = {r.start: (r, number) for number, r in enumerate(regions)}
     i, steps, loops = 0, schedule.steps, list[Loop]()
     while i < len(steps):
@@ -42,8 +60,8 @@ def planned(
         tuple(store.buffers),
         tuple(draft.body),
         tuple(loops),
-        store.arena.size,
-        store.arena.least,
+        arena.size,
+        arena.least,
         store.space.size,
         cards,
     )

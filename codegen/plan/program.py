@@ -17,12 +17,14 @@ from primgraph.codegen.plan.places import (
     Ones,
     Place,
     Result,
+    Stack,
     View,
     name_of,
 )
 from primgraph.codegen.plan.regions import Region
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.codegen.plan.views import view_text
+from primgraph.ir.text import brief_text
 from primgraph.ir.types import DType
 from primgraph.source import Source
 
@@ -34,6 +36,7 @@ class Options:
 
     `alone` has the only result returned itself, not in a list. `given` are the outputs that are
     written into arrays of the caller's. The last `kept` inputs are arrays of the kernel's own.
+    What is done in each `trip` of a loop takes so many constants, and then so many carries.
     `poisoned` fills memory with ones, which are NaNs, when nothing is to be read from it: a fault
     then shows.
     """
@@ -42,6 +45,7 @@ class Options:
     given: tuple[int, ...] = ()
     alone: bool = False
     kept: int = 0
+    trip: tuple[int, int] | None = None
     poisoned: bool = False
 
 
@@ -173,7 +177,7 @@ class Plan:
     options: Options
     arguments: tuple[Argument, ...]
     constants: tuple[Fixed, ...]
-    arrays: tuple[Buffer | View | Ones, ...]
+    arrays: tuple[Buffer | Stack | View | Ones, ...]
     buffers: tuple[Buffer, ...]
     body: tuple[Instruction, ...]
     loops: tuple[Loop, ...]
@@ -181,6 +185,7 @@ class Plan:
     least: int
     space: int
     cards: Cards
+    bodies: tuple[Plan, ...] = ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -203,7 +208,8 @@ class Plan:
         space = f", and {self.space} in each thread" if self.space else ""
         head = f"plan {self.schedule.name}({given}) -> {types}"
         arena = f"  arena of {self.arena} bytes, {self.least} in use at most{space}"
-        return "\n".join([head, arena, *_Listing(self.schedule).lines(self.body, "  ")])
+        text = "\n".join([head, arena, *_Listing(self.schedule).lines(self.body, "  ")])
+        return "\n\n".join([text, *map(str, self.bodies)])
 
 
 # Text.
@@ -246,7 +252,7 @@ def text_of(x: Instruction | Place) -> str:
             return f"ones({count})"
         case View(of=of, how=how):
             return view_text(how, text_of(of))
-        case Argument() | Result() | Held() | Constant():
+        case Argument() | Result() | Held() | Stack() | Constant():
             return name_of(x)
         case Compute(step=step, operands=operands, out=out, parts=parts):
             more = f" with {', '.join(map(text_of, parts))}" if parts else ""
@@ -277,6 +283,7 @@ def text_of(x: Instruction | Place) -> str:
 
 
 def _operation(step: Step, operands: Sequence[Place]) -> str:
-    params = ", ".join([f"{k}={v}" for k, v in step.params.items()])
+    brief = brief_text if step.op.has_bodies else str
+    params = ", ".join([f"{k}={brief(v)}" for k, v in step.params.items()])
     places = ", ".join(map(text_of, operands))
     return f"{step.op.name} {places}" + (f" ({params})" if params else "")

@@ -15,6 +15,7 @@ from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.roles import Blocking, Role
 from primgraph.codegen.plan.schedule import CHUNK, Form, Schedule, Step
 from primgraph.codegen.plan.sizes import Candidate, has_products, size_of
+from primgraph.ir.dims import of_one_trip
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import full
@@ -80,13 +81,13 @@ def arranged(
     A region has only primitives that the back end has `cards` of.
     """
     forms = {s.form for s in schedule.steps}
-    if not any(t.nbytes >= limits.least_bytes for f in forms for t in f.results):
+    if not any(of_one_trip(t.nbytes) >= limits.least_bytes for f in forms for t in f.results):
         return schedule, ()
     return _Arrangement(schedule, limits, cards).made()
 
 
 def _is_large(step: Step, limits: Limits) -> bool:
-    return any(t.nbytes >= limits.least_bytes for t in step.results)
+    return any(of_one_trip(t.nbytes) >= limits.least_bytes for t in step.results)
 
 
 @dataclass(slots=True)

@@ -6,18 +6,23 @@ backend would start.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.sizes import params_at, type_at
 from primgraph.ir.slices import backward_slice
 from primgraph.ir.types import Shape, TensorType
 from primgraph.ir.views import Expand, Reshape, View, expanded, keeps_order
 from primgraph.source import Source
+
+# No variables for sizes: they stand for themselves.
+NONE: Mapping[str, int] = MappingProxyType({})
 
 # Equations in one generated function; longer ones would compile in more than linear time.
 CHUNK = 1000
@@ -32,12 +37,12 @@ class Form:
 
     __slots__ = ("op", "operands", "params", "results", "seen")
 
-    def __init__(self, eqn: Equation) -> None:
+    def __init__(self, eqn: Equation, sizes: Mapping[str, int] = NONE) -> None:
         assert isinstance(eqn.op, Primitive)
         self.op = eqn.op
-        self.params = eqn.kwargs
-        self.operands = tuple([v.type for v in eqn.inputs])
-        self.results = tuple([v.type for v in eqn.outputs])
+        self.params = params_at(eqn.kwargs, sizes) if sizes else eqn.kwargs
+        self.operands = tuple([type_at(v.type, sizes) for v in eqn.inputs])
+        self.results = tuple([type_at(v.type, sizes) for v in eqn.outputs])
         self.seen: tuple[View | None, ...] = ()
         if self.op.is_view:
             (x,), count = self.operands, len(self.results)
@@ -120,8 +125,10 @@ class Schedule:
         return replace(self, steps=tuple(steps), last=_last(steps, self.outputs, self.root))
 
 
-def schedule(graph: Graph) -> Schedule:
+def schedule(graph: Graph, sizes: Mapping[str, int] = NONE) -> Schedule:
     """The steps that the outputs of `graph` need, in its own order.
+
+    In types and parameters `sizes`, which are variables, stand for those of the graph.
 
     Raises `CompileError` for an op that is not a primitive.
     """
@@ -136,9 +143,9 @@ def schedule(graph: Graph) -> Schedule:
             form.op,
         )
         for e in _needed(graph)
-        for form in (_form_of(e, forms),)
+        for form in (_form_of(e, forms, sizes),)
     ]
-    types = tuple([v.type for v in number])
+    types = tuple([type_at(v.type, sizes) for v in number])
     outputs = tuple([number[v] for v in graph.outputs])
     uses = [0] * len(types)
     for step in steps:
@@ -161,7 +168,7 @@ def schedule(graph: Graph) -> Schedule:
     )
 
 
-def _form_of(eqn: Equation, forms: dict[Any, Form]) -> Form:
+def _form_of(eqn: Equation, forms: dict[Any, Form], sizes: Mapping[str, int]) -> Form:
     """The form of `eqn`, one object for all equations that are alike.
 
     Parameters are told apart by identity: equal ones of equations from one builder are one object,
@@ -170,7 +177,7 @@ def _form_of(eqn: Equation, forms: dict[Any, Form]) -> Form:
     key = (eqn.op, id(eqn.params), *[v.type for v in eqn.inputs])
     form = forms.get(key)
     if form is None:
-        form = forms[key] = Form(eqn)
+        form = forms[key] = Form(eqn, sizes)
     return form
 
 
@@ -194,8 +201,10 @@ def _storage(steps: list[Step], count: int) -> tuple[tuple[int, ...], tuple[bool
         if not form.seen:
             continue
         x = step.inputs[0]
-        # Elements that are not in order are copied to be in another shape.
-        if not contiguous[x] and any(isinstance(how, Reshape) for how in form.seen):
+        # Elements that are not in order are copied to be in another shape; whether they are may
+        # depend on sizes.
+        reshaped = any(isinstance(how, Reshape) for how in form.seen)
+        if not contiguous[x] and reshaped and not form.operands[0].names:
             continue
         for value, how, type in zip(step.outputs, form.seen, form.results, strict=True):
             root[value] = root[x]

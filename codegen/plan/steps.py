@@ -10,6 +10,7 @@ from primgraph.codegen.plan.places import Argument, Held, Place
 from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Make, Return
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.site import At, is_plain
+from primgraph.ir.dims import is_open
 from primgraph.ir.types import broadcast_shapes
 from primgraph.primitives.constants import full, iota, iota_shape
 
@@ -17,7 +18,7 @@ from primgraph.primitives.constants import full, iota, iota_shape
 def plan_step(draft: Draft, i: int, step: Step) -> None:
     """Add the instructions of step `i`, which is in no loop."""
     card = draft.cards.get(step.form.op)
-    if card is None:
+    if card is None or (step.form.op.multiple and not step.form.seen):
         _call(draft, i, step)
     elif step.form.op.literal:
         _constant(draft, step)
@@ -100,7 +101,9 @@ def _call(draft: Draft, i: int, step: Step) -> None:
     outs: list[Place] = []
     for value, type in zip(step.outputs, step.results, strict=True):
         place: Place | None = draft.results.get(value)
-        if place is None:
+        if place is None and is_open(type.shape):
+            place = draft.store.stack(type)
+        elif place is None:
             place = draft.buffers[value] = draft.store.buffer(type)
         draft.places[value] = place
         outs.append(place)

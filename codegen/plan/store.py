@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
-from primgraph.codegen.plan.arena import Arena
+from primgraph.codegen.plan.arena import AnyArena, Arena
 from primgraph.codegen.plan.places import (
     Buffer,
     Constant,
@@ -13,6 +13,7 @@ from primgraph.codegen.plan.places import (
     Number,
     Ones,
     Place,
+    Stack,
     View,
     life_of_view,
 )
@@ -24,14 +25,17 @@ from primgraph.ir.types import DType, Shape, TensorType
 
 @final
 class Store:
-    """Hands out places, and numbers them in the order in which they are asked for."""
+    """Hands out places, and numbers them in the order in which they are asked for.
 
-    def __init__(self) -> None:
-        self.arena, self.space = Arena(), Arena()
+    Buffers that are in no loop lie in `arena`, those of loops in a `space` of each thread.
+    """
+
+    def __init__(self, arena: AnyArena) -> None:
+        self.arena, self.space = arena, Arena()
         self.buffers: list[Buffer] = []
         self.constants: list[Fixed] = []
-        self.arrays: list[Buffer | View | Ones] = []
-        self._small = self._large = 0
+        self.arrays: list[Buffer | Stack | View | Ones] = []
+        self._small = self._large = self._stacks = 0
         self._array: dict[Any, int] = {}
         self._scalars: dict[Any, Number] = {}
         self._vectors: dict[Any, Ones] = {}
@@ -55,6 +59,13 @@ class Store:
     def release(self, buffer: Buffer) -> None:
         arena = self.arena if buffer.loop < 0 else self.space
         arena.give(buffer.offset, buffer.type.nbytes)
+
+    def stack(self, type: TensorType) -> Stack:
+        """A stack that grows, and is for one value only."""
+        made = Stack(self._stacks, type)
+        self._stacks += 1
+        self.arrays.append(made)
+        return made
 
     # Constants.
 

@@ -15,6 +15,7 @@ from primgraph.codegen.plan.places import (
     Ones,
     Place,
     Result,
+    Stack,
     View,
     name_of,
     root_of,
@@ -181,6 +182,8 @@ class _Run:
             if taken is None:
                 self._take(root)
             self._demand(taken is None or root is taken, "the result is not where it was")
+        elif isinstance(root, Stack):
+            self._demand(root not in self.holds, f"{text_of(root)} is filled twice")
         elif isinstance(root, Argument):
             self._demand(root in self.writable, f"{text_of(root)} is not donated")
         else:

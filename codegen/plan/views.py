@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias, final
 
+from primgraph.codegen.plan.extents import extent_text
+from primgraph.ir.dims import Dim
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Expand, Extents, Permute, Range, Reshape, Rows, Slice, View
 
@@ -54,7 +56,7 @@ def view_text(how: How | None, x: str, repeat: str = "np.broadcast_to") -> str:
         case None:
             return x
         case Reshape(shape):
-            return f"{x}.reshape({', '.join(_extents(shape, x)) or '()'})"
+            return f"{x}.reshape({', '.join(_extents(_with_rest(shape), x)) or '()'})"
         case Permute(axes):
             if axes == tuple(reversed(range(len(axes)))):
                 return f"{x}.T"
@@ -70,9 +72,21 @@ def view_text(how: How | None, x: str, repeat: str = "np.broadcast_to") -> str:
 
 
 def _extents(shape: Extents, x: str) -> list[str]:
-    return [f"{x}.shape[{n.axis}]" if isinstance(n, Rows) else str(n) for n in shape]
+    return [f"{x}.shape[{n.axis}]" if isinstance(n, Rows) else extent_text(n) for n in shape]
+
+
+def _with_rest(shape: Extents) -> Extents:
+    """An extent that is not known is what is left, where the others are, and none is zero."""
+    unknown = [n for n in shape if type(n) is Dim]
+    others = [n for n in shape if type(n) is int and n > 0]
+    if len(unknown) != 1 or len(unknown) + len(others) < len(shape):
+        return shape
+    return tuple([-1 if type(n) is Dim else n for n in shape])
 
 
 def _range(range: Range) -> str:
-    start, stop, step = ("" if n is None else str(n) for n in range)
-    return f"{start}:{stop}" + (f":{step}" if step != "1" else "")
+    """The text of a range; formatters put spaces around colons between longer expressions."""
+    start, stop, step = ("" if n is None else extent_text(n) for n in range)
+    colon = " : " if " " in start + stop else ":"
+    text = f"{start}{colon}{stop}" + (f"{colon}{step}" if step != "1" else "")
+    return text.replace(":  :", "::").strip()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, FeedError
+from primgraph.ir.dims import Dim
 from primgraph.ir.types import FLOAT64, INT64, NAME_OF_DTYPE, Shape, TensorType
 
 # NumPy's numbers of the flags C_CONTIGUOUS and ALIGNED, and these together with WRITEABLE.
@@ -35,6 +36,8 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         and (1 not in type.shape or has_own_strides(array))
     ):
         return array
+    if type.names:
+        return as_feed(array, _given(array, type), name)
     if type.shape == () and _is_number_of(array, type):
         return np.array(array, type.dtype)
     found = _found(array, type, name)
@@ -49,6 +52,19 @@ def as_feed(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         if found.dtype.kind in "iu" and type.is_float and not _is_exact(found, ready):
             raise _error(name, type, found, "some of its integers would be rounded")
     return ready if has_own_strides(ready) else ready.copy()
+
+
+def _given(array: Any, type: TensorType) -> TensorType:
+    """`type` with the extents of `array` in the place of those that are not known.
+
+    Whether they fit what else is fed is not looked at here.
+    """
+    given = getattr(array, "shape", None)
+    shape: Shape = given if given.__class__ is tuple else np.shape(array)
+    if len(shape) != type.ndim:
+        shape = (0,) * type.ndim
+    pairs = zip(type.shape, shape, strict=True)
+    return type.with_shape(tuple([int(m) if n.__class__ is Dim else n for n, m in pairs]))
 
 
 def has_own_strides(array: np.ndarray[Any, Any]) -> bool:

@@ -18,7 +18,8 @@ import numpy as np
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ValueError, enumerate, float, min, range, slice, tuple, zip,
+        __import__, ArithmeticError, ValueError, divmod, enumerate, float, len, max, min, range,
+        reversed, slice, tuple, zip,
     )
 }  # fmt: skip
 
@@ -294,6 +295,48 @@ def random_uniform(key: Any, shape: Any, dtype: Any, low: float, high: float) ->
 def random_bernoulli(key: Any, shape: Any, p: float) -> Any:
     """True with probability `p`, a function of `key` alone."""
     return each_key(key, shape, np.bool_, lambda rng: rng.random(shape) < p)
+
+
+def triangular_solve(a: Any, b: Any, lower: Any, transposed: Any, unit: Any) -> Any:
+    """The solution of equations with a triangle of `a`, some rows at a time.
+
+    Each block of rows takes a product with what is known, and an elimination in its own triangle;
+    where there are many right-hand sides products with its inverse, and one step of refinement.
+    """
+    x, n = np.array(b), a.shape[-1]
+    t = np.swapaxes(a, -1, -2) if transposed else a
+    down, many = lower != transposed, b.shape[-1] > 32
+    size = 32 if many else 64
+    for k in range(0, n, size):
+        i, j = (k, min(k + size, n)) if down else (n - min(k + size, n), n - k)
+        known = slice(0, i) if down else slice(j, n)
+        block = np.tril(t[..., i:j, i:j]) if down else np.triu(t[..., i:j, i:j])
+        if unit:
+            np.einsum("...ii->...i", block)[...] = 1
+        rows = x[..., i:j, :]
+        if k:
+            rows -= t[..., i:j, known] @ x[..., known, :]
+        if many:
+            inverse = np.linalg.inv(block)
+            first = inverse @ rows
+            rows[...] = first + inverse @ (rows - block @ first)
+        else:
+            rows[...] = np.linalg.solve(block, rows)
+    return x
+
+
+def cofactors(a: Any) -> Any:
+    """The derivative of the determinant by each element, `det(a) * inv(a).T`.
+
+    Of singular matrices it is found by singular values, each one left out of their product.
+    """
+    try:
+        return np.linalg.det(a)[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2)
+    except np.linalg.LinAlgError:
+        u, s, vt = np.linalg.svd(a)
+        others = [np.prod(np.delete(s, i, -1), -1) for i in range(s.shape[-1])]
+        sign = np.linalg.det(u) * np.linalg.det(vt)
+        return (u * np.stack(others, -1)[..., None, :]) @ vt * sign[..., None, None]
 
 
 def aligned(size: int) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from primgraph.autodiff.functions import require_scalar
 from primgraph.autodiff.independence import require_apart
-from primgraph.autodiff.modes import record
+from primgraph.autodiff.modes import forward, record, reverse
 from primgraph.autodiff.request import Request, located, variable_of
 from primgraph.autodiff.subgraph import Path
 from primgraph.errors import ShapeError
@@ -31,7 +32,7 @@ from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.bind import bind
 from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.identity import without_identity
-from primgraph.transforms.linearize import linearize
+from primgraph.transforms.linearize import linearized
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.dead_code import dead_code
@@ -106,7 +107,7 @@ def divergence(
                 return sum_(slope, axis=axes)
             count = _extent(x.shape, lead)
             axes_of_free = [None] * len(path.free)
-            along = strong_zeros(clean_up(path.jvp()), len(path.free))
+            along = strong_zeros(clean_up(path.jvp()), len(path.free), path.ranges_inside())
             rows = clean_up(batch(along, count, [*axes_of_free, 0]))
             graph = _trace(without_identity(rows, len(path.free)), count, lead)
             return _record(request, path, graph, [*path.free, _directions(x, lead, count)])
@@ -201,12 +202,13 @@ def _of_second_order(
 
 def _by_gradient(request: Request, path: Path) -> Variable | None:
     """The diagonal in one pass, if each element of the gradient depends on one of `x` only."""
-    gradient = clean_up(bind(path.vjp(), {len(path.free): 1.0}))
-    place = gradient.inputs[path.free.index(path.wrt[0])]
-    if not is_diagonal(gradient, [place]):
+    gradient = clean_up(bind(path.vjp(whole=True), {path.outside: 1.0}))
+    if not is_diagonal(gradient, [gradient.inputs[path.free.index(path.wrt[0])]]):
         return None
-    jvp = linearize(gradient, [place])
-    return _record(request, path, jvp.with_outputs(jvp.outputs[1:]), [*path.free, None])
+    slopes = reverse(request, [None], None, lenient=True)
+    outputs = [v for v in slopes if v is not None]
+    (found,) = forward(replace(request, outputs=outputs), [None])
+    return None if found is None else Variable(request.builder, found)
 
 
 def _by_directions(
@@ -214,7 +216,7 @@ def _by_directions(
 ) -> Variable:
     """The second derivatives along all axes, or their sum, in one vectorised pass."""
     count = _extent(x.shape, lead)
-    second = strong_zeros(clean_up(_second(path)), len(path.free))
+    second = strong_zeros(clean_up(_second(path)), len(path.free), path.ranges_inside())
     directions = _directions(x, lead, count)
     last = len(path.free)
     if total:
@@ -230,13 +232,13 @@ def _by_directions(
 
 def _second(path: Path) -> Graph:
     """From free values and a direction to the second derivative along it."""
-    first = path.jvp()
-    place = path.free.index(path.wrt[0])
-    twice = linearize(first, [place])
-    builder = Builder(twice.name, source=NOWHERE)
+    first, inner = path.linear("tangent")
+    twice, moved = linearized(first, [path.free.index(path.wrt[0])])
+    along = twice.with_outputs(twice.outputs[len(first.outputs) :])
+    graph = path.from_inside(along, [moved[v] for v in inner])
+    builder = Builder(graph.name, source=NOWHERE)
     inputs = [builder.input(v.type, v.hint) for v in first.inputs]
-    outputs = builder.inline(twice.with_outputs(twice.outputs[1:]), [*inputs, inputs[-1]])
-    return builder.graph(outputs)
+    return builder.graph(builder.inline(graph, [*inputs, inputs[-1]]))
 
 
 def _lead(request: Request, is_batched: bool) -> Shape:

@@ -11,10 +11,9 @@ from primgraph.autodiff.subgraph import Path
 from primgraph.autodiff.traced_call import Call, in_form
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied, checked_late
+from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
-from primgraph.primitives.constants import zeros_like
 
 Function = Callable[..., Variables]
 Result = tuple[Variable | list[Variable], Variable | list[Variable]]
@@ -43,8 +42,7 @@ def vjp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
         path = call.path()
         if strict:
             _require_dependence("vjp", call, path, call.outputs)
-        found = call.record(path, path.vjp(), seeds) if path.wrt else []
-    results = _for_arguments(call, path, found)
+        results = call.cotangents(path, seeds)
     return in_form(call.builder, call.outputs, call.single), in_form(call.builder, results, single)
 
 
@@ -62,7 +60,7 @@ def jvp(function: Function, inputs: Variables, v: Seeds = None, *, strict: bool 
         path = call.path()
         if strict:
             _require_dependence("jvp", call, path, call.outputs)
-        found = _forward(call, path, seeds)
+        found = call.tangents(path, seeds)
     return (
         in_form(call.builder, call.outputs, call.single),
         in_form(call.builder, found, call.single),
@@ -102,7 +100,7 @@ def _hessian_product(
         path = call.path(call.results[1:])
         if strict:
             _require_dependence(name, call, path, slopes)
-        found = _forward(call, path, seeds)
+        found = call.tangents(path, seeds)
     return in_form(call.builder, [value], True), in_form(call.builder, found, single)
 
 
@@ -135,7 +133,7 @@ def gradient_of(
     return gradient
 
 
-def require_scalar(name: str, value: Variable, rank: int) -> None:
+def require_scalar(name: str, value: Handle, rank: int) -> None:
     """Raise `NotScalarError` unless there is one element, for each of a batch if `rank` is 1."""
     lead = value.shape[:rank]
     sizes = value.type.with_shape(value.shape[rank:]).size
@@ -151,22 +149,6 @@ def _called(name: str, function: Any, inputs: Any) -> tuple[Call, bool]:
     call = Call.of(name, function, variables_of(name, "inputs", inputs))
     call.require_floats(name)
     return call, isinstance(inputs, Variable)
-
-
-def _forward(call: Call, path: Path, seeds: Sequence[Value | None]) -> list[Value]:
-    """The tangents of the outputs of `path`, from those of all arguments."""
-    known = dict(zip(call.arguments, seeds, strict=True))
-    if path.wrt:
-        return call.record(path, path.jvp(), [known[v] for v in path.wrt])
-    with recording(call.builder):
-        return [zeros_like(v) for v in path.graph.outputs]
-
-
-def _for_arguments(call: Call, path: Path, found: Sequence[Value]) -> list[Value]:
-    """What was found for the arguments that matter, and zeros for the others."""
-    known = dict(zip(path.wrt, found, strict=True))
-    with recording(call.builder):
-        return [known[v] if v in known else zeros_like(v) for v in call.arguments]
 
 
 def _require_dependence(name: str, call: Call, path: Path, outputs: Sequence[Value]) -> None:

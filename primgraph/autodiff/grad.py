@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Literal, overload
+from dataclasses import replace
+from typing import Literal, TypedDict, Unpack, overload
 
 from primgraph.autodiff.modes import forward, reverse
 from primgraph.autodiff.request import Request, Seeds, Variables, located, refuse_functions
 from primgraph.errors import OptionError
 from primgraph.ir.signature import checked_late
-from primgraph.operators.variable import Variable
+from primgraph.operators.variable import Variable, handle_of
 
 Gradients = Variable | list[Variable] | list[Variable | None] | None
+
+
+class GradOptions(TypedDict, total=False):
+    """What `grad` is told by name, but for `allow_unused`, which tells the type of its results."""
+
+    materialize_grads: bool
+    strict_scalar: bool
+    is_grads_batched: bool
+    no_grad_vars: Collection[Variable] | None
 
 
 # Where nobody says that inputs may be unused, checkers of types take it that none is.
@@ -22,10 +32,7 @@ def grad(
     grad_outputs: Seeds = None,
     *,
     allow_unused: bool = True,
-    materialize_grads: bool = False,
-    strict_scalar: bool = False,
-    is_grads_batched: bool = False,
-    no_grad_vars: Collection[Variable] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Variable: ...
 @overload
 def grad(
@@ -34,10 +41,7 @@ def grad(
     grad_outputs: Seeds = None,
     *,
     allow_unused: Literal[False] = False,
-    materialize_grads: bool = False,
-    strict_scalar: bool = False,
-    is_grads_batched: bool = False,
-    no_grad_vars: Collection[Variable] | None = None,
+    **options: Unpack[GradOptions],
 ) -> list[Variable]: ...
 @overload
 def grad(
@@ -46,10 +50,7 @@ def grad(
     grad_outputs: Seeds = None,
     *,
     allow_unused: Literal[True],
-    materialize_grads: bool = False,
-    strict_scalar: bool = False,
-    is_grads_batched: bool = False,
-    no_grad_vars: Collection[Variable] | None = None,
+    **options: Unpack[GradOptions],
 ) -> list[Variable | None]: ...
 @overload
 def grad(
@@ -58,10 +59,7 @@ def grad(
     grad_outputs: Seeds = None,
     *,
     allow_unused: bool = True,
-    materialize_grads: bool = False,
-    strict_scalar: bool = False,
-    is_grads_batched: bool = False,
-    no_grad_vars: Collection[Variable] | None = None,
+    **options: Unpack[GradOptions],
 ) -> Gradients: ...
 @refuse_functions
 @checked_late
@@ -126,6 +124,29 @@ def grad(
         results = request.with_zeros(results, request.inputs, count)
     request.note_gradients(results)
     return request.answer(results, inputs)
+
+
+def gradients_of(
+    outputs: Sequence[Variable],
+    inputs: Sequence[Variable],
+    seeds: Sequence[Variable | None],
+    *,
+    is_grads_batched: bool,
+    no_grad_vars: Collection[Variable],
+    apart: bool,
+) -> list[Variable]:
+    """As `grad`, with zeros for inputs that are not used.
+
+    With `apart` inputs are independent of each other: nothing goes through one to another.
+    """
+    request = replace(Request.of("grad", outputs, inputs, no_grad_vars), apart=apart)
+    with located(request.origin):
+        count = request.batch_extent(seeds) if is_grads_batched else None
+        given = request.seeds("grad_outputs", seeds, request.outputs, count)
+        results = reverse(request, given, count, lenient=True)
+    found = request.with_zeros(results, request.inputs, count)
+    request.note_gradients(found)
+    return [handle_of(request.builder, v) for v in found if v is not None]
 
 
 @overload

@@ -12,19 +12,31 @@ import numpy as np
 from primgraph.autodiff.functions import gradient_of, require_scalar
 from primgraph.autodiff.grad import grad
 from primgraph.autodiff.independence import require_apart
-from primgraph.autodiff.lazy_matrix import Layout, Slopes
-from primgraph.autodiff.matrix import DerivativeMatrix
+from primgraph.autodiff.lazy_matrix import Layout, Matrix, Slopes
+from primgraph.autodiff.matrix import DerivativeMatrix, blocks_in
 from primgraph.autodiff.request import Request, Variables, located, origin_of, variables_of
 from primgraph.autodiff.subgraph import Path
 from primgraph.autodiff.traced_call import Call
-from primgraph.errors import ShapeError
+from primgraph.errors import OptionError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.types import as_dtype
+from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable
 
 Function: TypeAlias = "Callable[..., Variables] | Variables"
+
+
+# How matrices of derivatives by handles of other classes than variables are made: of the name, the
+# function or what it has given, the inputs, whether these are batches, and whether to check these.
+# With the matrix comes whether one output is meant.
+makers: dict[type, Callable[..., tuple[Matrix, bool]]] = {}
+
+
+def _maker_of(inputs: Any) -> Callable[..., tuple[Matrix, bool]] | None:
+    listed = inputs if isinstance(inputs, list | tuple) else [inputs]
+    return next((m for kind, m in makers.items() for i in listed if isinstance(i, kind)), None)
 
 
 @final
@@ -50,6 +62,9 @@ class Jacobian(DerivativeMatrix):
     what an index may be. What it gives is a variable of the program, which can be differentiated
     again.
 
+    For tensors as `inputs`, the function is called on tensors, or tensors that depend on them are
+    given in its place; what an index gives are tensors, and what is evaluated is kept as well.
+
     Raises `ArgumentError` for what is no function or variable, `NotDifferentiable` for other
     dtypes than floats, `ShapeError` for outputs without the samples of the inputs,
     `MixedSamplesError` where samples may mix, with the equation and the line where they meet.
@@ -59,14 +74,19 @@ class Jacobian(DerivativeMatrix):
 
     def __init__(
         self,
-        function: Function,
-        inputs: Variables,
+        function: Any,
+        inputs: Handle | Sequence[Handle],
         is_batched: bool = False,
         *,
         blocks: bool = False,
         flat: bool = True,
         check: bool = True,
     ) -> None:
+        maker = _maker_of(inputs)
+        if maker is not None:
+            made, self._single = maker("Jacobian", function, inputs, is_batched, check)
+            self._lay_out(made, made, blocks, flat)
+            return
         with located(partial(origin_of, inputs)):
             traced = _Traced.of("Jacobian", function, inputs)
             slopes = traced.slopes(is_batched, check=check)
@@ -89,14 +109,19 @@ class Hessian(DerivativeMatrix):
 
     def __init__(
         self,
-        function: Function,
-        inputs: Variables,
+        function: Any,
+        inputs: Handle | Sequence[Handle],
         is_batched: bool = False,
         *,
         blocks: bool = False,
         flat: bool = True,
         check: bool = True,
     ) -> None:
+        maker = _maker_of(inputs)
+        if maker is not None:
+            made, _ = maker("Hessian", function, inputs, is_batched, check)
+            self._lay_out(made, made, blocks, flat)
+            return
         with located(partial(origin_of, inputs)):
             both = _with_gradient(function, inputs, int(is_batched))
             traced = _Traced.of("Hessian", both, inputs)
@@ -106,15 +131,38 @@ class Hessian(DerivativeMatrix):
 
 
 @checked_late
-def jacobian(y: Function, x: Variables) -> Any:
+def jacobian(y: Function, x: Variables, *, mode: str | None = None) -> Any:
     """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
 
     For a sequence of outputs or inputs a tuple, of tuples if both are sequences; `y` may be a
-    function of `x` in place of what it gives. Evaluated by reverse or forward mode, whichever
-    takes fewer passes, in one vectorised pass.
+    function of `x` in place of what it gives. Evaluated in one vectorised pass, by the `mode`
+    "reverse" or "forward", by default by that which takes fewer passes.
+
+    Raises `OptionError` for another mode; for all else see `Jacobian`.
     """
     found = Jacobian(y, x, blocks=True, flat=False)
+    found._slopes.mode = checked_mode(mode)
     return _evaluated(found, found._single, x)
+
+
+def checked_mode(mode: Any) -> str | None:
+    """`mode`, if there is one of that name, or None; `OptionError` otherwise."""
+    if mode not in (None, "forward", "reverse"):
+        raise OptionError(f"a mode is 'forward' or 'reverse', not {mode!r:.60}")
+    return None if mode is None else str(mode)
+
+
+def blocks_of(call: Call, count: int, mode: str | None) -> list[list[Variable]]:
+    """The derivatives of each of the first `count` results of `call` by each of its inputs.
+
+    A block has the shape of the output, then that of the input; all have one dtype.
+    """
+    traced = _Traced(
+        "jacobian", call.builder, call.inputs, call.outputs, call.arguments, call, False
+    )
+    slopes = traced.slopes(False, slice(count))
+    slopes.mode = mode
+    return [[block[...] for block in row] for row in blocks_in(slopes)]
 
 
 @checked_late
@@ -142,7 +190,7 @@ def hessian(y: Callable[..., Variable] | Variable, x: Variables) -> Any:
 def _evaluated(matrix: DerivativeMatrix, single: bool, x: Variables) -> Any:
     """All blocks as variables, in tuples only where there was a sequence, or no `single` output."""
     rows = tuple(tuple(block[...] for block in row) for row in matrix.blocks)
-    found = tuple(row[0] for row in rows) if isinstance(x, Variable) else rows
+    found = tuple(row[0] for row in rows) if isinstance(x, Handle) else rows
     return found[0] if single else found
 
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
+from math import prod
 from typing import Any, final
 
 import numpy as np
 
+from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.modes import record
 from primgraph.autodiff.subgraph import Path
+from primgraph.errors import MissingRuleError
+from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.builder import Builder
+from primgraph.ir.dims import names_in
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.types import DType, Shape, TensorType
-from primgraph.operators.creation import one_hot
+from primgraph.operators.creation import eye, iota, one_hot
 from primgraph.operators.indexing import take
 from primgraph.operators.joining import concatenate, sliced
 from primgraph.operators.logic import equal, where
@@ -49,7 +56,7 @@ class Layout:
 
     def extents(self) -> list[int]:
         """How many elements, of one sample if there are samples, each array has."""
-        return [int(np.prod(self.sample(i))) for i in range(len(self.shapes))]
+        return [prod(self.sample(i)) for i in range(len(self.shapes))]
 
     def sample(self, place: int) -> Shape:
         """The shape of array `place`, of one sample if there are samples."""
@@ -62,15 +69,57 @@ class Layout:
     def lead(self) -> Shape:
         return () if self.batch is None else (self.batch,)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The sizes that extents are made of."""
+        return names_in(self.shapes)
+
+
+class Matrix(ABC):
+    """A matrix of derivatives, of which parts are evaluated when they are asked for."""
+
+    outputs: Layout
+    inputs: Layout
+    dtype: DType
+    passes: Passes
+    # "forward" for columns, "reverse" for rows, None for whichever takes fewer passes.
+    mode: str | None
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it is a matrix of."""
+
+    @abstractmethod
+    def block(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
+        """The elements in `rows` and `columns`, in the order in which they are wanted."""
+
+    @abstractmethod
+    def arranged(self, block: Any, selection: Selection) -> Any:
+        """What an index gives, of the block of its rows and columns."""
+
+    @abstractmethod
+    def zeros(self, type: TensorType) -> Any:
+        """Zeros of that type."""
+
+    def whole(self, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+        """So many rows from a first one on, and columns, where their number depends on sizes."""
+        raise NotImplementedError
+
+    def is_by_columns(self, rows: int, columns: int) -> bool:
+        """Whether to evaluate so many columns rather than so many rows."""
+        wide = self.inputs.offsets()[-1] >= self.outputs.offsets()[-1]
+        return rows > columns or (rows == columns and not wide)
+
 
 @final
-class Slopes:
+class Slopes(Matrix):
     """The matrix of derivatives of all `outputs` by all `inputs`, one after the other.
 
     Its shape is `(N, M)`, or `(B, N, M)` for `batch` samples that are independent. A row is one
     reverse pass for all samples at once, a column one forward pass; those that are asked for
     together are evaluated together, by one vectorised derivative, and kept. If `symmetric`, rows
-    are had from columns.
+    are had from columns. `mode`, "forward" or "reverse", chooses columns or rows for all.
 
     `free` and `ends` are what the free values and outputs of `path` are in the builder, in which
     results are recorded. `places`
@@ -99,38 +148,115 @@ class Slopes:
         self.places = list(places)
         self.dtype = dtype
         self.symmetric = symmetric
+        self.mode: str | None = None
         self.passes = Passes()
-        self._jvp: Graph | None = None
+        # The derivative along tangents: as it is computed, and as it is transposed.
+        self._linear: dict[bool, Graph] = {}
         self._forward: Graph | None = None
         self._reverse: dict[tuple[int, ...], Graph] = {}
         self._slope: Variable | None = None
+        self._known_whole: Variable | None = None
         self._is_diagonal = len(path.moved) == len(inputs.shapes) == len(
             outputs.shapes
         ) == 1 and is_diagonal(path.graph, path.moved)
         self._rows = _Pool(builder)
         self._columns = _Pool(builder)
 
+    @property
+    def name(self) -> str:
+        return self.builder.name
+
+    def zeros(self, type: TensorType) -> Variable:
+        return zeros_of(self.builder, type)
+
+    def arranged(self, block: Variable, selection: Selection) -> Variable:
+        with recording(self.builder):
+            if self.outputs.batch is not None:
+                block = picked(block, 0, selection.samples)
+            if selection.places is None:
+                return reshape(block, selection.shape)
+            return picked(reshape(block, (block.size,)), 0, selection.places)
+
     def block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
-        """The elements in `rows` and `columns`, whichever way takes fewer passes.
+        """The elements in `rows` and `columns`, by the mode, or whichever way takes fewer passes.
 
         Both are in the order in which they are wanted; there may be repetitions.
         """
         if self._is_diagonal:
             return self._diagonal_block(rows, columns)
         axis = len(self.outputs.lead())
-        by_rows = self._columns if self.symmetric else self._rows
+        symmetric = self.symmetric and self._goes_forward
+        by_rows = self._columns if symmetric else self._rows
         rows_missing, columns_missing = by_rows.missing(rows), self._columns.missing(columns)
-        cost = len(self._live_rows(rows_missing)), len(self._live_columns(columns_missing))
-        wide = self.inputs.offsets()[-1] >= self.outputs.offsets()[-1]
-        if cost[0] > cost[1] or (cost[0] == cost[1] and not wide):
+        if self._is_by_columns(rows_missing, columns_missing):
             self._evaluate_columns(columns_missing)
             return picked(self._columns.joined(columns), axis, rows)
-        if self.symmetric:
+        if symmetric:
             self._evaluate_columns(rows_missing)
             turned = picked(self._columns.joined(rows), axis, columns)
             return moveaxis(turned, axis, axis + 1)
         self._evaluate_rows(rows_missing)
         return picked(self._rows.joined(rows), axis + 1, columns)
+
+    def whole(self, rows: tuple[int, int], columns: tuple[int, int]) -> Variable:
+        """So many rows from a first one on, and columns: first and number of each.
+
+        All of the matrix is evaluated, in one pass that is vectorised over all unit vectors.
+        """
+        axis = len(self.outputs.lead())
+        if self._known_whole is None or self._known_whole.value not in self.builder:
+            self._known_whole = self._all()
+        with recording(self.builder):
+            return sliced(sliced(self._known_whole, axis, *rows), axis + 1, *columns)
+
+    def _all(self) -> Variable:
+        """All rows and columns."""
+        height, width = self.outputs.offsets()[-1], self.inputs.offsets()[-1]
+        lead = self.outputs.lead()
+        axis = len(lead)
+        if not any(self.path.reached) or not self.path.moved:
+            return zeros_of(self.builder, TensorType((*lead, height, width), self.dtype))
+        if self._is_diagonal:
+            (found,) = self._record(self._flat((0,)), [*self.free, None])
+            with recording(self.builder):
+                same = equal(iota((height, width), 0), iota((height, width), 1))
+                return where(same, expand_dims(Variable(self.builder, found), axis + 1), 0.0)
+        forward = self._goes_forward and (
+            self.symmetric or self.mode == "forward" or not is_at_least(width, height)
+        )
+        if forward and self.mode != "reverse":
+            return self._along_all(self.forward(), width, height, by_columns=True)
+        flat = self._flat(tuple(range(len(self.outputs.shapes))), turned=True)
+        last = len(self.free)
+        turned = strong_zeros(transpose(flat, [last]), last)
+        return self._along_all(turned, height, width, by_columns=False)
+
+    def _along_all(
+        self, derivative: Graph, count: int, extent: int, *, by_columns: bool
+    ) -> Variable:
+        """`derivative` on `count` unit vectors, each of which gives a vector of that extent."""
+        lead = self.outputs.lead()
+        last = len(self.free)
+        with recording(self.builder):
+            unit = eye(count, dtype=self.dtype)
+            if lead:
+                unit = broadcasted(reshape(unit, (count, 1, count)), (count, *lead, count))
+            (found,) = self._record(
+                derivative,
+                [*self.free, unit.value],
+                count=count,
+                batched=(last,),
+                identity=None if lead else last,
+            )
+            result = reshape(wrap(found), (count, *lead, extent))
+            return moveaxis(result, 0, len(lead) + by_columns)
+
+    def _is_by_columns(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
+        """Whether to evaluate these columns rather than these rows."""
+        if self.mode is not None:
+            return self.mode == "forward"
+        fewer = self.is_by_columns(len(self._live_rows(rows)), len(self._live_columns(columns)))
+        return fewer and self._goes_forward
 
     def _diagonal_block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
         """The elements where each output depends on one input alone: one pass has them all."""
@@ -165,9 +291,9 @@ class Slopes:
         owners = np.searchsorted(offsets, numbers, side="right") - 1
         used = tuple(sorted(set(owners.tolist())))
         if used not in self._reverse:
-            flat = self._flat(used)
+            flat = self._flat(used, turned=True)
             last = len(self.free)
-            self._reverse[used] = strong_zeros(transpose(flat, [last]), last)
+            self._reverse[used] = self._with_strong_zeros(transpose(flat, [last]))
         extents = [self.outputs.extents()[i] for i in used]
         starts = dict(zip(used, accumulate(extents[:-1], initial=0), strict=True))
         local = [starts[o] + n - offsets[o] for o, n in zip(owners.tolist(), numbers, strict=True)]
@@ -190,8 +316,20 @@ class Slopes:
         """From free values and one long tangent of the inputs to that of the outputs."""
         if self._forward is None:
             flat = self._flat(tuple(range(len(self.outputs.shapes))))
-            self._forward = strong_zeros(flat, len(self.free))
+            self._forward = self._with_strong_zeros(flat)
         return self._forward
+
+    def _with_strong_zeros(self, derivative: Graph) -> Graph:
+        return strong_zeros(derivative, len(self.free), self.path.ranges_inside())
+
+    @cached_property
+    def _goes_forward(self) -> bool:
+        """Whether there is a forward mode: a rule for cotangents that is not linear has none."""
+        try:
+            self.forward()
+        except MissingRuleError:
+            return False
+        return True
 
     def _add_zeros(
         self, pool: _Pool, numbers: Sequence[int], live: Sequence[int], axis: int, extent: int
@@ -230,17 +368,18 @@ class Slopes:
     def _record(self, derivative: Graph, given: Sequence[Value | None], **more: Any) -> list[Value]:
         return record(self.builder, self.path, derivative, given, ends=self.ends, **more)
 
-    def _flat(self, used: tuple[int, ...]) -> Graph:
+    def _flat(self, used: tuple[int, ...], *, turned: bool = False) -> Graph:
         """From free values and one long tangent to that of the outputs in `used`."""
-        if self._jvp is None:
-            self._jvp = self.path.jvp()
-        builder = Builder(self._jvp.name, source=NOWHERE)
+        if turned not in self._linear:
+            self._linear[turned] = self.path.to_be_turned() if turned else self.path.jvp()
+        linear = self._linear[turned]
+        builder = Builder(linear.name, source=NOWHERE)
         free = [builder.input(v.type, v.hint) for v in self.path.graph.inputs]
         lead = self.inputs.lead()
         tangent = builder.input(TensorType((*lead, self.inputs.offsets()[-1]), self.dtype))
         with builder:
             parts = self._parted(tangent)
-            tangents = builder.inline(self._jvp, [*free, *parts])
+            tangents = builder.inline(linear, [*free, *parts])
             pieces = []
             for i in used:
                 shape = (*lead, self.outputs.extents()[i])

@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, final
 
 from primgraph.autodiff.independence import require_independent
-from primgraph.autodiff.lazy_matrix import Layout, Passes, Slopes, picked, zeros_of
+from primgraph.autodiff.lazy_matrix import Layout, Matrix, Passes, Slopes
 from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.request import located, origin_of
 from primgraph.errors import ArgumentError, OptionError
-from primgraph.ir.primitive import recording
 from primgraph.ir.sheet import facts
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.operators.shaping import reshape
-from primgraph.operators.variable import Variable
 
 # So many inputs and outputs are listed.
 _SHOWN = 8
@@ -28,7 +26,8 @@ _SHOWN = 8
 class Block:
     """A part of a Jacobian, indexed like the array of `shape` and `dtype` that it stands for.
 
-    An index evaluates what it needs and is not there yet, and gives a variable of the program.
+    An index evaluates what it needs and is not there yet, and gives a variable of the program, or a
+    tensor.
     It may hold integers, slices of any step, `...`, None, lists and arrays of integers or
     booleans, and means what it means in NumPy. Raises `BoundsError`, an IndexError, for a place
     outside and for too many indices, and `IndexKindError`, an IndexError and a TypeError, for
@@ -38,7 +37,7 @@ class Block:
     __slots__ = ("_axes", "_columns", "_rows", "_slopes", "dtype", "shape")
 
     def __init__(
-        self, slopes: Slopes, axes: tuple[Shape, Shape, Shape], rows: int, columns: int
+        self, slopes: Matrix, axes: tuple[Shape, Shape, Shape], rows: int, columns: int
     ) -> None:
         """A part with these axes for samples, rows and columns, from that row and column on."""
         self._slopes = slopes
@@ -73,53 +72,42 @@ class Block:
             raise ArgumentError("a 0-d block has no length")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Variable]:
+    def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
 
-    def __getitem__(self, index: Any) -> Variable:
+    def __getitem__(self, index: Any) -> Any:
+        if self._slopes.outputs.names or self._slopes.inputs.names:
+            return self._by_sizes(index)
         with located(origin_of):
             found = Selection.of(self._axes, index)
         if 0 in found.shape:
-            return zeros_of(self._slopes.builder, TensorType(found.shape, self.dtype))
+            return self._slopes.zeros(TensorType(found.shape, self.dtype))
         rows = [n + self._rows for n in found.rows]
         columns = [n + self._columns for n in found.columns]
-        block = self._slopes.block(rows, columns)
-        with recording(self._slopes.builder):
-            if self._slopes.outputs.batch is not None:
-                block = picked(block, 0, found.samples)
-            if found.places is None:
-                return reshape(block, found.shape)
-            return picked(reshape(block, (block.size,)), 0, found.places)
+        return self._slopes.arranged(self._slopes.block(rows, columns), found)
+
+    def _by_sizes(self, index: Any) -> Any:
+        """What an index gives where extents depend on sizes: all is evaluated, then indexed."""
+        rows, columns = (math.prod(part) for part in self._axes[1:])
+        whole = self._slopes.whole((self._rows, rows), (self._columns, columns))
+        return reshape(whole, self.shape)[index]
 
 
 @checked_methods(late=True)
 class DerivativeMatrix(ABC):
     """What Jacobians and Hessians share: how they are laid out, indexed and counted."""
 
-    _slopes: Slopes
+    _slopes: Matrix
     # The derivatives of the function itself, by which samples are told to be independent.
-    _values: Slopes
+    _values: Matrix
     _blocks: tuple[tuple[Block, ...], ...]
     _whole: Block | None
 
-    def _lay_out(self, slopes: Slopes, values: Slopes, blocks: bool, flat: bool) -> None:
+    def _lay_out(self, slopes: Matrix, values: Matrix, blocks: bool, flat: bool) -> None:
         self._slopes, self._values = slopes, values
         outputs, inputs = slopes.outputs, slopes.inputs
         lead = outputs.lead()
-        self._blocks = tuple(
-            tuple(
-                Block(
-                    slopes,
-                    (lead, (rows,), (columns,))
-                    if flat
-                    else (lead, outputs.sample(i), inputs.sample(j)),
-                    outputs.offsets()[i],
-                    inputs.offsets()[j],
-                )
-                for j, columns in enumerate(inputs.extents())
-            )
-            for i, rows in enumerate(outputs.extents())
-        )
+        self._blocks = blocks_in(slopes, flat=flat)
         single = len(outputs.shapes) == len(inputs.shapes) == 1
         if not flat and not blocks and not single:
             raise OptionError(
@@ -148,7 +136,7 @@ class DerivativeMatrix(ABC):
         """For each output a tuple with one block for each input."""
         return self._blocks
 
-    def whole(self) -> Variable:
+    def whole(self) -> Any:
         """All of it as one variable of shape `(N, M)` or `(B, N, M)`, however it is indexed."""
         slopes = self._slopes
         extents = slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]
@@ -167,7 +155,7 @@ class DerivativeMatrix(ABC):
         """How it is laid out and what of it has been evaluated; nothing is, to show that."""
         outputs, inputs = self._slopes.outputs, self._slopes.inputs
         return facts(
-            f"{type(self).__name__} of {self._slopes.builder.name}",
+            f"{type(self).__name__} of {self._slopes.name}",
             [
                 ("shape", str(self.shape)),
                 ("dtype", str(self.dtype)),
@@ -209,10 +197,35 @@ class DerivativeMatrix(ABC):
         with located(origin_of):
             if self._slopes.outputs.batch is None:
                 raise OptionError("there are no samples without is_batched=True")
+            if not isinstance(self._values, Slopes):
+                raise OptionError(
+                    "check_independent is for variables of a program",
+                    hint="leave out check=False, and samples of tensors are told apart",
+                )
             require_independent(self._values, feed)
 
 
-def _counted(slopes: Slopes) -> list[tuple[str, str]]:
+def blocks_in(slopes: Matrix, *, flat: bool = False) -> tuple[tuple[Block, ...], ...]:
+    """For each output a tuple with one block for each input, with the axes of both or `flat`."""
+    outputs, inputs = slopes.outputs, slopes.inputs
+    lead = outputs.lead()
+    return tuple(
+        tuple(
+            Block(
+                slopes,
+                (lead, (rows,), (columns,))
+                if flat
+                else (lead, outputs.sample(i), inputs.sample(j)),
+                outputs.offsets()[i],
+                inputs.offsets()[j],
+            )
+            for j, columns in enumerate(inputs.extents())
+        )
+        for i, rows in enumerate(outputs.extents())
+    )
+
+
+def _counted(slopes: Matrix) -> list[tuple[str, str]]:
     """What has been evaluated of a matrix."""
     passes = slopes.passes
     return [

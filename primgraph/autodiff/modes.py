@@ -131,7 +131,7 @@ def record(
         present = {i: replaced.get(v, v) for i, v in present.items()}
     plain = graph if identity is None else without_identity(graph, list(present).index(identity))
     results = builder.inline(plain, list(present.values()), shared=True)
-    complete = _depending_on_all(graph, _varying(builder, path, graph, present))
+    complete = _depending_on_all(builder, path, graph, present)
     if all(complete):
         return results
     whole = _whole(builder, path, path.ends if ends is None else ends, present)
@@ -142,19 +142,6 @@ def record(
             v if done else as_function_of(v, whole)
             for v, done in zip(results, complete, strict=True)
         ]
-
-
-def _varying(
-    builder: Builder, path: Path, graph: Graph, present: Mapping[int, Value]
-) -> list[Value]:
-    """The inputs of `graph`, given as `present`, on which its results are to depend: seeds, and
-    what the outputs of `path` depend on, all but constants."""
-    needs = set(path.needs)
-    return [
-        x
-        for x, (i, v) in zip(graph.inputs, present.items(), strict=True)
-        if (i in needs or i >= len(path.free)) and _varies(builder, v)
-    ]
 
 
 def _whole(
@@ -178,11 +165,29 @@ def _varies(builder: Builder, value: Value) -> bool:
 _MANY = 1024
 
 
-def _depending_on_all(graph: Graph, values: Sequence[Value]) -> list[bool]:
-    """Whether each output depends on all of `values` by floats; False if these are very many."""
-    if len(values) > _MANY:
+def _depending_on_all(
+    builder: Builder, path: Path, graph: Graph, present: Mapping[int, Value]
+) -> list[bool]:
+    """Whether each output of `graph`, given `present`, depends by floats on all that it is to.
+
+    These are the seeds, and what the outputs of `path` depend on, all but constants; False if
+    they are very many. What comes from inside the path depends on what it does there.
+    """
+    free, needs = len(path.free), set(path.needs)
+    varying = [i for i, v in present.items() if (i in needs or i >= free) and _varies(builder, v)]
+    if len(varying) > _MANY:
         return [False] * len(graph.outputs)
-    known = {v: 1 << i for i, v in enumerate(values)}
+    bits = {place: 1 << n for n, place in enumerate(varying)}
+    along = _reaching(path.graph, {path.graph.inputs[i]: bits[i] for i in varying if i < free})
+    bits |= {free - n: along.get(v, 0) for n, v in enumerate(reversed(path.inner), 1)}
+    known = {v: bits.get(i, 0) for i, v in zip(present, graph.inputs, strict=True)}
+    found = _reaching(graph, known)
+    return [found.get(v, 0) == (1 << len(varying)) - 1 for v in graph.outputs]
+
+
+def _reaching(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
+    """For each value of `graph` the bits of all that it depends on by floats."""
+    known = dict(bits)
     for eqn in graph.body:
         if eqn.op.stops:
             continue
@@ -191,5 +196,4 @@ def _depending_on_all(graph: Graph, values: Sequence[Value]) -> list[bool]:
             reaching |= known.get(value, 0)
         if reaching:
             known.update((v, reaching) for v in eqn.outputs if v.type.is_float)
-    every = (1 << len(values)) - 1
-    return [known.get(v, 0) == every for v in graph.outputs]
+    return known

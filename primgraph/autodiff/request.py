@@ -16,8 +16,9 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
 from primgraph.operators.call import common_recorder
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import array_of, lift
-from primgraph.operators.variable import ArrayLike, Variable, handles
+from primgraph.operators.variable import Variable, handle_of, handles
 from primgraph.primitives.constants import filled
 from primgraph.source import caller
 
@@ -30,13 +31,17 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is differentiated, and by what: values of one builder. Nothing passes `constants`."""
+    """What is differentiated, and by what: values of one builder. Nothing passes `constants`.
+
+    With `apart` nothing passes an input on the way to another one, either.
+    """
 
     name: str
     builder: Builder
     outputs: list[Value]
     inputs: list[Value]
     constants: AbstractSet[Value]
+    apart: bool = False
 
     @staticmethod
     def of(
@@ -65,7 +70,8 @@ class Request:
 
     def path(self) -> Path:
         """What lies between inputs and outputs."""
-        return Path.between(self.builder, self.inputs, self.outputs, self.constants)
+        ends = self.inputs, self.outputs, self.constants
+        return Path.between(self.builder, *ends, apart=self.apart)
 
     def seeds(
         self, name: str, given: Any, values: Sequence[Value], count: int | None = None
@@ -132,7 +138,7 @@ class Request:
         self, results: Sequence[Value | None], given: Any
     ) -> Variable | list[Variable | None] | None:
         """Handles on the results, in the form in which the variables were given."""
-        found = [None if v is None else Variable(self.builder, v) for v in results]
+        found = [None if v is None else handle_of(self.builder, v) for v in results]
         return found[0] if isinstance(given, Variable) else found
 
 

@@ -16,7 +16,8 @@ from primgraph.ir.primitive import recording
 from primgraph.ir.signature import applied
 from primgraph.operators.call import common_recorder
 from primgraph.operators.promotion import lift
-from primgraph.operators.variable import Variable
+from primgraph.operators.variable import Variable, handle_of
+from primgraph.primitives.constants import zeros_like
 from primgraph.program.program import program_of
 from primgraph.source import caller
 
@@ -59,7 +60,7 @@ class Call:
             flagged = (a for a, v in zip(arguments, values, strict=True) if v in builder.stopped)
             builder.stopped.update(list(flagged))
             with recording(builder):
-                result = applied(function, *(Variable(builder, a) for a in arguments))
+                result = applied(function, *(handle_of(builder, a) for a in arguments))
                 listed = result if isinstance(result, list | tuple) else (result,)
                 if not listed or any(r is None for r in listed):
                     raise ArgumentError(
@@ -101,6 +102,21 @@ class Call:
         equations = [*constants, *self.equations]
         name = self.builder.name
         return Path.of(equations, self.arguments, ends, self.constants, name, whole=True)
+
+    def tangents(self, path: Path, seeds: Sequence[Value | None]) -> list[Value]:
+        """The tangents of the outputs of `path`, from those of all arguments; None are ones."""
+        known = dict(zip(self.arguments, seeds, strict=True))
+        if path.wrt:
+            return self.record(path, path.jvp(), [known[v] for v in path.wrt])
+        with recording(self.builder):
+            return [zeros_like(v) for v in path.graph.outputs]
+
+    def cotangents(self, path: Path, seeds: Sequence[Value | None]) -> list[Value]:
+        """The cotangents of all arguments, from those of the outputs of `path`; None are ones."""
+        found = self.record(path, path.vjp(), seeds) if path.wrt else []
+        known = dict(zip(path.wrt, found, strict=True))
+        with recording(self.builder):
+            return [known[v] if v in known else zeros_like(v) for v in self.arguments]
 
     def record(self, path: Path, derivative: Graph, seeds: Sequence[Value | None]) -> list[Value]:
         """Record `derivative`, taken along `path`, on the inputs and `seeds`."""

@@ -31,7 +31,7 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.overwriting import require_own
 from primgraph.ir.rebuild import NOWHERE, copy
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compile, optimized
+from primgraph.program.compile import compiled, optimized
 from primgraph.source import caller
 from primgraph.transforms.lower import lower
 from primgraph.view.steps import steps
@@ -342,7 +342,8 @@ def _profile(options: argparse.Namespace) -> None:
 
 def _info(options: argparse.Namespace) -> None:
     if options.target is not None:
-        print(cost(compile(_found(options).graph)))
+        graph = _found(options).graph
+        print(cost(graph if graph.sizes else compiled(graph)))
         return
     package = sys.modules["primgraph"]
     extras = ("scipy", "rich", "matplotlib", "threadpoolctl", "IPython")

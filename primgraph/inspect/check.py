@@ -9,11 +9,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from primgraph import tree
+from primgraph.eager import recording
+from primgraph.eager.derived import argument, graph_between
+from primgraph.eager.run import compute
+from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, CheckError, FeedError, InternalError, OptionError
-from primgraph.inspect.complex_step import STEP, evaluate, is_known, widened
-from primgraph.ir.graph import Graph
+from primgraph.functional.arguments import parameter_names
+from primgraph.functional.world import as_tensor
+from primgraph.inspect.complex_step import STEP, evaluate, knows, widened
+from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.interpret import interpret
-from primgraph.ir.signature import checked_late
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.signature import applied, checked_late
+from primgraph.ir.sizes import fitted
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import Shape
 from primgraph.primitives.elementwise import stop_gradient
@@ -43,7 +52,9 @@ def check_grads(
     """Compare all derivatives up to `order`, in every mixture of `modes`, with independent ones.
 
     `function` is a function on variables or a graph, with one array in `inputs` for each
-    argument; or a program, with arrays by name, whose last results are differentiated. The
+    argument, or a container of arrays; a function on tensors, where there are tensors in `inputs`,
+    of which what it does with these is checked, and with those that it finds elsewhere; or a
+    program, with arrays by name, whose last results are differentiated. The
     derivatives are those by all float inputs, at these arrays, in float64 whatever the dtype;
     what is not of a float dtype is held constant. A derivative of higher order is taken along
     random directions, and differentiated once more by each element of the inputs.
@@ -70,9 +81,9 @@ def check_grads(
     graph, arrays = _graph_of(function, inputs)
     # Not a seed that inputs may have been drawn from: directions equal to them show less.
     rng = np.random.default_rng(_SEED)
-    levels = [_Level.of(graph, arrays)]
+    levels = [Level.of(graph, arrays)]
     for number in range(1, order + 1):
-        following: list[_Level] = []
+        following: list[Level] = []
         for level in levels:
             following += level.checked(number, chosen, rng)
         levels = following
@@ -90,20 +101,46 @@ def _graph_of(
         missing = [v.hint for v in graph.inputs if v.hint not in known]
         if missing:
             raise FeedError(f"check_grads: missing {', '.join(map(repr, missing))}")
-        return graph, [np.asarray(known[v.hint]) for v in graph.inputs]
+        arrays = [np.asarray(known[v.hint]) for v in graph.inputs]
+        return fitted(graph, arrays), arrays
     listed = inputs if isinstance(inputs, list | tuple) else [inputs]
     if isinstance(function, Graph):
-        return function, [np.asarray(a) for a in function.in_order(listed, {})]
+        arrays = [np.asarray(a) for a in function.in_order(listed, {})]
+        return fitted(function, arrays), arrays
     if not callable(function):
         raise ArgumentError(
             f"check_grads takes a function, graph or program, not {type(function).__name__}"
         )
+    if any(isinstance(leaf, Tensor) for leaf in tree.leaves(listed)):
+        return _recorded(function, listed)
     graph = trace(function, *(a if is_container(a) else np.asarray(a) for a in listed))
     return graph, [np.asarray(a) for a in graph.in_order(listed, {})]
 
 
+def _recorded(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Graph, list[Array]]:
+    """What a function has done with tensors, as a graph, and the arrays that it did it with.
+
+    Tensors that it has found elsewhere are inputs of that, too.
+    """
+    leaves, structure = tree.flatten([*inputs])
+    given = [as_tensor(leaf) for leaf in leaves]
+    nodes = [argument(t.node) if t.dtype.kind == "f" else t.node for t in given]
+    called = [t.family(n) for t, n in zip(given, nodes, strict=True)]
+    with recording.enable_grad():
+        result = applied(function, *tree.unflatten(structure, called))
+    outputs = [as_tensor(leaf).node for leaf in tree.leaves(result)]
+    graph, used = graph_between(nodes, outputs)
+    names = parameter_names(function, len(inputs))
+    parts = zip(names, structure.parts, strict=True)
+    titles = [path for name, part in parts for path in tree.paths_of(part, name)]
+    for value, title in zip(graph.inputs, titles, strict=False):
+        value.hint = title
+    compute(used)
+    return graph, [np.asarray(n.array) for n in used]
+
+
 @dataclass(frozen=True, slots=True)
-class _Level:
+class Level:
     """A derivative that is to be differentiated once more: a graph of inputs and directions.
 
     `wrt` are the positions of the inputs to differentiate by, `modes` how it was derived.
@@ -115,7 +152,7 @@ class _Level:
     modes: tuple[str, ...] = ()
 
     @staticmethod
-    def of(graph: Graph, arrays: Sequence[Array]) -> _Level:
+    def of(graph: Graph, arrays: Sequence[Array]) -> Level:
         lowered = lower(graph)
         kept = dead_code(lowered.with_outputs(v for v in lowered.outputs if v.type.is_float))
         wide = widened(kept)
@@ -126,37 +163,48 @@ class _Level:
             )
         if len(arrays) != len(wide.inputs):
             raise FeedError(f"{graph.name} takes {len(wide.inputs)} arrays, {len(arrays)} given")
-        return _Level(wide, [np.asarray(a) for a in arrays], wrt)
+        return Level(wide, [np.asarray(a) for a in arrays], wrt)
 
-    def checked(self, order: int, modes: tuple[str, ...], rng: np.random.Generator) -> list[_Level]:
+    def checked(self, order: int, modes: tuple[str, ...], rng: np.random.Generator) -> list[Level]:
         """Check the derivatives of this; return them as what to differentiate next."""
-        jvp = linearize(self.graph, self.wrt)
-        jvp = dead_code(jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :]))
+        jvp = self._linear("tangent") if "forward" in modes else None
+        linear = jvp
+        if linear is None or any(_has_rules(eqn) for eqn in self.graph.body):
+            linear = self._linear("cotangent")
         count = len(self.graph.inputs)
-        vjp = transpose(jvp, range(count, count + len(self.wrt)))
-        values, known, source, slack = self._independent()
+        vjp = transpose(linear, range(count, count + len(self.wrt)))
+        values, known, source, limits = self.expected()
         v = [rng.standard_normal(self.graph.inputs[i].shape) for i in self.wrt]
         u = [rng.standard_normal(o.shape) for o in self.graph.outputs]
-        limits = [_limit(columns, values, slack) for columns in known]
-        if "forward" in modes:
-            self._check_forward(order, jvp, known, limits, source)
+        if jvp is not None:
+            self.check_forward(order, jvp, known, limits, source)
         if "reverse" in modes:
-            self._check_reverse(order, vjp, u, known, limits, source)
-        if len(modes) == 2:
-            self._check_adjoint(order, jvp, vjp, u, v, values)
+            self.check_reverse(order, vjp, u, known, limits, source)
+        if jvp is not None and "reverse" in modes:
+            self.check_adjoint(order, jvp, vjp, u, v, values)
         graphs = {"forward": (jvp, v), "reverse": (vjp, u)}
         return [
-            _Level(graph, [*self.arrays, *seeds], self.wrt, (mode, *self.modes))
+            Level(graph, [*self.arrays, *seeds], self.wrt, (mode, *self.modes))
             for mode, (graph, seeds) in graphs.items()
-            if mode in modes
+            if graph is not None and mode in modes
         ]
 
-    def _independent(self) -> tuple[float, list[Array], str, tuple[float, float]]:
+    def _linear(self, role: str) -> Graph:
+        """The tangents of the outputs; in the role of cotangents, as they are transposed."""
+        jvp = linearize(self.graph, self.wrt, role=role)
+        return dead_code(jvp.with_outputs(jvp.outputs[len(self.graph.outputs) :]))
+
+    def expected(self) -> tuple[float, list[Array], str, list[Array]]:
         """The largest value; for each input a matrix, of a column for each of its elements, with
         the derivatives of all outputs; how they were found; and how wrong they may be."""
+        values, known, source, slack = self._independent()
+        return values, known, source, [_limit(columns, values, slack) for columns in known]
+
+    def _independent(self) -> tuple[float, list[Array], str, tuple[float, float]]:
+        """As `expected`, with what they may be wrong by as parts of the largest numbers."""
         values = interpret(self.graph, *self.arrays)
         largest = max((float(np.max(np.abs(a), initial=0.0)) for a in values), default=0.0)
-        if all(is_known(eqn.op) for eqn in self.graph.body):
+        if knows(self.graph):
             columns = [self._columns(i, self._complex_step) for i in self.wrt]
             if all(c is not None for c in columns):
                 found = [c for c in columns if c is not None]
@@ -185,8 +233,6 @@ class _Level:
 
     def _differences(self, place: int, element: int) -> list[Array]:
         array = np.asarray(self.arrays[place], np.float64)
-        step = _DIFFERENCE * (1 + abs(float(array.reshape(-1)[element])))
-
         graph, arrays = self._without_stops()
 
         def at(shift: float) -> list[Array]:
@@ -194,12 +240,7 @@ class _Level:
             moved.reshape(-1)[element] += shift
             return interpret(graph, *(moved if i == place else a for i, a in enumerate(arrays)))
 
-        ends = [at(s) for s in (step, -step, step / 2, -step / 2)]
-        with np.errstate(all="ignore"):
-            return [
-                (4 * (c - d) / step - (a - b) / (2 * step)) / 3
-                for a, b, c, d in zip(*ends, strict=True)
-            ]
+        return richardson(at, float(array.reshape(-1)[element]))
 
     def _without_stops(self) -> tuple[Graph, list[Array]]:
         """The graph with what stops gradients as further inputs, and arrays for all of them."""
@@ -211,7 +252,7 @@ class _Level:
         graph = Graph([*plain.inputs, *held], body, plain.outputs, plain.name)
         return graph, [*self.arrays, *values]
 
-    def _check_forward(
+    def check_forward(
         self, order: int, jvp: Graph, known: list[Array], limits: list[Array], source: str
     ) -> None:
         for number, place in enumerate(self.wrt):
@@ -221,12 +262,12 @@ class _Level:
                 results = interpret(jvp, *self.arrays, *tangents)
                 found = np.concatenate([a.reshape(-1) for a in results])
                 expected = known[number][:, element]
-                bad = _differing(found, expected, limits[number][:, element])
+                bad = differing(found, expected, limits[number][:, element])
                 if bad is not None:
                     pair = float(found[bad]), float(expected[bad])
                     self._fail(order, "forward", place, element, pair, source, bad)
 
-    def _check_reverse(
+    def check_reverse(
         self,
         order: int,
         vjp: Graph,
@@ -241,12 +282,12 @@ class _Level:
             found = results[number].reshape(-1)
             with np.errstate(all="ignore"):
                 expected = weights @ known[number]
-                bad = _differing(found, expected, np.abs(weights) @ limits[number])
+                bad = differing(found, expected, np.abs(weights) @ limits[number])
             if bad is not None:
                 pair = float(found[bad]), float(expected[bad])
                 self._fail(order, "reverse", place, bad, pair, source)
 
-    def _check_adjoint(
+    def check_adjoint(
         self,
         order: int,
         jvp: Graph,
@@ -269,7 +310,7 @@ class _Level:
             limit = _BY_ROUNDING * (np.sum(np.abs(left)) + np.sum(np.abs(right)))
             limit += _BY_COMPLEX_STEP[1] * sizes
             pair = float(np.sum(left)), float(np.sum(right))
-        if _differing(np.array(pair[:1]), np.array(pair[1:]), np.array([limit])) is not None:
+        if differing(np.array(pair[:1]), np.array(pair[1:]), np.array([limit])) is not None:
             raise CheckError(
                 f"{self._title(order)}: forward and reverse mode are not each other's transposes: "
                 f"<u, J v> is {pair[0]!r}, <J' u, v> is {pair[1]!r}"
@@ -306,6 +347,22 @@ class _Level:
         return f"order {order}{over}"
 
 
+def richardson(at: Callable[[float], list[Array]], place: float) -> list[Array]:
+    """Central differences of `at`, which takes shifts of a number, extrapolated once."""
+    step = _DIFFERENCE * (1 + abs(place))
+    ends = [at(s) for s in (step, -step, step / 2, -step / 2)]
+    with np.errstate(all="ignore"):
+        return [
+            (4 * (c - d) / step - (a - b) / (2 * step)) / 3
+            for a, b, c, d in zip(*ends, strict=True)
+        ]
+
+
+def _has_rules(eqn: Equation) -> bool:
+    """Whether `eqn` has rules for both modes."""
+    return isinstance(eqn.op, Primitive) and eqn.op.pushforward_rule is not None
+
+
 def _index(element: int, shape: Shape) -> tuple[int, ...]:
     """The index of an element, counted in row-major order."""
     return tuple(int(i) for i in np.unravel_index(element, shape))
@@ -318,7 +375,7 @@ def _limit(columns: Array, values: float, slack: tuple[float, float]) -> Array:
     return np.full(columns.shape, slack[0] * largest + slack[1] * values)
 
 
-def _differing(found: Array, expected: Array, limit: Array) -> int | None:
+def differing(found: Array, expected: Array, limit: Array) -> int | None:
     """The first place where the numbers differ by more than `limit`; NaN equals NaN."""
     with np.errstate(all="ignore"):
         same = (found == expected) | (np.isnan(found) & np.isnan(expected))

@@ -15,8 +15,10 @@ import numpy as np
 
 from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep
 from primgraph.codegen.cards.table import CARDS
+from primgraph.inspect.trips import is_walked, walked
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.dims import is_open
+from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import FLOAT64, TensorType
@@ -34,14 +36,19 @@ def is_known(op: Op) -> bool:
     return card is not None and card.complex_step is not None
 
 
+def knows(graph: Graph) -> bool:
+    """Whether this evaluator knows all primitives of `graph`, those in branches and loops too."""
+    return all(all(map(knows, e.bodies)) if is_walked(e) else is_known(e.op) for e in graph.body)
+
+
 def wide_type(type: TensorType) -> TensorType:
     """The same type with floats of 64 bits."""
     return type.with_dtype(FLOAT64) if type.is_float else type
 
 
 def wide_params(eqn: Equation) -> dict[str, Any]:
-    """The parameters of `eqn`, every float dtype in them made float64."""
-    params = eqn.kwargs
+    """The parameters of `eqn`, every float dtype in them made float64, in bodies too."""
+    params = dict(with_bodies(eqn.params, widened)) if eqn.op.has_bodies else eqn.kwargs
     if "dtype" in params and params["dtype"].kind == "f":
         params["dtype"] = FLOAT64
     value = params.get("value")
@@ -100,12 +107,34 @@ def apply(
             known, smooth = evaluate(inner, [np.real(x) for x in inputs], tangents)
             return [known[inner.outputs[0]]], smooth
         assert isinstance(eqn.op, Primitive)
-        params = wide_params(eqn)
-        results = _results(eqn.op, inputs, params)
+        if is_walked(eqn):
+            results, smooth = _through_bodies(eqn, inputs)
+        else:
+            params = wide_params(eqn)
+            results = _results(eqn.op, inputs, params)
+            smooth = _is_smooth(eqn.op, inputs, params)
         for i, value in enumerate(eqn.outputs):
             dtype = np.complex128 if value.type.is_float else value.dtype
-            results[i] = np.asarray(results[i]).astype(dtype).reshape(value.shape)
-        return results, _is_smooth(eqn.op, inputs, params)
+            found = np.asarray(results[i]).astype(dtype)
+            results[i] = found if is_open(value.shape) else found.reshape(value.shape)
+        return results, smooth
+
+
+def _through_bodies(
+    eqn: Equation, inputs: Sequence[np.ndarray[Any, Any]]
+) -> tuple[list[Any], bool]:
+    """The results of a branch or a loop, and whether all of its trips are differentiable."""
+    all_smooth = True
+
+    def run(body: Graph, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        nonlocal all_smooth
+        known, smooth = evaluate(
+            body, list(map(np.real, arrays)), [np.imag(x) / STEP for x in arrays]
+        )
+        all_smooth = all_smooth and smooth
+        return [known[v] for v in body.outputs]
+
+    return walked(eqn, inputs, run), all_smooth
 
 
 def _results(

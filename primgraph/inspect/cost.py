@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, final
 
 from primgraph.codegen import Kernel
-from primgraph.codegen.plan.memory import call_bytes, kept_bytes
-from primgraph.codegen.plan.schedule import Schedule, Step, schedule
+from primgraph.codegen.plan.memory import call_bytes, kept_bytes, live_bytes
+from primgraph.codegen.plan.schedule import Schedule, schedule
 from primgraph.codegen.run.threads import get_num_threads
 from primgraph.errors import ArgumentError
+from primgraph.inspect.residuals import residual_bytes
+from primgraph.ir.dims import extent_at, names_in, of_one_trip
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late
+from primgraph.ir.types import smaller
 from primgraph.primitives.constants import constant, full, iota, iota_shape
 from primgraph.primitives.indexing import gather
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.source import Source
 from primgraph.tables import place_of, quantity, table
+from primgraph.transforms.instantiate import instantiate
 from primgraph.transforms.lower import lower
 
 # Lines that a table shows; what is left is added up.
 _SHOWN = 12
+
+# What sizes count as where lines are put in order.
+_TYPICAL = 64
 
 _HEAD = ("flops", "read", "written", "line")
 
@@ -117,6 +124,19 @@ class Cost(Tabled):
     def bytes_written(self) -> int:
         return self.work.bytes_written
 
+    @property
+    def residual_bytes(self) -> int:
+        """What reverse mode would keep of `graph`, for derivatives by all its inputs of floats.
+
+        These are the values that are computed on the way there and needed on the way back, in
+        loops those of all trips, of as many as there may be at most. Inputs, which are there
+        anyway, count nothing. What checkpoints keep when they compute values again counts once,
+        for the largest one. It is worked out when it is asked for.
+
+        Raises `MissingRuleError` where a primitive has no derivative.
+        """
+        return residual_bytes(self.graph)
+
     def by_line(self) -> dict[Source | None, Work]:
         """The work of each line of the user's, derivatives of what it says included."""
         lines = (line_of(eqn) for eqn in self.graph.body)
@@ -129,7 +149,10 @@ class Cost(Tabled):
         )
 
     def data(self) -> dict[str, Any]:
-        """All figures as dictionaries, lists, strings and numbers, which JSON can hold."""
+        """All figures as dictionaries, lists, strings and numbers, which JSON can hold.
+
+        Formulas in sizes are as they are; `to_json` writes them as text.
+        """
         lines = [
             {"file": s.file if s else None, "line": s.line if s else None, **work.data()}
             for s, work in self.by_line().items()
@@ -150,7 +173,7 @@ class Cost(Tabled):
 
     def to_json(self) -> str:
         """The same as text."""
-        return json.dumps(self.data(), indent=2)
+        return json.dumps(self.data(), indent=2, default=str)
 
     def _title(self) -> str:
         return f"{self.name}: {self.equations} equations, {self.work}"
@@ -191,7 +214,12 @@ class Cost(Tabled):
 
 
 @checked_late
-def cost(target: Graph | Program | Kernel, fetch_list: Sequence[Fetch] | None = None) -> Cost:
+def cost(
+    target: Graph | Program | Kernel,
+    fetch_list: Sequence[Fetch] | None = None,
+    *,
+    sizes: Mapping[str, int] | None = None,
+) -> Cost:
     """The cost of `target`, worked out without running anything.
 
     A graph is taken as it is, operators in it lowered. A kernel, and a program, which stands for
@@ -199,19 +227,29 @@ def cost(target: Graph | Program | Kernel, fetch_list: Sequence[Fetch] | None = 
     depends on nothing, or on parameters that stay as they are, and is not computed again in each
     run, does not count.
 
+    Of a loop that goes on while something is true, without a bound, one trip counts, and so does
+    one of the loops along its stacks, which count as one row.
+
+    Figures of a graph with sizes are formulas in these, unless `sizes` gives them numbers, which a
+    program with sizes needs.
+
     Raises `ArgumentError` for anything else, for fetches of what is no program, and for a program
     where neither fetches nor updates ask for anything; `MissingRuleError` for a primitive whose
     cost is not known.
     """
     if isinstance(target, Graph):
         refuse_fetches(target, fetch_list)
-        plain = lower(target)
+        plain = lower(target if sizes is None else instantiate(target, sizes))
         return _cost_of(plain, None)
-    kernel = kernel_of(target, fetch_list)
+    kernel = kernel_of(target, fetch_list, sizes)
     return _cost_of(kernel.graph, kernel)
 
 
-def kernel_of(target: Program | Kernel, fetch_list: Sequence[Fetch] | None) -> Kernel:
+def kernel_of(
+    target: Program | Kernel,
+    fetch_list: Sequence[Fetch] | None,
+    sizes: Mapping[str, int] | None = None,
+) -> Kernel:
     """The kernel that is meant. Raises `ArgumentError` for anything but a program or a kernel."""
     if isinstance(target, Kernel):
         refuse_fetches(target, fetch_list)
@@ -221,7 +259,7 @@ def kernel_of(target: Program | Kernel, fetch_list: Sequence[Fetch] | None) -> K
             f"a graph, a program or a kernel is needed, not {type(target).__name__}",
             hint="make a graph with pg.trace(function, *specs)",
         )
-    kernel = Executor().repeated_kernel(target, fetch_list)
+    kernel = Executor().repeated_kernel(target, fetch_list, sizes=sizes)
     if not kernel.graph.outputs:
         raise ArgumentError(
             "nothing is fetched, and the program updates nothing",
@@ -264,16 +302,16 @@ def _works(graph: Graph, plan: Schedule) -> tuple[Work, ...]:
         read = dict.fromkeys(step.inputs, 0)
         for value in read:
             read[value] = elements[value] * plan.types[value].dtype.itemsize
-        written = sum(t.nbytes for t in step.results)
+        written = sum(of_one_trip(t.nbytes) for t in step.results)
         if step.op is gather:
-            read[step.inputs[0]] = min(read[step.inputs[0]], written)
+            read[step.inputs[0]] = smaller(read[step.inputs[0]], written)
         found[step.eqn] = Work(flops, sum(read.values()), written)
     return tuple(found.get(eqn, Work()) for eqn in graph.body)
 
 
 def _different_elements(plan: Schedule) -> list[int]:
     """How many elements of each value lie at different places in memory."""
-    count = [t.size for t in plan.types]
+    count = [of_one_trip(t.size) for t in plan.types]
     for step in plan.steps:
         if step.op is full:
             count[step.outputs[0]] = 1
@@ -282,14 +320,14 @@ def _different_elements(plan: Schedule) -> list[int]:
         else:
             for value in step.outputs:
                 if plan.is_view(value):
-                    count[value] = min(count[value], count[step.inputs[0]])
+                    count[value] = smaller(count[value], count[step.inputs[0]])
     return count
 
 
 def _cost_of(graph: Graph, kernel: Kernel | None) -> Cost:
     plan = schedule(graph)
     parts = _works(graph, plan)
-    kept, call = 0, _peak(plan)
+    kept, call = 0, live_bytes(plan)
     peak = call
     if kernel is not None:
         parts = _without(parts, kernel.once)
@@ -321,28 +359,6 @@ def _without(parts: Sequence[Work], places: Sequence[int]) -> tuple[Work, ...]:
     return tuple([Work() if i in left_out else part for i, part in enumerate(parts)])
 
 
-def _peak(plan: Schedule) -> int:
-    """The most bytes that computed values which are still needed take up at once."""
-    size: dict[int, int] = {}
-    now = most = 0
-    for i, step in enumerate(plan.steps):
-        for value in _made(plan, step):
-            size[value] = plan.types[value].nbytes
-            now += size[value]
-        most = max(most, now)
-        for value in {plan.root[v] for v in (*step.inputs, *step.outputs)}:
-            if plan.last[value] <= i:
-                now -= size.pop(value, 0)
-    return most
-
-
-def _made(plan: Schedule, step: Step) -> Iterable[int]:
-    """The results of a step that need memory of their own."""
-    if step.op.literal:
-        return ()
-    return (v for v in step.outputs if not plan.is_view(v))
-
-
 def _added(pairs: Iterable[tuple[Any, Work]]) -> dict[Any, Work]:
     total: dict[Any, Work] = {}
     for key, work in pairs:
@@ -352,7 +368,8 @@ def _added(pairs: Iterable[tuple[Any, Work]]) -> dict[Any, Work]:
 
 def _weight(work: Work) -> int:
     """What lines are sorted by: an operation takes about as long as moving a byte."""
-    return work.flops + work.bytes_moved
+    total = work.flops + work.bytes_moved
+    return extent_at(total, dict.fromkeys(names_in(total), _TYPICAL))
 
 
 def _cells(text: str, work: Work) -> tuple[str, ...]:

@@ -6,7 +6,10 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, final, overload
+
+import numpy as np
+import numpy.typing as npt
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
@@ -15,6 +18,9 @@ from primgraph.ir.params import bits
 from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late
 from primgraph.ir.text import TEXT_FILE, equation_text, names
+from primgraph.operators.handle import ArrayLike, Handle
+from primgraph.operators.late import named_function
+from primgraph.operators.variable import Variable
 
 _LONGEST = 200
 
@@ -132,9 +138,19 @@ class Difference(Tabled):
         return found[::-1]
 
 
+@overload
+def diff(before: Graph, after: Graph) -> Difference: ...
+@overload
+def diff(
+    before: Handle | npt.NDArray[Any],
+    after: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Variable: ...
 @checked_late
 @uncollected
-def diff(before: Graph, after: Graph) -> Difference:
+def diff(before: Any, after: Any = None, *options: Any, **named: Any) -> Difference | Variable:
     """What is other in `after` than in `before`: what a pass did to a graph, for instance.
 
     Equations are the same if they apply the same op with the same parameters to the same values,
@@ -143,7 +159,18 @@ def diff(before: Graph, after: Graph) -> Difference:
     same parameters on the same line of the user's, sharing an operand if there are several.
     Takes time in proportion to the number of equations. Raises `ArgumentError` for anything but
     graphs.
+
+    Of an array, a variable or a tensor, it is NumPy's function of that name: the differences of
+    neighbours, `pg.diff(x, n=1, axis=-1, prepend=None, append=None)`.
     """
+    if isinstance(before, Handle | np.ndarray):
+        times = () if after is None else (after,)
+        found: Variable = named_function("diff")(before, *times, *options, **named)
+        return found
+    if after is None:
+        raise ArgumentError(
+            "diff: missing a required argument: 'after'", hint="it takes (before, after)"
+        )
     for graph in (before, after):
         if not isinstance(graph, Graph):
             raise ArgumentError(
@@ -268,7 +295,7 @@ def _joined(line: Line) -> str:
 
 
 def _line(sign: str, eqn: Equation, name: dict[Value, str]) -> Line:
-    text = equation_text(eqn, name)
+    text = equation_text(eqn, name).replace("\n", " ")
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
     return sign, short, str(eqn.source or "")
 

@@ -169,7 +169,9 @@ class _Search:
             why = "the input has stop_gradient set, so that it counts as a constant"
             return "cut", f"the derivative {pair} is None: {why}", []
         path = Path.between(self.builder, [self.x], [self.y], self.builder.stopped)
-        gradient = clean_up(bind(path.vjp(), {len(path.free): 1.0})) if path.wrt else None
+        gradient = None
+        if path.wrt:
+            gradient = clean_up(bind(path.vjp(whole=True), {path.outside: 1.0}))
         if self.end not in self.active:
             what = "None" if gradient is None else "zero everywhere"
             return "cut", f"the derivative {pair} is {what}: all that leads there ends at", []
@@ -222,10 +224,10 @@ class _Search:
         path = Path.between(self.builder, [self.x], [self.y], self.builder.stopped)
         if not path.wrt:
             return []
-        vjp = path.vjp()
+        vjp = path.vjp(whole=True)
         walk = Walk(vjp)
         try:
-            arrays = self._values(path.free, feed)
+            arrays = self._values(path.free[: path.outside], feed)
             (gradient,) = walk.results([*arrays, np.ones(self.y.shape, self.y.dtype)])
         except NumericalError as error:
             return [f"at the feed: {error.message}", *error.origin]

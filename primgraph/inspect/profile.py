@@ -21,7 +21,8 @@ from primgraph.inspect.cost import Work, kernel_of, line_of, refuse_fetches, wor
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sheet import ROWS, Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late, checked_methods
-from primgraph.program.compile import compile
+from primgraph.ir.sizes import fitted
+from primgraph.program.compile import compiled
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
 from primgraph.program.scope import Scope
@@ -290,11 +291,14 @@ def profile(
         raise ArgumentError(f"repeats is an integer of at least 1, not {repeats!r:.60}")
     if isinstance(target, Graph):
         refuse_fetches(target, fetch_list)
-        kernel = compile(target)
+        given = target.in_order((), feed) if isinstance(feed, Mapping) else feed
+        kernel = compiled(fitted(target, given) if target.sizes else target)
+    elif isinstance(target, Program):
+        executor, feed = _executor(target), _named(feed)
+        kernel = kernel_of(target, fetch_list, executor.sizes(target, feed, fetch_list))
+        feed = executor.arguments(target, feed, fetch_list)
     else:
         kernel = kernel_of(target, fetch_list)
-    if isinstance(target, Program):
-        feed = _arguments(target, feed, fetch_list)
     arrays = _arrays(kernel.graph, feed)
     flat = kernel.flat
     watched, clocks, places = flat.with_clocks()
@@ -347,15 +351,17 @@ def _goes_on(done: int, repeats: int | None, begun: float) -> bool:
     return done < _FEWEST or (done < _MOST and time.perf_counter() - begun < _ENOUGH)
 
 
-def _arguments(
-    program: Program, feed: Mapping[str, Any] | Sequence[Any], fetch_list: Sequence[Fetch] | None
-) -> list[Any]:
-    """What the kernel of `program` is called with, its states copied from its scope."""
+def _named(feed: Mapping[str, Any] | Sequence[Any]) -> Mapping[str, Any]:
     if not isinstance(feed, Mapping):
         raise ArgumentError(f"the feed of a program is a mapping, not {type(feed).__name__}")
+    return feed
+
+
+def _executor(program: Program) -> Executor:
+    """One that runs a program on copies of its states."""
     scope = Scope()
     scope.put(program.scope.snapshot())
-    return Executor(scope).arguments(program, feed, fetch_list)
+    return Executor(scope)
 
 
 def _arrays(graph: Graph, feed: Mapping[str, Any] | Sequence[Any]) -> list[np.ndarray[Any, Any]]:

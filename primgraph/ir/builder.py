@@ -36,6 +36,9 @@ class Builder:
     constants, `kept` the inputs that stand for something that runs change: what an operator gives
     is another value, also where it leaves their elements as they are. `gradients` has what results
     of reverse mode are the gradients by, `targets` what they are the gradients of, where it is one.
+    A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
+    What is recorded in one with an `outer` one may use the values of that: an input stands for each
+    that is `captured`.
     """
 
     def __init__(
@@ -55,6 +58,9 @@ class Builder:
         self.gradients: dict[Value, Value] = {}
         self.targets: dict[Value, Value] = {}
         self.kept: Container[Value] = ()
+        self.closed = False
+        self.outer: Builder | None = None
+        self.captured: dict[Value, Value] = {}
         # All values, with the equations that compute them.
         self._defined_by: dict[Value, Equation | None] = {}
         self._slices = Slices(self.body, self._defined_by)
@@ -102,6 +108,29 @@ class Builder:
         """Let the input of another graph be an input of this one."""
         self._defined_by[value] = None
         self.inputs.append(value)
+
+    def own(self, value: Value) -> Value:
+        """`value`, or the input that stands for it here, where it is one of a builder around.
+
+        Raises `BuildError` for a value of none of them.
+        """
+        if value in self._defined_by:
+            return value
+        if self.outer is None:
+            raise BuildError(
+                f"{self.name} uses {value.hint or 'a value'} {value.type}, which belongs to "
+                "another program or graph",
+                origin=self.origin(self.source or caller(), ()),
+                hint="values can be used only in the program in which they were made",
+            )
+        if value not in self.captured:
+            self.outer.own(value)
+            inner = self.captured[value] = Value(value.type)
+            self._defined_by[inner] = None
+            self.inputs.append(inner)
+            if value.hint and value.hint not in self.names:
+                self.rename(inner, value.hint)
+        return self.captured[value]
 
     def rename(self, value: Value, name: str) -> None:
         """Give `value` a name, which no other value of this builder has."""
@@ -265,13 +294,18 @@ class Builder:
         return Graph(inputs, body, ends, name or self.name, form, titles_of(self, outputs))
 
     def between(
-        self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        cut: Collection[Value] = (),
+        *,
+        apart: bool = False,
     ) -> list[Equation]:
         """The equations on ways from `inputs` to `outputs` that pass no value in `cut`, in order.
 
         With them come the constants, conditions and indices that they use. See `Slices.between`.
         """
-        return self._slices.between(inputs, outputs, cut)
+        return self._slices.between(inputs, outputs, cut, apart=apart)
 
     @uncollected
     def inline(self, graph: Graph, inputs: Sequence[Value], *, shared: bool = False) -> list[Value]:
@@ -291,7 +325,7 @@ class Builder:
         Raises the type rule's `ShapeError` or `DTypeError`, and `BuildError` for a value of
         another builder.
         """
-        operands = tuple(inputs)
+        operands = tuple(inputs) if self.outer is None else tuple(map(self.own, inputs))
         self._require_own(op.name, operands)
         frozen = self._frozen(params) if params else ()
         key = _interning_key(op, operands, frozen)

@@ -12,7 +12,7 @@ from primgraph.ir.debug import debugging
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.signature import checked
-from primgraph.ir.verify import verify
+from primgraph.ir.verify import verify_once
 
 P = ParamSpec("P")
 R = TypeVar("R", bound="Graph | tuple[Graph, ...]")
@@ -64,7 +64,7 @@ def _without_form(result: R) -> R:
 
 
 def _check(graph: Graph, conditions: Sequence[Condition], what: str) -> None:
-    verify(graph)
+    verify_once(graph)
     for condition in conditions:
         fault = condition(graph)
         if fault:
@@ -76,6 +76,9 @@ def primitives_only(graph: Graph) -> str:
     for eqn in graph.body:
         if not isinstance(eqn.op, Primitive):
             return f"{eqn.op.name} is not a primitive; lower the graph first"
+        for body in eqn.bodies:
+            if fault := primitives_only(body):
+                return fault
     return ""
 
 

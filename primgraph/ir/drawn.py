@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from primgraph.ir.signature import checked_methods
@@ -34,8 +35,15 @@ class Views(Protocol):
 # How the name of a file ends that a picture can be saved in.
 PICTURES = (".dot", ".mmd", ".svg", ".html", ".json", ".png", ".pdf")
 
-# The one that draws; the package of pictures, which needs all that can be drawn, puts it here.
+# The one that draws. The package of pictures, which needs all that can be drawn, puts it here; most
+# programs draw nothing, so that it is loaded for the first picture.
 views: list[Views] = []
+
+
+def _views() -> Views:
+    if not views:
+        import_module("primgraph.view")
+    return views[0]
 
 
 @checked_methods()
@@ -50,7 +58,7 @@ class Drawn:
 
     def to_dot(self) -> str:
         """The picture in the DOT language of Graphviz."""
-        return views[0].dot(self)
+        return _views().dot(self)
 
     def to_mermaid(self, *, limit: int = 300) -> str:
         """The picture as a Mermaid flowchart, folded where it has more boxes than `limit`.
@@ -58,22 +66,22 @@ class Drawn:
         It is folded, too, where Mermaid would refuse it: unless told otherwise, it draws 500 arrows
         and reads 50,000 characters. Of a `limit` above 300 it is up to you to tell it so.
         """
-        return views[0].mermaid(self, limit)
+        return _views().mermaid(self, limit)
 
     def to_networkx(self) -> networkx.MultiDiGraph[int]:
         """The picture as a `networkx.MultiDiGraph` with what boxes and arrows say as attributes."""
-        return views[0].networkx(self)
+        return _views().networkx(self)
 
     def to_svg(self, *, limit: int = 60) -> str:
         """The picture as SVG, folded by part and layer where it has more boxes than `limit`.
 
         It needs nothing else, and is readable on light and on dark ground.
         """
-        return views[0].svg(self, limit)
+        return _views().svg(self, limit)
 
     def to_html(self) -> str:
         """The picture as an HTML page of its own, in which groups fold and unfold at a click."""
-        return views[0].html(self)
+        return _views().html(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file, in the format that the end of its name tells.
@@ -82,17 +90,17 @@ class Drawn:
         .pdf where Graphviz is installed. Raises `ArgumentError` for another one, and for one that
         Graphviz is missing for.
         """
-        views[0].save(self, path)
+        _views().save(self, path)
 
     def show(self, *, lines: int = 60) -> None:
         """Print a tree: the lines of the user's code, and the equations that come from each.
 
         Where it would have more than `lines` lines, equations are only counted.
         """
-        views[0].tree(self, lines)
+        _views().tree(self, lines)
 
     def _repr_html_(self) -> str:
-        return views[0].notebook(self)
+        return _views().notebook(self)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """What notebooks show: the picture of something small, otherwise a table."""

@@ -1,13 +1,13 @@
 """The containers around the arrays that a traced function takes and returns.
 
 A graph has its inputs and outputs in a row. Its form says which dicts, lists, tuples, named
-tuples and dataclasses they stood in.
+tuples, dataclasses and containers of registered classes they stood in.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from types import NoneType
@@ -16,6 +16,11 @@ from typing import Any, TypeAlias, final
 from primgraph.errors import ArgumentError, FeedError, near_matches
 
 Key: TypeAlias = "str | int"
+Flatten: TypeAlias = "Callable[[Any], tuple[Mapping[Any, Any] | Sequence[Any], Hashable]]"
+Unflatten: TypeAlias = "Callable[[Any, list[Any]], Any]"
+
+# What takes containers of other classes apart and puts them together, by class.
+registered: dict[type[Any], tuple[Flatten, Unflatten]] = {}
 
 # A container that is deeper than that is most likely inside itself.
 _DEEPEST = 100
@@ -34,11 +39,13 @@ class Branch:
 
     Keys are the positions of a list or tuple, the keys of a dict in the order of insertion, the
     fields of a named tuple or dataclass; there are none in None. All mappings count as dicts.
+    Those of registered classes are what `flatten` has said, and so is `rest`.
     """
 
     kind: type[Any]
     keys: tuple[Key, ...]
     parts: tuple[Tree, ...]
+    rest: Hashable = None
 
 
 Tree: TypeAlias = Leaf | Branch
@@ -61,32 +68,53 @@ class Form:
         return tuple(name for name, _ in self.arguments)
 
     @property
+    def spelled(self) -> Form:
+        """The same with dicts and lists for containers of registered classes, as code has them."""
+        arguments = tuple([(name, _spelled(tree)) for name, tree in self.arguments])
+        return Form(arguments, _spelled(self.results))
+
+    @property
     def is_plain(self) -> bool:
         """Whether each argument is an array."""
         return all(tree is LEAF or tree == LEAF for _, tree in self.arguments)
 
 
-def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any]] | None:
-    """The class, keys and parts of a container; None for anything else.
+def _spelled(tree: Tree) -> Tree:
+    if isinstance(tree, Leaf):
+        return tree
+    kind = tree.kind
+    if kind in registered:
+        kind = list if tree.keys == tuple(range(len(tree.keys))) else dict
+    return Branch(kind, tree.keys, tuple([_spelled(part) for part in tree.parts]))
+
+
+def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any], Hashable] | None:
+    """The class, keys, parts and rest of a container; None for anything else.
 
     Raises `ArgumentError` for keys that are neither strings nor integers, and for a dataclass
     whose fields do not say all that it is made of.
     """
     if value is None:
-        return NoneType, (), []
+        return NoneType, (), [], None
+    known = registered.get(type(value))
+    if known is not None:
+        parts, rest = known[0](value)
+        if not isinstance(parts, Mapping):
+            return type(value), tuple(range(len(parts))), list(parts), rest
+        return type(value), tuple(parts), list(parts.values()), rest
     if isinstance(value, Mapping):
         keys = tuple(value)
         strange = [k for k in keys if type(k) not in (str, int)]
         if strange:
             raise ArgumentError(f"keys of a dict are strings or integers, not {strange[0]!r:.60}")
-        return dict, keys, list(value.values())
+        return dict, keys, list(value.values()), None
     if isinstance(value, tuple):
         fields = getattr(value, "_fields", None)
         if isinstance(fields, tuple):
-            return type(value), fields, list(value)
-        return tuple, tuple(range(len(value))), list(value)
+            return type(value), fields, list(value), None
+        return tuple, tuple(range(len(value))), list(value), None
     if isinstance(value, list):
-        return list, tuple(range(len(value))), list(value)
+        return list, tuple(range(len(value))), list(value), None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         listed = dataclasses.fields(value)
         if not all(field.init for field in listed):
@@ -94,7 +122,7 @@ def opened(value: Any) -> tuple[type[Any], tuple[Key, ...], list[Any]] | None:
                 f"{type(value).__name__} has fields that its constructor does not take"
             )
         names = tuple(field.name for field in listed)
-        return type(value), names, [getattr(value, name) for name in names]
+        return type(value), names, [getattr(value, name) for name in names], None
     return None
 
 
@@ -110,13 +138,13 @@ def taken_apart(
     found = None if is_leaf(value) else opened(value)
     if found is None:
         return LEAF, [value]
-    kind, keys, items = found
+    kind, keys, items, rest = found
     parts, leaves = [], []
     for item in items:
         tree, below = taken_apart(item, is_leaf, depth + 1)
         parts.append(tree)
         leaves += below
-    return Branch(kind, keys, tuple(parts)), leaves
+    return Branch(kind, keys, tuple(parts), rest), leaves
 
 
 def put_together(tree: Tree, leaves: Iterator[Any]) -> Any:
@@ -132,6 +160,8 @@ def put_together(tree: Tree, leaves: Iterator[Any]) -> Any:
         return dict(zip(tree.keys, items, strict=True))
     if tree.kind is NoneType:
         return None
+    if tree.kind in registered:
+        return registered[tree.kind][1](tree.rest, items)
     if issubclass(tree.kind, tuple):
         return tree.kind(*items)
     return tree.kind(**{str(k): v for k, v in zip(tree.keys, items, strict=True)})
@@ -222,11 +252,25 @@ def _items(tree: Branch, value: Any, name: str) -> Sequence[Any]:
         if len(value) != len(keys):
             raise FeedError(f"{name!r} has {len(keys)} entries, {len(value)} given")
         return value
-    if kind is not NoneType and isinstance(value, kind):
+    if kind in registered and type(value) is kind:
+        return _registered_items(tree, value, name)
+    if kind is not NoneType and kind not in registered and isinstance(value, kind):
         return [getattr(value, str(key)) for key in keys]
     raise FeedError(
         f"{name!r} is {_described(tree)}: {type(value).__name__} {value!r:.60} is given"
     )
+
+
+def _registered_items(tree: Branch, value: Any, name: str) -> Sequence[Any]:
+    found = opened(value)
+    assert found is not None
+    _, keys, items, rest = found
+    if keys != tree.keys or rest != tree.rest:
+        raise FeedError(
+            f"{name!r} has parts {', '.join(map(repr, keys))} and is built with {rest!r:.60}; it "
+            f"was traced with {', '.join(map(repr, tree.keys))} and {tree.rest!r:.60}"
+        )
+    return items
 
 
 def _require_keys(name: str, keys: Sequence[Key], value: Mapping[Any, Any]) -> None:

@@ -9,10 +9,11 @@ from typing import Any, TypeVar, dataclass_transform, final
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.fixed import Fixed
 from primgraph.ir.form import Form, bound, leaves_of
-from primgraph.ir.params import Params, bits
+from primgraph.ir.params import Nested, Params, bits
 from primgraph.ir.primitive import Op, active_recorder, lookup
 from primgraph.ir.signature import checked
 from primgraph.ir.titles import Title
@@ -96,6 +97,9 @@ def _like(other: Value | complex, value: Value) -> Value:
     """A Python scalar as a constant of the type of `value`."""
     if isinstance(other, Value):
         return other
+    if isinstance(other, Dim):
+        extent = {"size": other, "shape": value.shape, "dtype": value.dtype}
+        return active_recorder().emit(lookup("extent"), (), extent)[0]
     number = scalar_of(other, value.dtype)
     params = {"value": number, "shape": value.shape, "dtype": value.dtype}
     return active_recorder().emit(lookup("full"), (), params)[0]
@@ -121,13 +125,42 @@ class Equation:
         """The only output, of an op that has one."""
         return self.outputs[0]
 
+    @property
+    def bodies(self) -> tuple[Graph, ...]:
+        """The graphs among its parameters, in order: those of a loop or a branch."""
+        return tuple(_graphs_in(self.params)) if self.op.has_bodies else ()
+
     def __repr__(self) -> str:
         types = ", ".join(str(v.type) for v in self.inputs)
         return f"<equation {self.op.name}({types})>"
 
 
+def _graphs_in(value: Any) -> Iterator[Graph]:
+    if isinstance(value, Graph):
+        yield value
+    elif isinstance(value, tuple):
+        for inner in value:
+            yield from _graphs_in(inner)
+
+
+def with_bodies(params: Params, change: Callable[[Graph], Graph]) -> Params:
+    """These parameters with each graph in them changed; themselves where none changes."""
+    found: Params = _changed(params, change)
+    return found
+
+
+def _changed(value: Any, change: Callable[[Graph], Graph]) -> Any:
+    if isinstance(value, Graph):
+        return change(value)
+    if isinstance(value, tuple):
+        parts = [_changed(inner, change) for inner in value]
+        same = all(a is b for a, b in zip(parts, value, strict=True))
+        return value if same else tuple(parts)
+    return value
+
+
 @final
-class Graph(Fixed, Drawn):
+class Graph(Fixed, Drawn, Nested):
     """A closed function: `inputs`, an ordered `body` of equations, `outputs`. Never changes.
 
     `form` says in which containers a traced function takes and returns the arrays; None stands
@@ -138,7 +171,7 @@ class Graph(Fixed, Drawn):
     source lines and form do not count, ops, parameters (bit by bit), types and wiring do.
     """
 
-    __slots__ = ("_hash", "body", "form", "inputs", "name", "outputs", "titles")
+    __slots__ = ("_hash", "_verified", "body", "form", "inputs", "name", "outputs", "titles")
 
     inputs: tuple[Value, ...]
     body: tuple[Equation, ...]
@@ -146,6 +179,8 @@ class Graph(Fixed, Drawn):
     name: str
     form: Form | None
     titles: tuple[Title, ...]
+    # Whether the verifier has been through it, of which `verify_once` takes note.
+    _verified: bool
     _hash: int | None
 
     def __init__(
@@ -164,6 +199,7 @@ class Graph(Fixed, Drawn):
         set_once(self, "name", name)
         set_once(self, "form", form)
         set_once(self, "titles", titles)
+        set_once(self, "_verified", False)
         set_once(self, "_hash", None)
 
     def __len__(self) -> int:
@@ -180,6 +216,26 @@ class Graph(Fixed, Drawn):
     @property
     def output_types(self) -> tuple[TensorType, ...]:
         return tuple(v.type for v in self.outputs)
+
+    @property
+    def has_bodies(self) -> bool:
+        """Whether there are equations with graphs in them: branches or loops."""
+        return any(eqn.op.has_bodies for eqn in self.body)
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The sizes that types and parameters are made of, in order of first appearance."""
+        found: dict[str, None] = {}
+        seen: set[TensorType] = set()
+        for value in (*self.inputs, *(v for e in self.body for v in e.outputs)):
+            if value.type not in seen:
+                seen.add(value.type)
+                found.update(dict.fromkeys(sorted(value.type.names)))
+        for eqn in self.body:
+            # Of what has operands, types have all sizes.
+            if not eqn.inputs:
+                found.update(dict.fromkeys(sorted(names_in(tuple(v for _, v in eqn.params)))))
+        return tuple(found)
 
     @checked
     def with_outputs(self, outputs: Iterable[Value]) -> Graph:

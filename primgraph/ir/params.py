@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Hashable, Iterable
+from itertools import count
+from types import NoneType
 from typing import Any, TypeAlias, final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from primgraph.errors import ArgumentError
+from primgraph.ir.dims import Dim
 from primgraph.ir.types import NAME_OF_DTYPE, TensorType, as_dtype
 
 Params: TypeAlias = tuple[tuple[str, Any], ...]
 
 _INTEGERS = frozenset({int})
 # What equals only what is the same, and nothing of other kinds.
-_PLAIN = frozenset({int, str})
+_PLAIN = frozenset({int, str, Dim})
 
 # Arrays up to this size are copied to be hashed, which is quicker for them.
 _COPIED = 2**14
@@ -77,6 +81,50 @@ class Array:
         return Array, (self.data,)
 
 
+class Nested:
+    """What is made of equations and a parameter of one, hashable and equal bit by bit: a graph."""
+
+    __slots__ = ()
+
+
+class Named:
+    """An object as a parameter, equal only to itself, which text and files have by its name.
+
+    No two of them have one name at one time: where it is taken, a number comes behind it. Where a
+    name is read that nobody has, a bare object stands for it, until somebody has.
+    """
+
+    __slots__ = ("__weakref__", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        while type(_named.get(self.name)) not in (NoneType, Named):
+            self.name = f"{name}#{next(_numbers)}"
+        _named[self.name] = self
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return named, (self.name,)
+
+    def __copy__(self) -> Named:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Named:
+        return self
+
+
+_numbers = count(2)
+_named: WeakValueDictionary[str, Named] = WeakValueDictionary()
+
+
+def named(name: str) -> Named:
+    """The object of that name, or a bare one in its place."""
+    found = _named.get(name)
+    return Named(name) if found is None else found
+
+
 def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
     """The bytes of a contiguous array, which are not copied."""
     flat = array.reshape(-1).view(np.uint8)
@@ -87,7 +135,7 @@ def _bytes_of(array: np.ndarray[Any, Any]) -> memoryview:
 def freeze(value: Any) -> Any:
     """`value` as parameter data: NumPy scalars become Python's, lists become tuples."""
     kind = type(value)
-    if kind in (int, bool, str, Array) or value is None:
+    if kind in (int, bool, str, Array, Dim) or value is None:
         return value
     if kind is float:
         # All NaNs are one NaN here, so that text and source can write each parameter exactly.
@@ -104,6 +152,8 @@ def freeze(value: Any) -> Any:
         return freeze(value.item())
     if isinstance(value, np.ndarray):
         return Array(value)
+    if isinstance(value, Named | Nested):
+        return value
     raise ArgumentError(f"a parameter is plain data, not {kind.__name__} {value!r}")
 
 

@@ -27,6 +27,7 @@ from primgraph.errors import (
     PrimgraphError,
     near_matches,
 )
+from primgraph.ir.dims import Dim
 from primgraph.ir.signature import checked, misfit
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.ir.views import View
@@ -184,10 +185,19 @@ class Op(ABC):
     it is: what the others are matters to derivatives only. With `own_slope` these have the
     derivative along the others, and none along the first. `stops` tells those whose result
     counts as a constant, whatever it was computed from. `is_view` tells those of which each result
-    is the operand, seen in another way.
+    is the operand, seen in another way. `has_bodies` tells those with graphs in their parameters.
     """
 
-    __slots__ = ("commutative", "formal", "is_view", "multiple", "name", "own_slope", "stops")
+    __slots__ = (
+        "commutative",
+        "formal",
+        "has_bodies",
+        "is_view",
+        "multiple",
+        "name",
+        "own_slope",
+        "stops",
+    )
 
     def __init__(
         self,
@@ -198,6 +208,7 @@ class Op(ABC):
         formal: bool = False,
         own_slope: bool = False,
         stops: bool = False,
+        has_bodies: bool = False,
     ) -> None:
         if not isinstance(name, str) or not name:
             raise ArgumentError(f"an op is named by a string, not {name!r:.60}")
@@ -209,6 +220,7 @@ class Op(ABC):
         self.formal = formal
         self.own_slope = own_slope
         self.stops = stops
+        self.has_bodies = has_bodies
         self.is_view = False
         _registry[name] = self
 
@@ -236,7 +248,8 @@ class Primitive(Op, Generic[R]):
 
     Called on values it gives an `R`: a `Value`, or a tuple of them if it is `multiple`.
     `linear` tells in what a primitive is linear: True for all operands together, a tuple for
-    some of them together, `"each"` for every operand by itself (a product), None for nothing.
+    some of them together, a function that gives these from the parameters, `"each"` for every
+    operand by itself (a product), None for nothing.
     `elementwise` primitives map the elements of equally shaped operands one by one.
     `singular` ones can give an infinity or NaN, in value or derivative, at finite operands.
     `constant` ones have derivative zero wherever they have one.
@@ -252,6 +265,9 @@ class Primitive(Op, Generic[R]):
         "_batch",
         "_flops",
         "_jvp",
+        "_pushforward",
+        "_separate",
+        "_slopes",
         "_transpose",
         "_view",
         "constant",
@@ -271,7 +287,7 @@ class Primitive(Op, Generic[R]):
         type_rule: Rule,
         impl: Rule,
         *,
-        linear: bool | tuple[int, ...] | str | None = None,
+        linear: bool | tuple[int, ...] | str | Callable[..., tuple[int, ...]] | None = None,
         multiple: bool = False,
         commutative: bool = False,
         elementwise: bool = False,
@@ -283,6 +299,7 @@ class Primitive(Op, Generic[R]):
         moves: bool = False,
         literal: bool = False,
         random: bool = False,
+        has_bodies: bool = False,
         flops: int | Rule | None = None,
     ) -> None:
         for part, rule in (("type rule", type_rule), ("impl", impl)):
@@ -295,6 +312,7 @@ class Primitive(Op, Generic[R]):
             formal=formal,
             own_slope=own_slope,
             stops=stops,
+            has_bodies=has_bodies,
         )
         self.type_rule = type_rule
         self.impl = impl
@@ -307,6 +325,9 @@ class Primitive(Op, Generic[R]):
         self.random = random
         self._flops = flops
         self._jvp: dict[int, Rule] = {}
+        self._pushforward: Rule | None = None
+        self._slopes: Rule | None = None
+        self._separate: Rule | None = None
         self._transpose: Rule | None = None
         self._batch: Rule | None = None
         self._view: Rule | None = None
@@ -341,14 +362,22 @@ class Primitive(Op, Generic[R]):
         result = self.impl(*arrays, **params)
         return tuple(result) if self.multiple else (result,)
 
-    def linear_operands(self, count: int) -> tuple[int, ...]:
-        """Positions, among `count` operands, in which this primitive is linear."""
+    def linear_operands(self, count: int, params: dict[str, Any] | None = None) -> tuple[int, ...]:
+        """Positions, among `count` operands, in which this primitive is linear.
+
+        Where that is told by the parameters, there are none without these.
+        """
         if self.linear is True or self.linear == "each":
             return tuple(range(count))
+        if callable(self.linear):
+            return () if params is None else self.linear(**params)
         return self.linear if isinstance(self.linear, tuple) else ()
 
     def jvp(self, position: int = 0) -> Callable[[Rule], Rule]:
-        """Declare `rule(z, *inputs, tangent, **params)` for the operand at `position`."""
+        """Declare `rule(z, *inputs, tangent, **params)` for the operand at `position`.
+
+        `z` is the result, and where there are several, a tuple of them; the rule then gives a
+        tangent, or None, for each."""
 
         def declare(rule: Rule) -> Rule:
             if position in self._jvp:
@@ -357,6 +386,42 @@ class Primitive(Op, Generic[R]):
             return rule
 
         return declare
+
+    def pushforward(self, rule: Rule) -> Rule:
+        """Declare `rule(inputs, tangents, turned, **params)`, for all operands at once.
+
+        It serves in the place of rules for each, and gives a tangent, or None, for each result.
+        `tangents` has those that there are by position; `turned` tells that what the rule records
+        is to be transposed, and not computed.
+        """
+        if self._pushforward is not None:
+            raise BuildError(f"{self.name} has a rule for all tangents already")
+        self._pushforward = rule
+        return rule
+
+    def slopes(self, rule: Rule) -> Rule:
+        """Declare `rule(inputs, positions, **params)`, where parameters have the derivative.
+
+        It gives graphs of that along the operands at these positions, each with its inputs that
+        stand for them, and with those that stand for results and seeds. They tell which elements
+        of operands and results belong together.
+        """
+        if self._slopes is not None:
+            raise BuildError(f"{self.name} has graphs of its derivative already")
+        self._slopes = rule
+        return rule
+
+    def separate(self, rule: Rule) -> Rule:
+        """Declare `rule(linear, *inputs, **params)`, where parameters say what is linear in what.
+
+        `linear` tells the operands that the results are linear in; at least one is. The rule
+        records the same results by equations that are each either without these operands, or
+        linear in them together with all their results. The transpose rule gets the latter only.
+        """
+        if self._separate is not None:
+            raise BuildError(f"{self.name} has a rule that separates it already")
+        self._separate = rule
+        return rule
 
     def transpose(self, rule: Rule) -> Rule:
         """Declare `rule(ct, *inputs, **params)`, which gives one cotangent or None an input."""
@@ -404,13 +469,26 @@ class Primitive(Op, Generic[R]):
                 hint="declare it with flops=..., a number for each element or a rule of the types",
             )
         if callable(self._flops):
-            return int(self._flops(*types, **params))
+            found = self._flops(*types, **params)
+            return found if isinstance(found, Dim) else int(found)
         if self._flops == 0:
             return 0
         return self._flops * sum(t.size for t in self.infer(types, params))
 
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)
+
+    @property
+    def slopes_rule(self) -> Rule | None:
+        return self._slopes
+
+    @property
+    def separate_rule(self) -> Rule | None:
+        return self._separate
+
+    @property
+    def pushforward_rule(self) -> Rule | None:
+        return self._pushforward
 
     def seen(self, k: int, x: TensorType, params: dict[str, Any]) -> View | None:
         """How result `k` is the operand `x`, for a primitive that is a view."""

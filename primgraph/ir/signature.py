@@ -14,7 +14,8 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, Union, get_args, get_orig
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, PrimgraphError, near_matches
+from primgraph.errors import ArgumentError, PrimgraphError, UnknownValueError, near_matches
+from primgraph.ir.dims import Dim
 from primgraph.meanings import ARGUMENTS
 
 P = ParamSpec("P")
@@ -23,12 +24,17 @@ C = TypeVar("C", bound="type[Any]")
 Kind: TypeAlias = "tuple[Callable[[Any], bool], str]"
 """Whether a value is of that kind, and what the kind is called."""
 
+# What serves in the place of numbers in a function that is traced, and where there are numbers.
+_CHOICE = "pg.where(condition, x, y) chooses between arrays"
+_ELSEWHERE = "pg.tensor(x) makes tensors, on which Python decides by numbers as one goes"
+
 # What Python and NumPy raise for arguments of kinds that nobody thought of.
 UNFIT = (TypeError, ValueError, AttributeError, LookupError, OverflowError)
 
 
 def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    # A size stands for an integer; what needs the number asks for it, and says so.
+    return isinstance(value, int | np.integer | Dim) and not isinstance(value, bool)
 
 
 def _is_collection(value: Any) -> bool:
@@ -147,7 +153,7 @@ def misfit(
         near = _near(unknown[0], [p.name for p in listed]) if unknown else ""
         bare = [p.replace(annotation=p.empty) for p in listed]
         takes = f"it takes {signature.replace(parameters=bare, return_annotation=signature.empty)}"
-        return ArgumentError(f"{_name(function)}: {fault}", hint=f"{near} {takes}".strip())
+        return ArgumentError(f"{_name(function, args)}: {fault}", hint=f"{near} {takes}".strip())
     return None
 
 
@@ -159,16 +165,24 @@ def _near(name: str, known: Sequence[str]) -> str:
     return near_matches(name, [k for k in known if ARGUMENTS.get(k) not in known])
 
 
-def _name(function: Callable[..., Any]) -> str:
-    """What a user calls `function`: a constructor goes by the name of its class."""
-    name = getattr(function, "__qualname__", type(function).__name__)
-    return str(name).removesuffix(".__init__").rpartition("<locals>.")[2]
+def _name(function: Callable[..., Any], args: Sequence[Any] = ()) -> str:
+    """What a user calls `function`: a constructor goes by the name of its class, and a method that
+    was inherited by that of the object."""
+    name = str(getattr(function, "__qualname__", type(function).__name__))
+    owner, dot, member = name.rpartition("<locals>.")[2].rpartition(".")
+    if args and any(kind.__name__ == owner for kind in type(args[0]).__mro__):
+        owner = type(args[0]).__name__
+    return owner if member == "__init__" and owner else f"{owner}{dot}{member}"
 
 
 def applied(function: Callable[..., R], /, *arguments: Any, **named: Any) -> R:
     """`function(*arguments, **named)`, for a function of the user's: it has to take these."""
     try:
         return function(*arguments, **named)
+    except UnknownValueError as error:
+        hints = [h for h in (_CHOICE, _ELSEWHERE) if h.partition("(")[0] not in error.hint]
+        error.hint = "; ".join([error.hint, *hints])
+        raise
     except TypeError as error:
         found = None if isinstance(error, PrimgraphError) else misfit(function, arguments, named)
         if found is None:
@@ -235,7 +249,7 @@ def _require(
             given = f"{type(value).__name__} {value!r:.60}"
             listed = isinstance(value, Mapping) and kind[0]([])
             raise ArgumentError(
-                f"{_name(function)}: {name} is {kind[1]}, not {given}",
+                f"{_name(function, args)}: {name} is {kind[1]}, not {given}",
                 hint="items of a mapping are its keys: put it in a list, or give its values"
                 if listed
                 else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import final
 
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 
 # How far conditions and indices are followed back to what they were made from.
 _BACK = 8
@@ -36,22 +36,24 @@ def without_formal(graph: Graph) -> Graph:
 
     What has a slope of its own is what it was computed from, and not held constant any more.
     """
-    if not any(eqn.op.formal for eqn in graph.body):
+    if not any(eqn.op.formal or eqn.op.has_bodies for eqn in graph.body):
         return graph
     moved: dict[Value, Value] = {}
     held: dict[Value, Value] = {}
     body: list[Equation] = []
     for eqn in graph.body:
-        inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+        inputs, params = tuple([moved.get(v, v) for v in eqn.inputs]), eqn.params
+        if eqn.op.has_bodies:
+            params = with_bodies(params, without_formal)
         if eqn.op.stops:
             held[eqn.output] = inputs[0]
         if eqn.op.formal:
             own = eqn.op.own_slope
             moved[eqn.output] = held.get(inputs[0], inputs[0]) if own else inputs[0]
-        elif inputs == eqn.inputs:
+        elif inputs == eqn.inputs and params is eqn.params:
             body.append(eqn)
         else:
-            body.append(Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source))
+            body.append(Equation(eqn.op, inputs, params, eqn.outputs, eqn.source))
     outputs = [moved.get(v, v) for v in graph.outputs]
     return Graph(graph.inputs, body, outputs, graph.name, graph.form, graph.titles)
 
@@ -112,9 +114,15 @@ class Slices:
         return value
 
     def between(
-        self, inputs: Sequence[Value], outputs: Sequence[Value], cut: Collection[Value] = ()
+        self,
+        inputs: Sequence[Value],
+        outputs: Sequence[Value],
+        cut: Collection[Value] = (),
+        *,
+        apart: bool = False,
     ) -> list[Equation]:
         """The equations on ways from `inputs` to `outputs` that pass no value in `cut`, in order.
+        With `apart`, they come to no other one of `inputs` either.
 
         With them come the constants that they use, and the conditions and indices with what
         these were moved from. The work is that of the smaller of two searches, forward from the
@@ -126,23 +134,24 @@ class Slices:
         pending = [self._uses(v) for v in dict.fromkeys(inputs) if v not in cut]
         behind: set[Equation] = set()
         waiting = list(outputs)
+        ends = frozenset((*cut, *inputs)) if apart else cut
         while pending and waiting:
             used_in = next(pending[-1], None)
             if used_in is None:
                 pending.pop()
             elif used_in not in ahead:
                 ahead.add(used_in)
-                pending += [self._uses(v) for v in used_in.outputs if v not in cut]
+                pending += [self._uses(v) for v in used_in.outputs if v not in ends]
             value = waiting.pop()
-            eqn = None if value in cut else self._defined_by.get(value)
+            eqn = None if value in ends else self._defined_by.get(value)
             if eqn is not None and eqn not in behind:
                 behind.add(eqn)
                 waiting.extend(eqn.inputs)
         if pending:
             found = self._depending(self._ordered(behind), inputs)
         else:
-            found = self._leading(ahead, outputs, cut)
-        return self._ordered(found | self._conditions(found, cut))
+            found = self._leading(ahead, outputs, ends)
+        return self._ordered(found | self._conditions(found, ends))
 
     def place(self, eqn: Equation) -> int:
         """Where `eqn` stands in the body."""

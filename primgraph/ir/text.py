@@ -6,6 +6,10 @@ graph f(%x: f64[3]) {
   return %1
 }
 
+An extent that is not known yet is an expression in sizes, as in `f64[N,2*N+1]`.
+
+The graphs of loops and branches stand in the parameters of their equations, over several lines.
+
 Long constants stand beside the text, which has their hash: `graph.constants` has them by it, and
 `parse(text, graph.constants)` puts them back.
 """
@@ -16,14 +20,16 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import LoadError, MissingRuleError, PrimgraphError
+from primgraph.ir.dims import written_extent
 from primgraph.ir.graph import Equation, Graph, Value, beside, printer
-from primgraph.ir.params import Array, Params, bits, freeze_all
+from primgraph.ir.params import Array, Named, Params, bits, freeze_all, named
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import checked
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, Shape, TensorType
@@ -63,16 +69,21 @@ def names(graph: Graph) -> dict[Value, str]:
 
 def to_text(graph: Graph, *, sources: bool = False) -> str:
     """The text of `graph`; with `sources`, each line ends in where the user wrote it."""
+    return "\n".join(_lines(graph, sources))
+
+
+def _lines(graph: Graph, sources: bool) -> list[str]:
     name = names(graph)
     inputs = ", ".join(f"{name[v]}: {v.type}" for v in graph.inputs)
     title = graph.name if _PLAIN.fullmatch(graph.name) else json.dumps(graph.name)
     lines = [f"graph {title}({inputs}) {{"]
     for eqn in graph.body:
         note = f"  # {_comment(eqn.source)}" if sources and eqn.source else ""
-        lines.append(f"  {equation_text(eqn, name)}{note}")
+        rows = equation_text(eqn, name, sources=sources).split("\n")
+        lines += [f"  {row}" for row in (*rows[:-1], rows[-1] + note)]
     lines.append(f"  return {', '.join(name[v] for v in graph.outputs)}".rstrip())
     lines.append("}")
-    return "\n".join(lines)
+    return lines
 
 
 printer[0] = to_text
@@ -92,7 +103,9 @@ def lines_around(graph: Graph, eqn: Equation | None) -> list[str]:
     lines = []
     for e in shown:
         where = f"  # {_comment(e.source)}" if e.source else ""
-        lines.append(f"{'->' if e is eqn else '  '} {equation_text(e, name)}{where}")
+        first, *rest = equation_text(e, name).split("\n")
+        rows = [f"{'->' if e is eqn else '  '} {first}", *(f"   {row}" for row in rest)]
+        lines += [*rows[:-1], rows[-1] + where]
     return lines
 
 
@@ -100,11 +113,11 @@ def _comment(source: Source) -> str:
     return str(source).encode("ascii", "backslashreplace").decode().replace("\n", "\\n")
 
 
-def equation_text(eqn: Equation, name: dict[Value, str]) -> str:
-    """The line of an equation whose values have these names."""
+def equation_text(eqn: Equation, name: dict[Value, str], *, sources: bool = False) -> str:
+    """The line of an equation whose values have these names; lines, where it has graphs in it."""
     outputs = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
     arguments = [name[v] for v in eqn.inputs]
-    arguments += [f"{key}={value_text(value)}" for key, value in eqn.params]
+    arguments += [f"{key}={value_text(value, sources=sources)}" for key, value in eqn.params]
     return f"{outputs} = {eqn.op.name}({', '.join(arguments)})"
 
 
@@ -113,21 +126,39 @@ def typed_equation(eqn: Equation, graph: Graph) -> str:
     name = names(graph)
     outputs = ", ".join(f"{name[v]}: {v.type}" for v in eqn.outputs)
     shown = [f"{name[v]}: {v.type}" for v in eqn.inputs]
-    shown += [f"{key}={value_text(value)}" for key, value in eqn.params]
+    shown += [f"{key}={brief_text(value)}" for key, value in eqn.params]
     text = f"{outputs} = {eqn.op.name}({', '.join(shown)})"
     return text if len(text) <= 400 else text[:397] + "..."
 
 
-def value_text(value: Any) -> str:
+def brief_text(value: Any) -> str:
+    """A parameter in one line: the graphs in it are told by their names only."""
+    if isinstance(value, Graph):
+        return f"<graph {value.name}>"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(brief_text, value))}{',' * (len(value) == 1)})"
+    return value_text(value)
+
+
+def value_text(value: Any, *, sources: bool = False) -> str:
     """A parameter as text that reads back to the same bits."""
     if isinstance(value, tuple):
-        inner = ", ".join(map(value_text, value))
+        inner = ", ".join([value_text(v, sources=sources) for v in value])
         return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, Graph):
+        return "\n".join(_lines(value, sources))
     if isinstance(value, np.dtype):
         return NAME_OF_DTYPE[value]
     if isinstance(value, Array):
         return _array_text(value)
+    if isinstance(value, Named):
+        return f"@{json.dumps(value.name)}"
     return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+# What goes on with an expression in sizes, where it may be at its end.
+_OPERATORS = frozenset("+-*/")
+_OPENING, _CLOSING = frozenset("(["), frozenset(")]")
 
 
 def _array_text(array: Array) -> str:
@@ -142,9 +173,7 @@ def _array_text(array: Array) -> str:
 
 def constants_beside(graph: Graph) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays that the text of `graph` has only hashes of, by these hashes."""
-    given = (value for eqn in graph.body for _, value in eqn.params)
-    arrays = (a for value in given for a in _arrays_in(value))
-    return {a.digest: a.data for a in arrays if a.data.nbytes > _INLINE}
+    return {a.digest: a.data for a in _arrays_in(graph) if a.data.nbytes > _INLINE}
 
 
 def _arrays_in(value: Any) -> Iterator[Array]:
@@ -153,6 +182,10 @@ def _arrays_in(value: Any) -> Iterator[Array]:
     elif isinstance(value, tuple):
         for inner in value:
             yield from _arrays_in(inner)
+    elif isinstance(value, Graph):
+        for eqn in value.body:
+            for _, inner in eqn.params:
+                yield from _arrays_in(inner)
 
 
 beside[0] = constants_beside
@@ -162,22 +195,57 @@ _TOKEN = re.compile(
     r"""\s*(?:
         (?P<array>(?:bool|[iuf]\d+)\[[\d,]*\]\{[^{}]*\})
       | (?P<value>%(?:[A-Za-z0-9_]+|"(?:[^"\\]|\\.)*"))
+      | (?P<object>@"(?:[^"\\]|\\.)*")
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<number>-?(?:inf\b|nan\b|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?))
       | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
-      | (?P<mark>[(),=:\[\]{}])
+      | (?P<mark>[(),=:\[\]{}+*/?-])
     )""",
     re.VERBOSE | re.ASCII,
 )
 
 
+class _Rows:
+    """The lines of a text that say something, with their numbers, read one after the other."""
+
+    def __init__(self, text: str) -> None:
+        rows = [(number, row) for number, row in enumerate(text.splitlines(), 1) if row.strip()]
+        self.rows = [(number, row) for number, row in rows if not row.lstrip().startswith("#")]
+        self.at = self.depth = 0
+        # The number of the line with which the text begins.
+        self.start = self.rows[0][0] if self.rows else 1
+
+    def line(self) -> _Line:
+        """The next line. Raises `LoadError` where the text is at its end."""
+        if self.at == len(self.rows):
+            number, row = self.rows[-1] if self.rows else (1, "")
+            fault = "graph text has no header, body and closing brace"
+            raise _error(fault, number, len(row.rstrip()) + 1, row)
+        number, row = self.rows[self.at]
+        self.at += 1
+        return _Line(row, number, rows=self)
+
+    @property
+    def are_last(self) -> bool:
+        """Whether the next line is that of the results, which a closing brace follows."""
+        if self.at + 1 >= len(self.rows):
+            return True
+        found, after = (self.rows[i][1].lstrip() for i in (self.at, self.at + 1))
+        return found.startswith("return") or after.startswith("}")
+
+
 class _Line:
     """The tokens of one line, read from left to right: kind, text and column of each.
 
-    The last one is the end of the line, which is never taken.
+    The last one is the end of the line, which is never taken. An equation with graphs in it goes
+    on in later ones of `rows`.
     """
 
-    def __init__(self, text: str, number: int, first: int = 1) -> None:
+    def __init__(self, text: str, number: int, first: int = 1, rows: _Rows | None = None) -> None:
+        self.rows = rows
+        self._read(text, number, first)
+
+    def _read(self, text: str, number: int, first: int) -> None:
         self.text = text
         self.number = number
         self.first = first
@@ -198,6 +266,12 @@ class _Line:
             assert kind is not None
             yield kind, match.group(kind), self.first + match.start(kind)
             place = match.end()
+
+    def go_on(self) -> None:
+        """Read on in the next line."""
+        assert self.rows is not None
+        line = self.rows.line()
+        self._read(line.text, line.number, line.first)
 
     def error(self, fault: str, hint: str = "", column: int | None = None) -> LoadError:
         """The error for `fault` at `column`, by default at the token that is read next."""
@@ -266,25 +340,68 @@ class _Line:
         if name not in DTYPE_OF_NAME:
             raise self.error(f"{name!r} is not a dtype", column=column)
         self.expect("[")
-        found = _type(name, tuple(self.listed("]", self.extent)))
-        if found.size > sys.maxsize // 8:
+        shape = tuple(self.listed("]", self.extent))
+        try:
+            found = _type(name, shape)
+        except PrimgraphError as error:
+            raise self.error(error.message, error.hint, column) from None
+        if type(found.size) is int and found.size > sys.maxsize // 8:
             raise self.error(f"{found} is larger than any array", column=column)
         return found
 
     def extent(self) -> int:
-        _, text, column = self.take("number")
-        if not text.isdigit():
-            raise self.error(f"{_short(text)} is not an extent", column=column)
-        return self.converted(int, text, column)  # type: ignore[no-any-return]
+        kind, text, column = self.tokens[self.at]
+        after, following, _ = self.tokens[min(self.at + 1, len(self.tokens) - 1)]
+        alone = following in _ENDS or (after == "number" and following[0] != "-")
+        if kind == "number" and alone:
+            self.at += 1
+            if not text.isdigit():
+                raise self.error(f"{_short(text)} is not an extent", column=column)
+            return self.converted(int, text, column)  # type: ignore[no-any-return]
+        return self.expression()
+
+    def expression(self) -> int:
+        """An extent that is written as an expression in sizes, up to the next comma or end."""
+        start, depth = self.column, 0
+        while not self.done:
+            text = self.tokens[self.at][1]
+            if depth == 0 and (text == "," or text in _CLOSING):
+                break
+            depth += (text in _OPENING) - (text in _CLOSING)
+            self.at += 1
+        text = self.text[start - self.first : self.column - self.first].strip()
+        try:
+            return written_extent(text)
+        except PrimgraphError as error:
+            raise self.error(error.message, error.hint, start) from None
+
+    def _is_expression(self) -> bool:
+        """Whether an expression in sizes comes next, rather than a word, number or tuple."""
+        kind, text, _ = self.tokens[self.at]
+        after, depth = self.at + 1, int(text == "(")
+        while depth and self.tokens[after][0] != "end":
+            depth += (self.tokens[after][1] in _OPENING) - (self.tokens[after][1] in _CLOSING)
+            after += 1
+        follower, following, _ = self.tokens[min(after, len(self.tokens) - 1)]
+        goes_on = following in _OPERATORS or (follower == "number" and following[0] == "-")
+        if kind == "word":
+            return text not in DTYPE_OF_NAME and text not in _WORDS and text not in _NUMBERS
+        return text in ("-", "?") or (goes_on and (kind == "number" or text == "("))
 
     def param(self, constants: Mapping[str, Any], depth: int = 0) -> Any:
+        if self.rows is not None and self.peek("graph"):
+            return _parse_graph(self, constants)
+        if self._is_expression():
+            return self.expression()
         if self.accept("("):
             if depth == _DEEPEST:
                 raise self.error("tuples stand too deep in each other")
             return tuple(self.listed(")", lambda: self.param(constants, depth + 1)))
-        kind, text, column = self.take("array", "string", "number", "word")
+        kind, text, column = self.take("array", "object", "string", "number", "word")
         if kind == "array":
             return self._array(text, column, constants)
+        if kind == "object":
+            return named(self.converted(json.loads, text[1:], column))
         if kind == "string":
             return self.converted(json.loads, text, column)
         if kind == "number":
@@ -334,6 +451,9 @@ class _Line:
 
 
 _WORDS = {"True": True, "False": False, "None": None}
+_NUMBERS = frozenset(["inf", "nan"])
+# What ends an extent.
+_ENDS = frozenset([",", "]", ""])
 _TRUTH = {"True": True, "False": False}
 
 
@@ -381,6 +501,14 @@ def _type(dtype: str, shape: Shape) -> TensorType:
     return TensorType(shape, DTYPE_OF_NAME[dtype])
 
 
+def read_type(text: str) -> TensorType:
+    """The type that prints as `text`. Raises `LoadError` for all else."""
+    line = _Line(text, 1)
+    found = line.type()
+    line.end()
+    return found
+
+
 @checked
 def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
     """The graph that `text` describes.
@@ -392,36 +520,46 @@ def parse(text: str, constants: Mapping[str, Any] | None = None) -> Graph:
     before it is bound, where an op is unknown, where a constant is missing or another one than
     was printed, or where a type is not what the op's rule gives.
     """
-    rows = [(number, row) for number, row in enumerate(text.splitlines(), 1) if row.strip()]
-    rows = [(number, row) for number, row in rows if not row.lstrip().startswith("#")]
-    if len(rows) < 3:
-        number, row = rows[-1] if rows else (1, "")
-        fault = "graph text has no header, body and closing brace"
-        raise _error(fault, number, len(row.rstrip()) + 1, row)
-    given = {} if constants is None else constants
-    head = _Line(rows[0][1], rows[0][0])
-    head.expect("graph")
-    title = head.word("word", "string")
+    rows = _Rows(text)
+    if len(rows.rows) < 3:
+        rows.at = len(rows.rows)
+    line = rows.line()
+    graph = _parse_graph(line, {} if constants is None else constants)
+    line.end()
+    if rows.at < len(rows.rows):
+        line = rows.line()
+        raise line.error(f"expected the end of the text, found {line.found}")
+    return graph
+
+
+def _parse_graph(line: _Line, constants: Mapping[str, Any]) -> Graph:
+    """The graph that begins where `line` is, which then is behind its closing brace."""
+    rows = line.rows
+    assert rows is not None
+    if rows.depth == _DEEPEST:
+        raise line.error("graphs stand too deep in each other")
+    rows.depth += 1
+    line.expect("graph")
+    title = line.word("word", "string")
     known: dict[str, Value] = {}
-    head.expect("(")
-    inputs = head.listed(")", lambda: _bind(head, known))
-    head.expect("{")
-    head.end()
+    line.expect("(")
+    inputs = line.listed(")", lambda: _bind(line, known))
+    line.expect("{")
+    line.end()
     shared: dict[Any, Params] = {}
-    body = [
-        _parse_equation(_Line(row, number), known, rows[0][0], shared, given)
-        for number, row in rows[1:-2]
-    ]
-    last = _Line(rows[-2][1], rows[-2][0])
-    last.expect("return")
+    body = []
+    while not rows.are_last:
+        body.append(_parse_equation(rows.line(), known, shared, constants))
+    line.go_on()
+    line.expect("return")
     outputs = []
-    while not last.done:
-        outputs.append(_bound(last, known))
-        if not last.done:
-            last.expect(",")
-    brace = _Line(rows[-1][1], rows[-1][0])
-    brace.expect("}")
-    brace.end()
+    while not line.done:
+        outputs.append(_bound(line, known))
+        if not line.done:
+            line.expect(",")
+    line.go_on()
+    line.expect("}")
+    rows.depth -= 1
     return Graph(inputs, body, outputs, title)
 
 
@@ -453,18 +591,17 @@ def _bound(line: _Line, known: dict[str, Value]) -> Value:
 def _parse_equation(
     line: _Line,
     known: dict[str, Value],
-    first: int,
     shared: dict[Any, Params],
     constants: Mapping[str, Any],
 ) -> Equation:
-    start = line.column
+    start, begun = line.column, copy(line)
     scope: dict[str, Value] = {}
     outputs = line.listed("=", lambda: _bind(line, scope))
     _, name, at = line.take("word")
     try:
         op = lookup(name)
     except MissingRuleError as error:
-        raise line.error(error.message, error.hint, at) from None
+        raise begun.error(error.message, error.hint, at) from None
     inputs: list[Value] = []
     params: dict[str, Any] = {}
 
@@ -487,14 +624,15 @@ def _parse_equation(
     except Exception as error:
         # A rule may fail in any way on parameters that nobody could have built.
         fault = error.message if isinstance(error, PrimgraphError) else f"{op.name}: {error}"
-        raise line.error(fault.split("\n")[0], column=at) from error
+        raise begun.error(fault.split("\n")[0], column=at) from error
     if types != tuple(v.type for v in outputs):
-        raise line.error(f"{op.name} has type {', '.join(map(str, types))}", column=start)
+        raise begun.error(f"{op.name} has type {', '.join(map(str, types))}", column=start)
     for name in scope:
         if name in known:
-            raise line.error(f"{name[:60]} is bound twice", column=start)
+            raise begun.error(f"{name[:60]} is bound twice", column=start)
     known.update(scope)
-    source = Source(TEXT_FILE, line.number - first)
+    assert line.rows is not None
+    source = Source(TEXT_FILE, begun.number - line.rows.start)
     return Equation(
         op, tuple(inputs), shared.setdefault(bits(frozen), frozen), tuple(outputs), source
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeError
+from primgraph.ir.assumptions import at_least, equal
+from primgraph.ir.dims import Dim, names_in, parse_extent, size
 from primgraph.ir.fixed import Fixed
 
 Shape: TypeAlias = tuple[int, ...]
@@ -33,18 +35,21 @@ NAME_OF_DTYPE: dict[DType, str] = {dtype: name for name, dtype in DTYPE_OF_NAME.
 
 @final
 class TensorType(Fixed):
-    """The type of a value: a static shape and a dtype. It prints as `f64[3,4]`.
+    """The type of a value: a shape and a dtype. It prints as `f64[3,4]`, or as `f64[N,2*N+1]`.
 
+    An extent is an integer, or a `Dim` where it is known only when arrays are fed; then size and
+    number of bytes are such expressions too, and `names` has the sizes that they are made of.
     Equal types are one object, so that to compare and to hash them costs next to nothing.
     """
 
-    __slots__ = ("dtype", "nbytes", "ndim", "shape", "size")
+    __slots__ = ("dtype", "names", "nbytes", "ndim", "shape", "size")
 
     shape: Shape
     dtype: DType
     ndim: int
     size: int
     nbytes: int
+    names: frozenset[str]
 
     def __new__(cls, shape: Shape, dtype: DType) -> TensorType:
         return _types.get((shape, dtype)) or _added_type(shape, dtype)
@@ -55,6 +60,10 @@ class TensorType(Fixed):
     @property
     def is_float(self) -> bool:
         return self.dtype.kind == "f"
+
+    def is_larger(self, size: int) -> bool:
+        """Whether it has, or may have, more than `size` elements."""
+        return type(self.size) is Dim or self.size > size
 
     def with_shape(self, shape: Shape) -> TensorType:
         return TensorType(shape, self.dtype)
@@ -80,16 +89,21 @@ def _added_type(shape: Shape, dtype: DType) -> TensorType:
         )
     made = object.__new__(TensorType)
     try:
-        extents = tuple([operator.index(n) for n in shape])
+        extents = tuple([n if type(n) is Dim else operator.index(n) for n in shape])
     except TypeError:
         raise ShapeError(f"shape {shape!r:.60} has an extent that is no integer") from None
-    size = math.prod(extents)
-    if min(extents, default=0) < 0:
+    count = math.prod(extents)
+    if not _not_negative(extents):
         raise ShapeError(f"shape {extents} has a negative extent")
-    parts = {"shape": extents, "dtype": dtype, "ndim": len(extents), "size": size}
-    for name, value in {**parts, "nbytes": size * dtype.itemsize}.items():
+    parts = {"shape": extents, "dtype": dtype, "ndim": len(extents), "size": count}
+    rest = {"nbytes": count * dtype.itemsize, "names": names_in(extents)}
+    for name, value in {**parts, **rest}.items():
         object.__setattr__(made, name, value)
     return _types.setdefault((extents, dtype), made)
+
+
+def _not_negative(extents: Shape) -> bool:
+    return all(n >= 0 if type(n) is int else at_least(n, 0) for n in extents)
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -126,29 +140,72 @@ def scalar_of(value: Any, dtype: DType) -> bool | int | float:
 
 def as_shape(shape: Any) -> Shape:
     """A tuple of extents from an integer or a sequence of integers; extents are not negative."""
-    entries = (shape,) if isinstance(shape, int | np.integer) else shape
+    entries = (shape,) if isinstance(shape, int | np.integer | Dim) else shape
     try:
         extents = tuple(integer(n) for n in listed(entries))
     except TypeError:
         raise ArgumentError(
-            f"a shape is an integer or a sequence of integers, not {shape!r}",
-            hint="extents that are unknown when the program is built are not supported",
+            f"a shape is an integer or a sequence of integers, not {shape!r}", hint=_UNKNOWN
         ) from None
-    if any(n < 0 for n in extents):
-        raise ShapeError(
-            f"shape {extents} has a negative extent",
-            hint="extents that are unknown when the program is built are not supported",
-        )
-    if math.prod(extents) > sys.maxsize:
+    if not _not_negative(extents):
+        raise ShapeError(f"shape {extents} has a negative extent", hint=_UNKNOWN)
+    count = math.prod(extents)
+    if type(count) is int and count > sys.maxsize:
         raise ShapeError(f"shape {extents} has more elements than an array can have")
     return extents
 
 
+_UNKNOWN = (
+    'an extent that is not known yet has a name: pg.data("x", ("N", 3)), and pg.dim("N") elsewhere'
+)
+
+
+def declared_shape(shape: Any, owner: str = "", taken: Container[str] = ()) -> Shape:
+    """The shape of an input, where extents may have names, as "N", or be expressions of these.
+
+    With an `owner`, None and -1 stand for sizes of their own, named for it and for the axis, by
+    a name that is not `taken`.
+    """
+    entries = (shape,) if isinstance(shape, int | np.integer | Dim | str) else shape
+    if owner and entries == -1:
+        entries = (-1,)
+    try:
+        listed(entries)
+    except TypeError:
+        return as_shape(shape)
+    extents = list(entries)
+    for axis, extent in enumerate(extents):
+        if isinstance(extent, str):
+            try:
+                extents[axis] = parse_extent(extent)
+                if type(extents[axis]) is int:
+                    raise ArgumentError(
+                        f"{extent!r:.60} is a number in quotes, and no name of a size"
+                    )
+            except PrimgraphError as error:
+                raise ArgumentError(error.message, hint=error.hint) from None
+        elif owner and (extent is None or (type(extent) is int and extent == -1)):
+            extents[axis] = size(_size_name(f"{owner}_{axis}", taken))
+    return as_shape(extents)
+
+
+def _size_name(stem: str, taken: Container[str]) -> str:
+    """The name of a size, as near to `stem` as an identifier can be."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in stem)
+    name = name if not name[0].isdigit() else f"_{name}"
+    while name in taken:
+        name += "_"
+    return name
+
+
 def integer(number: Any) -> int:
-    """`number` as Python's integer. Raises TypeError for anything else, booleans included."""
+    """`number` as an extent: Python's integer, or a `Dim` as it is.
+
+    Raises TypeError for anything else, booleans included.
+    """
     if isinstance(number, bool | np.bool_):
         raise TypeError("a boolean is no integer")
-    return operator.index(number)
+    return number if type(number) is Dim else operator.index(number)
 
 
 def listed(entries: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
@@ -161,7 +218,7 @@ def listed(entries: Any) -> Sequence[Any] | np.ndarray[Any, Any]:
 def as_axis(axis: Any, ndim: int) -> int:
     """`axis` counted from the front; negative axes count from the back, as in NumPy."""
     try:
-        number = integer(axis)
+        number = operator.index(integer(axis))
     except TypeError:
         raise ArgumentError(f"an axis is an integer, not {axis!r}") from None
     if not -ndim <= number < ndim:
@@ -203,10 +260,36 @@ def as_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
+def larger(x: int, y: int) -> int:
+    """The larger of two extents."""
+    if type(x) is Dim:
+        return x.max(y)
+    return y.max(x) if type(y) is Dim else max(x, y)
+
+
+def smaller(x: int, y: int) -> int:
+    """The smaller of two extents."""
+    if type(x) is Dim:
+        return x.min(y)
+    return y.min(x) if type(y) is Dim else min(x, y)
+
+
 def drop_axes(shape: Shape, axes: Sequence[int]) -> Shape:
     """`shape` without the extents at `axes`."""
     dropped = set(axes)
     return tuple(n for i, n in enumerate(shape) if i not in dropped)
+
+
+def leading(extent: int, type: TensorType) -> TensorType:
+    """`type` with one more axis in front."""
+    return TensorType((extent, *type.shape), type.dtype)
+
+
+def without_leading(name: str, extent: int, type: TensorType) -> TensorType:
+    """`type` without its first axis, which has that extent. Raises `ShapeError` for another."""
+    if not type.shape or type.shape[0] != extent:
+        raise ShapeError(f"{name}: {type} has no leading axis of extent {extent}")
+    return TensorType(type.shape[1:], type.dtype)
 
 
 def keep_axes(shape: Shape, axes: Sequence[int]) -> Shape:
@@ -227,23 +310,43 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
         different = {n for n in extents if n != 1}
         if len(different) > 1:
             texts = " with ".join(str(list(shape)) for shape in shapes)
-            raise ShapeError(f"cannot broadcast {texts}: sizes {sorted(different)} differ")
+            raise ShapeError(
+                f"cannot broadcast {texts}: sizes {sorted(different, key=_in_order)} differ",
+                hint=_SAME if any(type(n) is Dim for n in different) else "",
+            )
         result.append(different.pop() if different else 1)
     return tuple(result)
 
 
+_SAME = (
+    'sizes that are always the same have one name: declare both by it, as in pg.data("y", ("N",))'
+)
+
+
+def _in_order(extent: int) -> tuple[bool, int, str]:
+    """By what the extents in a message are sorted: numbers first."""
+    unknown = type(extent) is Dim
+    return unknown, 0 if unknown else extent, str(extent)
+
+
 def resolve_reshape(shape: Any, size: int) -> Shape:
-    """The full shape for a reshape of `size` elements; one extent may be -1."""
-    entries = (shape,) if isinstance(shape, int | np.integer) else shape
+    """The full shape for a reshape of `size` elements; one extent may be -1.
+
+    What depends on sizes is assumed: that they divide, and that none of them is zero where it is
+    divided by.
+    """
+    entries = (shape,) if isinstance(shape, int | np.integer | Dim) else shape
     extents = [integer(n) for n in listed(entries)]
     if extents.count(-1) > 1:
         raise ShapeError(f"cannot reshape to {tuple(extents)}: only one extent may be -1")
     if -1 in extents:
         known = math.prod(n for n in extents if n != -1)
-        if known == 0 or size % known:
+        if not at_least(abs(known) if type(known) is int else known, 1) or not equal(
+            size % known, 0
+        ):
             raise ShapeError(f"cannot reshape {size} elements to {tuple(extents)}")
         extents[extents.index(-1)] = size // known
     result = as_shape(extents)
-    if math.prod(result) != size:
+    if not equal(math.prod(result), size):
         raise ShapeError(f"cannot reshape {size} elements to {result}")
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from primgraph.errors import InternalError, PrimgraphError
+from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.signature import checked
 from primgraph.ir.text import lines_around
@@ -12,6 +13,9 @@ from primgraph.ir.types import TensorType
 @checked
 def verify(graph: Graph) -> Graph:
     """Check that each value is bound once and before use, that types are as inferred.
+
+    The graphs of loops and branches are checked in the same way. Only loops take and give
+    stacks that grow.
 
     Returns the graph itself. Raises `InternalError` that names the law broken and prints the
     equations around the fault.
@@ -31,6 +35,12 @@ def verify(graph: Graph) -> Graph:
         if types != expected:
             found, wanted = (", ".join(map(str, t)) for t in (types, expected))
             raise _broken(graph, eqn, f"{eqn.op.name} has type {found}, its rule says {wanted}")
+        for body in eqn.bodies:
+            verify(body)
+        computes = not (eqn.op.has_bodies or eqn.op.formal)
+        if computes and any(is_open(v.shape) for v in (*eqn.inputs, *eqn.outputs)):
+            fault = f"{eqn.op.name} is no loop, and takes or gives a stack that grows"
+            raise _broken(graph, eqn, fault)
         for value in eqn.outputs:
             if value in bound:
                 raise _broken(graph, eqn, f"{value!r} is bound twice")
@@ -39,6 +49,13 @@ def verify(graph: Graph) -> Graph:
         if value not in bound:
             raise _broken(graph, None, f"output {value!r} is not bound")
     return graph
+
+
+def verify_once(graph: Graph) -> None:
+    """`verify`, but for a graph that it has been through: graphs never change."""
+    if not graph._verified:
+        verify(graph)
+        object.__setattr__(graph, "_verified", True)
 
 
 def _infer(

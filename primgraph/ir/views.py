@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias, final
 
+from primgraph.ir.assumptions import is_at_least
+from primgraph.ir.dims import Dim
 from primgraph.ir.types import Shape
 
 
@@ -64,12 +66,27 @@ def sliced(slices: Sequence[slice], shape: Shape) -> Slice | None:
     ranges: list[Range] = []
     for s, n in zip(slices, shape, strict=True):
         step = 1 if s.step is None else s.step
-        start = None if s.start == (0 if step > 0 else n - 1) else s.start
-        stop = None if s.stop is None or (step > 0 and s.stop >= n) else s.stop
+        # Counted from the end, the last element is at -1.
+        first = (0,) if step > 0 else (n - 1, -1)
+        start = None if s.start in first else s.start
+        stop = None if s.stop is None or (step > 0 and is_at_least(s.stop, n)) else s.stop
+        if step > 0:
+            start, stop = _from_end(start, n), _from_end(stop, n)
         ranges.append((start, stop, step))
     while ranges and ranges[-1] == WHOLE:
         ranges.pop()
     return Slice(tuple(ranges)) if ranges else None
+
+
+def _from_end(end: int | None, extent: int) -> int | None:
+    """An end of a slice, which is not negative; counted from that of the axis if that is simpler.
+
+    Only where neither is known, and their distance is.
+    """
+    if type(end) is not Dim or type(extent) is not Dim:
+        return end
+    distance = end - extent
+    return distance if type(distance) is int and distance < 0 else end
 
 
 def part_of(shape: Shape, axis: int, start: int, stop: int) -> Slice | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 from primgraph import operators
 from primgraph.ir.signature import checked_methods
 from primgraph.nn.layer import Layer
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.handle import ArrayLike, Axes
 
 
 @final
@@ -15,7 +15,7 @@ from primgraph.operators.variable import ArrayLike, Axes, Variable
 class Tanh(Layer):
     """`pg.tanh`."""
 
-    def forward(self, x: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
         return operators.tanh(x)
 
@@ -25,7 +25,7 @@ class Tanh(Layer):
 class ReLU(Layer):
     """`pg.relu`."""
 
-    def forward(self, x: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
         return operators.relu(x)
 
@@ -39,7 +39,7 @@ class GELU(Layer):
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, x: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
         return operators.gelu(x, self.approximate)
 
@@ -49,7 +49,7 @@ class GELU(Layer):
 class SiLU(Layer):
     """`pg.silu`."""
 
-    def forward(self, x: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
         return operators.silu(x)
 
@@ -59,7 +59,7 @@ class SiLU(Layer):
 class Sigmoid(Layer):
     """`pg.sigmoid`."""
 
-    def forward(self, x: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
         return operators.sigmoid(x)
 
@@ -69,7 +69,7 @@ class Sigmoid(Layer):
 class Softplus(Layer):
     """`pg.softplus`."""
 
-    def forward(self, x: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """The function of each element."""
         return operators.softplus(x)
 
@@ -83,6 +83,6 @@ class Softmax(Layer):
         super().__init__()
         self.axis = axis
 
-    def forward(self, x: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """Probabilities in the shape of `x`."""
         return operators.softmax(x, self.axis)

@@ -8,12 +8,17 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.defaults import get_default_dtype
+from primgraph.eager.adoption import adopting
+from primgraph.eager.recording import no_grad
+from primgraph.eager.seeds import next_key
+from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, BoundsError
 from primgraph.initializers import Constant, Initializer
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import as_dtype, as_shape
 from primgraph.nn.layer import Layer
 from primgraph.operators import batch_norm, dropout, layer_norm, linear, mean, var
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.variable import Variable
 from primgraph.program.program import program_of
 
@@ -27,8 +32,8 @@ class Linear(Layer):
     says otherwise, and `bias`, which can be left out, starts at zero.
     """
 
-    weight: Variable
-    bias: Variable | None
+    weight: Any
+    bias: Any
 
     def __init__(
         self,
@@ -45,7 +50,7 @@ class Linear(Layer):
         if bias:
             self.bias = self.create_parameter((out_features,), dtype, is_bias=True)
 
-    def forward(self, x: Variable) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """`x` of shape (..., in_features) becomes (..., out_features)."""
         return linear(x, self.weight, self.bias)
 
@@ -61,7 +66,7 @@ class Sequential(Layer):
 
     def forward(self, x: Any) -> Any:
         """The last layer's result; `x` itself if there are no layers."""
-        for layer in self.children():
+        for layer in self._table("_sublayers").values():
             x = layer(x)
         return x
 
@@ -86,8 +91,8 @@ class LayerNorm(Layer):
     `weight` starts at one and `bias` at zero, both of that shape.
     """
 
-    weight: Variable
-    bias: Variable
+    weight: Any
+    bias: Any
 
     def __init__(self, shape: Any, eps: float = 1e-5, *, dtype: Any = None) -> None:
         super().__init__()
@@ -95,7 +100,7 @@ class LayerNorm(Layer):
         self.weight = self.create_parameter(self.shape, dtype, Constant(1.0))
         self.bias = self.create_parameter(self.shape, dtype, is_bias=True)
 
-    def forward(self, x: Variable) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """`x` normalised, in its shape."""
         axes = tuple(range(-len(self.shape), 0))
         return layer_norm(x, self.weight, self.bias, axis=axes, eps=self.eps)
@@ -108,17 +113,18 @@ class BatchNorm(Layer):
 
     Channels lie along axis 1 in layout `NCHW` and along the last one in `NHWC`, whatever the
     number of axes. In training the mean and the biased variance (divisor n) of the batch
-    normalise, and every run ends with `running = momentum * running + (1 - momentum) * batch`;
-    both running statistics are those of the batches, so `running_var` is biased too. In
-    evaluation, and always with `use_global_stats`, the running ones normalise and stay.
+    normalise, and every run or call ends with
+    `running = momentum * running + (1 - momentum) * batch`; both running statistics are those of
+    the batches, so `running_var` is biased too. In evaluation, and always with `use_global_stats`,
+    the running ones normalise and stay.
 
-    A layer that is called several times in a program takes all batches into account in turn.
+    A layer that is called several times takes all batches into account in turn.
     """
 
-    weight: Variable
-    bias: Variable
-    running_mean: Variable
-    running_var: Variable
+    weight: Any
+    bias: Any
+    running_mean: Any
+    running_var: Any
 
     def __init__(
         self,
@@ -141,7 +147,7 @@ class BatchNorm(Layer):
         self.register_buffer("running_mean", np.zeros(features, chosen))
         self.register_buffer("running_var", np.ones(features, chosen))
 
-    def forward(self, x: Variable) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """`x` normalised, in its shape. Raises `ShapeError` for another number of channels."""
         training = self.training and not self.use_global_stats
         result = batch_norm(
@@ -155,15 +161,22 @@ class BatchNorm(Layer):
             training,
         )
         if training:
-            others = tuple(a for a in range(x.ndim) if a != self.axis % x.ndim)
-            self._track(self.running_mean, mean(x, others))
-            self._track(self.running_var, var(x, others))
+            others = tuple(a for a in range(result.ndim) if a != self.axis % result.ndim)
+            self._track("running_mean", mean(x, others))
+            self._track("running_var", var(x, others))
         return result
 
-    def _track(self, running: Variable, batch: Variable) -> None:
-        program = program_of(running)
-        kept = self.momentum * program.next_value(running)
-        program.update(running, kept + (1.0 - self.momentum) * batch.astype(running.dtype))
+    def _track(self, name: str, batch: Any) -> None:
+        running = getattr(self, name)
+        dtype = running.dtype
+        if isinstance(running, Tensor):
+            with no_grad():
+                new = self.momentum * running + (1.0 - self.momentum) * batch.astype(dtype)
+            setattr(self, name, new)
+        else:
+            program = program_of(running)
+            kept = self.momentum * program.next_value(running)
+            program.update(running, kept + (1.0 - self.momentum) * batch.astype(dtype))
 
 
 @final
@@ -171,16 +184,24 @@ class BatchNorm(Layer):
 class Dropout(Layer):
     """`pg.dropout`: in training, sets elements to zero with probability `rate`.
 
-    Each layer draws another mask, each run other ones, all from the `random_seed` of the
-    program. Mode `upscale_in_train` divides what is kept by `1 - rate` in training;
-    `downscale_in_infer` multiplies by it in evaluation.
+    Each layer draws another mask, each run or call other ones, all from the `random_seed` of the
+    program, or else from `pg.seed`. Mode `upscale_in_train` divides what is kept by `1 - rate` in
+    training; `downscale_in_infer` multiplies by it in evaluation.
     """
 
     def __init__(self, rate: float = 0.5, mode: str = "upscale_in_train") -> None:
         super().__init__()
         self.rate, self.mode = rate, mode
 
-    def forward(self, x: Variable) -> Variable:
+    def forward(self, x: ArrayLike) -> Any:
         """`x` with its mask in training, scaled or unchanged in evaluation."""
-        key = program_of(x).next_key() if self.training else 0
-        return dropout(x, key, self.rate, self.mode, self.training)
+        if not self.training:
+            return dropout(x, 0, self.rate, self.mode, training=False)
+        return dropout(x, _key_for(x), self.rate, self.mode)
+
+
+def _key_for(x: ArrayLike) -> Variable | Tensor:
+    """A key that is another one whenever what is computed from `x` is computed."""
+    if isinstance(x, Variable) and adopting.get() is None:
+        return program_of(x).next_key()
+    return next_key()

@@ -8,7 +8,6 @@ from typing import Any, final, overload
 from primgraph.errors import ArgumentError, BoundsError, BuildError, UnknownKeyError, near_matches
 from primgraph.ir.signature import checked_methods
 from primgraph.nn.layer import Layer, as_parameter
-from primgraph.operators.variable import Variable
 
 
 def _place(index: Any, count: int, what: str, *, end: bool = False) -> int:
@@ -177,7 +176,7 @@ class LayerDict(Layer):
 class ParameterList(Layer):
     """Parameters in a list, which may grow; named '0', '1' and so on.
 
-    Each is what `create_parameter` gave, of a layer or of primgraph, and reads as its variable.
+    Each is what `create_parameter` gave, of a layer or of primgraph, and reads as what it is there.
     It is not called itself.
     """
 
@@ -199,18 +198,18 @@ class ParameterList(Layer):
     def __len__(self) -> int:
         return len(self._table("_states"))
 
-    def __iter__(self) -> Iterator[Variable]:
-        return (self._variable(p) for p in list(self._table("_states").values()))
+    def __iter__(self) -> Iterator[Any]:
+        return (self._read(p) for p in list(self._table("_states").values()))
 
     @overload
-    def __getitem__(self, index: int) -> Variable: ...
+    def __getitem__(self, index: int) -> Any: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Variable]: ...
-    def __getitem__(self, index: int | slice) -> Variable | list[Variable]:
+    def __getitem__(self, index: slice) -> list[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return list(self)[index]
         name = str(_place(index, len(self), "ParameterList"))
-        return self._variable(self._table("_states")[name])
+        return self._read(self._table("_states")[name])
 
     def __setitem__(self, index: int, parameter: Any) -> None:
         name = str(_place(index, len(self), "ParameterList"))

@@ -4,57 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar, final
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from primgraph.eager.adoption import adopting
+from primgraph.eager.shared import label_of
+from primgraph.eager.tensor import Tensor
 from primgraph.errors import (
     ArgumentError,
     BuildError,
     FeedError,
     MissingMethodError,
+    ShapeError,
     near_matches,
     unknown_name,
 )
 from primgraph.initializers import Assign, Initializer
-from primgraph.ir.graph import Value
+from primgraph.ir.primitive import innermost
 from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import TensorType, as_dtype
+from primgraph.nn.parameter import Parameter, parameter_of
 from primgraph.nn.scopes import calling, outermost
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable, handles
-from primgraph.program.program import Program, current_program, parameter_kind, program_of
-from primgraph.program.scope import Scope
+from primgraph.program.program import (
+    Program,
+    belongs_to_program,
+    current_program,
+    parameter_kind,
+    program_of,
+)
+from primgraph.program.scope import Scope, copied
 
 L = TypeVar("L", bound="Layer")
 
 
-@final
-class Parameter:
-    """A parameter or buffer of a layer: declared with the layer, made in a program later.
-
-    `variable` is what stands for it there, None before; `program`, kept alive with it, owns it.
-    """
-
-    __slots__ = ("initializer", "program", "trainable", "type", "variable")
-
-    def __init__(
-        self,
-        type: TensorType,
-        initializer: Initializer,
-        trainable: bool,
-        variable: Variable | None = None,
-    ) -> None:
-        self.program = None if variable is None else program_of(variable)
-        self.type = type
-        self.initializer = initializer
-        self.trainable = trainable
-        self.variable = variable
-
-    def __deepcopy__(self, memo: Any) -> Parameter:
-        """The same declaration: a copied layer has parameters of its own."""
-        return Parameter(self.type, self.initializer, self.trainable)
+# What calls of layers that are under way compute with: variables of a program, or tensors.
+_EAGERLY = object()
+_world: ContextVar[object] = ContextVar("world", default=None)
 
 
 @checked_methods("add_parameter", "add_sublayer")
@@ -77,11 +67,16 @@ class Layer:
     under names such as `layers.0.weight`; so do states of a program. What `create_parameter` of a
     layer gave goes into a `ParameterList`.
 
-    A layer may be made before a program or inside one. Its parameters are created when it is
-    first called, or first asked for them: in the program of the variables that it is called on,
-    or else in the one being built. They stay there; a layer that is called again uses the same
-    ones. In the program their names begin with the class of the outermost layer, as in
-    `network.body.0.weight`.
+    Called on tensors, or on arrays where no program is entered, a layer computes; its parameters
+    are tensors then. Called on variables it becomes part of their program, in which its parameters
+    are states, whose names begin with the class of the outermost layer, as in
+    `network.body.0.weight`. Both have the same elements: what an optimizer does to the tensors the
+    next run of the program sees, and what a run stores the tensors show. One layer may be part of
+    several programs, which share its parameters so.
+
+    Attributes read as what the call that is under way computes with. Elsewhere they are variables
+    of the program that is entered. Where none is, they are tensors, unless the layer was used in
+    one program and nowhere else: then they are variables of that one.
     """
 
     training: bool
@@ -101,32 +96,55 @@ class Layer:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of `forward`.
 
-        Raises `BuildError` if the parameters belong to another program than the arguments, or
-        if the arguments belong to none: traced functions have no parameters.
+        In a function that is traced, parameters are the constants that they are then; in one that
+        `pg.jit` compiles they are what they are at each call. Raises `BuildError` where a function
+        is traced, and the layer has parameters and was not used before.
         """
-        states = [p for _, p in self._named_states()]
-        if states:
-            operands = handles((*args, *kwargs.values()))
-            program = program_of(operands[0]) if operands else current_program()
-            self._bind(program)
-            for parameter in states:
-                if parameter.program is not program:
-                    raise BuildError(
-                        f"a {type(self).__name__} with parameters in another program is called "
-                        f"in {program.name!r}",
-                        hint="make a layer for each program, or use program.clone(for_test=True)",
-                    )
-        with self._scope():
-            return self.forward(*args, **kwargs)
+        adoption = adopting.get()
+        if adoption is not None:
+            adoption.note(self)
+        if not kwargs and _are_tensors(args):
+            return self._computed(args, kwargs)
+        found = handles((*args, *kwargs.values()))
+        variables = [h for h in found if isinstance(h, Variable)]
+        if not variables and (found or _computes()):
+            return self._computed(args, kwargs)
+        if next(self._named_states(), None) is None:
+            with self._scope(None):
+                return self.forward(*args, **kwargs)
+        if variables and not belongs_to_program(variables[0]) and self._has_elements():
+            return self._computed(args, kwargs)
+        program = program_of(variables[0]) if variables else _program_of_call()
+        self._enter(program)
+        token = _world.set(program)
+        try:
+            with self._scope(program):
+                return self.forward(*args, **kwargs)
+        finally:
+            _world.reset(token)
 
-    def _scope(self) -> AbstractContextManager[None]:
+    def _has_elements(self) -> bool:
+        """Whether the parameters are known where a function is traced, or are its inputs."""
+        return adopting.get() is not None or all(p.is_known for _, p in self._named_states())
+
+    def _computed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of `forward` with tensors for parameters."""
+        if _world.get() is _EAGERLY:
+            return self.forward(*args, **kwargs)
+        token = _world.set(_EAGERLY)
+        try:
+            return self.forward(*args, **kwargs)
+        finally:
+            _world.reset(token)
+
+    def _scope(self, program: Program | None) -> AbstractContextManager[None]:
         """Where lines are marked as those of this layer, whose path begins as its parameters do."""
         call, own = outermost(), type(self).__name__.lower()
         if call is not None:
             return calling(f"{call.path}.{call.names.get(id(self), own)}")
-        first = next(self._named_states(), None)
-        if first is not None and first[1].variable is not None:
-            name, path = first[0], first[1].variable.name
+        if program is not None:
+            name, parameter = next(self._named_states())
+            path = self._variable(parameter, program).name
             own = path.removesuffix(f".{name}") if path.endswith(f".{name}") else own
         return calling(own, {id(layer): path for path, layer in self._tree()})
 
@@ -139,7 +157,7 @@ class Layer:
         initializer: Initializer | None = None,
         is_bias: bool = False,
     ) -> Any:
-        """A new parameter, to be assigned to an attribute, which then reads as its variable.
+        """A new parameter, to be assigned to an attribute, which then reads as what it is there.
 
         The initializer is Xavier's rule, or zeros for a bias, unless given; the dtype is the
         default one unless given. Raises what `pg.create_parameter` does.
@@ -159,7 +177,8 @@ class Layer:
     def register_buffer(self, name: str, value: Any) -> None:
         """Keep an array beside the parameters, `value` at first: no optimizer changes it.
 
-        The attribute reads as its variable; `program.update` lets runs change it.
+        The attribute reads as a tensor, to which tensors can be assigned, or as a variable, and
+        `program.update` lets runs change it.
         """
         array = np.array(array_of(value))
         type = TensorType(array.shape, as_dtype(array.dtype))
@@ -181,10 +200,18 @@ class Layer:
         if isinstance(value, Layer):
             self.__dict__.pop(name, None)
             self.add_sublayer(name, value)
-        elif isinstance(value, Parameter) or _state_of(value) is not None:
+        elif isinstance(value, Parameter) or parameter_of(value) is not None:
             self.__dict__.pop(name, None)
             self.add_parameter(name, value)
-        elif name in self._table("_states") or name in self._table("_sublayers"):
+        elif isinstance(value, Tensor) and name in self._state_table():
+            self._change(name, self._state_table()[name], value)
+        elif _is_traced(value) and name in self._state_table():
+            raise BuildError(
+                f"{type(self).__name__} changes {name!r} when it is called, and a function that is "
+                "traced or compiled changes nothing",
+                hint="call layer.eval() before, or let a program train: minimize, and run it",
+            )
+        elif name in self._state_table() or name in self._table("_sublayers"):
             raise ArgumentError(
                 f"{name!r} is registered, and {value!r:.80} is no parameter or layer",
                 hint="program.update changes what a parameter or buffer holds after a run",
@@ -192,10 +219,22 @@ class Layer:
         else:
             super().__setattr__(name, value)
 
+    def _change(self, name: str, buffer: Parameter, value: Tensor) -> None:
+        """Let a buffer hold what is computed, once somebody looks."""
+        if buffer.trainable:
+            raise ArgumentError(
+                f"{name!r} is a parameter, and {value.type} is computed or a constant",
+                hint="assign a leaf that requires grad, or use "
+                "`with pg.no_grad(): layer.weight.copy_(x)`",
+            )
+        if value.type != buffer.type:
+            raise ShapeError(f"{name!r} is {buffer.type} and cannot become {value.type}")
+        buffer.become(value.detach())
+
     def __getattr__(self, name: str) -> Any:
         parameter = self.__dict__.get("_states", {}).get(name)
         if parameter is not None:
-            return self._variable(parameter)
+            return self._read(parameter)
         layer = self.__dict__.get("_sublayers", {}).get(name)
         if layer is None:
             known = {*dir(type(self)), *self.__dict__.get("_states", ())}
@@ -208,6 +247,9 @@ class Layer:
             if self._table(table).pop(name, None) is not None:
                 return
         super().__delattr__(name)
+
+    def _state_table(self) -> dict[str, Parameter]:
+        return self._table("_states")
 
     def _table(self, name: str) -> dict[str, Any]:
         table: dict[str, Any] | None = self.__dict__.get(name)
@@ -242,53 +284,104 @@ class Layer:
         """The layers directly within."""
         return [layer for _, layer in self._inner()]
 
-    def named_parameters(self) -> Iterator[tuple[str, Variable]]:
-        """Dotted names and variables of the parameters of this layer and of all within."""
-        for name, parameter in self._named_states():
-            if parameter.trainable:
-                yield name, self._variable(parameter)
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """Dotted names of the parameters of this layer and of all within, and what they are there:
+        tensors, or variables of a program."""
+        yield from self._named(trainable=True)
 
-    def parameters(self) -> list[Variable]:
+    def parameters(self) -> list[Any]:
         """The parameters of this layer and of all within, each once."""
-        return [variable for _, variable in self.named_parameters()]
+        return [item for _, item in self.named_parameters()]
 
-    def named_buffers(self) -> Iterator[tuple[str, Variable]]:
-        """Dotted names and variables of the buffers of this layer and of all within."""
-        for name, parameter in self._named_states():
-            if not parameter.trainable:
-                yield name, self._variable(parameter)
+    def named_buffers(self) -> Iterator[tuple[str, Any]]:
+        """Dotted names of the buffers of this layer and of all within, and what they are there."""
+        yield from self._named(trainable=False)
 
-    def buffers(self) -> list[Variable]:
+    def buffers(self) -> list[Any]:
         """The buffers of this layer and of all within, each once."""
-        return [variable for _, variable in self.named_buffers()]
+        return [item for _, item in self.named_buffers()]
+
+    def _named(self, trainable: bool) -> Iterator[tuple[str, Any]]:
+        own = type(self).__name__.lower()
+        for name, parameter in self._named_states():
+            if parameter.trainable is trainable:
+                item = self._read(parameter)
+                if isinstance(item, Tensor) and not label_of(item):
+                    item._label = f"{own}.{name}"
+                yield name, item
+
+    def zero_grad(self) -> None:
+        """Let no parameter have a gradient."""
+        for _, parameter in self._named_states():
+            if parameter.made is not None:
+                parameter.made.grad = None
 
     def state_dict(self, scope: Scope | None = None) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of the values of parameters and buffers, by dotted name.
 
-        They come from `scope`, or else from that of the program. Raises `BuildError` before the
-        layer is used in a program.
+        With `scope` they are those that a program has there. Raises `BuildError` then if the layer
+        is part of no program.
         """
-        names = self._names_in_program()
-        if not names:
-            return {}
-        program, known = names
-        values = program.state_dict(scope)
-        return {name: values[inner] for name, inner in known.items()}
+        listed = list(self._named_states())
+        if scope is not None and listed:
+            program, names = self._names_in_program(listed)
+            found = program.state_dict(scope)
+            return {name: found[inner] for name, inner in names.items()}
+        programs: dict[Program, dict[str, np.ndarray[Any, Any]]] = {}
+        values = {}
+        for name, parameter in listed:
+            home = parameter.home
+            if home is None:
+                values[name] = parameter.tensor.numpy()
+            else:
+                program = program_of(home)
+                if program not in programs:
+                    programs[program] = program.state_dict()
+                values[name] = programs[program][home.name]
+        return values
 
     def set_state_dict(self, values: Mapping[str, Any], scope: Scope | None = None) -> None:
         """Store copies of `values` by dotted name; what is not named keeps its value.
 
-        Raises `FeedError` for an unknown name, a wrong shape or a wrong kind of dtype; nothing
-        is stored then. Raises `BuildError` before the layer is used in a program.
+        With `scope` they are stored there, for a program. Raises `FeedError` for an unknown name, a
+        wrong shape or a wrong kind of dtype; nothing is stored then. Raises `BuildError` where
+        there is a scope, and the layer is part of no program.
         """
-        names = self._names_in_program()
-        known = names[1] if names else {}
+        listed = list(self._named_states())
+        known = dict(listed)
         unknown = [n for n in values if n not in known]
         if unknown:
-            listed = ", ".join(map(repr, unknown))
-            raise FeedError(f"{type(self).__name__} has no parameters or buffers named {listed}")
-        if names:
-            names[0].set_state_dict({known[n]: v for n, v in values.items()}, scope)
+            names = ", ".join(map(repr, unknown))
+            raise FeedError(
+                f"{type(self).__name__} has no parameters or buffers named {names}",
+                hint=near_matches(unknown[0], known),
+            )
+        if scope is not None:
+            if values:
+                program, inner = self._names_in_program(listed)
+                program.set_state_dict({inner[n]: v for n, v in values.items()}, scope)
+            return
+        arrays = {n: copied(n, value, known[n].type) for n, value in values.items()}
+        homes: dict[Scope, dict[str, np.ndarray[Any, Any]]] = {}
+        for name, array in arrays.items():
+            home = known[name].home
+            if home is None:
+                known[name].set(array)
+            else:
+                homes.setdefault(program_of(home).scope, {})[home.name] = array
+        for where, stored in homes.items():
+            where.put(stored)
+
+    def load_state_dict(self, values: Mapping[str, Any], strict: bool = True) -> None:
+        """`set_state_dict`, as torch calls it: what is not named is an error, if `strict`."""
+        known = [name for name, _ in self._named_states()]
+        missing = [name for name in known if name not in values]
+        if strict and missing and set(values) <= set(known):
+            raise FeedError(
+                f"there is nothing for {', '.join(map(repr, missing))} of {type(self).__name__}",
+                hint="with strict=False what is not named keeps its value",
+            )
+        self.set_state_dict(values)
 
     def train(self: L) -> L:
         """Let calls from now on build the form for training; returns the layer."""
@@ -349,7 +442,7 @@ class Layer:
         """Names and states of this layer alone, those in containers included."""
         found = list(self._table("_states").items())
         for name, item in self._contents():
-            state = _state_of(item)
+            state = parameter_of(item)
             if isinstance(item, Parameter):
                 raise BuildError(
                     f"{name!r} of this {type(self).__name__} is a parameter in a plain container, "
@@ -385,40 +478,80 @@ class Layer:
 
     def _named_states(self) -> Iterator[tuple[str, Parameter]]:
         """Dotted names and states of this layer and of all within, each state once."""
-        seen: set[Parameter | Value] = set()
+        seen: set[object] = set()
         for path, layer in self._tree():
             for name, parameter in layer._own_states():
-                variable = parameter.variable
-                key = parameter if variable is None else variable.value
+                key = parameter.identity
                 if key not in seen:
                     seen.add(key)
                     yield _joined(path, name), parameter
 
-    def _bind(self, program: Program) -> None:
-        """Create in `program` what has no variable yet."""
-        waiting = [(n, p) for n, p in self._named_states() if p.variable is None]
+    def _enter(self, program: Program) -> None:
+        """Create in `program` what has no state there yet."""
+        waiting = [(n, p) for n, p in self._named_states() if p.state_in(program) is None]
         prefix = program.free_name(type(self).__name__.lower()) if waiting else ""
-        for name, p in waiting:
-            p.variable = program.state(f"{prefix}.{name}", p.type, p.initializer, p.trainable)
-            p.program = program
+        for name, parameter in waiting:
+            parameter.enter(program, f"{prefix}.{name}")
 
-    def _variable(self, parameter: Parameter) -> Variable:
-        if parameter.variable is None:
-            self._bind(current_program())
-        assert parameter.variable is not None
-        return parameter.variable
+    def _read(self, parameter: Parameter) -> Tensor | Variable:
+        """What stands for it here."""
+        world = _world.get()
+        if world is _EAGERLY:
+            return parameter.tensor
+        if world is None and innermost.get() is None:
+            home = parameter.home
+            return parameter.tensor if home is None else home
+        return self._variable(parameter, _program_of_call())
 
-    def _names_in_program(self) -> tuple[Program, dict[str, str]] | None:
-        """The program of the states, and their names there by dotted name; None without any."""
-        program, names = None, {}
-        for name, parameter in self._named_states():
-            if parameter.variable is None:
-                raise BuildError(
-                    f"the parameters of this {type(self).__name__} have no values yet",
-                    hint="call it in a program first",
-                )
-            program, names[name] = parameter.program, parameter.variable.name
-        return None if program is None else (program, names)
+    def _variable(self, parameter: Parameter, program: Program) -> Variable:
+        found = parameter.state_in(program)
+        if found is None:
+            self._enter(program)
+            found = parameter.state_in(program)
+        assert found is not None
+        return found
+
+    def _names_in_program(
+        self, listed: list[tuple[str, Parameter]]
+    ) -> tuple[Program, dict[str, str]]:
+        """A program of which this is part, and the names of the states there by dotted name."""
+        program = listed[0][1].latest
+        names: dict[str, str] = {}
+        for name, parameter in listed:
+            state = None if program is None else parameter.state_in(program)
+            if state is not None:
+                names[name] = state.name
+        if program is None or len(names) < len(listed):
+            raise BuildError(
+                f"the parameters of this {type(self).__name__} are in no program",
+                hint="call it in a program first, or leave out the scope",
+            )
+        return program, names
+
+
+def _is_traced(value: Any) -> bool:
+    """Whether this is a variable of a function that is traced."""
+    return isinstance(value, Variable) and not belongs_to_program(value)
+
+
+def _are_tensors(args: tuple[Any, ...]) -> bool:
+    """Whether a layer is called on tensors alone, as most often."""
+    for argument in args:
+        if not isinstance(argument, Tensor):
+            return False
+    return bool(args)
+
+
+def _computes() -> bool:
+    """Whether a layer that is called on no variables computes as one goes."""
+    world = _world.get()
+    return world is _EAGERLY or (world is None and innermost.get() is None)
+
+
+def _program_of_call() -> Program:
+    """The program that calls under way are part of, or else the one being built."""
+    world = _world.get()
+    return world if isinstance(world, Program) else current_program()
 
 
 # What is looked into for layers.
@@ -427,7 +560,7 @@ _CONTAINERS = (list, tuple, dict, set, frozenset)
 
 def as_parameter(name: str, given: Any) -> Parameter:
     """What is registered for `given`, a parameter of a layer or of a program."""
-    found = given if isinstance(given, Parameter) else _state_of(given)
+    found = given if isinstance(given, Parameter) else parameter_of(given)
     if found is None:
         raise ArgumentError(f"parameter {name!r} is made by create_parameter, not {given!r:.80}")
     return found
@@ -435,16 +568,3 @@ def as_parameter(name: str, given: Any) -> Parameter:
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _state_of(value: Any) -> Parameter | None:
-    """What a layer registers for a state of a program; None for what is no such variable."""
-    if not isinstance(value, Variable):
-        return None
-    try:
-        state = program_of(value).states.get(value.value)
-    except BuildError:
-        return None
-    if state is None:
-        return None
-    return Parameter(state.type, state.initializer, state.trainable, value)

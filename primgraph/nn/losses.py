@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 from primgraph.ir.signature import checked_methods
 from primgraph.nn.layer import Layer
@@ -14,7 +14,7 @@ from primgraph.operators import (
     l1_loss,
     mse_loss,
 )
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.handle import ArrayLike
 
 
 @checked_methods()
@@ -31,7 +31,7 @@ class _Reduced(Layer):
 class MSELoss(_Reduced):
     """`pg.mse_loss`."""
 
-    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of `x` against `target`."""
         return mse_loss(x, target, self.reduction)
 
@@ -41,7 +41,7 @@ class MSELoss(_Reduced):
 class L1Loss(_Reduced):
     """`pg.l1_loss`."""
 
-    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of `x` against `target`."""
         return l1_loss(x, target, self.reduction)
 
@@ -51,7 +51,7 @@ class L1Loss(_Reduced):
 class BCELoss(_Reduced):
     """`pg.binary_cross_entropy`, of probabilities."""
 
-    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of the probabilities `x` against `target`."""
         return binary_cross_entropy(x, target, self.reduction)
 
@@ -61,7 +61,7 @@ class BCELoss(_Reduced):
 class BCEWithLogitsLoss(_Reduced):
     """`pg.binary_cross_entropy_with_logits`."""
 
-    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of the logits `x` against `target`."""
         return binary_cross_entropy_with_logits(x, target, self.reduction)
 
@@ -75,7 +75,7 @@ class HuberLoss(_Reduced):
         super().__init__(reduction)
         self.delta = delta
 
-    def forward(self, x: ArrayLike, target: ArrayLike) -> Variable:
+    def forward(self, x: ArrayLike, target: ArrayLike) -> Any:
         """The loss of `x` against `target`."""
         return huber_loss(x, target, self.delta, self.reduction)
 
@@ -89,6 +89,6 @@ class CrossEntropyLoss(_Reduced):
         super().__init__(reduction)
         self.axis = axis
 
-    def forward(self, logits: ArrayLike, labels: ArrayLike) -> Variable:
+    def forward(self, logits: ArrayLike, labels: ArrayLike) -> Any:
         """The loss of `logits` against `labels`."""
         return cross_entropy(logits, labels, self.axis, self.reduction)

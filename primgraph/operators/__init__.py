@@ -1,6 +1,6 @@
 """What users compute with: functions on variables, each named and typed as in NumPy."""
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from primgraph.errors import unknown_name
 from primgraph.operators import (
@@ -11,6 +11,7 @@ from primgraph.operators import (
     elementary,
     indexing,
     joining,
+    late,
     linalg,
     logic,
     losses,
@@ -36,6 +37,18 @@ from primgraph.operators.reductions import *  # noqa: F403
 from primgraph.operators.shaping import *  # noqa: F403
 from primgraph.operators.statistics import *  # noqa: F403
 
+if TYPE_CHECKING:
+    from primgraph.operators.averages import *  # noqa: F403
+    from primgraph.operators.building import *  # noqa: F403
+    from primgraph.operators.choosing import *  # noqa: F403
+    from primgraph.operators.differences import *  # noqa: F403
+    from primgraph.operators.manipulation import *  # noqa: F403
+    from primgraph.operators.matrices import *  # noqa: F403
+    from primgraph.operators.polynomials import *  # noqa: F403
+    from primgraph.operators.rounding import *  # noqa: F403
+    from primgraph.operators.running import *  # noqa: F403
+    from primgraph.operators.sorting import *  # noqa: F403
+
 # What a file lists is public. Type checkers take that from the imports, as they do not add lists.
 if not TYPE_CHECKING:
     __all__ = [
@@ -54,7 +67,11 @@ if not TYPE_CHECKING:
         *reductions.__all__,
         *shaping.__all__,
         *statistics.__all__,
+        *late.NAMES,
     ]
 
-    def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.operators", name, __all__)
+    def __getattr__(name: str) -> Any:
+        found = late.function_named(name) if name in late.NAMES else None
+        if found is None:
+            raise unknown_name("primgraph.operators", name, __all__)
+        return globals().setdefault(name, found)

@@ -7,11 +7,12 @@ import math
 from primgraph.operators.arithmetic import logaddexp
 from primgraph.operators.call import operator
 from primgraph.operators.elementary import erfc, exp, log, sigmoid
+from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.logic import beside_nan, greater, less, less_equal, where
 from primgraph.operators.promotion import axes_of, floating, lift, require_flag
 from primgraph.operators.reductions import sum
 from primgraph.operators.statistics import narrow, softmax_slope, wide, without_largest
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import Variable
 
 __all__ = [
     "gelu",

@@ -23,11 +23,16 @@ def on_truth() -> str:
         rewritten = _decided(node)
         if rewritten is not None:
             return f"write {rewritten}; {_CHOOSE}"
+        if isinstance(node, ast.If):
+            return f"{_CHOOSE}, what is computed with pg.cond({text_of(node.test)}, f, g, x)"
         if isinstance(node, ast.IfExp):
             parts = ", ".join(text_of(n) for n in (node.test, node.body, node.orelse))
             return f"write pg.where({parts})"
         if isinstance(node, ast.While):
-            return "how often a loop runs is fixed when the program is built; " + _CHOOSE
+            return (
+                "how often a loop of Python's runs is fixed when the program is built: write "
+                "pg.while_loop(condition, body, state)"
+            )
         if isinstance(node, ast.Assert):
             return "check what a run returns, not the variable; " + _CHOOSE
         if isinstance(node, ast.Call | ast.stmt):
@@ -68,7 +73,7 @@ def _called(node: ast.AST) -> str:
         return ""
     name, given = node.func.id, [text_of(a) for a in node.args]
     if name == "sorted":
-        return REMARKS["sort"]
+        return REMARKS["sorted"]
     if name not in ("max", "min", "any", "all"):
         return ""
     if len(given) == 1 and not isinstance(node.args[0], ast.List | ast.Tuple | ast.GeneratorExp):
@@ -84,6 +89,10 @@ def on_number(arrays: Collection[str]) -> str:
     nodes = expressions()
     for node, outer in zip(nodes, [*nodes[1:], None], strict=True):
         match node, outer:
+            case ast.Call(func=ast.Name(id="range"), args=given), _:
+                bounds = [text_of(a) for a in given[:2]]
+                first = "0" if len(bounds) == 1 else bounds[0]
+                return f"write pg.fori_loop({first}, {bounds[-1]}, body, state)"
             case ast.Call(), _:
                 name = _names(node)[-1]
                 advice = "" if name in _CONVERSIONS else _function(node, arrays, arrays)
@@ -136,27 +145,6 @@ def on_reading(known: Collection[str], arrays: Collection[str]) -> str:
         if isinstance(node, ast.stmt):
             break
     return _READ
-
-
-# What else than calls of it a ufunc has, of those that are functions of their own here.
-_REDUCED = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
-
-
-def on_ufunc(
-    known: Collection[str], ufunc: str, name: str, method: str, options: Collection[str]
-) -> str:
-    """Advice for a use of a ufunc that does not build a program; `name` is what it is here."""
-    if method == "reduce" and name in _REDUCED:
-        return f"write pg.{_REDUCED[name]}(x, axis=0)"
-    if method == "accumulate" and name == "add":
-        return "write pg.cumsum(x, axis=0)"
-    if method == "outer" and name in known:
-        return f"write pg.{name}(x[:, None], y)"
-    if name not in known:
-        return written_instead(ufunc)
-    if "out" in options:
-        return f"a NumPy array takes no variable in place: a = pg.{name}(a, x) is a new variable"
-    return f"write pg.{name} without {', '.join(options)}" if options else ""
 
 
 def _function(node: ast.Call, known: Collection[str], arrays: Collection[str]) -> str:

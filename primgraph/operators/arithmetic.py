@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.operators.call import operator, public
+from primgraph.operators.handle import ArrayLike, Handle
 from primgraph.operators.logic import beside_nan, logical_or, not_equal, where
 from primgraph.operators.promotion import (
     SCALARS,
@@ -26,7 +28,7 @@ from primgraph.operators.promotion import (
     type_of,
     ufunc_dtypes,
 )
-from primgraph.operators.variable import ArrayLike, Variable, emit
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise as p
 from primgraph.primitives import logic
 
@@ -133,7 +135,7 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
     Raises `DTypeError` for a negative constant exponent of integers.
     """
     dtype = ufunc_dtypes(np.power, x1, x2)[-1]
-    constant_exponent = not isinstance(x2, Variable)
+    constant_exponent = not isinstance(x2, Handle | Dim)
     if dtype.kind != "f" and constant_exponent and np.any(np.less(array_of(x2), 0)):
         raise DTypeError(
             f"integers have no negative powers: {described(x1)} to the power {described(x2)}",

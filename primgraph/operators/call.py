@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast, final
 
 import numpy as np
 
 from primgraph.errors import ArgumentError, BuildError, PrimgraphError
+from primgraph.frames import is_interruption
+from primgraph.ir.assumptions import Condition, note, noting
 from primgraph.ir.builder import Builder
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import bits, freeze_all
@@ -24,12 +26,21 @@ from primgraph.ir.primitive import (
 )
 from primgraph.ir.signature import UNFIT, misfit
 from primgraph.ir.types import TensorType
+from primgraph.operators.late import functions
 from primgraph.operators.promotion import SCALARS, lift
-from primgraph.operators.variable import Variable, functions, handles
+from primgraph.operators.variable import Variable, handles, in_manner, manner, mannered
 from primgraph.source import caller
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+# How a function on variables is applied to handles of other classes; that of `object` to plain
+# arrays and numbers, where no program is entered.
+appliers: dict[type, Callable[..., Any]] = {}
+
+# The public operator that each function has become.
+called: dict[Callable[..., Any], Callable[..., Any]] = {}
 
 
 def common_recorder(operands: Iterable[Variable]) -> Recorder:
@@ -47,31 +58,87 @@ def common_recorder(operands: Iterable[Variable]) -> Recorder:
     return found if found is not None else active_recorder()
 
 
+def _body_being_built() -> Builder | None:
+    """The body of a loop or a branch that is being recorded, if one is."""
+    entered = innermost.get()
+    if entered is None:
+        return None
+    recorder = active_recorder() if entered.mixed else entered.recorder
+    is_body = isinstance(recorder, Builder) and recorder.outer is not None
+    return recorder if is_body else None  # type: ignore[return-value]
+
+
+def _taken_in(body: Builder, given: Any) -> Any:
+    """`given`, with variables of `body` for those of the programs around it."""
+    if isinstance(given, Variable):
+        return Variable(body, body.own(given.value)) if given.recorder is not body else given
+    if type(given) in (list, tuple):
+        return type(given)([_taken_in(body, item) for item in given])
+    if type(given) is dict:
+        return {name: _taken_in(body, item) for name, item in given.items()}
+    return given
+
+
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function on handles into one of the public operators.
+    """Make a function on handles into one of the public operators, which are methods as well."""
+    call = called[function] = functions[function.__name__.rstrip("_")] = on_handles(function)
+    return call
+
+
+def of_namespace(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function on handles into an operator of a namespace, such as `pg.linalg`.
+
+    Others may have its name: it is no method, and not what NumPy's function of that name means.
+    """
+    call = called[function] = on_handles(function)
+    return call
+
+
+def on_handles(function: Callable[P, R], *, users: bool = False) -> Callable[P, R]:
+    """Make a function on variables into one on all handles.
 
     It records into the program of its operands; errors name the user's line and the operands.
+    What Python raises in a function that runs code of the user's is left as it is.
     """
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        operands = handles((*args, *kwargs.values()) if kwargs else args)
-        for operand in operands:
-            operand.used = True
+        operands: Sequence[Variable] = ()
         try:
+            for argument in args:
+                applier = appliers.get(type(argument))
+                if applier is not None:
+                    applied: R = applier(function, args, kwargs)
+                    return applied
+            operands = handles((*args, *kwargs.values()) if kwargs else args)
+            for operand in operands:
+                if type(operand) in appliers:
+                    return cast("R", appliers[type(operand)](function, args, kwargs))
+                operand.used = True
+            if not operands and innermost.get() is None and object in appliers:
+                return cast("R", appliers[object](function, args, kwargs))
+            body = _body_being_built() if operands else None
+            if body is not None and any(v.recorder is not body for v in operands):
+                args, kwargs = _taken_in(body, args), _taken_in(body, kwargs)
+                operands = handles((*args, *kwargs.values()))
             recorder = common_recorder(operands)
-            result = _recorded(recorder, function, *args, **kwargs)
+            kind = manner()
+            if kind is Variable or users:
+                result = _recorded(recorder, function, *args, **kwargs)
+            else:
+                result = _in_manner(kind, recorder, function, args, kwargs)
             return cast("R", _computed(recorder, result)) if recorder.kept else result
         except PrimgraphError as error:
             raise error.located(_origin(operands)) from None
         except UNFIT as error:
+            if users or is_interruption(error):
+                raise
             found = misfit(function, args, kwargs)
             if found is None:
                 found = ArgumentError(f"{function.__name__} does not take these arguments: {error}")
                 found.__cause__ = error
             raise found.located(_origin(operands)) from found.__cause__
 
-    functions[function.__name__.rstrip("_")] = call
     return call
 
 
@@ -82,6 +149,20 @@ def _recorded(recorder: Recorder, function: Callable[P, R], *args: P.args, **kwa
         return function(*args, **kwargs)
     with recording(recorder):
         return function(*args, **kwargs)
+
+
+def _in_manner(
+    kind: type[Variable],
+    recorder: Recorder,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """The same, in handles of the class `kind`: `function` has to do with plain ones alone."""
+    with mannered(Variable):
+        plain = {name: in_manner(Variable, a) for name, a in kwargs.items()}
+        result = _recorded(recorder, function, *in_manner(Variable, args), **plain)
+    return kind.returned(function, args, kwargs, in_manner(kind, result))
 
 
 def _computed(recorder: Recorder, result: Any) -> Any:
@@ -99,9 +180,11 @@ def _computed(recorder: Recorder, result: Any) -> Any:
 
 def _origin(operands: Sequence[Variable]) -> list[str]:
     """Lines for an error: the user's, and where the operands come from."""
-    for operand in operands:
+    # Tensors, when they are named, are operands as well; their applier knows their lines.
+    variables = [v for v in operands if isinstance(v, Variable)]
+    for operand in variables:
         if isinstance(operand.recorder, Builder):
-            values = [v.value for v in operands]
+            values = [v.value for v in variables]
             return operand.recorder.origin(operand.recorder.source or caller(), values)
     return []
 
@@ -123,7 +206,7 @@ class Operator(Op):
         self.decompose = decompose
         self.operands = operands
         self.signature = inspect.signature(decompose)
-        self._types: dict[Hashable, Types] = {}
+        self._types: dict[Hashable, tuple[Types, Mapping[Condition, None]]] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Variable:
         bound = self.signature.bind(*args, **kwargs)
@@ -180,12 +263,15 @@ class Operator(Op):
         key = (types, bits(freeze_all(params.items())))
         if key not in self._types:
             try:
-                self._types[key] = (self.traced(types, params)[1].type,)
+                with noting() as assumed:
+                    self._types[key] = (self.traced(types, params)[1].type,), assumed
             except PrimgraphError as error:
                 # The recorder adds the lines of the program; those of the trace say less.
                 error.origin = ()
                 raise
-        return self._types[key]
+        found, conditions = self._types[key]
+        note(conditions)
+        return found
 
     def evaluate(self, arrays: Sequence[Any], params: dict[str, Any]) -> tuple[Any, ...]:
         types = tuple(TensorType(np.shape(a), np.asarray(a).dtype) for a in arrays)

@@ -10,14 +10,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.dims import typical
 from primgraph.ir.types import BOOL, INT64, Shape
 from primgraph.operators.call import operator, public
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.joining import diagonal
 from primgraph.operators.linalg import product
 from primgraph.operators.logic import not_equal
 from primgraph.operators.promotion import broadcasted, converted, lift, result_dtype
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Variable, emit
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise, reductions
 from primgraph.primitives.shapes import concat, slice_
 
@@ -202,7 +204,8 @@ def _pairs(terms: list[Term], output: Labels, sizes: dict[str, int]) -> list[tup
         return [(0, 1)] * (len(terms) - 1)
     parts = ["".join(letter[k] for k in labels) for _, labels in terms]
     subscripts = f"{','.join(parts)}->{''.join(letter[k] for k in output)}"
-    shapes = [np.broadcast_to(np.float64(0), [sizes[k] for k in labels]) for _, labels in terms]
+    known = {k: typical(n) for k, n in sizes.items()}
+    shapes = [np.broadcast_to(np.float64(0), [known[k] for k in labels]) for _, labels in terms]
     search = "optimal" if len(terms) <= _FEW else "greedy"
     path: list[Any] = np.einsum_path(subscripts, *shapes, optimize=search)[0][1:]
     if any(len(places) != 2 for places in path):
@@ -269,7 +272,7 @@ def _summed_first(left: Labels, right: Labels, needed: set[str], sizes: dict[str
     its elements are summed, and the sums multiplied: so infinities and NaN of the other meet these
     sums, and not the elements.
     """
-    labels = [k for k in sizes if (k in left or k in right) and sizes[k] > 1]
+    labels = [k for k in sizes if (k in left or k in right) and sizes[k] not in (0, 1)]
     loops = _loops(sorted(labels, key=lambda k: (k not in needed, k)), (left, right))
     early: set[str] = set()
     for own, other in ((left, right), (right, left)):

@@ -9,8 +9,11 @@ import numpy as np
 
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.types import INT64, DType, TensorType, as_axis, as_dtype, as_shape
+from primgraph.ir.dims import Dim, is_extent
+from primgraph.ir.types import INT64, DType, TensorType, as_axis, as_dtype, as_shape, larger
 from primgraph.operators.call import public
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.late import functions
 from primgraph.operators.logic import equal, where
 from primgraph.operators.promotion import (
     SCALARS,
@@ -18,7 +21,7 @@ from primgraph.operators.promotion import (
     broadcasted,
     broadcasts_to,
     converted,
-    floating,
+    fractional,
     lift,
     promoted,
     require_flag,
@@ -26,7 +29,7 @@ from primgraph.operators.promotion import (
     type_of,
     wrap,
 )
-from primgraph.operators.variable import ArrayLike, Variable, emit, functions
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants, elementwise, reductions
 from primgraph.primitives.constants import filled
 from primgraph.primitives.shapes import reshape, slice_assign
@@ -122,7 +125,7 @@ def size(x: ArrayLike, axis: int | None = None) -> Variable:
     """
     value = lift(x)
     count = value.size if axis is None else value.shape[axis_of("size", value, axis)]
-    return lift(np.array(count, np.int64))
+    return lift(count if isinstance(count, Dim) else np.array(count, np.int64))
 
 
 @public
@@ -146,10 +149,13 @@ def iota(shape: Any, axis: int = 0, dtype: Any = np.int64) -> Variable:
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Variable:
     """Numbers from `start` (0 if there is no `stop`) up to but without `stop`, `step` apart.
 
-    All three are Python or NumPy numbers, since the extent is fixed when the program is built;
-    anything else raises `ArgumentError`.
+    All three are Python or NumPy numbers, since the extent is fixed when the program is built; or
+    sizes and integers, which make an extent that is known when arrays are fed. Anything else raises
+    `ArgumentError`.
     """
     first, last = (0, start) if stop is None else (start, stop)
+    if any(type(n) is Dim for n in (first, last, step)):
+        return _counted(first, last, step, dtype)
     _require_numbers("arange", first, last, step)
     if step == 0:
         raise ArgumentError("arange with step 0 never reaches its end")
@@ -163,6 +169,20 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     if (first, step) == (0, 1) and wanted.kind in "iu" and exact.size:
         return emit(constants.iota, shape=exact.shape, axis=0, dtype=wanted)
     return lift(exact)
+
+
+def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Variable:
+    """`arange` of sizes and integers."""
+    if not all(map(is_extent, (start, stop, step))) or type(step) is not int or step == 0:
+        raise ArgumentError(
+            f"arange of sizes takes sizes and integers, and a step that is a number, not "
+            f"{start!r:.40}, {stop!r:.40}, {step!r:.40}"
+        )
+    count = larger((stop - start + step + (-1 if step > 0 else 1)) // step, 0)
+    wanted = INT64 if dtype is None else as_dtype(dtype)
+    found = emit(constants.iota, shape=(count,), axis=0, dtype=wanted)
+    found = found if step == 1 else found * step
+    return found if type(start) is int and start == 0 else found + start
 
 
 def _require_numbers(name: str, *numbers: Any) -> None:
@@ -189,7 +209,7 @@ def linspace(
     if all(isinstance(x, int | float | np.integer | np.floating) for x in (start, stop)):
         numbers = np.linspace(float(start), float(stop), count, last)  # type: ignore[arg-type]
         return lift(np.floor(numbers) if rounds_down else numbers, dtype_or_default(dtype))
-    first, end = promoted(start, stop, dtype=floating(start, stop), name="linspace")
+    first, end = promoted(start, stop, dtype=fractional(start, stop), name="linspace")
     found = _spaced(first, end, count, last)
     if rounds_down:
         found = emit(elementwise.floor, found)

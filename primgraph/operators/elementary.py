@@ -9,8 +9,9 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.operators.arithmetic import divide, power
 from primgraph.operators.call import public
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import floating, lift
-from primgraph.operators.variable import ArrayLike, Variable, emit
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise as p
 
 __all__ = [

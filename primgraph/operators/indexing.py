@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from types import EllipsisType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, BoundsError, DTypeError, ShapeError
-from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes
-from primgraph.operators.call import public
+from primgraph.errors import (
+    ArgumentError,
+    BoundsError,
+    DTypeError,
+    ShapeError,
+    UnknownSizeError,
+)
+from primgraph.ir.assumptions import at_least, is_at_least
+from primgraph.ir.dims import Dim, bounds
+from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes, integer
+from primgraph.operators.call import on_handles, public
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import (
     SCALARS,
     array_of,
@@ -26,7 +36,7 @@ from primgraph.operators.promotion import (
     wrap,
 )
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Variable, emit, handles
+from primgraph.operators.variable import Variable, emit, handles
 from primgraph.primitives import constants, indexing, logic, shapes
 from primgraph.primitives.constants import filled
 
@@ -107,6 +117,8 @@ def _entry(x: Variable, item: Any) -> list[Any]:
         return [bool(item)]
     if isinstance(item, int | np.integer):
         return [int(item)]
+    if isinstance(item, Dim):
+        return [item]
     if not isinstance(item, np.ndarray | Sequence) or isinstance(item, str | bytes):
         raise ArgumentError(
             f"{x.type} cannot be indexed by {type(item).__name__} {item!r:.60}",
@@ -198,7 +210,7 @@ def _basic_part(x: Variable, entries: list[Entry]) -> tuple[Variable, _Plan]:
             shape.append(sizes[axis])
         else:
             advanced.append(place)
-            if isinstance(entry, int):
+            if isinstance(entry, int | Dim):
                 starts[axis], sizes[axis] = _position(x, entry, axis), 1
             else:
                 arrays[len(shape)] = _checked(x, entry, axis)
@@ -245,6 +257,8 @@ def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
             f"a slice of {x.type} has a variable as bound",
             hint="bounds are fixed when the program is built; gather at computed positions",
         )
+    if any(isinstance(n, Dim) for n in (x.shape[axis], entry.start, entry.stop)):
+        return _resolved_by_sizes(x, entry, x.shape[axis])
     try:
         positions = range(*entry.indices(x.shape[axis]))
     except TypeError:
@@ -254,11 +268,68 @@ def _resolved(x: Variable, entry: slice, axis: int) -> tuple[int, int, int]:
     return (positions.start, len(positions), positions.step) if positions else (0, 0, 1)
 
 
+def _resolved_by_sizes(x: Variable, entry: slice, extent: int) -> tuple[int, int, int]:
+    """Start, size and step of a slice with bounds that depend on sizes.
+
+    The bounds are taken to lie within the array, and start not to lie behind stop, as a rule
+    assumes where that is not known.
+    """
+    step = 1 if entry.step is None else entry.step
+    if type(step) is not int or step == 0:
+        raise ArgumentError(f"a slice of {x.type} has step {step!r:.40}: it is a number, not zero")
+    first, last = (0, extent) if step > 0 else (extent - 1, -1)
+    start = first if entry.start is None else _bound(x, entry.start, extent, step)
+    stop = last if entry.stop is None else _bound(x, entry.stop, extent, step)
+    size = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
+    if not is_at_least(stop - start if step > 0 else start - stop, 0) and type(size) is int:
+        return 0, 0, 1
+    return start, size, step
+
+
+def _bound(x: Variable, number: Any, extent: int, step: int) -> int:
+    """A bound of a slice, counted from the front; one behind the end for all sizes is the end.
+
+    One that may be negative or not is taken not to be, which the rule of the slice assumes where
+    it goes on element by element. Raises `UnknownSizeError` where nothing would assume it.
+    """
+    try:
+        found = integer(number)
+    except TypeError:
+        raise ArgumentError(f"a slice of {x.type} has bound {number!r:.40}, no integer") from None
+    low, high = bounds(found)
+    if low >= 0 and is_at_least(found, extent):
+        return extent if step > 0 else extent - 1
+    if low >= 0:
+        return found
+    from_end = found + extent
+    if high < 0 or (type(from_end) is int and from_end == 0):
+        return from_end
+    if high <= 0:
+        raise UnknownSizeError(
+            f"a slice of {x.type} has bound {found}, which is 0 for some sizes and would count "
+            "from the front there",
+            hint=f"count from the front for all sizes, as in x[{from_end}:]",
+        )
+    if step != 1:
+        raise UnknownSizeError(
+            f"a slice of {x.type} with step {step} has bound {found}, which is negative for some "
+            "sizes and would count from the end there",
+            hint=f"slice by bounds alone and then by steps, as in x[a:b][::{step}]",
+        )
+    return found
+
+
 def _position(x: Variable, number: int, axis: int) -> int:
     extent = x.shape[axis]
-    if not -extent <= number < extent:
+    if type(extent) is int and type(number) is int:
+        if not -extent <= number < extent:
+            raise BoundsError(f"index {number} is out of bounds for axis {axis} of {x.type}")
+        return number % extent
+    # What may be negative or not is taken not to be, as in a slice.
+    place = number if bounds(number)[1] > 0 or bounds(number)[0] >= 0 else number + extent
+    if not at_least(place, 0) or not at_least(extent, place + 1):
         raise BoundsError(f"index {number} is out of bounds for axis {axis} of {x.type}")
-    return number % extent
+    return place
 
 
 def _checked(
@@ -267,6 +338,9 @@ def _checked(
     """A constant index array, if all of it lies within the axis; a variable as it is."""
     if isinstance(array, np.ndarray):
         extent = x.shape[axis]
+        if isinstance(extent, Dim):
+            # What is out of range is told when the program runs.
+            return array
         outside = array[(array < -extent) | (array >= extent)]
         if outside.size:
             raise BoundsError(f"index {outside[0]} is out of bounds for axis {axis} of {x.type}")
@@ -422,7 +496,7 @@ def set_slice(x: ArrayLike, index: Any, y: ArrayLike) -> Variable:
             start, size, step = _resolved(value, entry, axis)
             shape.append(size)
         else:
-            assert isinstance(entry, int)
+            assert isinstance(entry, int | Dim)
             start, size, step = _position(value, entry, axis), 1, 1
         starts.append(start)
         sizes.append(size)
@@ -448,14 +522,35 @@ def _set_at(x: Variable, index: Any, y: ArrayLike) -> Variable:
 
     NumPy itself finds where the elements go, by setting their numbers in an array like `x`.
     """
-    places = np.full(x.shape, -1)
     _entries(x, index if isinstance(index, tuple) else (index,))
+    return _set_places(x, *places_of(x.shape, index), y)
+
+
+def places_of(
+    extents: Shape, index: Any
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], Shape]:
+    """Which element of a value goes where in an array of these extents, by `x[index] = value`.
+
+    For each place the number of the element, whether it takes one, and the shape to which the
+    value is broadcast, of which elements are counted.
+    """
+    places = np.full(extents, -1)
     shape = places[index].shape
-    part = _fitted("set_slice", x, y, shape)
-    places[index] = np.arange(part.size).reshape(shape)
+    places[index] = np.arange(prod(shape)).reshape(shape)
+    return np.maximum(places, 0), places >= 0, shape
+
+
+def _set_places(x: ArrayLike, numbers: Any, taking: Any, shape: Shape, y: ArrayLike) -> Variable:
+    value = lift(x)
+    part = _fitted("set_slice", value, y, shape)
     flat = reshaped(part, (part.size,))
     if part.size == 0:
-        whole = reshaped(x, (x.size,))
-        return reshaped(emit(shapes.slice_assign, whole, flat, starts=(0,), steps=(1,)), x.shape)
-    taken = emit(indexing.gather, flat, lift(np.maximum(places, 0)), axis=0)
-    return emit(logic.select, lift(places >= 0), taken, x)
+        whole = reshaped(value, (value.size,))
+        found = emit(shapes.slice_assign, whole, flat, starts=(0,), steps=(1,))
+        return reshaped(found, value.shape)
+    taken = emit(indexing.gather, flat, lift(numbers), axis=0)
+    return emit(logic.select, lift(taking), taken, value)
+
+
+# `x` with elements of `y` where `places_of` says, which is data: an operator without a name.
+set_places = on_handles(_set_places)

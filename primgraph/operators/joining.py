@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.types import as_axis, as_dtype
+from primgraph.ir.assumptions import at_least, equal, is_at_least
+from primgraph.ir.dims import Dim, is_extent, names_in
+from primgraph.ir.types import as_axis, as_dtype, larger, smaller
 from primgraph.operators.call import public
+from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.late import functions
 from primgraph.operators.promotion import (
     array_of,
     axes_of,
@@ -26,12 +30,13 @@ from primgraph.operators.promotion import (
     wrap,
 )
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, handles
+from primgraph.operators.variable import Variable, emit, emit_all, handles
 from primgraph.primitives import indexing, shapes
 from primgraph.primitives.constants import filled
 
 __all__ = [
     "array",
+    "asarray",
     "concat",
     "concatenate",
     "diagonal",
@@ -50,7 +55,7 @@ def sliced(x: Variable, axis: int, start: int, size: int, step: int = 1) -> Vari
     if (start, size, step) == (0, x.shape[axis], 1):
         return x
     starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
-    starts[axis], sizes[axis], steps[axis] = start if size else 0, size, step
+    starts[axis], sizes[axis], steps[axis] = start if size != 0 else 0, size, step
     return emit(shapes.slice_, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
 
@@ -131,8 +136,7 @@ def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> V
     change. Raises `DTypeError` for numbers that the dtype cannot hold, and `ArgumentError` for
     what is no array.
     """
-    value = _stacked(value)
-    if isinstance(value, Variable) or dtype is None:
+    if handles((value,)) or dtype is None:
         return lift(value, None if dtype is None else as_dtype(dtype))
     wanted = as_dtype(dtype)
     if isinstance(value, int | list | tuple) and wanted.kind in "iu":
@@ -145,11 +149,7 @@ def array(value: ArrayLike, dtype: Any = None, *, copy: bool | None = True) -> V
     return lift(value, wanted)
 
 
-def _stacked(value: Any) -> Any:
-    """`value` with lists that have handles in them as arrays."""
-    if isinstance(value, list | tuple) and handles(value):
-        return stack([_stacked(v) for v in value])
-    return value
+asarray = functions["asarray"] = array
 
 
 @public
@@ -164,26 +164,36 @@ def split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis: int = 0)
     extent = value.shape[number]
     if isinstance(indices_or_sections, int | np.integer):
         count = int(indices_or_sections)
-        if count < 1 or extent % count:
+        if count < 1 or not equal(extent % count, 0):
             raise ShapeError(
                 f"split of {value.type}: axis {number} does not divide into {count} equal parts"
             )
+        if isinstance(extent, Dim):
+            return _emitted(value, (extent // count,) * count, number)
         cuts = [extent // count * i for i in range(1, count)]
     else:
         given: Any = indices_or_sections
         entries = given if isinstance(given, np.ndarray) else entries_of(given)
         cuts = [require_integer("split", i) for i in entries]
-    bounds = [
-        slice(a, b).indices(extent)[:2] for a, b in zip([0, *cuts], [*cuts, None], strict=True)
-    ]
-    sizes = tuple(max(stop - start, 0) for start, stop in bounds)
+    if names_in((extent, *cuts)):
+        # These are taken to lie within the array, in order.
+        cuts = [i + extent if is_at_least(-1, i) else i for i in cuts]
+        bounds = list(pairwise([0, *cuts, extent]))
+    else:
+        bounds = [
+            slice(a, b).indices(extent)[:2] for a, b in zip([0, *cuts], [*cuts, None], strict=True)
+        ]
+    sizes = tuple(b - a if names_in((a, b)) else max(b - a, 0) for a, b in bounds)
     if len(sizes) == 1:
         return [value]
     if sum(sizes) == extent and all(a[1] == b[0] for a, b in pairwise(bounds)):
-        recorder = value.recorder
-        parts = recorder.emit(shapes.split, [value.value], {"sizes": sizes, "axis": number})
-        return [Variable(recorder, part) for part in parts]
+        return _emitted(value, sizes, number)
     return [sliced(value, number, start, n) for (start, _), n in zip(bounds, sizes, strict=True)]
+
+
+def _emitted(x: Variable, sizes: tuple[int, ...], axis: int) -> list[Variable]:
+    """Consecutive parts of these extents, which add up."""
+    return list(emit_all(shapes.split, x, sizes=sizes, axis=axis))
 
 
 @public
@@ -200,8 +210,9 @@ def diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> V
     others = [a for a in range(value.ndim) if a not in (first, second)]
     value = permuted(value, (*others, first, second))
     rows, columns = value.shape[-2:]
-    top, left = max(-offset, 0), max(offset, 0)
-    count = max(min(rows - top, columns - left), 0)
+    top, left = larger(-offset, 0), larger(offset, 0)
+    count = larger(smaller(rows - top, columns - left), 0)
+    top, left = smaller(top, rows), smaller(left, columns)
     flat = reshaped(value, (*value.shape[:-2], rows * columns))
     return sliced(flat, value.ndim - 2, top * columns + left, count, columns + 1)
 
@@ -243,7 +254,11 @@ def roll(x: ArrayLike, shift: int | Sequence[int], axis: Axes = None) -> Variabl
 
 def _rolled(x: Variable, shift: int, axis: int) -> Variable:
     extent = x.shape[axis]
-    places = shift % extent if extent else 0
+    if isinstance(extent, Dim):
+        # It is taken to go round at most once.
+        places = shift if shift >= 0 else shift + extent
+    else:
+        places = shift % extent if extent else 0
     if places == 0:
         return x
     last = sliced(x, axis, extent - places, places)
@@ -258,7 +273,7 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
     """
     value = lift(x)
     counts = [require_integer("tile", n) for n in entries_of(reps)]
-    if any(n < 0 for n in counts):
+    if not all(at_least(n, 0) for n in counts):
         raise ShapeError(f"tile of {value.type}: {tuple(counts)} has a negative number")
     ndim = max(len(counts), value.ndim)
     counts = [1] * (ndim - len(counts)) + counts
@@ -282,7 +297,7 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
     number = axis_of("repeat", value, axis)
     extent = value.shape[number]
     counts = [require_integer("repeat", n) for n in entries_of(repeats)]
-    if any(n < 0 for n in counts) or len(counts) not in (1, extent):
+    if not all(at_least(n, 0) for n in counts) or len(counts) not in (1, extent):
         raise ShapeError(f"repeat of {value.type} along axis {number}: {counts} does not fit")
     if len(counts) > 1:
         index = lift(np.repeat(np.arange(extent), counts))
@@ -301,12 +316,13 @@ def pad(
 
     The frame holds `constant_values`, one number; with mode `edge`, `reflect`, `symmetric` or
     `wrap` it holds elements of `x` as `np.pad` arranges them. Raises `ShapeError` for widths
-    that are negative or do not fit and `ArgumentError` for other modes.
+    that are negative or do not fit and `ArgumentError` for other modes. Along an axis of unknown
+    extent these are taken to go round at most once.
     """
     value = lift(x)
     widths = _pad_widths(value, pad_width)
     low, high = tuple(a for a, _ in widths), tuple(b for _, b in widths)
-    if not any((*low, *high)):
+    if all(n == 0 for n in (*low, *high)):
         return value
     if isinstance(mode, str) and mode in ("edge", "reflect", "symmetric", "wrap"):
         return _padded_from_inside(value, widths, mode)
@@ -324,15 +340,31 @@ def pad(
     return emit(shapes.slice_assign, frame, value, starts=low, steps=(1,) * value.ndim)
 
 
+def _framed(x: Variable, axis: int, low: int, high: int, mode: str) -> Variable:
+    """An axis of unknown extent between so many of its elements, which are taken to be there."""
+    extent = x.shape[axis]
+    parts = {
+        "edge": ((0, 1, 1), (extent - 1, 1, 1)),
+        "reflect": ((low, low, -1), (extent - 2, high, -1)),
+        "symmetric": ((low - 1, low, -1), (extent - 1, high, -1)),
+        "wrap": ((extent - low, low, 1), (0, high, 1)),
+    }
+    frame = [sliced(x, axis, *part) for part in parts[mode]]
+    if mode == "edge":
+        sides = [(*x.shape[:axis], n, *x.shape[axis + 1 :]) for n in (low, high)]
+        frame = [broadcasted(part, shape) for part, shape in zip(frame, sides, strict=True)]
+    return emit(shapes.concat, frame[0], x, frame[1], axis=axis)
+
+
 def _pad_widths(x: Variable, pad_width: Any) -> list[tuple[int, int]]:
     try:
         given = np.asarray(pad_width)
         pairs = np.broadcast_to(given, (x.ndim, 2)).tolist()
     except ValueError:
         raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} do not fit") from None
-    if given.dtype.kind not in "iu":
+    if given.dtype.kind not in "iu" and not all(is_extent(n) for pair in pairs for n in pair):
         raise ArgumentError(f"pad of {x.type}: widths are integers, not {pad_width!r:.60}")
-    if any(n < 0 for pair in pairs for n in pair):
+    if not all(at_least(n, 0) for pair in pairs for n in pair):
         raise ShapeError(f"pad of {x.type}: widths {pad_width!r:.60} are negative")
     return [(a, b) for a, b in pairs]
 
@@ -344,6 +376,9 @@ def _padded_from_inside(x: Variable, widths: list[tuple[int, int]], mode: Any) -
             continue
         if x.shape[axis] == 0:
             raise ShapeError(f"pad of {x.type}: mode {mode!r} has nothing to repeat")
+        if names_in((x.shape[axis], *width)):
+            x = _framed(x, axis, *width, mode)
+            continue
         index = np.pad(np.arange(x.shape[axis]), width, mode=mode)
         x = emit(indexing.gather, x, lift(index), axis=axis)
     return x

@@ -11,6 +11,7 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import BOOL, INT64, Shape, broadcast_shapes
 from primgraph.operators.arithmetic import add, multiply
 from primgraph.operators.call import operator, public
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.joining import diagonal
 from primgraph.operators.logic import not_equal
 from primgraph.operators.promotion import (
@@ -23,7 +24,7 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.reductions import sum
 from primgraph.operators.shaping import permuted, reshaped
-from primgraph.operators.variable import ArrayLike, Variable, emit
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import linalg
 
 __all__ = [

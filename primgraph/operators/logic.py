@@ -13,7 +13,9 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, DType, TensorType
 from primgraph.operators.call import public
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import (
+    NUMBERS,
     SCALARS,
     broadcasted,
     common_shape,
@@ -26,7 +28,7 @@ from primgraph.operators.promotion import (
     ufunc_dtypes,
     wrap,
 )
-from primgraph.operators.variable import ArrayLike, Variable, emit
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import bits, elementwise, logic
 from primgraph.primitives.constants import filled
 
@@ -62,7 +64,7 @@ def _comparison(
     """Declare a comparison; `compare` is the same comparison of two Python numbers."""
 
     def function(x1: ArrayLike, x2: ArrayLike) -> Variable:
-        if type(x1) in SCALARS and type(x2) in SCALARS:
+        if type(x1) in NUMBERS and type(x2) in NUMBERS:
             return lift(np.array(compare(x1, x2)))
         for scalar, other in ((x1, x2), (x2, x1)):
             limit = _limit_passed(scalar, other)

@@ -8,6 +8,7 @@ from primgraph.operators.activations import log_softmax, softplus
 from primgraph.operators.arithmetic import abs, negative, square, subtract
 from primgraph.operators.call import operator
 from primgraph.operators.elementary import log, log1p
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.indexing import take_along_axis
 from primgraph.operators.logic import equal, less_equal, logical_and, where
 from primgraph.operators.promotion import (
@@ -23,7 +24,7 @@ from primgraph.operators.promotion import (
 from primgraph.operators.reductions import sum
 from primgraph.operators.shaping import expand_dims, squeeze
 from primgraph.operators.statistics import mean
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.variable import Variable
 
 __all__ = [
     "binary_cross_entropy",

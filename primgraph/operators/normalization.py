@@ -6,6 +6,7 @@ from primgraph.errors import ShapeError
 from primgraph.operators.arithmetic import add, multiply, square
 from primgraph.operators.call import operator
 from primgraph.operators.elementary import rsqrt
+from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.promotion import (
     axes_of,
     axis_of,
@@ -17,7 +18,7 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.shaping import reshaped
 from primgraph.operators.statistics import mean, wide
-from primgraph.operators.variable import ArrayLike, Axes, Variable
+from primgraph.operators.variable import Variable
 
 __all__ = [
     "batch_norm",

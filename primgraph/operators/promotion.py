@@ -11,10 +11,13 @@ import numpy as np
 
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, DTypeError, PrimgraphError, ShapeError
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import active_recorder
 from primgraph.ir.types import (
     BOOL,
+    FLOAT64,
+    INT64,
     NAME_OF_DTYPE,
     DType,
     Shape,
@@ -26,13 +29,16 @@ from primgraph.ir.types import (
     integer,
     scalar_of,
 )
-from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, handles
-from primgraph.primitives.constants import constant_op, full
+from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.variable import Variable, emit, handles
+from primgraph.primitives.constants import constant_op, filled, full
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.shapes import broadcast, reshape
+from primgraph.primitives.shapes import broadcast, concat, reshape
 
-# A bool counts as a scalar, but not as a weak one: it has NumPy's dtype of booleans.
-SCALARS = (bool, int, float)
+# A bool counts as a scalar, but not as a weak one: it has NumPy's dtype of booleans. A size counts
+# as the integer that it is known to be when arrays are fed.
+NUMBERS = (bool, int, float)
+SCALARS = (*NUMBERS, Dim)
 
 
 def wrap(value: Value) -> Variable:
@@ -45,8 +51,6 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
 
     Raises `ArgumentError` for what is no array, `DTypeError` for a dtype that is not supported.
     """
-    if isinstance(x, list | tuple) and handles(x):
-        raise ArgumentError("a list of variables is not an array", hint="join them with pg.stack")
     if isinstance(x, np.ma.MaskedArray):
         raise ArgumentError("a masked array has no counterpart", hint="fill it with x.filled(...)")
     if dtype is None and _is_python_float(x):
@@ -83,21 +87,46 @@ def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
     """
     if isinstance(x, Variable):
         return x if dtype is None else converted(x, dtype)
+    if isinstance(x, list | tuple) and handles(x):
+        return lift(listed_array(x), dtype)
+    if type(x) is Dim:
+        return wrap(filled(x, TensorType((), INT64 if dtype is None else dtype)))
     array = array_of(x, dtype)
     op, params = constant_op(np.ascontiguousarray(array).reshape(array.shape))
     return emit(op, **params)
+
+
+def listed_array(items: Sequence[Any]) -> Variable:
+    """Lists with handles in them as one array, as NumPy makes arrays of nested lists.
+
+    Raises `ShapeError` for items of different shapes.
+    """
+    parts = [lift(item) for item in items]
+    dtype = result_dtype(*parts)
+    for part in parts[1:]:
+        if part.shape != parts[0].shape:
+            raise ShapeError(
+                f"a list of arrays of one shape is an array, not one of {parts[0].type} and "
+                f"{part.type}"
+            )
+    rows = [emit(reshape, converted(v, dtype), shape=(1, *v.shape)) for v in parts]
+    return rows[0] if len(rows) == 1 else emit(concat, *rows, axis=0)
 
 
 def type_of(x: ArrayLike) -> TensorType:
     """The type that `lift` would give to `x`."""
     if isinstance(x, Variable):
         return x.value.type
+    if isinstance(x, list | tuple) and handles(x):
+        return listed_array(x).type
+    if type(x) is Dim:
+        return TensorType((), INT64)
     array = x if isinstance(x, np.ndarray) and x.dtype in NAME_OF_DTYPE else array_of(x)
     return TensorType(array.shape, array.dtype)
 
 
 def described(x: Any) -> str:
-    """`x` for a message: its type, or the number itself."""
+    """`x` for a message: its type, or the number or size itself."""
     return repr(x) if type(x) in SCALARS else str(type_of(x))
 
 
@@ -178,7 +207,14 @@ def require_number(name: str, value: Any) -> float:
 
 def _known(operands: Iterable[ArrayLike]) -> list[Any]:
     """The operands, with lists read as arrays."""
-    return [x if isinstance(x, Variable) or type(x) in SCALARS else array_of(x) for x in operands]
+    return [
+        x
+        if isinstance(x, Variable) or type(x) in SCALARS
+        else listed_array(x)
+        if isinstance(x, list | tuple) and handles(x)
+        else array_of(x)
+        for x in operands
+    ]
 
 
 def _weak_float(operands: Sequence[Any]) -> bool:
@@ -191,7 +227,14 @@ def result_dtype(*operands: ArrayLike) -> DType:
     known = _known(operands)
     if _weak_float(known):
         return get_default_dtype()
-    return as_dtype(np.result_type(*(x if type(x) in SCALARS else x.dtype for x in known)))
+    return as_dtype(np.result_type(*map(_weak_or_dtype, known)))
+
+
+def _weak_or_dtype(x: Any) -> Any:
+    """What NumPy promotes an operand by: a number, or a dtype."""
+    if type(x) in SCALARS:
+        return 0 if type(x) is Dim else x
+    return x.dtype
 
 
 def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
@@ -224,6 +267,8 @@ def _kind_of(x: Any) -> DType | type:
     if isinstance(x, Variable):
         return x.value.type.dtype
     if type(x) in SCALARS:
+        if type(x) is Dim:
+            return int
         return BOOL if type(x) is bool else type(x)
     return as_dtype(x.dtype)
 
@@ -238,6 +283,12 @@ def floating(*operands: ArrayLike) -> DType:
     if dtype.kind == "f":
         return dtype
     return as_dtype(np.sin.resolve_dtypes((dtype, None))[1])
+
+
+def fractional(*operands: ArrayLike) -> DType:
+    """The float dtype of what is composed of quotients: float64 of integers, however small."""
+    dtype = result_dtype(*operands)
+    return dtype if dtype.kind == "f" else FLOAT64
 
 
 def converted(x: Variable, dtype: DType) -> Variable:
@@ -272,7 +323,7 @@ def common_shape(name: str, *operands: ArrayLike) -> Shape:
     except ShapeError as error:
         found = " with ".join(described(x) for x in operands)
         reason = error.message.partition(": ")[2]
-        raise ShapeError(f"{name} cannot broadcast {found}: {reason}") from None
+        raise ShapeError(f"{name} cannot broadcast {found}: {reason}", hint=error.hint) from None
 
 
 def promoted(
@@ -288,7 +339,9 @@ def promoted(
     shape = common_shape(name, *known)
     return [
         emit(full, value=scalar_of(x, dtype), shape=shape, dtype=dtype)
-        if type(x) in SCALARS
+        if type(x) in NUMBERS
+        else wrap(filled(x, TensorType(shape, dtype)))
+        if type(x) is Dim
         else broadcasted(lift(x, dtype), shape)
         for x in known
     ]

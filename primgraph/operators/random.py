@@ -10,9 +10,10 @@ from primgraph.ir.types import FLOAT64, DType, as_shape
 from primgraph.operators.call import operator, public
 from primgraph.operators.creation import dtype_or_default
 from primgraph.operators.elementary import cos, log1p, sqrt
+from primgraph.operators.handle import ArrayLike
 from primgraph.operators.logic import where
 from primgraph.operators.promotion import converted, floating, lift, require_flag, require_number
-from primgraph.operators.variable import ArrayLike, Variable, emit
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import constants
 
 __all__ = [

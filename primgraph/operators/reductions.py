@@ -11,6 +11,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import BOOL, INT64, DType, as_dtype, keep_axes
 from primgraph.operators.call import public
+from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.logic import greater, invert, truth
 from primgraph.operators.promotion import (
     axes_of,
@@ -21,7 +22,7 @@ from primgraph.operators.promotion import (
     require_flag,
 )
 from primgraph.operators.shaping import reshaped
-from primgraph.operators.variable import ArrayLike, Axes, Variable, emit
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import reductions as p
 
 __all__ = [

@@ -9,6 +9,8 @@ from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis, as_shape, listed, resolve_reshape
 from primgraph.operators.call import public
 from primgraph.operators.creation import iota
+from primgraph.operators.handle import ArrayLike, Axes
+from primgraph.operators.late import functions
 from primgraph.operators.logic import greater_equal, where
 from primgraph.operators.promotion import (
     axes_of,
@@ -21,7 +23,7 @@ from primgraph.operators.promotion import (
     none_of_no_axes,
     require_integer,
 )
-from primgraph.operators.variable import ArrayLike, Axes, Variable, emit, functions, handles
+from primgraph.operators.variable import Variable, emit, handles
 from primgraph.primitives import shapes
 
 __all__ = [

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
-from primgraph.errors import ArgumentError
-from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType
+from primgraph.errors import ArgumentError, UnknownSizeError
+from primgraph.ir.dims import Dim
+from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType, larger
 from primgraph.operators.arithmetic import abs, square
 from primgraph.operators.call import operator, public
 from primgraph.operators.creation import stop_gradient
 from primgraph.operators.elementary import exp, log
+from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.logic import equal, isfinite, where
 from primgraph.operators.promotion import (
     axes_of,
@@ -24,7 +26,7 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.reductions import kept, max, sum
 from primgraph.operators.shaping import squeeze
-from primgraph.operators.variable import ArrayLike, Axes, Variable, emit
+from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.reductions import as_softmax_of, root_of_squares
 
 __all__ = [
@@ -57,7 +59,8 @@ def _count(x: Variable, axes: tuple[int, ...]) -> int:
 
 
 def _mean(x: Variable, axes: tuple[int, ...], keepdims: bool = False) -> Variable:
-    return sum(x, axes, keepdims) / float(_count(x, axes))
+    count = _count(x, axes)
+    return sum(x, axes, keepdims) / (count if isinstance(count, Dim) else float(count))
 
 
 @operator("x")
@@ -76,8 +79,13 @@ def _centered(
 ) -> tuple[Variable, tuple[int, ...], float]:
     """`x` less its mean, the axes, and what the sum of squares is divided by for the variance."""
     axes = axes_of(name, x, axis)
-    divisor = _count(x, axes) - require_number("ddof", ddof)
+    count, freedom = _count(x, axes), require_number("ddof", ddof)
     centered = x - _mean(x, axes, True)
+    if isinstance(count, Dim):
+        if not freedom.is_integer():
+            raise UnknownSizeError(f"{name} of {x.type} takes a whole number as ddof, not {ddof}")
+        return centered, axes, larger(count - int(freedom), 0)
+    divisor = count - freedom
     return centered, axes, divisor if divisor > 0 else 0.0
 
 

@@ -3,21 +3,31 @@
 from primgraph.primitives import (
     bits,
     constants,
+    control,
     elementwise,
     indexing,
     linalg,
     logic,
     reductions,
+    running,
     shapes,
+    sorting,
+    spectra,
+    systems,
 )
 
 __all__ = [
     "bits",
     "constants",
+    "control",
     "elementwise",
     "indexing",
     "linalg",
     "logic",
     "reductions",
+    "running",
     "shapes",
+    "sorting",
+    "spectra",
+    "systems",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.params import Array, bits
 from primgraph.ir.primitive import Linear, Primitive, primitive
@@ -18,6 +19,19 @@ def full(*, value: float, shape: Shape, dtype: DType) -> TensorType:
     """An array with all elements equal to `value`, which is a scalar that `dtype` holds exactly."""
     if bits(value) != bits(scalar_of(value, dtype)):
         raise DTypeError(f"{value!r} is not a value of dtype {dtype}")
+    return TensorType(as_shape(shape), dtype)
+
+
+@primitive(impl=lambda *, size, shape, dtype: np.full(shape, size, dtype), literal=True, flops=0)
+def extent(*, size: int, shape: Shape, dtype: DType) -> TensorType:
+    """An array with all elements equal to an extent, which is known when arrays are fed.
+
+    For given sizes it is `full`.
+    """
+    if dtype == BOOL:
+        raise DTypeError(f"size {size} is a number, and no value of dtype bool")
+    if type(size) is not Dim:
+        scalar_of(size, dtype)
     return TensorType(as_shape(shape), dtype)
 
 
@@ -81,6 +95,8 @@ def _random_bernoulli_batch(batched: tuple[bool, ...], key: Value, **params: Any
 
 def filled(value: Any, type: TensorType) -> Value:
     """A constant of that type with all elements equal to `value`, rounded to its dtype."""
+    if isinstance(value, Dim):
+        return extent(size=value, shape=type.shape, dtype=type.dtype)
     number = scalar_of(value, type.dtype)
     return full(value=number, shape=type.shape, dtype=type.dtype)
 

@@ -376,6 +376,39 @@ def _as_function_of_batch(batched: tuple[bool, ...], x: Value, y: Value) -> Valu
     return as_function_of(x, y)
 
 
+@primitive(
+    impl=lambda z, x, *, number: np.array(z), formal=True, own_slope=True, elementwise=True, flops=0
+)
+def as_another(z: TensorType, x: TensorType, *, number: int) -> TensorType:
+    """`z`, which is `x` held constant, as a value of its own with the derivative of `x`.
+
+    Equal expressions are one value; this is another one, by which alone derivatives can be asked.
+    Those of one value have different numbers. Passes keep them apart as long as derivatives may be
+    taken.
+    """
+    if not x.is_float:
+        raise DTypeError(f"as_another takes floats, not {x}")
+    if z != x:
+        raise ShapeError(f"as_another of {x} takes values of that type, not {z}")
+    return z
+
+
+@as_another.jvp(0)
+def _as_another_jvp_of_value(y: Value, z: Value, x: Value, d: Value, *, number: int) -> None:
+    return None
+
+
+@as_another.jvp(1)
+def _as_another_jvp(y: Value, z: Value, x: Value, d: Value, *, number: int) -> Value:
+    return d
+
+
+@as_another.batch
+def _as_another_batch(batched: tuple[bool, ...], z: Value, x: Value, *, number: int) -> Value:
+    result: Value = as_another(*with_batch_axis(batched, (z, x)), number=number)
+    return result
+
+
 # Conversion.
 
 

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.assumptions import at_least
+from primgraph.ir.builder import Builder
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
 from primgraph.ir.types import (
@@ -19,8 +22,10 @@ from primgraph.ir.types import (
     TensorType,
     check_axis,
     drop_axes,
+    larger,
 )
 from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.control import scan
 from primgraph.primitives.elementwise import QUOTIENT, cast
 from primgraph.primitives.logic import equal, greater, less, select
 from primgraph.primitives.shapes import (
@@ -60,7 +65,7 @@ def _numeric(name: str, x: TensorType) -> None:
 
 def _combinations(x: TensorType, *, axes: Axes) -> int:
     """One operation for each element along `axes` but the first."""
-    return max(x.size - x.with_shape(drop_axes(x.shape, axes)).size, 0)
+    return larger(x.size - x.with_shape(drop_axes(x.shape, axes)).size, 0)
 
 
 @primitive(impl=_accumulate(np.sum), linear=True, flops=_combinations)
@@ -90,9 +95,15 @@ def reduce_prod(x: TensorType, *, axes: Axes) -> TensorType:
 
 @reduce_prod.jvp()
 def _reduce_prod_jvp(z: Value, x: Value, d: Value, *, axes: Axes) -> Value | None:
-    """The product rule on a balanced tree of products: right at zeros, at every order."""
+    """The product rule on a balanced tree of products: right at zeros, at every order.
+
+    Where it is not known how many there are, they are multiplied one after the other.
+    """
     kept = tuple(i for i in range(len(x.shape)) if i not in axes)
     count = math.prod(x.shape[a] for a in axes)
+    if type(count) is Dim:
+        rows = [reshape(permute(v, axes=(*axes, *kept)), shape=(count, *z.shape)) for v in (x, d)]
+        return _slope_of_product(*rows)
     if count == 0:
         return None
     primal, tangent = (
@@ -109,6 +120,20 @@ def _reduce_prod_jvp(z: Value, x: Value, d: Value, *, axes: Axes) -> Value | Non
             tangent = concat(tangent, drest, axis=axis)
         count = half + count % 2
     return reshape(tangent, shape=z.shape)
+
+
+def _slope_of_product(x: Value, d: Value) -> Value:
+    """The tangent of the product over the first axis."""
+    row = x.type.with_shape(x.shape[1:])
+    with Builder("product_rule") as builder:
+        product, slope, factor, tangent = (builder.input(row) for _ in range(4))
+        body = builder.graph([product * factor, slope * factor + product * tangent])
+    begun = (filled(1, row), filled(0, row))
+    _, found = scan(
+        *begun, x, d, body=body, consts=0, carries=2, length=x.shape[0], reverse=False,
+        counted=False,
+    )  # fmt: skip
+    return found
 
 
 def _halves(count: int) -> tuple[tuple[int, int], ...]:
@@ -137,7 +162,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
     def type_rule(x: TensorType, *, axes: Axes) -> TensorType:
         result = _reduced(name, x, axes)
         # NumPy refuses this where the result has no elements either.
-        if any(x.shape[a] == 0 for a in axes):
+        if not all(at_least(x.shape[a], 1) for a in axes):
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
         return result
 
@@ -276,7 +301,7 @@ def _position(name: str, impl: Rule) -> Primitive[Value]:
 
     def type_rule(x: TensorType, *, axis: int) -> TensorType:
         check_axis(name, axis, x)
-        if x.shape[axis] == 0:
+        if not at_least(x.shape[axis], 1):
             raise ShapeError(f"{name} along axis {axis} of {x}: no elements")
         return TensorType(drop_axes(x.shape, (axis,)), INT64)
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ShapeError
+from primgraph.ir.assumptions import at_least, equal, is_at_least
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
 from primgraph.ir.types import Shape, TensorType, as_shape, check_axis, common_type, drop_axes
@@ -36,7 +38,7 @@ def _shifted(axes: Sequence[int]) -> tuple[int, ...]:
 def reshape(x: TensorType, *, shape: Shape) -> TensorType:
     """The same elements, in row-major order, in another shape of the same size."""
     result = x.with_shape(as_shape(shape))
-    if result.size != x.size:
+    if not equal(result.size, x.size):
         raise ShapeError(f"reshape cannot turn {x} into shape {shape}: the sizes differ")
     return result
 
@@ -151,7 +153,8 @@ def _pad(x: Any, *, low: Slices, high: Slices) -> Any:
 @primitive(impl=_pad, linear=True, moves=True, flops=0)
 def pad(x: TensorType, *, low: Slices, high: Slices) -> TensorType:
     """`x` with `low[i]` zeros before and `high[i]` zeros behind along each axis `i`."""
-    if not len(low) == len(high) == x.ndim or min((*low, *high), default=0) < 0:
+    fits = len(low) == len(high) == x.ndim
+    if not fits or not all(at_least(n, 0) for n in (*low, *high)):
         raise ShapeError(f"pad widths {low} and {high} do not fit {x}")
     return x.with_shape(tuple(a + n + b for a, n, b in zip(low, x.shape, high, strict=True)))
 
@@ -166,23 +169,53 @@ def _pad_batch(batched: tuple[bool, ...], x: Value, *, low: Slices, high: Slices
     return pad(x, low=(0, *low), high=(0, *high))
 
 
-def strided(starts: Slices, sizes: Slices, steps: Slices) -> tuple[slice, ...]:
-    """NumPy slices that take `sizes[i]` elements from `starts[i]` on, `steps[i]` apart."""
+def strided(
+    starts: Slices, sizes: Slices, steps: Slices, shape: Shape | None = None
+) -> tuple[slice, ...]:
+    """NumPy slices that take `sizes[i]` elements from `starts[i]` on, `steps[i]` apart.
+
+    Of an array of that `shape`, which is needed where some of them are not known.
+    """
     result = []
-    for start, size, step in zip(starts, sizes, steps, strict=True):
+    for i, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
         stop = start + size * step
-        # A stop before the first element is written None: -1 would mean the last one.
-        result.append(slice(start, stop if stop >= 0 else None, step) if size else slice(0, 0))
+        if type(size) is int and not size:
+            result.append(slice(0, 0))
+        elif step < 0 and Dim in (type(start), type(stop)) and shape is not None:
+            last = None if is_at_least(-1, stop) else _down(stop, shape[i])
+            result.append(slice(_down(start, shape[i]), last, step))
+        else:
+            # A stop before the first element is written None: -1 would mean the last one.
+            result.append(slice(start, stop if step > 0 or stop >= 0 else None, step))
     return tuple(result)
+
+
+def _down(end: int, extent: int) -> int:
+    """An end of a slice that goes down, which may be -1, the place before the first element.
+
+    Counted from the end of the axis it is then before the first element, too.
+    """
+    return end if is_at_least(end, 0) else end - extent
 
 
 def _check_strided(name: str, x: TensorType, starts: Slices, sizes: Slices, steps: Slices) -> None:
     if not len(starts) == len(sizes) == len(steps) == x.ndim:
         raise ShapeError(f"{name} needs a start, size and step for each axis of {x}")
     for start, size, step, n in zip(starts, sizes, steps, x.shape, strict=True):
-        ends = (start, start + (size - 1) * step)
-        if size < 0 or step == 0 or (size and not all(0 <= i < n for i in ends)):
+        if not _is_within(start, size, step, n):
             raise ShapeError(f"{name} from {start}, {size} elements {step} apart, leaves {x}")
+
+
+def _is_within(start: int, size: int, step: int, extent: int) -> bool:
+    """Whether all of a slice are elements of an axis; assumed where that depends on sizes."""
+    if step == 0 or not at_least(size, 0):
+        return False
+    last = start + (size - 1) * step
+    if type(size) is not Dim and (size == 0 or type(last) is type(extent) is int):
+        return size == 0 or (0 <= start < extent and 0 <= last < extent)
+    # One slice without elements may begin behind the end, from where it would step back.
+    low, high = (start, last) if step > 0 else (last, start)
+    return at_least(low, 0) and at_least(extent, high + 1)
 
 
 @primitive(
@@ -208,7 +241,7 @@ def _slice_transpose(
 def _slice_view(
     k: int, x: TensorType, *, starts: Slices, sizes: Slices, steps: Slices
 ) -> Slice | None:
-    return sliced(strided(starts, sizes, steps), x.shape)
+    return sliced(strided(starts, sizes, steps, x.shape), x.shape)
 
 
 @slice_.batch
@@ -293,7 +326,8 @@ def _split(x: Any, *, sizes: Slices, axis: int) -> Any:
 def split(x: TensorType, *, sizes: Slices, axis: int) -> tuple[TensorType, ...]:
     """Consecutive parts of `x` along `axis`, of extents `sizes`, which add up."""
     check_axis("split", axis, x)
-    if not sizes or min(sizes) < 0 or sum(sizes) != x.shape[axis]:
+    apart = sizes and all(at_least(n, 0) for n in sizes)
+    if not apart or not equal(sum(sizes), x.shape[axis]):
         raise ShapeError(f"split of {x} along axis {axis}: sizes {sizes} do not add up")
     return tuple(x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes)
 

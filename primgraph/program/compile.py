@@ -8,15 +8,23 @@ from functools import cached_property
 from typing import final
 
 from primgraph.codegen import Kernel, compile_graph
+from primgraph.codegen.recipe import require_style
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.signature import checked_late
+from primgraph.ir.sizes import at_sizes
+from primgraph.primitives.elementwise import stop_gradient
+from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
+from primgraph.transforms.control.solution import iterated
 from primgraph.transforms.hoist import hoist, input_free
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.join_products import join_products
 from primgraph.transforms.optimize.matrix_chain import matrix_chain
+from primgraph.transforms.optimize.values_alone import values_alone
+from primgraph.transforms.rules.rule import check_level
+from primgraph.transforms.split_loops import split_loops
 
 
 @checked_late
@@ -27,7 +35,9 @@ def compile(
     style: str = "planned",
     math: str = "exact",
     donated: Mapping[int, int] | None = None,
-) -> Kernel:
+    kept_sizes: int = KEPT,
+    new_sizes: str = GENERIC,
+) -> Kernel | SizedKernel:
     """Compile `graph` into NumPy code.
 
     `style` chooses the code that runs: "planned", with preallocated buffers, or "readable", the
@@ -44,6 +54,11 @@ def compile(
     of a graph made otherwise, by hand, by `parse` or by a transform, returns a list. Positions in
     `donated` count arrays, as they stand in `graph.inputs` and `graph.outputs`.
 
+    A graph with sizes gives a `SizedKernel`, which finds these from the arrays that it is given.
+    New sizes take code for all sizes; for those that come again it compiles, and keeps what it has
+    compiled for the last `kept_sizes` sets. With `new_sizes="compile"` it compiles for new ones at
+    once. In the style "readable" the code for all sizes is all that there is.
+
     Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for
     an unknown style.
     """
@@ -52,7 +67,58 @@ def compile(
             f"compile takes a graph, not {type(graph).__name__}",
             hint="make one with pg.trace(function, *specs), or program.graph([outputs])",
         )
+    if not graph.sizes:
+        return compiled(graph, style=style, math=math, donated=donated)
+    check_level(math)
+    require_style(style)
+    plain = simplified_early(graph)
+
+    def make(sizes: Mapping[str, int]) -> Kernel:
+        return compiled(at_sizes(plain, sizes), style=style, math=math, donated=donated)
+
+    def whole() -> Kernel:
+        return generic(plain, math, donated=donated)
+
+    policy = Policy.checked(kept_sizes, new_sizes, compiles=style != "readable")
+    options = {
+        "style": style,
+        "math": math,
+        "donated": donated,
+        "kept_sizes": kept_sizes,
+        "new_sizes": new_sizes,
+    }
+    return SizedKernel(graph, make, whole, policy, (compile, options))
+
+
+def compiled(
+    graph: Graph,
+    *,
+    style: str = "planned",
+    math: str = "exact",
+    donated: Mapping[int, int] | None = None,
+) -> Kernel:
+    """`compile` for a graph without sizes."""
     return _kernel(optimized(graph, math), style=style, donated=donated)
+
+
+def generic(
+    graph: Graph,
+    math: str = "exact",
+    *,
+    donated: Mapping[int, int] | None = None,
+    handed: Sequence[int] = (),
+) -> Kernel:
+    """The kernel of a graph with sizes that is for all of them, in readable code.
+
+    It trusts the sizes of what it is given.
+    """
+    plain = optimized(graph, math)
+    return compile_graph(plain, style="readable", donated=donated, handed=handed)
+
+
+def simplified_early(graph: Graph) -> Graph:
+    """A graph with sizes as far as it can be worked on before these are known."""
+    return clean_up(lower(graph)).in_form(graph.form).titled(graph.titles)
 
 
 @final
@@ -80,12 +146,42 @@ def pipeline(
 ) -> Pipeline:
     """Compile `graph`, of which the inputs at `still` are seldom others than in the run before.
 
-    The outputs at `handed` are written into arrays that are handed to the kernel.
+    The outputs at `handed` are written into arrays that are handed to the kernel. Of a graph with
+    sizes all is computed in each run, by code for all of them.
     """
+    if graph.sizes:
+        kernel = generic(graph, math, handed=handed)
+        return Pipeline(kernel.graph, kernel, None, tuple(still))
     plain = optimized(graph, math)
     first, rest = hoist(plain, still)
     early = _kernel(first) if first.outputs else None
     return Pipeline(plain, _kernel(rest, handed=handed), early, tuple(still))
+
+
+def compile_last(graph: Graph, least: int) -> Kernel:
+    """Compile `graph` for those who take no derivative of the kernel's graph.
+
+    Outputs of `least` bytes or more are written into arrays that are handed to the kernel.
+    """
+    plain = _without_stops(optimized(graph))
+    handed = [k for k, type in enumerate(plain.output_types) if type.nbytes >= least]
+    return _kernel(plain, handed=handed)
+
+
+def _without_stops(graph: Graph) -> Graph:
+    """`graph` without what only holds values constant for derivatives."""
+    moved: dict[Value, Value] = {}
+    body: list[Equation] = []
+    for eqn in graph.body:
+        inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+        if eqn.op is stop_gradient:
+            moved[eqn.output] = inputs[0]
+        elif inputs == eqn.inputs:
+            body.append(eqn)
+        else:
+            body.append(Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source))
+    outputs = [moved.get(v, v) for v in graph.outputs]
+    return Graph(graph.inputs, body, outputs, graph.name, graph.form, graph.titles)
 
 
 def _kernel(
@@ -102,7 +198,10 @@ def _kernel(
 
 def optimized(graph: Graph, math: str = "exact") -> Graph:
     """The graph that is compiled: lowered and cleaned up at level `math`."""
-    plain = clean_up(lower(graph), math, last=True)
+    plain = values_alone(clean_up(iterated(lower(graph)), math, last=True))
+    divided = split_loops(plain)
+    if divided is not plain:
+        plain = clean_up(divided, math, last=True)
     if math == "fast":
         joined = join_products(plain)
         plain = matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))

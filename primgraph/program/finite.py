@@ -12,10 +12,12 @@ from primgraph.codegen import Kernel
 from primgraph.codegen.cards.card import Marks
 from primgraph.codegen.cards.table import CARDS, marks_of
 from primgraph.codegen.run.feeds import as_feed
-from primgraph.errors import WRITTEN, ArgumentError, NumericalError, RunError
+from primgraph.errors import WRITTEN, ArgumentError, NumericalError, run_error
+from primgraph.frames import is_interruption
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import require_primitive
+from primgraph.ir.sizes import fitted
 from primgraph.ir.text import typed_equation
 from primgraph.program.trace import trace
 from primgraph.transforms.lower import lower
@@ -44,6 +46,7 @@ def check_finite(function: Callable[..., Any] | Graph | Kernel, *arrays: Any) ->
             )
         function = trace(function, *arrays)
     given = function.in_order(arrays, {})
+    function = fitted(function, given)
     names = [v.hint or str(i) for i, v in enumerate(function.inputs)]
     feeds = [as_feed(a, v.type, n) for a, v, n in zip(given, function.inputs, names, strict=True)]
     walk = Walk(lower(function))
@@ -90,7 +93,9 @@ class Walk:
         try:
             found = eqn.op.evaluate(operands, eqn.kwargs)
         except Exception as error:
-            raise RunError(
+            if is_interruption(error):
+                raise
+            raise run_error(error)(
                 f"{eqn.op.name} failed: {type(error).__name__}: {error}", origin=self.origin(eqn)
             ) from error
         carried = self._carried(eqn, operands)

@@ -24,15 +24,15 @@ from primgraph.errors import (
     ShapeError,
     near_matches,
 )
-from primgraph.initializers import Constant, Initializer, Uniform, Xavier
+from primgraph.initializers import Constant, Initializer, Uniform, Xavier, first_array
 from primgraph.ir.builder import Builder
 from primgraph.ir.drawn import Drawn
 from primgraph.ir.gradients import titles_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import active_recorder, record_by_default_into
-from primgraph.ir.signature import applied, checked, checked_methods
+from primgraph.ir.signature import checked, checked_methods
 from primgraph.ir.text import to_text
-from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape
+from primgraph.ir.types import INT64, TensorType, as_dtype, as_shape, declared_shape
 from primgraph.operators.call import Operator
 from primgraph.operators.variable import Variable, checked_name
 from primgraph.program.block import Block
@@ -198,6 +198,11 @@ class Program(Drawn):
         _refuse_twin(self.builder, checked_name(name))
         if not callable(initializer):
             raise ArgumentError(f"an initializer is a function, not {initializer!r:.80}")
+        if type.names:
+            raise ShapeError(
+                f"{name!r} is {type}: what is kept between runs has extents that are known",
+                hint="sizes are those of arrays that are fed",
+            )
         value = self.builder.input(type, name)
         state = self.states[value] = State(name, type, initializer, trainable)
         default_startup_program().starts.setdefault(self, []).append(state)
@@ -266,18 +271,14 @@ class Program(Drawn):
         """
         key = (self._seed % 2**64, zlib.crc32(state.name.encode()))
         rng = np.random.Generator(np.random.Philox(key=np.array(key, np.uint64)))
-        shape, dtype = state.type.shape, state.type.dtype
         try:
-            array = np.asarray(applied(state.initializer, shape, dtype, rng))
-            if array.shape != shape or not np.can_cast(array.dtype, dtype, "same_kind"):
-                raise ArgumentError(f"it gives shape {array.shape} and dtype {array.dtype}")
+            return first_array(state.initializer, state.type.shape, state.type.dtype, rng)
         except ArgumentError as error:
             raise ArgumentError(
                 f"the initializer of {state.name!r} does not fit {state.type}: {error.message}",
                 origin=self._declaration(state),
                 hint=error.hint,
             ) from None
-        return array.astype(dtype, order="C")
 
     def _declaration(self, state: State) -> list[str]:
         """The line for an error that tells where `state` was made."""
@@ -438,6 +439,11 @@ def current_program() -> Program:
     return program
 
 
+def belongs_to_program(variable: Variable) -> bool:
+    """Whether a variable is of a program, rather than of a traced function."""
+    return id(variable.recorder) in _programs
+
+
 def program_of(variable: Variable) -> Program:
     """The program that `variable` belongs to. Raises `BuildError` if it belongs to none."""
     program = _programs.get(id(variable.recorder))
@@ -467,7 +473,10 @@ def program_guard(program: Program, startup: Program | None = None) -> Iterator[
 def data(name: str, shape: Any, dtype: Any = None) -> Variable:
     """Declare an input of the program being built, to be fed by `name` at each run.
 
-    `shape` is an integer or a sequence of integers, `dtype` the default dtype unless given.
+    `shape` is an integer or a sequence of integers, `dtype` the default dtype unless given. An
+    extent that is known only when arrays are fed has a name, as in `("N", 3)`, or is an expression
+    in such, as `"2*N+1"`; the same name is the same extent everywhere. None and -1 stand for one
+    that has a name of its own.
     Raises `BuildError` for a name that is taken, looks like one that is, or cannot be seen;
     `ShapeError` for a negative extent; `DTypeError` for an unsupported dtype.
     """
@@ -483,7 +492,9 @@ def declared(name: str, shape: Any, dtype: Any = None) -> Variable:
         raise BuildError("inputs are declared in a program, not in an operator's decomposition")
     _refuse_twin(builder, checked_name(name))
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
-    return Variable(builder, builder.input(TensorType(as_shape(shape), chosen), name))
+    taken = frozenset().union(*(v.type.names for v in builder.inputs))
+    extents = declared_shape(shape, name, taken)
+    return Variable(builder, builder.input(TensorType(extents, chosen), name))
 
 
 @checked

@@ -16,13 +16,15 @@ from primgraph.ir.form import leaves_for, put_together, taken_apart
 from primgraph.ir.gradients import titles_of
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_methods
+from primgraph.ir.sizes import Fitting, at_sizes
 from primgraph.ir.titles import UNTITLED, Title
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import Pipeline, pipeline
+from primgraph.program.compile import Pipeline, pipeline, simplified_early
 from primgraph.program.finite import check_finite
 from primgraph.program.program import Program, State, default_main_program
 from primgraph.program.scope import Changes, Reading, Scope, Version, changes_of, storing, taker
+from primgraph.program.sized import GENERIC, KEPT, BySizes, Policy
 from primgraph.transforms.rules.rule import check_level
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -40,12 +42,14 @@ class _Plan:
 
     The inputs of the kernel are what is fed under `names`, states that stay as they are, which
     `still` takes out of a dictionary, and states in `changed`, all put in order by `arranged`;
-    what is computed early follows. `graph` is what the user wrote, before any pass. The first
+    what is computed early follows. `written` is what the user wrote, before any pass. The first
     `fetched` outputs are the fetches; the others are the new values of what is `changed`.
-    `states` are all that have to be there.
+    `states` are all that have to be there. A plan is for some `sizes`, where the program has such;
+    then `written` has their names still.
     """
 
-    graph: Graph
+    written: Graph
+    sizes: Mapping[str, int]
     pipeline: Pipeline
     kernel: Kernel
     early: _Early | None
@@ -57,6 +61,11 @@ class _Plan:
     changed: Changes
     still: Callable[[Mapping[str, Array]], Sequence[Array]]
     arranged: Callable[[Sequence[Any]], Sequence[Any]]
+
+    @property
+    def graph(self) -> Graph:
+        """What the user wrote, at these sizes."""
+        return at_sizes(self.written, self.sizes) if self.sizes else self.written
 
     def given(self, out: Sequence[Any] | None) -> list[Any] | None:
         """`out`, which has an array or None for each fetch, for all outputs of the kernel."""
@@ -82,6 +91,28 @@ class _Plan:
             arrays = held.arrays
             found = self.arranged((*fed, *self.still(arrays), *self.changed.taken(arrays)))
         return found if self.early is None else (*found, *self.early.results(held))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _SizedPlan:
+    """How one list of fetches of a program with sizes is run: a plan for each set of them.
+
+    `names` are the inputs that are fed.
+    """
+
+    names: list[str]
+    needed: frozenset[str]
+    plans: BySizes[_Plan]
+
+    def at(self, program: Program, given: Mapping[str, Any], *, own: bool = False) -> _Plan:
+        """The plan for the sizes of what is fed; with `own`, the one that is for no others."""
+        arrays = [given[name] for name in self.names]
+        try:
+            return self.plans.at([np.shape(a) for a in arrays]) if own else self.plans.of(arrays)
+        except FeedError as error:
+            named = [n for n, type in self.plans.fitting.inputs if type.names]
+            raise error.located(_declared(program, named)) from None
 
 
 @final
@@ -112,12 +143,23 @@ class Executor:
 
     `scope` is where states are read and written; by default each program's own. `math` is the
     level at which programs are compiled, "exact", "signs", "finite" or "fast", as for `compile`.
+    Sizes of a program that are new take code for all sizes; for those that come again there is a
+    kernel for each set of them, and those for the last `kept_sizes` sets are kept. With
+    `new_sizes="compile"` new ones get a kernel at once.
     """
 
-    def __init__(self, scope: Scope | None = None, *, math: str = "exact") -> None:
+    def __init__(
+        self,
+        scope: Scope | None = None,
+        *,
+        math: str = "exact",
+        kept_sizes: int = KEPT,
+        new_sizes: str = GENERIC,
+    ) -> None:
         check_level(math)
         self.scope = scope
         self.math = math
+        self._policy = Policy.checked(kept_sizes, new_sizes)
 
     def __repr__(self) -> str:
         where = "of each program" if self.scope is None else repr(self.scope)
@@ -223,6 +265,10 @@ class Executor:
         plan = self._plan(program, fetch_list, update)
         if given.keys() != plan.needed:
             check_names(program, given, plan.names)
+            if isinstance(plan, _SizedPlan):
+                _check_sizes(program, given)
+        if isinstance(plan, _SizedPlan):
+            plan = plan.at(program, given)
         scope = program.scope if self.scope is None else self.scope
         wanted = (None if out is None else plan.given(out), bool(borrow), debug is not None)
         try:
@@ -234,15 +280,22 @@ class Executor:
             raise error.located(_misfit(program, plan, given)) from None
 
     def kernel(
-        self, program: Program, fetch_list: Sequence[Fetch], *, update: bool = True
+        self,
+        program: Program,
+        fetch_list: Sequence[Fetch],
+        *,
+        update: bool = True,
+        sizes: Mapping[str, int] | None = None,
     ) -> Kernel:
         """One kernel that computes what `run` does for these fetches.
 
         Its inputs are what is fed and the states; new values of states follow the fetches in its
         results. `run` itself computes what depends on states that stay as they are only once, and
         again when these change, by a kernel of its own; here it is part of the whole.
+
+        Of a program with sizes it is the kernel for `sizes`, which names them all.
         """
-        return self._plan(program, fetch_list, update).pipeline.whole
+        return self._plan_at(program, fetch_list, update, sizes).pipeline.whole
 
     def repeated_kernel(
         self,
@@ -250,12 +303,27 @@ class Executor:
         fetch_list: Sequence[Fetch] | None = None,
         *,
         update: bool = True,
+        sizes: Mapping[str, int] | None = None,
     ) -> Kernel:
         """The kernel that each run for these fetches calls.
 
-        Where something depends on states only that stay as they are, that is an input of it.
+        Where something depends on states only that stay as they are, that is an input of it. Of a
+        program with sizes it is the kernel for `sizes`, which names them all.
         """
-        return self._plan(program, fetch_list, update).kernel
+        return self._plan_at(program, fetch_list, update, sizes).kernel
+
+    def sizes(
+        self,
+        program: Program,
+        feed: Mapping[str, Any],
+        fetch_list: Sequence[Fetch] | None = None,
+        *,
+        update: bool = True,
+    ) -> Mapping[str, int]:
+        """The sizes of a feed for these fetches, by name; none of a program without sizes."""
+        plan = self._plan(program, fetch_list, update)
+        check_names(program, feed, plan.names)
+        return plan.at(program, feed, own=True).sizes if isinstance(plan, _SizedPlan) else {}
 
     def arguments(
         self,
@@ -265,9 +333,14 @@ class Executor:
         *,
         update: bool = True,
     ) -> list[Any]:
-        """What a run would call that kernel with; states, and what they give, as copies."""
+        """What a run would call that kernel with; states, and what they give, as copies.
+
+        Of a program with sizes it is the kernel for those of the feed.
+        """
         plan = self._plan(program, fetch_list, update)
         check_names(program, feed, plan.names)
+        if isinstance(plan, _SizedPlan):
+            plan = plan.at(program, feed, own=True)
         scope = program.scope if self.scope is None else self.scope
         reading = read_states(program, scope, plan.states)
         fed = plan.fed(feed)
@@ -278,15 +351,25 @@ class Executor:
     def close(self) -> None:
         """Nothing has to be released; kept for programs that say when they are done."""
 
+    def _plan_at(
+        self,
+        program: Program,
+        fetch_list: Sequence[Fetch] | None,
+        update: bool,
+        sizes: Mapping[str, int] | None,
+    ) -> _Plan:
+        plan = self._plan(program, fetch_list, update)
+        return plan.plans.given(sizes or {}) if isinstance(plan, _SizedPlan) else plan
+
     def _plan(
         self, program: Program, fetch_list: Sequence[Fetch] | None, update: bool = True
-    ) -> _Plan:
+    ) -> _Plan | _SizedPlan:
         values = _values(program, fetch_list)
         updates = program.updates if update else _NONE
-        key = (values, update, self.math)
-        known: tuple[dict[Value, Value], _Plan] | None = program.kernels.get(key)
+        key = (values, update, self.math, self._policy)
+        known: tuple[dict[Value, Value], _Plan | _SizedPlan] | None = program.kernels.get(key)
         if known is None or known[0] != updates:
-            known = (dict(updates), _planned(program, values, updates, self.math))
+            known = (dict(updates), _planned(program, values, updates, self.math, self._policy))
             program.kernels[key] = known
         return known[1]
 
@@ -436,35 +519,88 @@ def _values(program: Program, fetch_list: Sequence[Any] | None) -> tuple[Value, 
 
 @uncollected
 def _planned(
-    program: Program, values: tuple[Value, ...], updates: Mapping[Value, Value], math: str
-) -> _Plan:
+    program: Program,
+    values: tuple[Value, ...],
+    updates: Mapping[Value, Value],
+    math: str,
+    policy: Policy,
+) -> _Plan | _SizedPlan:
+    """How these values are computed, and `updates` made."""
     builder = program.builder
     fetched = [updates.get(v, v) for v in values]
     body, outputs = builder.computing([*fetched, *updates.values()])
     used = {v for e in body for v in e.inputs}.union(outputs)
     inputs = [v for v in builder.inputs if v in used]
-    fed = [v for v in inputs if v not in program.states]
-    still = [v for v in inputs if v in program.states and v not in updates]
-    at = {v: i for i, v in enumerate([*fed, *still, *updates])}
     new = tuple([Title(state=v.hint) for v in updates])
     titles = (titles_of(builder, fetched) or (UNTITLED,) * len(fetched)) + new
     graph = Graph(inputs, body, outputs, program.name, titles=titles)
+    sizes = graph.sizes
+    if not sizes:
+        return _plan_of(program, graph, graph, {}, len(fetched), updates, math)
+    inputs = _telling(builder.inputs, inputs, sizes)
+    graph = Graph(inputs, body, outputs, program.name, titles=titles)
+    early = simplified_early(graph)
+
+    def made(known: Mapping[str, int]) -> _Plan:
+        plain = at_sizes(early, known)
+        return _plan_of(program, graph, plain, known, len(fetched), updates, math)
+
+    def whole() -> _Plan:
+        return _plan_of(program, graph, early, {}, len(fetched), updates, math)
+
+    fed = [v for v in inputs if v not in program.states]
+    fitting = Fitting([(v.hint, v.type) for v in fed], sizes)
+    names = [v.hint for v in fed]
+    plans = BySizes(graph, fitting, made, whole, policy)
+    return _SizedPlan(names, frozenset(names), plans)
+
+
+def _telling(declared: Sequence[Value], used: Sequence[Value], sizes: Sequence[str]) -> list[Value]:
+    """Those inputs that are `used`, and those that have to be fed as they alone tell a size."""
+    kept, known = set(used), set().union(*(v.type.names for v in used))
+    for value in declared:
+        if not value.type.names.isdisjoint(set(sizes) - known):
+            kept.add(value)
+            known |= value.type.names
+    return [v for v in declared if v in kept]
+
+
+def _plan_of(
+    program: Program,
+    written: Graph,
+    graph: Graph,
+    sizes: Mapping[str, int],
+    fetched: int,
+    updates: Mapping[Value, Value],
+    math: str,
+) -> _Plan:
+    """The plan of a graph, whose inputs are those of `written` at `sizes`.
+
+    Of one with sizes it is for all of them.
+    """
+    inputs = written.inputs
+    known = dict(zip(inputs, graph.input_types, strict=True))
+    fed = [v for v in inputs if v not in program.states]
+    still = [v for v in inputs if v in program.states and v not in updates]
+    at = {v: i for i, v in enumerate([*fed, *still, *updates])}
     places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
-    compiled = pipeline(graph, math, places, range(len(fetched), len(outputs)))
+    handed = range(fetched, len(graph.outputs))
+    compiled = pipeline(graph, math, places, handed)
     early = None
     if compiled.early is not None:
         early = _Early(compiled.early, [v.hint for v in still])
     changed = [program.states[v] for v in updates]
     return _Plan(
-        graph=graph,
+        written=written,
+        sizes=sizes,
         pipeline=compiled,
         kernel=compiled.kernel,
         early=early,
         names=[v.hint for v in fed],
-        types=[v.type for v in fed],
+        types=[known[v] for v in fed],
         needed=frozenset([v.hint for v in fed]),
         states=[*(program.states[v] for v in still), *changed],
-        fetched=len(fetched),
+        fetched=fetched,
         changed=changes_of({s.name: s.type for s in changed}),
         still=taker([v.hint for v in still]),
         arranged=taker([at[v] for v in inputs]),
@@ -536,6 +672,18 @@ def check_names(program: Program, given: Mapping[str, Any], needed: Sequence[str
         lines = _declared(program, missing)
         hints = [h for n in unknown if (h := near_matches(n, declared))]
         raise FeedError(f"feed: {'; '.join(faults)}", origin=lines, hint="; ".join(hints))
+
+
+def _check_sizes(program: Program, given: Mapping[str, Any]) -> None:
+    """Refuse sizes that contradict each other in all that is fed, be it needed or not."""
+    fed = [(name, variable.type) for name, variable in program.inputs.items() if name in given]
+    fitting = Fitting(fed)
+    shapes = [np.shape(given[name]) for name, _ in fed]
+    try:
+        fitting.key(shapes)
+        fitting.sizes(shapes)
+    except FeedError as error:
+        raise error.located(_declared(program, [n for n, t in fed if t.names])) from None
 
 
 def _misfit(program: Program, plan: _Plan, given: Mapping[str, Any]) -> list[str]:

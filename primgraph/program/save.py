@@ -12,7 +12,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, final
@@ -21,10 +21,13 @@ import numpy as np
 
 from primgraph.errors import LoadError, PrimgraphError
 from primgraph.initializers import Assign
-from primgraph.ir.graph import Equation, Value
-from primgraph.ir.params import Array
+from primgraph.ir.builder import Builder
+from primgraph.ir.dims import Dim, written_extent
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import Array, Named, named
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import checked
+from primgraph.ir.text import read_type
 from primgraph.ir.types import DTYPE_OF_NAME, NAME_OF_DTYPE, TensorType, as_shape
 from primgraph.program.program import Program, State
 from primgraph.program.scope import Scope
@@ -154,7 +157,7 @@ class _Writer:
         builder = self.program.builder
         inputs = [self._input(v) for v in builder.inputs]
         # Inputs and equations may have been made in turns; only equations depend on order.
-        body = [self._equation(e) for e in builder.body]
+        body = [self._equation(e, self.number) for e in builder.body]
         updates = [(self.number[s], self.number[n]) for s, n in self.program.updates.items()]
         described = {
             "name": self.program.name,
@@ -179,13 +182,20 @@ class _Writer:
         state = self.program.states.get(value)
         return [value.hint, str(value.type), None if state is None else state.trainable]
 
-    def _equation(self, eqn: Equation) -> Any:
-        inputs = [self.number[v] for v in eqn.inputs]
+    def _equation(self, eqn: Equation, number: dict[Value, int]) -> Any:
+        inputs = [number[v] for v in eqn.inputs]
         for value in eqn.outputs:
-            self.number[value] = len(self.number)
+            number[value] = len(number)
         params = {name: self._encode(value) for name, value in eqn.params}
         types = [str(v.type) for v in eqn.outputs]
         return [eqn.op.name, inputs, params, types, self._place(eqn.source)]
+
+    def _graph(self, graph: Graph) -> Any:
+        """A branch, or the body of a loop, with numbers of its own."""
+        number = {v: i for i, v in enumerate(graph.inputs)}
+        inputs = [[v.hint, str(v.type)] for v in graph.inputs]
+        body = [self._equation(e, number) for e in graph.body]
+        return [graph.name, inputs, body, [number[v] for v in graph.outputs]]
 
     def _place(self, source: Source | None) -> Any:
         """The place, with the number of the line's text: nobody who reads this has the file."""
@@ -209,6 +219,12 @@ class _Writer:
         if isinstance(value, Array):
             number = self.constants.setdefault(value, len(self.constants))
             return {"constant": [number, str(value.type)]}
+        if isinstance(value, Named):
+            return {"object": value.name}
+        if isinstance(value, Graph):
+            return {"graph": self._graph(value)}
+        if isinstance(value, Dim):
+            return {"size": str(value)}
         return value
 
 
@@ -356,18 +372,39 @@ class _Reader:
     def _equation(
         self, program: Program, op: str, inputs: Any, params: Any, types: Any, place: Any
     ) -> None:
-        operands = [self.values[_integer(i)] for i in inputs]
-        decoded = {name: self._decode(value) for name, value in params.items()}
         known = len(program.builder)
-        program.builder.source = None if place is None else self._place(*place)
-        outputs = program.builder.emit(lookup(op), operands, decoded)
-        program.builder.source = None
+        outputs = self._emitted(program.builder, self.values, op, inputs, params, types, place)
         if len(program.builder) == known:
             # One of its own in the program that was saved, whose places give names.
             outputs = program.builder.repeat(outputs)
+        self.values.extend(outputs)
+
+    def _emitted(
+        self,
+        builder: Builder,
+        values: Sequence[Value],
+        op: str,
+        inputs: Any,
+        params: Any,
+        types: Any,
+        place: Any,
+    ) -> tuple[Value, ...]:
+        operands = [values[_integer(i)] for i in inputs]
+        decoded = {name: self._decode(value) for name, value in params.items()}
+        builder.source = None if place is None else self._place(*place)
+        outputs = builder.emit(lookup(op), operands, decoded)
+        builder.source = None
         if [str(v.type) for v in outputs] != types:
             raise LoadError(f"{op} has another type than the file says")
-        self.values.extend(outputs)
+        return outputs
+
+    def _graph(self, name: Any, inputs: Any, body: Any, outputs: Any) -> Graph:
+        """A branch, or the body of a loop."""
+        builder = Builder(_text(name))
+        values = [builder.input(_type(type), _text(hint)) for hint, type in inputs]
+        for row in body:
+            values.extend(self._emitted(builder, values, *row))
+        return builder.graph([values[_integer(i)] for i in outputs])
 
     def _place(
         self, file: Any, line: Any, role: Any, operator: Any, text: Any, *marks: Any
@@ -399,6 +436,12 @@ class _Reader:
         if kind == "constant":
             number, type = inner
             return self._constant(_integer(number), _type(type))
+        if kind == "graph":
+            return self._graph(*inner)
+        if kind == "object":
+            return named(_text(inner))
+        if kind == "size":
+            return written_extent(_text(inner))
         raise LoadError(f"{kind!r} is no kind of parameter")
 
     def _constant(self, number: int, type: TensorType) -> Array:
@@ -426,6 +469,6 @@ def _text(value: Any) -> str:
 def _type(text: str) -> TensorType:
     match = re.fullmatch(r"(\w+)\[((?:\d+(?:,\d+)*)?)\]", text, re.ASCII)
     if match is None:
-        raise LoadError(f"{text!r} is no type")
+        return read_type(text)
     shape = as_shape([int(n) for n in match[2].split(",") if n])
     return TensorType(shape, DTYPE_OF_NAME[match[1]])

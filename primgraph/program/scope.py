@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from operator import itemgetter
 from types import CodeType
-from typing import Any, Final, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 from weakref import WeakSet, WeakValueDictionary, ref
 
 import numpy as np
@@ -25,6 +25,7 @@ from primgraph.errors import FeedError, near_matches
 from primgraph.ir.sheet import Row, Sheet
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import TensorType
+from primgraph.program.sharing import NEXT, Desk, Guest
 from primgraph.tables import quantity
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -32,7 +33,6 @@ Lock: TypeAlias = "AbstractContextManager[bool]"
 F = TypeVar("F", bound=Callable[..., Any])
 
 _numbers = itertools.count()
-_NEXT: Final = "next"
 
 # Seconds after which somebody who waits looks whether there is anybody to wait for.
 _PATIENCE = 0.5
@@ -160,7 +160,18 @@ class Reading:
 
 
 @final
-@checked_methods("begin", "put", "read", "replace", "spare", "store", "turn")
+@checked_methods(
+    "begin",
+    "desk",
+    "latest",
+    "put",
+    "read",
+    "reading",
+    "replace",
+    "spare",
+    "store",
+    "turn",
+)
 class Scope:
     """Arrays by name: the state that runs of a program read and write.
 
@@ -180,6 +191,7 @@ class Scope:
         self._newest = Version(Setting(Changes((), ()), {}, {}), ())
         self._spares: dict[Changes, Sequence[Array]] = {}
         self._readings: set[ref[Reading]] = set()
+        self._desk: Desk | None = None
         _scopes.add(self)
 
     def __contains__(self, name: str) -> bool:
@@ -225,18 +237,49 @@ class Scope:
     @property
     def newest(self) -> Version:
         """What the scope holds now. Its arrays may be read only during a `Reading`."""
+        if self._desk is not None:
+            self._take_in(self._desk)
+        return self.latest()
+
+    def latest(self) -> Version:
+        """The newest version, whatever guests have brought since."""
         version = self._newest
         while version.later:
-            version = version.later[_NEXT]
+            version = version.later[NEXT]
         return version
 
     def read(self) -> Reading:
         """The newest version, whose arrays nobody overwrites while what is returned lives."""
+        if self._desk is not None:
+            self._take_in(self._desk)
+        return self.reading()
+
+    def reading(self) -> Reading:
+        """`read`, whatever guests have brought since."""
         reading = Reading()
         # Noted before the version is looked up: who stores another one looks here afterwards.
         self._readings.add(ref(reading, self._readings.discard))
-        reading.version = self.newest
+        reading.version = self.latest()
         return reading
+
+    def desk(self) -> Desk:
+        """Where guests are, who have arrays of the scope, too."""
+        if self._desk is None:
+            self._desk = Desk(self.latest())
+        return self._desk
+
+    def guest(self, name: str) -> Guest | None:
+        """Who has the array of that name, too."""
+        return None if self._desk is None else self._desk.guests.get(name)
+
+    def _take_in(self, desk: Desk) -> None:
+        """Hold what guests have brought since they were asked last."""
+        desk.follow()
+        if desk.waiting or desk.scattered:
+            new = desk.brought()
+            if new:
+                self._put(new)
+            desk.settle()
 
     def begin(self) -> tuple[Version, bool]:
         """The newest version, for a run that is to replace it, and whether it is the first one.
@@ -262,7 +305,9 @@ class Scope:
         if first and not self._readings:
             # Nobody but the caller, who has done with them, has the arrays that were replaced.
             same = before.setting.changes is changes
-            self._spares[changes] = before.new if same else changes.taken(before.arrays)
+            old = before.new if same else changes.taken(before.arrays)
+            if self._desk is None or not self._desk.lends(old):
+                self._spares[changes] = old
         return True
 
     def replace(self, before: Version, new: Mapping[str, Array]) -> bool:
@@ -276,19 +321,22 @@ class Scope:
 
     def _replaced(self, before: Version, after: Version) -> bool:
         # One call of a function in C: it is done or not, in all threads and whatever interrupts.
-        if before.later.setdefault(_NEXT, after) is not after:
+        if before.later.setdefault(NEXT, after) is not after:
             return False
         self._newest = after
         return True
 
     def put(self, new: Mapping[str, Array]) -> None:
         """Hold `new`, arrays that nobody else has, all at once."""
+        if self._desk is not None:
+            # What they have brought before is older.
+            self._take_in(self._desk)
         with self.turn():
             self._put(new)
 
     @storing
     def _put(self, new: Mapping[str, Array]) -> None:
-        while not self.replace(self.newest, new):
+        while not self.replace(self.latest(), new):
             pass
 
     # For users.

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError
 from primgraph.ir.builder import Builder
+from primgraph.ir.dims import is_extent, parse_extent
 from primgraph.ir.form import LEAF, Form, Tree, names, opened, put_together, taken_apart
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import lookup
 from primgraph.ir.signature import applied, checked
-from primgraph.ir.types import TensorType, as_dtype, as_shape
+from primgraph.ir.types import TensorType, as_dtype, declared_shape
+from primgraph.operators.handle import Handle
+from primgraph.operators.late import named_function
 from primgraph.operators.promotion import SCALARS, array_of, lift
-from primgraph.operators.variable import Variable
+from primgraph.operators.variable import Variable, mannered
 from primgraph.source import Source
 
 # What NumPy has at most: lists nested deeper are no array.
@@ -28,30 +33,66 @@ _MOST_AXES = 64
 def spec(shape: Any, dtype: Any = None) -> TensorType:
     """The type of an array: its shape, and its dtype or else the default one.
 
+    An extent that is known only when arrays are given has a name: `spec(("N", 3))`.
+
     Raises `ArgumentError` for what is no shape, `ShapeError` for a negative extent, `DTypeError`
     for an unsupported dtype.
     """
     chosen = get_default_dtype() if dtype is None else as_dtype(dtype)
-    return TensorType(as_shape(shape), chosen)
+    return TensorType(declared_shape(shape), chosen)
 
 
 @checked
-def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
+def dim(text: str) -> int:
+    """The extent that `text` describes: a size by its name, as "N", or an expression in sizes.
+
+    It serves wherever extents do, in `reshape`, `zeros`, `arange`, slices and their kind, and in
+    arithmetic with arrays, where it counts as an integer. Expressions are such as "2*N+1",
+    "(N+1)//2", "max(N,3)". Raises `LoadError` for all else.
+    """
+    return parse_extent(text)
+
+
+@overload
+def trace(
+    function: Callable[..., Any], /, *specs: Any, rebind: bool = True, **named: Any
+) -> Graph: ...
+@overload
+def trace(function: Handle | npt.NDArray[Any], /, *specs: Any, **named: Any) -> Variable: ...
+@checked
+def trace(function: Any, /, *specs: Any, rebind: bool = True, **named: Any) -> Graph | Variable:
     """The graph of `function`, called once with a variable for each of `specs`.
 
     Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
     default dtype, or an example array, of which only shape and dtype count. It may be a dict,
-    list, tuple, named tuple or dataclass of such, or None, and then the function is called with
-    the like. Other lists and tuples of numbers only are example arrays. Those that are `named`
-    are for parameters of these names.
+    list, tuple, named tuple or dataclass of such, one of a class that `register_container` was
+    given, or None, and then the function is called with the like. Other lists and tuples of
+    numbers only are example arrays. Those that are `named` are for parameters of these names.
+
+    A function that was written for NumPy is called as it is: a copy of it in which NumPy's names
+    mean those of `primgraph.numpy`, and so do those of functions of yours that it calls; arrays may
+    be assigned to there. `rebind=False` calls the function itself.
 
     The function returns a variable, or such a container of variables. Inputs have the names of
     the function's parameters, with the keys that lead to them. The form of the graph keeps the
     containers, so that `compile` gives a kernel that takes and returns them.
 
     Raises `ArgumentError` if the function returns anything else.
+
+    Of an array, a variable or a tensor, it is NumPy's function of that name: the sum of a diagonal,
+    `pg.trace(x, offset=0, axis1=0, axis2=1, dtype=None)`.
     """
+    if isinstance(function, Handle | np.ndarray):
+        summed: Variable = named_function("trace")(function, *specs, **named)
+        return summed
+    if not callable(function):
+        raise ArgumentError(
+            f"trace: function is a function, not {type(function).__name__} {function!r:.60}"
+        )
     name = getattr(function, "__name__", "")
+    written, kind = function, Variable
+    if rebind:
+        written, kind = importlib.import_module("primgraph.numpy.rebound").traceable(function)
     builder = Builder(name if name.isidentifier() else "f")
     titles = [*_parameter_names(function, len(specs)), *named]
     arguments, given = [], []
@@ -59,20 +100,22 @@ def trace(function: Callable[..., Any], /, *specs: Any, **named: Any) -> Graph:
         tree, leaves = _apart(example)
         types = [_type_of(leaf) for leaf in leaves]
         hints = names(tree, title)
-        inputs = [builder.input(t, _free(builder, n)) for t, n in zip(types, hints, strict=True)]
+        inputs = [
+            builder.input(t, free_name(builder, n)) for t, n in zip(types, hints, strict=True)
+        ]
         arguments.append((title, tree))
-        given.append(put_together(tree, iter([Variable(builder, v) for v in inputs])))
-    with builder:
+        given.append(put_together(tree, iter([kind(builder, v) for v in inputs])))
+    with builder, mannered(kind):
         keywords = dict(zip(named, given[len(specs) :], strict=True))
-        result = applied(function, *given[: len(specs)], **keywords)
-        tree, found = _results(builder.name, result)
+        result = applied(written, *given[: len(specs)], **keywords)
+        tree, found = results_of(builder.name, result)
         values = [v.value for v in found]
     form = Form(tuple(arguments), tree)
     graph = builder.part(builder.inputs, values, form=form)
-    return _with_flags(graph, builder) if builder.stopped else graph
+    return with_flags(graph, builder) if builder.stopped else graph
 
 
-def _with_flags(graph: Graph, traced: Builder) -> Graph:
+def with_flags(graph: Graph, traced: Builder) -> Graph:
     """`graph` with the flags of `stop_gradient` as equations, which transforms see."""
     builder, stop = Builder(graph.name), lookup("stop_gradient")
     moved: dict[Value, Value] = {}
@@ -84,7 +127,7 @@ def _with_flags(graph: Graph, traced: Builder) -> Graph:
 
     for value in graph.inputs:
         builder.share_input(value)
-        hold(value, traced.declared_at[value])
+        hold(value, traced.declared_at.get(value))
     for eqn in graph.body:
         builder.add_all([eqn], moved, builder.share)
         if eqn.op is not stop:
@@ -94,7 +137,7 @@ def _with_flags(graph: Graph, traced: Builder) -> Graph:
     return Graph(graph.inputs, builder.body, outputs, graph.name, graph.form, graph.titles)
 
 
-def _free(builder: Builder, name: str) -> str:
+def free_name(builder: Builder, name: str) -> str:
     """`name`, longer where an input has it: keys with dots may read as those of containers."""
     while name in builder.names:
         name += "_"
@@ -128,7 +171,7 @@ def is_container(example: Any) -> bool:
 
 
 def _type_of(example: Any) -> TensorType:
-    if isinstance(example, tuple) and all(type(n) is int for n in example):
+    if isinstance(example, tuple) and all(is_extent(n) for n in example):
         return spec(example)
     if isinstance(example, TensorType):
         return spec(example.shape, example.dtype)
@@ -136,7 +179,7 @@ def _type_of(example: Any) -> TensorType:
     return TensorType(array.shape, array.dtype)
 
 
-def _results(name: str, result: Any) -> tuple[Tree, list[Variable]]:
+def results_of(name: str, result: Any) -> tuple[Tree, list[Variable]]:
     """The containers that a function returned, and the variables in them."""
     tree, leaves = taken_apart(result, lambda item: isinstance(item, Variable))
     for leaf in leaves:

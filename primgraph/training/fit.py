@@ -1,4 +1,4 @@
-"""Training: runs of a program over batches and epochs."""
+"""Training: runs of a program, or steps as one goes, over batches and epochs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import ArgumentError, BuildError, ShapeError
 from primgraph.ir.signature import applied, checked
 from primgraph.operators.variable import Variable
+from primgraph.optimizer import Optimizer
 from primgraph.program.program import Program
 from primgraph.program.run import Executor
 from primgraph.training.progress import progress as shown
@@ -20,8 +22,8 @@ Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
 
 @checked
 def fit(
-    program: Program,
-    loss: Variable | str,
+    program: Program | Callable[..., Tensor],
+    loss: Variable | str | Optimizer,
     feeds: Feeds,
     epochs: int,
     callback: Callable[[int, float], bool | None] | None = None,
@@ -34,30 +36,34 @@ def fit(
     Returns the mean of `loss`, which has one element, over the runs of each epoch.
     `callback(epoch, loss)` sees that mean, and ends training by returning True.
 
+    As one goes, `fit(function, optimizer, feeds, epochs)` calls `function` with the arrays of each
+    feed, by name, as tensors, and lets `optimizer` take a step along the gradients of the loss that
+    it gives.
+
+        pg.fit(lambda x, labels: loss(network(x), labels), adam, batches, epochs=10)
+
     `progress` tells how far it has come: in a notebook by a table that renews itself, on a
     terminal by a bar, for which rich has to be installed. By default these are shown where they
     can be, and nothing where the output is a file.
     `executor` is a new one unless given.
 
-    Raises `BuildError` for a program that updates nothing, `ShapeError` for a loss of more than
-    one element, `ArgumentError` for arguments of other kinds and for an epoch without feeds.
+    Raises `BuildError` for a program that updates nothing, and for an optimizer that has no
+    parameters; `ShapeError` for a loss of more than one element, `ArgumentError` for arguments of
+    other kinds and for an epoch without feeds.
     """
-    if not program.updates:
-        raise BuildError(
-            "the program updates nothing, so there is nothing to train",
-            hint="call the minimize of an optimizer on its loss first",
-        )
-    target = program.variable(loss) if isinstance(loss, str) else loss
-    if target is not None and target.size != 1:
-        raise ShapeError(f"a loss has one element, not {target.type}")
+    if isinstance(program, Program):
+        run = _runner(program, loss, executor)
+        name = program.name
+    else:
+        run = _stepper(program, loss, executor)
+        name = getattr(program, "__name__", type(program).__name__)
     if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
         raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
-    runner = Executor() if executor is None else executor
     history: list[float] = []
-    with shown(progress, epochs, program.name) as advance:
+    with shown(progress, epochs, name) as advance:
         for epoch in range(epochs):
             batches = applied(feeds, epoch) if callable(feeds) else feeds
-            losses = [runner.run(program, batch, [loss])[0].item() for batch in batches]
+            losses = [run(batch) for batch in batches]
             if not losses:
                 raise ArgumentError(
                     f"there are no feeds in epoch {epoch}",
@@ -70,20 +76,70 @@ def fit(
     return history
 
 
+def _runner(program: Program, loss: Any, executor: Executor | None) -> Callable[[Feed], float]:
+    """What runs a program with a feed, and gives the loss."""
+    if isinstance(loss, Optimizer):
+        raise ArgumentError(
+            "fit of a program takes its loss, and not the optimizer",
+            hint="optimizer.minimize(loss) is part of the program",
+        )
+    if not program.updates:
+        raise BuildError(
+            "the program updates nothing, so there is nothing to train",
+            hint="call the minimize of an optimizer on its loss first",
+        )
+    target = program.variable(loss) if isinstance(loss, str) else loss
+    if target is not None and target.size != 1:
+        raise ShapeError(f"a loss has one element, not {target.type}")
+    runner = Executor() if executor is None else executor
+    return lambda feed: float(runner.run(program, feed, [loss])[0].item())
+
+
+def _stepper(
+    function: Callable[..., Tensor], optimizer: Any, executor: Executor | None
+) -> Callable[[Feed], float]:
+    """What takes a step with a feed, and gives the loss of before."""
+    if not isinstance(optimizer, Optimizer):
+        raise ArgumentError(
+            f"fit of a function takes an optimizer, not {type(optimizer).__name__}",
+            hint="make one of parameters: pg.optimizer.Adam(parameters=layer.parameters())",
+        )
+    if executor is not None:
+        raise ArgumentError("an executor runs programs, and fit was given a function")
+
+    def step(feed: Feed) -> float:
+        loss = applied(function, **{name: _as_tensor(array) for name, array in feed.items()})
+        if not isinstance(loss, Tensor):
+            raise ArgumentError(f"the function gives the loss as a tensor, not {loss!r:.60}")
+        if loss.size != 1:
+            raise ShapeError(f"a loss has one element, not {loss.type}")
+        optimizer.clear_grad()
+        loss.backward()
+        optimizer.step()
+        return float(loss.item())
+
+    return step
+
+
+def _as_tensor(array: Any) -> Tensor:
+    """`array` as a tensor; itself, if it is one."""
+    return array if isinstance(array, Tensor) else tensor(array)
+
+
 @checked
 def minibatches(
     arrays: Mapping[str, Any],
     size: int,
     rng: np.random.Generator | None = None,
     drop_last: bool | None = None,
-) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+) -> Iterator[dict[str, Any]]:
     """Feeds of `size` samples each, in the order of the arrays or in one drawn from `rng`.
 
-    Samples lie along the first axis of all `arrays`. Programs have fixed shapes, in which a last
-    batch of fewer samples does not fit. So where there would be one, `drop_last` has to say what
-    is to become of it: True leaves its samples out, False gives it as it is. Raises
-    `ArgumentError` where that is not said, for arrays of different lengths and for a size that is
-    not positive.
+    Of tensors they are tensors, which are constants. Samples lie along the first axis of all
+    `arrays`. A last batch of fewer samples fits where programs give the extent a name, as in
+    `pg.data("x", ("N", 3))`. So where there would be one, `drop_last` has to say what is to become
+    of it: True leaves its samples out, False gives it as it is. Raises `ArgumentError` where that
+    is not said, for arrays of different lengths and for a size that is not positive.
     """
     samples = {name: np.asarray(array) for name, array in arrays.items()}
     lengths = {array.shape[:1] for array in samples.values()}
@@ -99,4 +155,10 @@ def minibatches(
         )
     order = np.arange(count) if rng is None else rng.permutation(count)
     end = count - count % size if drop_last else count
-    return ({n: a[order[i : i + size]] for n, a in samples.items()} for i in range(0, end, size))
+    tensors = {name for name, array in arrays.items() if isinstance(array, Tensor)}
+
+    def batch(places: np.ndarray[Any, Any]) -> dict[str, Any]:
+        found = {name: array[places] for name, array in samples.items()}
+        return {n: tensor(array) if n in tensors else array for n, array in found.items()}
+
+    return (batch(order[i : i + size]) for i in range(0, end, size))

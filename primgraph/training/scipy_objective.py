@@ -19,7 +19,7 @@ from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compile
+from primgraph.program.compile import compiled
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values, state_values
 from primgraph.source import caller
@@ -165,14 +165,14 @@ class Objective:
     @cached_property
     def hessp_kernel(self) -> Kernel:
         """Computes the product of the Hessian with a vector."""
-        return compile(self._record.curvature)
+        return compiled(self._record.curvature)
 
     @cached_property
     def hess_kernel(self) -> Kernel:
         """Computes the products of the Hessian with the rows of a matrix, all at once."""
         graph = clean_up(lower(self._record.curvature))
         axes = [None, 0, *(None for _ in self._others)]
-        return compile(batch(graph, self.size, axes))
+        return compiled(batch(graph, self.size, axes))
 
     def _at(self, theta: Any) -> tuple[float, Array]:
         vector = self._vector(theta)
@@ -233,7 +233,7 @@ class _Record:
         """From the vector and the constants to the value and the gradient."""
         with self.builder:
             outputs = [reshape(self.loss, ()).astype(FLOAT64), self.gradient]
-        return compile(self._graph([self.theta.value, *self.constants], outputs))
+        return compiled(self._graph([self.theta.value, *self.constants], outputs))
 
     @cached_property
     def curvature(self) -> Graph:

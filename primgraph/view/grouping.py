@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, final
 
 from primgraph.ir.graph import Equation
+from primgraph.view.bodies import Span
 from primgraph.view.layers import Part, is_told, layer_groups, line_label
 from primgraph.view.patterns import repeats
 
@@ -20,9 +21,10 @@ MANY = 24
 @final
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Boxes that can be folded into one; `kind` is "layer", "line" or "pattern".
+    """Boxes that can be folded into one; `kind` is "layer", "body", "line" or "pattern".
 
-    Groups of the kind "layer" nest, larger ones first; those of the others do not.
+    Groups of the kind "layer" nest, larger ones first, and so do those of the kind "body", which
+    are branches, loops and what is in these; those of the others do not.
     """
 
     id: int
@@ -36,17 +38,22 @@ def groupings_of(
     parts: Sequence[Part],
     pairs: Sequence[tuple[int, int]],
     states: Mapping[int, str],
+    spans: Sequence[Span],
 ) -> dict[str, tuple[Group, ...]]:
     """The groups of each kind, each of at least two boxes.
 
     There is one entry for each box: its equation, and its part and order. `pairs` are the arrows,
-    `states` the names of inputs that are states. Of the kinds that do not nest, a group takes in
+    `states` the names of inputs that are states, `spans` branches, loops and their bodies, which
+    are groups among the layers. Of the kinds that do not nest, a group takes in
     the constants that it alone uses, and inputs and outputs where these are many.
     """
     collector = _Collector([part for part, _ in parts], pairs)
     layers = layer_groups(equations, parts, pairs, states)
+    nested = [(t, "layer", tuple(m)) for t, m in layers]
+    nested += [(t, "body", tuple(range(a, b))) for t, a, b in reversed(spans) if b - a > 1]
+    nested.sort(key=lambda group: -len(group[2]))
     return {
-        "layer": tuple(Group(i, t, "layer", m) for i, (t, m) in enumerate(layers)),
+        "layer": tuple(Group(i, t, kind, m) for i, (t, kind, m) in enumerate(nested)),
         "line": collector.groups("line", _lines(equations, parts)),
         "pattern": collector.groups("pattern", _patterns(equations)),
     }

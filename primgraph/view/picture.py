@@ -14,11 +14,12 @@ from primgraph.ir.drawn import Drawn
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.plain import shortened
-from primgraph.ir.text import names, value_text
+from primgraph.ir.text import brief_text, names, value_text
 from primgraph.ir.titles import target_name
 from primgraph.primitives.constants import full
 from primgraph.program.program import Program
 from primgraph.source import UPDATE
+from primgraph.view.bodies import Shown, Span, shown_bodies, title_of
 from primgraph.view.grouping import Group, groupings_of
 from primgraph.view.layers import is_told
 from primgraph.view.twins import without_twins
@@ -206,6 +207,7 @@ class _Drawing:
         self.place: dict[Value, int] = {}
         self.inlined: dict[Value, str] = {}
         self.equations: list[Equation | None] = []
+        self.spans: list[Span] = []
         self.updating = _updating(graph, told.updates)
         # The last equation of each line, derivatives by themselves.
         self.last = {e.source.place: e for e in graph.body if e.source is not None}
@@ -237,7 +239,7 @@ class _Drawing:
         boxes, arrows = tuple(self.boxes), tuple(self.arrows)
         pairs = [(a.tail, a.head) for a in arrows]
         parts = [(b.part, b.order) for b in boxes]
-        groupings = groupings_of(self.equations, parts, pairs, states)
+        groupings = groupings_of(self.equations, parts, pairs, states, self.spans)
         return Picture(graph.name, boxes, arrows, groupings)
 
     def _result(self, value: Value, eqn: Equation | None) -> str:
@@ -268,16 +270,75 @@ class _Drawing:
         return len(self.boxes) - 1
 
     def _equation(self, i: int, eqn: Equation) -> None:
-        part, order = self._part(eqn)
-        note = ", ".join(str(v.type) for v in eqn.outputs)
         heat = None
         if self.times is not None:
             heat = self.times[i] / self.total if self.total > 0 else 0.0
-        box = self._box(eqn, self._label(eqn), note, part, self._details(i, eqn), heat, order)
+        measured = []
+        if self.ranges is not None:
+            measured.append(("range", _range_text(*self.ranges[i])))
+        if self.times is not None:
+            measured.append(("time", f"{self.times[i] * 1e6:.3g} µs"))
+        self._made(eqn, self._part(eqn), measured, heat)
+
+    def _made(
+        self,
+        eqn: Equation,
+        part: tuple[str, int],
+        measured: Sequence[tuple[str, str]],
+        heat: float | None,
+    ) -> None:
+        """The box of an equation, with the bodies that it has before it, and its arrows."""
+        first = len(self.boxes)
+        ends = [end for shown in shown_bodies(eqn) for end in self._body(shown, part)]
+        note = ", ".join(str(v.type) for v in eqn.outputs)
+        details = (*self._details(eqn), *measured)
+        box = self._box(eqn, self._label(eqn), note, part[0], details, heat, part[1])
         self.place.update((v, box) for v in eqn.outputs)
-        for value in eqn.inputs:
-            if value not in self.inlined:
-                self.arrows.append(Arrow(self.place[value], box, str(value.type)))
+        if eqn.op.has_bodies:
+            self.spans.append((title_of(eqn), first, len(self.boxes)))
+        used = {a.tail for a in self.arrows if a.head >= first} if eqn.op.has_bodies else set()
+        for value in (*eqn.inputs, *ends):
+            if value in self.inlined or (value in eqn.inputs and self.place[value] in used):
+                continue
+            self.arrows.append(Arrow(self.place[value], box, str(value.type)))
+
+    def _body(self, shown: Shown, part: tuple[str, int]) -> list[Value]:
+        """The boxes of what a body carries on and computes; what it gives."""
+        first, body = len(self.boxes), shown.body
+        named = names(body)
+        for inner, outer in shown.operands:
+            self.name[inner] = named[inner]
+            if inner not in shown.carried:
+                self._stands_for(inner, outer)
+                continue
+            begun = self.inlined.get(outer, self.name[outer])
+            told = (("carried", f"begins as {begun}"), ("type", str(inner.type)))
+            label = shortened(inner.hint or "carried", _MOST_LABEL)
+            self.place[inner] = self._box(
+                None, label, str(inner.type), part[0], told, None, part[1]
+            )
+            self.inlined.pop(inner, None)
+            if outer not in self.inlined:
+                self.arrows.append(Arrow(self.place[outer], self.place[inner], str(outer.type)))
+        kept = set(body.outputs)
+        for eqn in body.body:
+            self.name.update((v, named[v]) for v in eqn.outputs)
+            if eqn.op is full and eqn.output not in kept:
+                text = value_text(eqn.kwargs["value"])
+                self.inlined[eqn.output] = self.name[eqn.output] = text
+            else:
+                self._made(eqn, part if eqn.inputs else ("constant", 0), (), None)
+        if shown.title:
+            self.spans.append((shown.title, first, len(self.boxes)))
+        return list(body.outputs)
+
+    def _stands_for(self, inner: Value, outer: Value) -> None:
+        """An input of a body is what an operand is, in each trip or in parts of it."""
+        if outer in self.inlined:
+            self.inlined[inner] = self.inlined[outer]
+        else:
+            self.inlined.pop(inner, None)
+            self.place[inner] = self.place[outer]
 
     def _part(self, eqn: Equation) -> tuple[str, int]:
         """The part that an equation belongs to, and the order of the derivative."""
@@ -305,7 +366,7 @@ class _Drawing:
             label = f"{hint} = {label}"
         return shortened(label, _MOST_LABEL)
 
-    def _details(self, i: int, eqn: Equation) -> tuple[tuple[str, str], ...]:
+    def _details(self, eqn: Equation) -> tuple[tuple[str, str], ...]:
         params = [f"{key}={brief(value)}" for key, value in eqn.params]
         details = [("equation", equation_text(eqn, self.name))]
         details.append(("type", ", ".join(str(v.type) for v in eqn.outputs)))
@@ -317,10 +378,6 @@ class _Drawing:
             details += [("line", eqn.source.text)] if eqn.source.text else []
             details += [("operator", eqn.source.operator)] if eqn.source.operator else []
             details += [("layer", eqn.source.scope)] if eqn.source.scope else []
-        if self.ranges is not None:
-            details.append(("range", _range_text(*self.ranges[i])))
-        if self.times is not None:
-            details.append(("time", f"{self.times[i] * 1e6:.3g} µs"))
         return tuple((name, shortened(text, _MOST_DETAIL)) for name, text in details)
 
 
@@ -378,7 +435,7 @@ def brief(value: Any) -> str:
     if isinstance(value, tuple):
         inner = ", ".join(map(brief, value[:_MOST_DETAIL]))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
-    return value_text(value)
+    return brief_text(value)
 
 
 def total_heat(heats: Sequence[float | None]) -> float | None:

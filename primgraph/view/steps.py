@@ -16,6 +16,7 @@ from primgraph.ir.graph import Graph
 from primgraph.ir.plain import plain, shortened
 from primgraph.ir.sheet import Row, Sheet, Tabled
 from primgraph.ir.signature import checked_late, checked_methods
+from primgraph.ir.sizes import require_known
 from primgraph.ir.text import names
 from primgraph.transforms.linearize import linearize
 from primgraph.transforms.lower import lower
@@ -131,6 +132,7 @@ def steps(drawable: Drawn, *, derivative: bool | None = None) -> Steps:
     Raises what the transforms raise, such as `MissingRuleError`.
     """
     graph = graph_of(drawable)
+    require_known("steps", graph)
     stages = [_stage("as built", graph, "what was written, operators included")]
     plain_graph = lower(graph)
     stages.append(_stage("lowered", plain_graph, "operators became primitives"))

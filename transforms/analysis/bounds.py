@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives import constants as c
@@ -166,6 +167,11 @@ def _of_full(eqn: Equation, given: list[Range], around: _Around) -> Range:
     return _of_array(np.asarray(eqn.kwargs["value"], np.float64))
 
 
+def _of_extent(eqn: Equation, given: list[Range], around: _Around) -> Range:
+    low, high = bounds(eqn.kwargs["size"])
+    return Range(low, high)
+
+
 def _of_constant(eqn: Equation, given: list[Range], around: _Around) -> Range:
     return _of_array(np.asarray(eqn.kwargs["value"].data))
 
@@ -191,7 +197,7 @@ def _of_product(eqn: Equation, given: list[Range], around: _Around) -> Range:
 
 
 def _of_root(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    finite = all(x.finite for x in given) and eqn.kwargs["divisor"] > 0
+    finite = all(x.finite for x in given) and bounds(eqn.kwargs["divisor"])[0] > 0
     return Range(0.0) if finite else replace(ANYTHING, low=0.0, below=False)
 
 
@@ -231,7 +237,9 @@ def _of_sum(eqn: Equation, given: list[Range], around: _Around) -> Range:
     (x,) = given
     nan = x.nan or (x.below and x.above)
     count = math.prod(eqn.inputs[0].shape[a] for a in eqn.kwargs["axes"])
-    low, high = (times(count, x.low), times(count, x.high))
+    few, many = bounds(count)
+    low = min(times(few, x.low), times(many, x.low))
+    high = max(times(few, x.high), times(many, x.high))
     if x.peak == eqn.kwargs["axes"] and x.low >= 0:
         low = max(low, x.high)
     return Range(low, high, x.below, x.above, nan)
@@ -353,6 +361,7 @@ def _where(test: Equation | None, value: Value, side: bool, known: Range, around
 
 _BY_EQUATION: dict[Op, Callable[[Equation, list[Range], _Around], Range]] = {
     c.full: _of_full,
+    c.extent: _of_extent,
     c.constant: _of_constant,
     c.random_uniform: _of_uniform,
     e.mul: _of_product,

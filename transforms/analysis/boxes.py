@@ -12,6 +12,7 @@ from functools import reduce
 from heapq import heappop, heappush
 from itertools import chain
 
+from primgraph.ir.dims import names_in
 from primgraph.ir.graph import Value
 from primgraph.ir.types import BOOL
 from primgraph.primitives.constants import full
@@ -50,7 +51,10 @@ def _box(conditions: Conditions, condition: Value) -> _Box | None:
     if eqn is None or eqn.op is not slice_assign or not conditions.never(eqn.inputs[0]):
         return None
     held, starts, steps = eqn.inputs[1], eqn.kwargs["starts"], eqn.kwargs["steps"]
-    if any(step < 1 for step in steps) or not held.type.size:
+    if any(step < 1 for step in steps) or held.type.size == 0:
+        return None
+    if names_in((*starts, *condition.shape, *held.shape)):
+        # Which boxes overlap is not known.
         return None
     if any(step > 1 and n > 1 for step, n in zip(steps, held.shape, strict=True)):
         sizes = tuple(1 + (n - 1) * k for n, k in zip(held.shape, steps, strict=True))

@@ -14,11 +14,12 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import BOOL, INT64, drop_axes
-from primgraph.primitives.constants import full
+from primgraph.primitives.constants import extent, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
@@ -191,7 +192,7 @@ class Conditions:
         return self._arrays[value]
 
     def _evaluated(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
-        if eqn.op.multiple or eqn.outputs[0].type.size > LARGEST:
+        if eqn.op.multiple or eqn.outputs[0].type.is_larger(LARGEST) or eqn.op is extent:
             return None
         with np.errstate(all="ignore"):
             (result,) = eqn.op.evaluate([self._arrays[v] for v in eqn.inputs], eqn.kwargs)
@@ -233,9 +234,15 @@ _UNKNOWN = np.zeros(0)
 
 def _any(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> Value:
     """Where some element along `axes` matters."""
-    if not matters.type.size:
+    if matters.type.size == 0:
         shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
         return conditions.record(full, value=False, shape=shape, dtype=BOOL)
+    if any(type(matters.shape[a]) is Dim for a in axes):
+        # There may be none, which have no largest.
+        numbers = conditions.record(cast, matters, dtype=INT64)
+        total = conditions.record(reduce_sum, numbers, axes=axes)
+        none = conditions.record(full, value=0, shape=total.shape, dtype=INT64)
+        return conditions.record(not_equal, total, none)
     return conditions.record(reduce_max, matters, axes=axes)
 
 

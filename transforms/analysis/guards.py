@@ -31,6 +31,7 @@ from primgraph.primitives.reductions import reduce_max, reduce_min
 from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
 from primgraph.transforms.analysis.boxes import any_of
 from primgraph.transforms.analysis.conditions import BACK, LARGEST, REPEATING, Conditions
+from primgraph.transforms.analysis.locality import is_elementwise
 from primgraph.transforms.analysis.risks import ALWAYS, AT_NAN, NEVER, Risks
 
 # How many nested guards of one value are followed one by one; it bounds the work on chains of
@@ -102,6 +103,16 @@ def guards_of(
     return walk.beginning(), walk.factors
 
 
+def guards_of_results(
+    graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
+) -> dict[Value, Guards]:
+    """The guards that hold for the results of equations, on all their uses."""
+    walk = _Walk(graph, frozenset(sources), conditions, risks)
+    for eqn in reversed(graph.body):
+        walk.visit(eqn)
+    return walk.held
+
+
 @final
 class _Walk:
     """Follows guards from results to operands; equations are to be visited from last to first."""
@@ -116,6 +127,8 @@ class _Walk:
         self.passed: dict[Value, Guards] = {}
         self.along: list[tuple[Equation, list[Guards]]] = []
         self.factors: ByOperand = {}
+        # The guards of results.
+        self.held: dict[Value, Guards] = {}
 
     def beginning(self) -> ByOperand:
         """The guards that begin at uses."""
@@ -130,9 +143,10 @@ class _Walk:
     def visit(self, eqn: Equation) -> None:
         """Take up the guards of the results of `eqn`, and give those of its operands."""
         used = [i for i, v in enumerate(eqn.outputs) if v in self.uses]
-        if not used or eqn.outputs[0] not in self.risks.active:
+        if not used or self.risks.active.isdisjoint(eqn.outputs):
             return
         results = [self._joined(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
+        self.held.update(zip([eqn.outputs[i] for i in used], results, strict=True))
         if len(used) == 1:
             self._pass(eqn, eqn.outputs[used[0]], results[0])
         along: list[Guards] = []
@@ -151,7 +165,7 @@ class _Walk:
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
         """Note which guards of `value` are left to what it is computed from."""
         assert isinstance(eqn.op, Primitive)
-        if value in self.sources or not (eqn.op.elementwise or eqn.op in BACK):
+        if value in self.sources or not (eqn.op in BACK or is_elementwise(eqn)):
             return
         self.passed[value] = tuple(g for g in guards if self.conditions.keeps(eqn, g.condition))
 
@@ -163,7 +177,7 @@ class _Walk:
             guards = self._together(eqn, guards)
             fewer = all(self.conditions.keeps(eqn, g.condition) for g in guards)
             guards = tuple(self._moved(eqn, position, place, g) for g in guards)
-        elif not eqn.op.elementwise:
+        elif not is_elementwise(eqn):
             return _Use()
         value = eqn.inputs[position]
         if fewer or eqn.op is not gather:
@@ -319,7 +333,7 @@ class _Walk:
         """The guard of what some part has; none if the parts have everything."""
         if len(parts) == 1:
             condition = self._of_part(parts[0])
-        elif value.type.size > LARGEST:
+        elif value.type.is_larger(LARGEST):
             # A constant of that size would be kept in the program.
             condition = any_of(self.conditions, map(self._of_part, parts))
         else:

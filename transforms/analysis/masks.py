@@ -11,7 +11,14 @@ from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import concat, pad, slice_assign
 from primgraph.transforms.analysis.conditions import Conditions
-from primgraph.transforms.analysis.guards import CHOOSING, ByOperand, are_met, guards_of
+from primgraph.transforms.analysis.guards import (
+    CHOOSING,
+    ByOperand,
+    Guards,
+    are_met,
+    guards_of,
+    guards_of_results,
+)
 from primgraph.transforms.analysis.ranges import Range
 from primgraph.transforms.analysis.risks import ALWAYS, Risks
 from primgraph.transforms.analysis.supports import supports_of
@@ -47,7 +54,7 @@ def masks_of(
     There are none where all slopes are known to be finite. `given` is asked for the ranges of
     inputs, if these matter.
     """
-    at_work = [e for e in graph.body if e.outputs[0] in active]
+    at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
     if not any(e.op in CHOOSING or e.op in _JOINING for e in at_work):
         return Masks()
     conditions = Conditions(graph)
@@ -59,3 +66,20 @@ def masks_of(
     if any(e.op in _JOINING for e in at_work) and ALWAYS in risks.before.values():
         masks = replace(masks, results=supports_of(graph, sources, conditions, risks))
     return masks
+
+
+def guards_at(
+    graph: Graph,
+    active: AbstractSet[Value],
+    sources: Iterable[Value],
+    values: AbstractSet[Value],
+) -> tuple[dict[Value, Guards], list[Equation]]:
+    """Where `values` of `graph` matter, so far as slopes before them may be infinite or NaN, and
+    the equations that compute conditions which the graph does not have itself."""
+    conditions = Conditions(graph)
+    risks = Risks(graph, active, {}, conditions)
+    if not are_met(graph, risks):
+        return {}, []
+    held = guards_of_results(graph, sources, conditions, risks)
+    found = {v: guards for v, guards in held.items() if v in values and guards}
+    return found, list(conditions.made.values())

@@ -19,6 +19,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import Shape
 from primgraph.primitives.constants import constant, iota
+from primgraph.primitives.control import checkpoint, cond, scan, while_loop
 from primgraph.primitives.elementwise import as_function_of, cast, stop_gradient
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
@@ -42,6 +43,27 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
+from primgraph.primitives.spectra import eigh, eigvalsh, pinv, qr, svd, svdvals
+from primgraph.primitives.systems import (
+    as_cholesky_of,
+    as_symmetric,
+    cholesky,
+    cofactors,
+    det,
+    inv,
+    slogdet,
+    solve,
+    triangular_solve,
+)
+from primgraph.transforms.analysis.bodies import (
+    Analysis,
+    Fault,
+    through_checkpoint,
+    through_cond,
+    through_scan,
+    through_while,
+)
+from primgraph.transforms.analysis.locality import looking_into, slopes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +98,9 @@ class Mixing:
 Places: TypeAlias = Sequence[Place | None]
 # One for each result, or what is done to samples that does not keep them apart.
 Found: TypeAlias = list[Place] | str
-_Rule: TypeAlias = Callable[[Equation, Places, "_Counts"], Found]
+# Of branches and loops, results may have none, and an equation of a body may be what mixes.
+_Any: TypeAlias = Places | str | Mixing
+_Rule: TypeAlias = Callable[[Equation, Places, "_Counts"], _Any]
 
 _UNKNOWN = "is not known to keep samples apart"
 _DIFFERENT = "joins different samples of its operands"
@@ -89,37 +113,44 @@ def mixing(graph: Graph, wrt: Sequence[Value]) -> Mixing | None:
     None if samples stay apart, and axis 0 of all outputs counts them. One sample is never mixed.
     The answer takes one pass over the graph, and is on the safe side: what has no rule may mix.
     """
-    if not wrt or wrt[0].shape[0] < 2:
+    if not wrt or wrt[0].shape[0] in (0, 1):
         return None
+    found = _followed(graph, dict.fromkeys(wrt, Place(0)))
+    if isinstance(found, Mixing):
+        return found
+    for value in graph.outputs:
+        if found.get(value, Place(0)) != Place(0):
+            made = next(e for e in graph.body if value in e.outputs)
+            return Mixing(made, "moves samples to other places of the result")
+    return None
+
+
+def _followed(graph: Graph, starts: dict[Value, Place]) -> dict[Value, Place] | Mixing:
+    """Where samples lie in what outputs depend on, if each equation keeps them apart."""
     relevant = _relevant(graph)
-    places: dict[Value, Place] = {v: Place(0) for v in wrt if v in relevant}
-    made: dict[Value, Equation] = {}
+    places = {v: p for v, p in starts.items() if v in relevant}
     counts = _Counts(graph)
     for eqn in graph.body:
         outputs = [v for v in eqn.outputs if v in relevant]
         if not outputs or _is_constant(eqn) or places.keys().isdisjoint(_operands(eqn)):
             continue
         found = _places_after(eqn, [places.get(v) for v in _operands(eqn)], counts)
+        if isinstance(found, Mixing):
+            return found
         if isinstance(found, str):
             return Mixing(eqn, found)
         for value, place in zip(eqn.outputs, found, strict=True):
-            if value not in relevant:
-                continue
-            if places.setdefault(value, place) != place:
+            if value in relevant and place is not None and places.setdefault(value, place) != place:
                 return Mixing(eqn, "moves samples")
-            made[value] = eqn
-    for value in graph.outputs:
-        if value in places and places[value] != Place(0):
-            return Mixing(made[value], "moves samples to other places of the result")
-    return None
+    return places
 
 
 def _relevant(graph: Graph) -> set[Value]:
     """The values with elements that outputs depend on in a way that has a derivative."""
-    relevant = {v for v in graph.outputs if v.type.size}
+    relevant = {v for v in graph.outputs if v.type.size != 0}
     for eqn in reversed(graph.body):
         if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
-            relevant.update(v for v in _operands(eqn) if v.type.is_float and v.type.size)
+            relevant.update(v for v in _operands(eqn) if v.type.is_float and v.type.size != 0)
     return relevant
 
 
@@ -134,13 +165,33 @@ def _operands(eqn: Equation) -> tuple[Value, ...]:
     return eqn.inputs[:1] if eqn.op.formal else eqn.inputs
 
 
-def _places_after(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _places_after(eqn: Equation, places: Places, counts: _Counts) -> _Any:
     rule = _RULES.get(eqn.op)
     if rule is not None:
         return rule(eqn, places, counts)
     if isinstance(eqn.op, Primitive) and eqn.op.elementwise:
         return _same(places)
-    return _UNKNOWN
+    return _by_slopes(eqn, places)
+
+
+def _by_slopes(eqn: Equation, places: Places) -> Found:
+    """What the graphs of the derivative do, where parameters have it."""
+    if not isinstance(eqn.op, Primitive) or eqn.op.slopes_rule is None:
+        return _UNKNOWN
+    ahead = len(eqn.inputs) - len(places)
+    with_samples = [ahead + i for i, p in enumerate(places) if p is not None]
+    extent = eqn.inputs[with_samples[0]].shape[:1]
+    if any(p not in (None, Place(0)) for p in places) or eqn.output.shape[:1] != extent:
+        return _UNKNOWN
+    with looking_into(eqn) as is_new:
+        for graph, operands, others in slopes_of(eqn, with_samples) if is_new else ():
+            sources = [*operands, *others]
+            if any(v.shape[:1] != extent for v in sources):
+                return _UNKNOWN
+            found = mixing(graph, sources)
+            if found is not None:
+                return found.why
+    return [Place(0)]
 
 
 class _Counts:
@@ -314,7 +365,7 @@ def _split(eqn: Equation, places: Places, counts: _Counts) -> Found:
 def _pad(eqn: Equation, places: Places, counts: _Counts) -> Found:
     _, place = _only(places)
     low, high = eqn.kwargs["low"][place.axis], eqn.kwargs["high"][place.axis]
-    if not place.is_plain and (low or high):
+    if not place.is_plain and (low, high) != (0, 0):
         return _PARTS
     return [replace(place, shift=place.shift - low)]
 
@@ -386,6 +437,53 @@ def _scatter_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return _same((whole, part))
 
 
+def _stack(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """Matrices of a stack stay apart, and columns of right-hand sides."""
+    found, last = _same(places), eqn.inputs[0].type.ndim - 1
+    if isinstance(found, str):
+        return found
+    axis = found[0].axis
+    columns = axis == last and places[0] is None and eqn.op in (solve, triangular_solve)
+    if axis >= last - 1 and not columns:
+        return "has a row or a column of a matrix for each sample"
+    return found * len(eqn.outputs)
+
+
+def _into_bodies(through: Callable[..., list[Place | None]]) -> _Rule:
+    """The rule of a branch or a loop, which keeps samples apart if its bodies do in each trip."""
+
+    def rule(eqn: Equation, places: Places, counts: _Counts) -> _Any:
+        try:
+            return through(eqn, list(places), _BODIES)
+        except Fault as fault:
+            cause: str | Mixing = fault.cause
+            return cause
+
+    return rule
+
+
+def _through_body(body: Graph, places: list[Place | None]) -> list[Place | None]:
+    starts = {v: p for v, p in zip(body.inputs, places, strict=True) if p is not None}
+    found = _followed(body, starts)
+    if isinstance(found, Mixing):
+        raise Fault(found)
+    return [found.get(v) for v in body.outputs]
+
+
+def _row(place: Place) -> Place:
+    if place.axis == 0:
+        raise Fault("goes along the axis of the samples")
+    return replace(place, axis=place.axis - 1)
+
+
+_BODIES = Analysis(
+    _through_body,
+    _row,
+    lambda place: replace(place, axis=place.axis + 1),
+    "moves samples from trip to trip, or in some branches only",
+)
+
+
 def _unchanged(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return _same(places)
 
@@ -393,6 +491,13 @@ def _unchanged(eqn: Equation, places: Places, counts: _Counts) -> Found:
 _RULES: dict[Op, _Rule] = {
     as_function_of: _unchanged,
     as_softmax_of: _within,
+    **dict.fromkeys((as_cholesky_of, as_symmetric, cholesky, cofactors, det, inv), _stack),
+    **dict.fromkeys((slogdet, solve, triangular_solve), _stack),
+    **dict.fromkeys((eigh, eigvalsh, pinv, qr, svd, svdvals), _stack),
+    cond: _into_bodies(through_cond),
+    checkpoint: _into_bodies(through_checkpoint),
+    scan: _into_bodies(through_scan),
+    while_loop: _into_bodies(through_while),
     broadcast: _broadcast,
     concat: _concat,
     cumsum: _cumsum,

@@ -36,7 +36,7 @@ class Risks:
         for eqn in graph.body:
             if self.fixed.issuperset(eqn.inputs):
                 self.fixed.update(eqn.outputs)
-            elif eqn.outputs[0] in active:
+            elif not active.isdisjoint(eqn.outputs):
                 places = [i for i, v in enumerate(eqn.inputs) if v in active]
                 found = [max(self.before[eqn.inputs[i]], self.along(eqn, i)) for i in places]
                 for value in eqn.outputs:

@@ -11,11 +11,13 @@ from collections.abc import Iterable
 from functools import reduce
 from typing import final
 
+from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import greater, select
 from primgraph.transforms.analysis.conditions import FORTH, Conditions
+from primgraph.transforms.analysis.locality import is_elementwise
 from primgraph.transforms.analysis.risks import ALWAYS, Risks
 
 
@@ -26,7 +28,7 @@ def supports_of(
     differ from zero, if not everywhere."""
     walk = _Walk(conditions, risks, frozenset(sources))
     for eqn in graph.body:
-        if eqn.outputs[0] in risks.active:
+        if not risks.active.isdisjoint(eqn.outputs):
             walk.visit(eqn)
     return walk.found
 
@@ -50,7 +52,7 @@ class _Walk:
             if support is not None and not self.conditions.always(support):
                 self.known[value] = support
         assert isinstance(eqn.op, Primitive)
-        if not eqn.op.elementwise or self.known.keys().isdisjoint(eqn.inputs):
+        if self.known.keys().isdisjoint(eqn.inputs) or not is_elementwise(eqn):
             return
         found = [
             self.known.get(v) if v in self.risks.active and self._is_risky(eqn, i) else None
@@ -78,12 +80,13 @@ class _Walk:
             s is None or v in self.known for v, s in zip(eqn.inputs, operands, strict=True)
         )
         assert isinstance(eqn.op, Primitive)
-        if eqn.op.elementwise:
+        if is_elementwise(eqn):
             if self.known.keys().isdisjoint(eqn.inputs):
                 return None
             present = [s for s in operands if s is not None]
             return reduce(self.conditions.either, dict.fromkeys(present))
-        surrounded = eqn.outputs[place].type.size > sum(v.type.size for v in eqn.inputs)
+        rest = eqn.outputs[place].type.size - sum(v.type.size for v in eqn.inputs)
+        surrounded = bounds(rest)[1] > 0
         if eqn.op in FORTH and (changes or surrounded):
             return FORTH[eqn.op](self.conditions, eqn, place, operands)
         return None

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.frames import is_interruption
 from primgraph.ir.builder import Builder
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
-from primgraph.primitives.constants import constant, constant_op, filled, full
+from primgraph.primitives.constants import constant, constant_op, extent, filled, full
 from primgraph.primitives.linalg import matmul
 
 # Dense results of more elements are left to the kernel, unless an operand is a dense constant of
@@ -43,7 +44,7 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
     """The results of `eqn` on `inputs` as constants of `builder`; None if they are not to be."""
     assert isinstance(eqn.op, Primitive)
     # What is a constant, or must stay visible to later transforms.
-    if eqn.op in (full, constant) or eqn.op.stops or eqn.op.random:
+    if eqn.op in (full, constant, extent) or eqn.op.stops or eqn.op.random:
         return None
     definitions = []
     for value in inputs:
@@ -56,7 +57,9 @@ def fold(builder: Builder, eqn: Equation, inputs: list[Value]) -> list[Value] | 
         return _fold_uniform(eqn, inputs, scalars)
     sizes = [d.outputs[0].type.size for d in definitions if d.op is constant]
     limit = min(max([_SMALL, *sizes]), _LARGEST)
-    if any(v.type.size > limit for v in eqn.outputs) or _work(eqn) > _MOST_WORK:
+    if any(v.type.is_larger(limit) for v in eqn.outputs):
+        return None
+    if any(v.type.names for v in inputs) or _work(eqn) > _MOST_WORK:
         return None
     results = _evaluated(eqn, [_array(d) for d in definitions])
     if results is None:
@@ -76,7 +79,9 @@ def _evaluated(eqn: Equation, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, 
     """What `eqn` gives; None where it fails, as the kernel's error names the user's line."""
     try:
         return eqn.op.evaluate(arrays, eqn.kwargs)
-    except Exception:
+    except Exception as error:
+        if is_interruption(error):
+            raise
         return None
 
 

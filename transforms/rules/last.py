@@ -13,9 +13,10 @@ from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives import logic
 from primgraph.primitives.constants import filled, full
-from primgraph.primitives.elementwise import add, stop_gradient
+from primgraph.primitives.elementwise import add, as_another, stop_gradient
 from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, reshape, slice_assign
+from primgraph.primitives.systems import as_cholesky_of, as_symmetric
 from primgraph.transforms.rules.assembly import sum_of_overlapping
 from primgraph.transforms.rules.rows import rows
 from primgraph.transforms.rules.rule import Family, Seen
@@ -38,9 +39,17 @@ _NESTED = 3
 _LARGE = 2048
 
 
+@OWN_SLOPES.rule(as_another)
 @OWN_SLOPES.rule(as_softmax_of)
+@OWN_SLOPES.rule(as_symmetric)
+@OWN_SLOPES.rule(as_cholesky_of)
 def _value_with_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """What a derivative is taken of matters to derivatives only."""
+    return without_own_slope(seen, inputs, params)
+
+
+def without_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """What a value with a slope of its own was computed by, which is computed once and for all."""
     plain = seen.inside(stop_gradient, inputs[0])
     return inputs[0] if plain is None else plain
 

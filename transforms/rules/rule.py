@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from primgraph.errors import ArgumentError, InternalError
+from primgraph.errors import ArgumentError, InternalError, UnknownSizeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
@@ -237,7 +237,11 @@ class Seen:
         self._depth += 1
         for rule in rules:
             self.type = type
-            better = rule(self, inputs, params)
+            try:
+                better = rule(self, inputs, params)
+            except UnknownSizeError:
+                # What depends on sizes is decided when these are known.
+                continue
             if better is not None:
                 if better.type != type:
                     raise InternalError(f"{rule.__name__} turns {type} into {better.type}")

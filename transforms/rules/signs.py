@@ -194,6 +194,18 @@ def _powers_together(seen: Seen, inputs: list[Value], params: dict[str, Any]) ->
 
 
 @_rule(mul)
+def _powers_that_cancel(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """`2 * (0.5 * x)` is `x`, also where something else reads the half of it."""
+    for c, y in _either_way(inputs):
+        scalar, eqn = seen.scalar(c), seen.builder.definition(y)
+        if isinstance(scalar, float) and is_power_of_two(scalar) and eqn is not None:
+            found = _own_factor(seen, eqn, (1 / scalar).__eq__)
+            if found is not None:
+                return found.rest
+    return None
+
+
+@_rule(mul)
 def _powers_of_factors(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """`(2 * x) * (4 * y)` is `(x * y) * 8`."""
     x, y = (_factor(seen, v, {}, _grows) for v in inputs)

@@ -5,8 +5,10 @@
 in place of `import paddle` is meant to be the only change to a program. Everything here is
 primgraph under other names, with these differences from what it stands for:
 
-- Programs are always static, lowered and compiled: the switches of modes and of primitives, and
-  the conversions between operators and primitives, are not needed and change nothing.
+- Static programs are always lowered and compiled: the switch of primitives, and the conversions
+  between operators and primitives, are not needed and change nothing. In dynamic mode, which is
+  the one at first, what is computed from tensors, and what is made from nothing outside of
+  programs, are tensors: they compute as one goes.
 - Each program has a scope and a random seed of its own. Running a startup program gives first
   values again; without it they are made where they are first used.
 - The default dtype of this package is float32, whatever primgraph's own is.
@@ -19,8 +21,9 @@ taken and has no effect; options that there is nothing for are refused.
 
 from typing import TYPE_CHECKING, NoReturn
 
-from primgraph.compat.paddle import incubate, nn, optimizer, static
+from primgraph.compat.paddle import autograd, incubate, nn, optimizer, static
 from primgraph.compat.paddle.derivatives import grad
+from primgraph.compat.paddle.dynamic import Tensor, to_tensor
 from primgraph.compat.paddle.framework import (
     CPUPlace,
     GradientError,
@@ -45,6 +48,7 @@ from primgraph.compat.paddle.tensor import (
     abs,
     add,
     add_n,
+    arange,
     assign,
     broadcast_to,
     cast,
@@ -54,6 +58,7 @@ from primgraph.compat.paddle.tensor import (
     equal,
     erf,
     exp,
+    eye,
     full,
     full_like,
     gather,
@@ -62,6 +67,7 @@ from primgraph.compat.paddle.tensor import (
     index_select,
     less_equal,
     less_than,
+    linspace,
     log,
     matmul,
     max,
@@ -75,6 +81,8 @@ from primgraph.compat.paddle.tensor import (
     ones,
     ones_like,
     pow,
+    rand,
+    randn,
     reshape,
     rsqrt,
     scale,
@@ -95,6 +103,12 @@ from primgraph.compat.paddle.tensor import (
     zeros,
     zeros_like,
 )
+from primgraph.eager.recording import (
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from primgraph.errors import unknown_name
 
 if not TYPE_CHECKING:
@@ -107,10 +121,13 @@ __all__ = [
     "CPUPlace",
     "GradientError",
     "ParamAttr",
+    "Tensor",
     "abs",
     "add",
     "add_n",
+    "arange",
     "assign",
+    "autograd",
     "broadcast_to",
     "cast",
     "concat",
@@ -118,10 +135,12 @@ __all__ = [
     "create_parameter",
     "disable_static",
     "divide",
+    "enable_grad",
     "enable_static",
     "equal",
     "erf",
     "exp",
+    "eye",
     "float16",
     "float32",
     "float64",
@@ -139,8 +158,10 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "is_grad_enabled",
     "less_equal",
     "less_than",
+    "linspace",
     "log",
     "matmul",
     "max",
@@ -150,17 +171,21 @@ __all__ = [
     "minimum",
     "multiply",
     "nn",
+    "no_grad",
     "norm",
     "not_equal",
     "ones",
     "ones_like",
     "optimizer",
     "pow",
+    "rand",
+    "randn",
     "reshape",
     "rsqrt",
     "scale",
     "seed",
     "set_default_dtype",
+    "set_grad_enabled",
     "sigmoid",
     "sin",
     "slice",
@@ -173,6 +198,7 @@ __all__ = [
     "subtract",
     "sum",
     "tanh",
+    "to_tensor",
     "transpose",
     "uint8",
     "uniform",

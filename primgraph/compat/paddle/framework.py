@@ -11,7 +11,10 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import numpy as np
 
 from primgraph import initializers
+from primgraph.eager.seeds import next_key
+from primgraph.eager.seeds import seed as set_seed
 from primgraph.errors import ArgumentError, DTypeError, NotDifferentiable, OptionError
+from primgraph.ir.primitive import innermost
 from primgraph.ir.signature import checked_late
 from primgraph.ir.types import FLOAT32, DType, as_dtype
 from primgraph.operators.variable import Variable
@@ -23,13 +26,15 @@ R = TypeVar("R")
 Initializer: TypeAlias = initializers.Initializer | Callable[..., Any]
 
 _default_dtype: list[DType] = [FLOAT32]
+_is_static: list[bool] = [False]
 
 
 def paddles(function: Callable[P, R]) -> Callable[P, R]:
     """Let `function`, of a signature of Paddle's, refuse arguments that it does not take.
 
     A `name` has no effect, but is a string or None: another argument at its place is none of
-    Paddle's.
+    Paddle's. In static mode what is made from nothing belongs to the default program, where no
+    other one is entered.
     """
     parameters = list(inspect.signature(function).parameters)
     place = parameters.index("name") if "name" in parameters else len(parameters)
@@ -43,7 +48,10 @@ def paddles(function: Callable[P, R]) -> Callable[P, R]:
                 f"{function.__name__}: name is a string or None, not {name!r:.60}",
                 hint=f"it takes {', '.join(parameters)}",
             )
-        return checked(*args, **kwargs)
+        if in_dynamic_mode() or innermost.get() is not None:
+            return checked(*args, **kwargs)
+        with current_program():
+            return checked(*args, **kwargs)
 
     return call
 
@@ -77,16 +85,22 @@ def refused(function: str, **options: Any) -> None:
 
 
 def enable_static() -> None:
-    """Nothing: programs are always built first and run later."""
+    """Build programs first and run them later, from now on.
+
+    What is computed with variables is built into their program in either mode, and what is
+    computed with tensors is computed: the mode says what is made from nothing.
+    """
+    _is_static[0] = True
 
 
 def disable_static(place: Any = None) -> None:
-    """Nothing: there is no other mode, so computing with variables still builds a program."""
+    """Compute as one goes from now on, as it is at first."""
+    _is_static[0] = False
 
 
 def in_dynamic_mode() -> bool:
-    """False: programs are always built first and run later."""
-    return False
+    """Whether what is made from nothing, outside of programs, are tensors."""
+    return not _is_static[0]
 
 
 def get_default_dtype() -> str:
@@ -115,8 +129,26 @@ def dtype_or_default(dtype: Any) -> DType:
 
 @paddles
 def seed(seed: int) -> None:
-    """Set the `random_seed` of the program being built; each program has its own."""
-    current_program().random_seed = seed
+    """Set the `random_seed` of the program being built, as each program has its own.
+
+    In dynamic mode, outside of programs, that of the random numbers of tensors.
+    """
+    if builds_program():
+        current_program().random_seed = seed
+    else:
+        set_seed(seed)
+
+
+def builds_program() -> bool:
+    """Whether what is made from nothing belongs to a program."""
+    return not in_dynamic_mode() or innermost.get() is not None
+
+
+def new_key() -> Any:
+    """A key for random numbers: of the program that is being built, or of none."""
+    if builds_program():
+        return current_program().next_key()
+    return next_key()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,19 @@ from typing import Any, TypeAlias, final
 from primgraph import optimizer as pg
 from primgraph.compat.paddle.framework import refused
 from primgraph.compat.paddle.static import variables_named
+from primgraph.eager.tensor import Tensor
 from primgraph.ir.signature import checked_methods
 from primgraph.operators.variable import Variable
 from primgraph.program.program import Program, program_guard, program_of
 
-Parameters: TypeAlias = Sequence[Variable | str] | None
+Parameters: TypeAlias = Sequence[Any] | None
+
+
+def _tensors(parameters: Any) -> list[Tensor] | None:
+    """The parameters, if these are tensors."""
+    if isinstance(parameters, list | tuple) and all(isinstance(p, Tensor) for p in parameters):
+        return list(parameters) or None
+    return None
 
 
 @checked_methods(late=True)
@@ -32,18 +40,30 @@ class Optimizer:
         self.rule.set_learning_rate(value)
         self.rule.learning_rate = float(value)
 
+    def step(self) -> None:
+        """Change the parameters, tensors that this was made for, by their gradients."""
+        self.rule.step()
+
+    def clear_grad(self, set_to_zero: bool = True) -> None:
+        """Let the parameters have no gradient, which counts as zeros."""
+        self.rule.clear_grad()
+
     def minimize(
         self,
-        loss: Variable,
+        loss: Any,
         startup_program: Program | None = None,
         parameters: Parameters = None,
         no_grad_set: Collection[Variable | str] | None = None,
-    ) -> tuple[list[Variable], list[tuple[Variable, Variable]]]:
+    ) -> tuple[list[Any], list[tuple[Any, Any]]]:
         """Let every run of the program of `loss` take one step that lowers it.
 
         `startup_program` initialises the optimizer's states. For all else, see the `minimize`
-        of `pg.optimizer.Optimizer`.
+        of `pg.optimizer.Optimizer`. For a tensor it is `step`, after its `backward`.
         """
+        if isinstance(loss, Tensor):
+            tensors = _tensors(self.parameters if parameters is None else parameters) or []
+            self.rule.step()
+            return [], [(p, p.grad) for p in tensors]
         with program_guard(program_of(loss), startup_program):
             return self.rule.minimize(
                 loss,
@@ -67,7 +87,12 @@ class SGD(Optimizer):
         name: str | None = None,
     ) -> None:
         refused("SGD", multi_precision=multi_precision)
-        rule = pg.SGD(learning_rate, weight_decay=weight_decay or 0.0, grad_clip=grad_clip)
+        rule = pg.SGD(
+            learning_rate,
+            parameters=_tensors(parameters),
+            weight_decay=weight_decay or 0.0,
+            grad_clip=grad_clip,
+        )
         super().__init__(rule, parameters)
 
 
@@ -96,5 +121,9 @@ class Adam(Optimizer):
         name: str | None = None,
     ) -> None:
         refused("Adam", multi_precision=multi_precision, amsgrad=amsgrad)
-        options: dict[str, Any] = {"weight_decay": weight_decay or 0.0, "grad_clip": grad_clip}
+        options: dict[str, Any] = {
+            "parameters": _tensors(parameters),
+            "weight_decay": weight_decay or 0.0,
+            "grad_clip": grad_clip,
+        }
         super().__init__(pg.Adam(learning_rate, beta1, beta2, epsilon, **options), parameters)

@@ -45,8 +45,14 @@ __all__ = [
 
 @paddles
 def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
-    """`pg.data`; the dtype is this package's default one, float32 at first, unless given."""
+    """`pg.data`; the dtype is this package's default one, float32 at first, unless given.
+
+    None and -1 are known when arrays are fed. On axis 0 they stand for the batch, which is one size
+    in the whole program; on other axes for one of their own.
+    """
     refused("data", lod_level=lod_level or None)
+    if isinstance(shape, list | tuple) and shape and shape[0] in (None, -1):
+        shape = ("batch", *shape[1:])
     return _data(name, shape, dtype_or_default(dtype))
 
 

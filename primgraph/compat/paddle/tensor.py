@@ -10,13 +10,15 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from primgraph import operators as pg
-from primgraph.compat.paddle.framework import dtype_or_default, paddles, refused
+from primgraph.compat.paddle.dynamic import as_paddles
+from primgraph.compat.paddle.framework import dtype_or_default, new_key, paddles, refused
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import as_axis
-from primgraph.operators.promotion import lift
-from primgraph.operators.variable import ArrayLike, Axes, Variable
-from primgraph.program.program import current_program
+from primgraph.operators.handle import ArrayLike, Axes, Handle
+from primgraph.operators.variable import Variable
 
 Name: TypeAlias = str | None
 
@@ -81,6 +83,21 @@ def add_n(inputs: Any, name: Name = None) -> Variable:
 
 
 @paddles
+def arange(
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
+    dtype: Any = None,
+    name: Name = None,
+) -> Variable:
+    """Numbers from `start` (0 if there is no `end`) up to but without `end`, `step` apart."""
+    first, last = (0, start) if end is None else (start, end)
+    floats = any(isinstance(n, float) for n in (first, last, step))
+    wanted = dtype_or_default(None) if dtype is None and floats else dtype
+    return as_paddles(pg.arange(first, last, step, wanted))
+
+
+@paddles
 def assign(x: ArrayLike, output: None = None) -> Variable:
     """`x` itself, as a handle. There is no `output`, as values never change."""
     refused("assign", output=output)
@@ -106,9 +123,17 @@ def concat(x: Sequence[ArrayLike], axis: int = 0, name: Name = None) -> Variable
 
 
 @paddles
+def eye(
+    num_rows: int, num_columns: int | None = None, dtype: Any = None, name: Name = None
+) -> Variable:
+    """Ones on the diagonal, zeros elsewhere."""
+    return as_paddles(pg.eye(num_rows, num_columns, dtype=dtype_or_default(dtype)))
+
+
+@paddles
 def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
     """An array of that shape with all elements equal to `fill_value`."""
-    return pg.full(shape, fill_value, dtype_or_default(dtype))
+    return as_paddles(pg.full(shape, fill_value, dtype_or_default(dtype)))
 
 
 @paddles
@@ -132,6 +157,14 @@ def index_select(x: ArrayLike, index: ArrayLike, axis: int = 0, name: Name = Non
 
 
 @paddles
+def linspace(
+    start: ArrayLike, stop: ArrayLike, num: int, dtype: Any = None, name: Name = None
+) -> Variable:
+    """`num` numbers from `start` to `stop`, evenly spaced."""
+    return as_paddles(pg.linspace(start, stop, num, dtype=dtype_or_default(dtype)))
+
+
+@paddles
 def matmul(
     x: ArrayLike,
     y: ArrayLike,
@@ -143,9 +176,12 @@ def matmul(
     return pg.matmul(_turned(x, transpose_x), _turned(y, transpose_y))
 
 
-def _turned(x: ArrayLike, turn: bool) -> Variable:
-    value = lift(x)
-    return pg.swapaxes(value, -1, -2) if turn and value.ndim > 1 else value
+def _turned(x: ArrayLike, turn: bool) -> ArrayLike:
+    return pg.swapaxes(x, -1, -2) if turn and len(_shape(x)) > 1 else x
+
+
+def _shape(x: ArrayLike) -> tuple[int, ...]:
+    return x.shape if isinstance(x, Handle) else np.shape(x)
 
 
 @paddles
@@ -179,14 +215,14 @@ def norm(
     if axis is not None or order is None:
         return pg.norm(x, order, axis, keepdim)  # type: ignore[arg-type]
     total = pg.norm(pg.flatten(x), order)  # type: ignore[arg-type]
-    rank = len(lift(x).shape)
+    rank = len(_shape(x))
     return pg.reshape(total, (1,) * rank) if keepdim else total
 
 
 @paddles
 def ones(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Ones, of the default dtype unless `dtype` is given."""
-    return pg.ones(shape, dtype_or_default(dtype))
+    return as_paddles(pg.ones(shape, dtype_or_default(dtype)))
 
 
 @paddles
@@ -196,11 +232,23 @@ def ones_like(x: ArrayLike, dtype: Any = None, name: Name = None) -> Variable:
 
 
 @paddles
+def rand(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
+    """Uniform numbers between 0 and 1, other ones at each call and at each run."""
+    return as_paddles(pg.uniform(new_key(), shape, 0.0, 1.0, dtype_or_default(dtype)))
+
+
+@paddles
+def randn(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
+    """Normal numbers of mean 0 and variance 1, other ones at each call and at each run."""
+    return as_paddles(pg.normal(new_key(), shape, dtype_or_default(dtype)))
+
+
+@paddles
 def reshape(x: ArrayLike, shape: Sequence[int], name: Name = None) -> Variable:
     """The elements in another shape: an extent 0 stands for that of `x`, one -1 for the rest."""
-    value = lift(x)
-    kept = [value.shape[i] if n == 0 and i < value.ndim else n for i, n in enumerate(shape)]
-    return pg.reshape(value, kept)
+    known = _shape(x)
+    kept = [known[i] if n == 0 and i < len(known) else n for i, n in enumerate(shape)]
+    return pg.reshape(x, kept)
 
 
 @paddles
@@ -265,13 +313,13 @@ def split(
     """
     if not isinstance(num_or_sections, Sequence):
         return pg.split(x, num_or_sections, axis)
-    value, sizes = lift(x), list(num_or_sections)
-    extent = value.shape[as_axis(axis, value.ndim)]
+    known, sizes = _shape(x), list(num_or_sections)
+    extent = known[as_axis(axis, len(known))]
     if -1 in sizes:
         sizes[sizes.index(-1)] += extent - builtins.sum(sizes)
     if builtins.sum(sizes) != extent or builtins.min(sizes) < 0:
-        raise ShapeError(f"split of {value.type}: axis {axis} has no parts {num_or_sections}")
-    return pg.split(value, list(accumulate(sizes))[:-1], axis)
+        raise ShapeError(f"split of {known}: axis {axis} has no parts {num_or_sections}")
+    return pg.split(x, list(accumulate(sizes))[:-1], axis)
 
 
 @paddles
@@ -324,8 +372,8 @@ def uniform(
 
     With a `seed` other than 0 they are those of the seed, the same at each run.
     """
-    key = current_program().next_key() if seed == 0 else seed
-    return pg.uniform(key, shape, min, max, dtype_or_default(dtype))
+    key = new_key() if seed == 0 else seed
+    return as_paddles(pg.uniform(key, shape, min, max, dtype_or_default(dtype)))
 
 
 @paddles
@@ -351,7 +399,7 @@ def where(
 @paddles
 def zeros(shape: Any, dtype: Any = None, name: Name = None) -> Variable:
     """Zeros, of the default dtype unless `dtype` is given."""
-    return pg.zeros(shape, dtype_or_default(dtype))
+    return as_paddles(pg.zeros(shape, dtype_or_default(dtype)))
 
 
 @paddles

@@ -7,7 +7,8 @@ from typing import Any
 from primgraph import operators as pg
 from primgraph.compat.paddle.framework import paddles
 from primgraph.compat.paddle.tensor import sigmoid, tanh
-from primgraph.operators.variable import ArrayLike, Variable
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.variable import Variable
 
 __all__ = [
     "gelu",

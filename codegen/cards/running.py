@@ -1,0 +1,62 @@
+"""Cards of running products and extrema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.codegen.cards.card import Card, Marks, plain
+from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep
+from primgraph.codegen.cards.literals import dtype_text
+from primgraph.codegen.cards.notation import Target, Text
+from primgraph.codegen.cards.shapes import along_another
+from primgraph.codegen.plan.roles import Blocking
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.work import per_element
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT16, DType
+from primgraph.primitives import running as p
+
+
+def _accumulated(ufunc: str, step: ComplexStep | None) -> Card:
+    """The card of what a ufunc accumulates along an axis."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        axis, dtype = step.params["axis"], step.results[0].dtype
+        return Text(f"np.{ufunc}.accumulate({args[0].code}, axis={axis}{_dtype(ufunc, dtype)}"
+                    f"){'.astype(np.float16)' if _is_wide(ufunc, step) else ''}")  # fmt: skip
+
+    def write(to: Target) -> list[str]:
+        axis, dtype = to.step.params["axis"], to.step.results[0].dtype
+        scan = f"{to.np(f'{ufunc}.accumulate')}({to.args[0]}, {axis}"
+        if _is_wide(ufunc, to.step):
+            return [f"{to.out}[...] = {scan}, {to.np('float32')})"]
+        return [f"{scan}, {to.np(dtype_text(dtype)[3:])}, {to.out})"]
+
+    return plain(
+        read=read,
+        write=write,
+        needs=None,
+        blocking=Blocking(along_another, 0, ""),
+        nanoseconds=per_element(3.0, 3.0),
+        scalar=None,
+        complex_step=step,
+        marks=Marks.UNKNOWN,
+    )
+
+
+def _is_wide(ufunc: str, step: Step) -> bool:
+    """Whether products are taken in float32 and rounded once."""
+    return ufunc == "multiply" and step.results[0].dtype == FLOAT16
+
+
+def _dtype(ufunc: str, dtype: DType) -> str:
+    if ufunc != "multiply":
+        return ""
+    return ", dtype=np.float32" if dtype == FLOAT16 else f", dtype={dtype_text(dtype)}"
+
+
+CARDS: dict[Op, Card] = {
+    p.cumprod: _accumulated("multiply", ANALYTIC),
+    p.cummax: _accumulated("maximum", None),
+    p.cummin: _accumulated("minimum", None),
+}

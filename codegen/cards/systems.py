@@ -1,0 +1,70 @@
+"""Cards of linear systems: NumPy's functions of LAPACK, and helpers for what it has none for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from primgraph.codegen.cards.card import Card, Marks, plain
+from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep
+from primgraph.codegen.cards.notation import Read, Target, Text
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.primitives import systems as p
+
+# Nanoseconds for a call, and for an operation of LAPACK.
+_CALL, _OPERATION = 5000.0, 0.1
+
+
+def time_of_lapack(step: Step) -> float:
+    """The time of the operations that a primitive is said to take."""
+    return _CALL + _OPERATION * step.op.flops(step.operands, step.params)
+
+
+def function_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
+    """The card of a function that returns new arrays, and may raise an error."""
+
+    def write(to: Target) -> list[str]:
+        return [f"{to.out}[...] = {read([Text(a) for a in to.args], to.step).code}"]
+
+    made = plain(
+        read=read,
+        write=write,
+        needs=None,
+        blocking=None,
+        nanoseconds=time_of_lapack,
+        scalar=None,
+        complex_step=step,
+        marks=Marks.UNKNOWN,
+    )
+    return replace(made, helper=helper, fallible=True, blas=True)
+
+
+def numpy_card(name: str, step: ComplexStep | None) -> Card:
+    """The card of a function of `numpy.linalg` that takes nothing but arrays."""
+
+    def read(args: Sequence[Text], step: Step) -> Text:
+        return Text(f"np.linalg.{name}({', '.join(a.code for a in args)})")
+
+    return function_card(read, "", step)
+
+
+def _read_triangular(args: Sequence[Text], step: Step) -> Text:
+    told = [f"{name}={step.params[name]}" for name in ("lower", "transposed", "unit")]
+    return Text(f"triangular_solve({', '.join([*(a.code for a in args), *told])})")
+
+
+CARDS: dict[Op, Card] = {
+    p.solve: replace(
+        numpy_card("solve", ANALYTIC),
+        advice="its matrix is singular, or nearly so",
+    ),
+    p.triangular_solve: function_card(_read_triangular, "triangular_solve", ANALYTIC),
+    p.inv: numpy_card("inv", ANALYTIC),
+    p.cholesky: numpy_card("cholesky", None),
+    p.slogdet: numpy_card("slogdet", None),
+    p.det: numpy_card("det", ANALYTIC),
+    p.cofactors: function_card(
+        lambda args, step: Text(f"cofactors({args[0].code})"), "cofactors", None
+    ),
+}

@@ -1,0 +1,309 @@
+"""Branches and loops of readable code: `if`, `for` and `while`, with their bodies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, final
+
+from primgraph.codegen.cards.literals import dtype_text, shape_text
+from primgraph.codegen.cards.notation import ADD, ATOM, Text
+from primgraph.codegen.emit.layout import statement
+from primgraph.codegen.emit.ordering import by_source
+from primgraph.codegen.emit.page import LONGEST, Page, Piece
+from primgraph.codegen.plan.extents import extent_text
+from primgraph.codegen.plan.schedule import Step, schedule
+from primgraph.ir.dims import TRIPS
+from primgraph.ir.graph import Graph
+from primgraph.ir.types import BOOL, TensorType
+from primgraph.primitives.control import checkpoint, cond, parted, scan
+
+# Puts a step on a page.
+Write: TypeAlias = Callable[[Page, int, Step], None]
+
+
+def write_control(page: Page, i: int, step: Step, write: Write) -> None:
+    """Put a branch or a loop on a page, as statements."""
+    writer = _Writer(page, i, step, write)
+    if step.op is cond:
+        writer.branches()
+    elif step.op is checkpoint:
+        writer.block()
+    elif step.op is scan:
+        writer.scan()
+    else:
+        writer.loop()
+
+
+@final
+class _Writer:
+    """Writes the statements of one step."""
+
+    def __init__(self, page: Page, i: int, step: Step, write: Write) -> None:
+        self.page, self.i, self.step, self.write = page, i, step, write
+        for value in step.inputs:
+            if page.pieces[value].pending:
+                page.write(value)
+        pairs = zip(step.inputs, step.operands, strict=True)
+        self.given = [page.explicit(page.pieces[v], t) for v, t in pairs]
+        for value in step.inputs:
+            page.use(page.pieces[value])
+        page.say(step)
+
+    # The statements.
+
+    def branches(self) -> None:
+        index, operands = self.given[0], self.given[1:]
+        branches = self.step.params["branches"]
+        if self.step.operands[0].dtype == BOOL:
+            order = [(f"if {index.text.code}:", branches[1]), ("else:", branches[0])]
+        else:
+            heads = [f"if {index.text.within(ADD)} <= 0:"] if len(branches) > 1 else ["if True:"]
+            heads += [f"elif {index.text.within(ADD)} == {k}:" for k in range(1, len(branches) - 1)]
+            heads += ["else:"] * (len(branches) > 1)
+            order = list(zip(heads, branches, strict=True))
+        names = _named(self.page, self.step.outputs, "v")
+        for head, branch in order:
+            self.line(head)
+            start = len(self.page.parts.current.body)
+            found, inner = self.body(branch, operands)
+            self.assign(inner, names, found, branch)
+            self.end(start)
+        self.results(names)
+
+    def block(self) -> None:
+        """The statements of a checkpoint as they are: names of its own are bound anew."""
+        body = self.step.params["body"]
+        names = _named(self.page, self.step.outputs, "v")
+        found, inner = self.body(body, self.given)
+        self.assign(inner, names, found, body)
+        self.results(names)
+
+    def scan(self) -> None:
+        p, carries = self.step.params, self.step.params["carries"]
+        if p["length"] is TRIPS:
+            _along_lists(self)
+            return
+        counted = p["counted"]
+        fixed, state, xs = parted(self.given[counted:], p["consts"], carries)
+        names = _begun(self, state)
+        stacks = _stacks(self, self.step.outputs[carries:], "zeros" if counted else "empty")
+        k = self.page.names.hinted("k", "k")
+        count = extent_text(p["length"])
+        if counted:
+            count = f"min({self.given[0].text.code}, {count})"
+        order = f"range({count})"
+        if p["reverse"]:
+            order = (
+                f"range({count} - 1, -1, -1)"
+                if counted
+                else f"range({extent_text(p['length'] - 1)}, -1, -1)"
+            )
+        self.line(f"for {k} in {order}:")
+        start = len(self.page.parts.current.body)
+        types = self.step.operands[len(self.step.operands) - len(xs) :]
+        rows = [_row(x, type, k) for x, type in zip(xs, types, strict=True)]
+        pieces = [_piece(n, t) for n, t in zip(names, self.step.results, strict=False)]
+        self.turn(p["body"], [*fixed, *pieces, *rows], names, stacks, k)
+        self.end(start)
+        self.results([*names, *stacks])
+
+    def loop(self) -> None:
+        p = self.step.params
+        fixed, state, _ = parted(self.given, p["consts"], len(self.given) - p["consts"])
+        carries = len(state)
+        names = _begun(self, state)
+        limited = p["limit"] is not None
+        others = self.step.outputs[carries + 1 :]
+        stacks = _stacks(self, others, "zeros") if limited else _lists(self, others)
+        # Lists count for themselves.
+        trips = ""
+        if limited or (self.page.schedule.uses[self.step.outputs[carries]] and not stacks):
+            trips = self.page.names.hinted("trips", "n")
+            self.line(f"{trips} = 0")
+            self.page.parts.bind(trips)
+        pieces = [_piece(n, t) for n, t in zip(names, self.step.results, strict=False)]
+        some = f"{trips} < {p['limit']}"
+        at = len(self.page.parts.current.body)
+        self.line("")
+        start = len(self.page.parts.current.body)
+        found, inner = self.body(p["test"], [*fixed, *pieces])
+        truth = self.text(inner, found[0], p["test"], 0)
+        body = self.page.parts.current.body
+        if all(line.text.startswith("#") for line in body[start:]):
+            # Comments on a condition in one line stand before the loop.
+            body[at:] = [*body[start:], body[at]]
+            at, start = len(body) - 1, len(body)
+            head = f"while {f'{some} and ' if limited else ''}{truth.code}:"
+        else:
+            head = f"while {some}:" if limited else "while True:"
+            self.line(f"if not {truth.code}:")
+            self.page.parts.current.line("break", self.i, 1)
+        body[at] = body[at]._replace(text=head)
+        self.turn(p["body"], [*fixed, *pieces], names, stacks, trips if limited else "")
+        if trips:
+            self.line(f"{trips} = {trips} + 1")
+        self.end(start)
+        self.results([*names, trips, *stacks])
+        count, name = (trips, trips) if trips or not stacks else (f"len({stacks[0]})", stacks[0])
+        number = Piece(Text(f"np.int64({count})"), (), (name,))
+        self.page.pieces[self.step.outputs[carries]] = number
+
+    def turn(
+        self,
+        graph: Graph,
+        given: Sequence[Piece],
+        names: Sequence[str],
+        stacks: Sequence[str],
+        k: str,
+    ) -> None:
+        """A trip: rows of stacks, and then what is carried on, all at once.
+
+        Without a number `k` of the trip, stacks are lists, at whose ends rows are put.
+        """
+        found, inner = self.body(graph, given)
+        count = len(names)
+        for n, (stack, value) in enumerate(zip(stacks, found[count:], strict=True)):
+            code = self.text(inner, value, graph, count + n).code
+            row = statement(f"{stack}[{k}] = ", code)
+            for line in row if k else statement("", f"{stack}.append({code})"):
+                self.line(line)
+        self.assign(inner, names, found[:count], graph)
+
+    # The parts of these.
+
+    def line(self, text: str) -> None:
+        self.page.parts.current.line(text, self.i)
+
+    def end(self, start: int) -> None:
+        body = self.page.parts.current.body
+        if len(body) == start:
+            self.line("pass")
+        body[start:] = [x._replace(step=self.i, depth=x.depth + 1) for x in body[start:]]
+
+    def body(self, graph: Graph, given: Sequence[Piece]) -> tuple[list[int], Page]:
+        """Write what a body computes but for its results, which are waiting in the page."""
+        steps, page = by_source(schedule(graph)), self.page
+        inner = Page(steps, page.file if page.standalone else None, (), [""] * len(graph.outputs))
+        inner.file, inner.names = page.file, page.names
+        # Results go where they are to be: none has to have a name before.
+        inner.outputs = frozenset()
+        inner.opening, inner.table, inner.users = page.opening, page.table, page.users
+        inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
+        for number, piece in enumerate(given):
+            inner.pieces[number] = piece
+        for number, step in enumerate(steps.steps):
+            self.write(inner, number, step)
+        page.said = None
+        return list(steps.outputs), inner
+
+    def text(self, inner: Page, value: int, graph: Graph, k: int) -> Text:
+        """The expression of a result of a body, in full shape."""
+        piece = inner.pieces[value]
+        if piece.pending:
+            inner.say(inner.schedule.steps[piece.step])
+            inner.waiting.pop(value, None)
+            if graph.outputs.count(graph.outputs[k]) > 1:
+                inner.write(value)
+                piece = inner.pieces[value]
+        piece = inner.explicit(piece, graph.outputs[k].type)
+        inner.use(piece)
+        return piece.text
+
+    def assign(
+        self, inner: Page, names: Sequence[str], values: Sequence[int], graph: Graph
+    ) -> None:
+        """Give results of a body their names, all at once."""
+        pairs = [
+            (name, self.text(inner, value, graph, k).code)
+            for k, (name, value) in enumerate(zip(names, values, strict=True))
+        ]
+        pairs = [(name, text) for name, text in pairs if name != text]
+        if not pairs:
+            return
+        targets = ", ".join(name for name, _ in pairs)
+        texts = ", ".join(text for _, text in pairs)
+        if len(pairs) > 1 and len(targets) + len(texts) > LONGEST:
+            texts = f"({texts})"
+        for row in statement(f"{targets} = ", texts):
+            self.line(row)
+
+    def results(self, names: Sequence[str]) -> None:
+        """Let names stand for the results of the step, which may be what was given."""
+        for name, value, type in zip(names, self.step.outputs, self.step.results, strict=True):
+            if not name:
+                continue
+            self.page.pieces[value] = _piece(name, type)
+            self.page.parts.bind(name)
+            self.page.shared.add(value)
+
+
+def _begun(w: _Writer, state: Sequence[Piece]) -> list[str]:
+    """Names for what is carried, with what it is at first."""
+    names = _named(w.page, w.step.outputs[: len(state)], "v")
+    for name, piece in zip(names, state, strict=True):
+        w.page.parts.bind(name)
+        for row in statement(f"{name} = ", piece.text.code):
+            w.line(row)
+    return names
+
+
+def _lists(w: _Writer, values: Sequence[int]) -> list[str]:
+    """Names for stacks that rows are appended to."""
+    names = _named(w.page, values, "stack")
+    for name in names:
+        w.page.parts.bind(name)
+        w.line(f"{name} = []")
+    return names
+
+
+def _stacks(w: _Writer, values: Sequence[int], maker: str) -> list[str]:
+    """Names for stacks of a known number of rows."""
+    names = _named(w.page, values, "stack")
+    for name, value in zip(names, values, strict=True):
+        type = w.page.schedule.types[value]
+        made = f"np.{maker}({shape_text(type.shape)}, {dtype_text(type.dtype)})"
+        w.page.parts.bind(name)
+        for row in statement(f"{name} = ", made):
+            w.line(row)
+    return names
+
+
+def _along_lists(w: _Writer) -> None:
+    """A loop over the rows that another one has put into lists."""
+    p, carries = w.step.params, w.step.params["carries"]
+    fixed, state, xs = parted(w.given[1:], p["consts"], carries)
+    names = _begun(w, state)
+    lists = _lists(w, w.step.outputs[carries:])
+    rows = _named(w.page, [-1] * len(xs), "row")
+    ways = [x.text.code for x in xs]
+    if p["reverse"]:
+        ways = [f"reversed({way})" for way in ways]
+    order = ways[0] if len(ways) == 1 else f"zip({', '.join(ways)}, strict=True)"
+    if not ways:
+        order = f"range({w.given[0].text.code})"
+    *lines, last = statement(f"for {', '.join(rows) or '_'} in ", order)
+    for line in (*lines, f"{last}:"):
+        w.line(line)
+    start = len(w.page.parts.current.body)
+    types = p["body"].input_types[p["consts"] + carries :]
+    pieces = [_piece(n, t) for n, t in zip(names, w.step.results, strict=False)]
+    pieces += [_piece(r, t) for r, t in zip(rows, types, strict=True)]
+    w.turn(p["body"], [*fixed, *pieces], names, lists, "")
+    w.end(start)
+    if p["reverse"]:
+        for name in lists:
+            w.line(f"{name}.reverse()")
+    w.results([*names, *lists])
+
+
+def _row(x: Piece, type: TensorType, k: str) -> Piece:
+    """A row of what is scanned."""
+    return Piece(Text(f"{x.text.within(ATOM)}[{k}]"), type.shape[1:], (*x.names, k))
+
+
+def _piece(name: str, type: TensorType) -> Piece:
+    return Piece(Text(name), type.shape, (name,))
+
+
+def _named(page: Page, values: Sequence[int], letter: str) -> list[str]:
+    return [page.names.hinted(page.called.get(v, ""), letter) for v in values]

@@ -1,0 +1,258 @@
+"""Sizes in readable code: variables that its first lines find from arrays, and what is checked.
+
+A file that stands alone refuses the arrays that primgraph would refuse, in the same words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, final
+
+from primgraph.codegen.emit.layout import statement
+from primgraph.codegen.emit.names import is_safe, printable
+from primgraph.codegen.plan.extents import PRODUCT, extent_text, written
+from primgraph.ir.assumptions import Condition
+from primgraph.ir.dims import Dim, extent_at, remainder
+from primgraph.ir.graph import Graph
+from primgraph.ir.sizes import Fitting, assumptions
+from primgraph.ir.types import TensorType
+from primgraph.source import Source
+
+# A line of code, and how deep it stands below the others.
+Lines = list[str]
+
+
+@final
+class Sizes:
+    """The sizes of a graph in readable code.
+
+    `variables` are what stands for each of them. Raises `BuildError` for a size that no input
+    tells.
+    """
+
+    def __init__(self, graph: Graph, taken: Collection[str] = ()) -> None:
+        names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
+        inputs = list(zip(names, graph.input_types, strict=True))
+        self.graph = graph
+        self.fitting = Fitting(inputs, graph.sizes)
+        self.variables = _variables(graph, taken)
+        listed = "|".join(str(v) for v in self.variables.values())
+        self._pattern = re.compile(rf"(?<![\w.])(?:{listed})\b") if listed else None
+
+    @property
+    def names(self) -> list[str]:
+        """The variables, in the order of the sizes."""
+        return [str(v) for v in self.variables.values()]
+
+    def read_by(self, lines: Iterable[str]) -> set[str]:
+        """The variables that some lines of code read; comments read none."""
+        if self._pattern is None:
+            return set()
+        code = (line for line in lines if not line.lstrip().startswith("#"))
+        return {name for line in code for name in self._pattern.findall(line)}
+
+    def found(self, arrays: Sequence[str], used: Collection[str]) -> Lines:
+        """Statements that find the `used` variables, and those that these need, from arrays."""
+        return [line for name, lines in self._finding(arrays) if name in used for line in lines]
+
+    def needed(self, used: Collection[str]) -> set[str]:
+        """The `used` variables, and those by which they are found."""
+        needed = set(used)
+        for _, _, extent, solved in reversed(self.fitting.solved):
+            if solved and str(self.variables[solved]) in needed:
+                needed |= {str(self.variables[n]) for n in extent.names}
+        return needed
+
+    def tellers(self, used: Collection[str]) -> set[int]:
+        """The inputs by which the `used` variables, and those that they need, are found."""
+        needed = self.needed(used)
+        told = {i for name, (i, _) in self.fitting.bare.items() if self._is_in(name, needed)}
+        return told | {i for i, _, _, name in self.fitting.solved if self._is_in(name, needed)}
+
+    def _is_in(self, name: str, variables: Collection[str]) -> bool:
+        return name in self.variables and str(self.variables[name]) in variables
+
+    def _finding(self, arrays: Sequence[str]) -> Iterator[tuple[str, Lines]]:
+        """Of each variable what finds it, in an order in which that can be done."""
+        for name, (i, axis) in self.fitting.bare.items():
+            variable = str(self.variables[name])
+            yield variable, [f"{variable} = {arrays[i]}.shape[{axis}]"]
+        for i, axis, extent, name in self.fitting.solved:
+            if name:
+                variable = str(self.variables[name])
+                rest, factor = self._solution(f"{arrays[i]}.shape[{axis}]", extent, name)
+                text = extent_text(rest)
+                if factor != 1:
+                    text = f"{written(rest).within(PRODUCT)} // {factor}"
+                yield variable, [f"{variable} = {text}"]
+
+    def _solution(self, given: str, extent: Dim, name: str) -> tuple[int, int]:
+        """What an extent, linear in a size, is without the rest, and what the size is times."""
+        left: Any = extent.at({k: v for k, v in self.variables.items() if k != name})
+        number = extent_at(left, {name: 0})
+        factor: int = extent_at(left, {name: 1}) - number
+        whole: int = Dim(((((given, 1),), 1),))
+        return whole - number, factor
+
+    # What is checked.
+
+    def is_known(self, i: int) -> bool:
+        """Whether an input has no sizes."""
+        return not self.fitting.inputs[i][1].names
+
+    def misshapen(self, name: str, type: TensorType) -> str:
+        """The condition that an array has not the axes of its type, or not the known extents."""
+        wrong = [f"{name}.ndim != {type.ndim}"]
+        known = ((axis, n) for axis, n in enumerate(type.shape) if type_is_known(n))
+        return " or ".join([*wrong, *(f"{name}.shape[{axis}] != {n}" for axis, n in known)])
+
+    def checked(self, arrays: Sequence[str], used: Collection[str], rest: str) -> Lines:
+        """Statements that find variables, and refuse sizes that do not fit.
+
+        `rest` is a name that is free. Variables are found if they are `used`, or checked.
+        """
+        checks = [*self._contradictions(arrays), *self._assumed()]
+        read = frozenset().union(*(names for names, _ in checks))
+        needed = self.needed({*used, *(str(self.variables[name]) for name in read)})
+        begun: Lines = []
+        for name, found in self._finding(arrays):
+            solved = next((s for s in self.fitting.solved if self._is_in(s[3], (name,))), None)
+            if solved is not None:
+                begun += self._solving(arrays, *solved, rest)
+            elif name in needed:
+                begun += found
+        return [*begun, *(line for _, lines in checks for line in lines)]
+
+    def _solving(
+        self, arrays: Sequence[str], i: int, axis: int, extent: Dim, name: str, rest: str
+    ) -> Lines:
+        """Statements that find a size from an extent that it is a part of."""
+        variable, given = str(self.variables[name]), f"{arrays[i]}.shape[{axis}]"
+        left, factor = self._solution(given, extent, name)
+        wrong = f"{variable} < 0"
+        if factor == 1:
+            lines = [f"{variable} = {extent_text(left)}"]
+        else:
+            lines = [f"{variable}, {rest} = divmod({extent_text(left)}, {factor})"]
+            wrong = f"{rest} or {wrong}"
+        title, type = self.fitting.inputs[i]
+        message = _Message().text(f"input {title!r} is {type}: no size {name} gives an extent of ")
+        message.value(given).text(f" on axis {axis}")
+        return [*lines, f"if {wrong}:", *message.raised()]
+
+    def _contradictions(self, arrays: Sequence[str]) -> Iterator[tuple[frozenset[str], Lines]]:
+        """The sizes that other extents have to agree with, and refusals of those that do not."""
+        telling = {
+            *self.fitting.bare.values(),
+            *((i, a) for i, a, _, n in self.fitting.solved if n),
+        }
+        for i, axis in self.fitting.axes:
+            if (i, axis) in telling:
+                continue
+            title, type = self.fitting.inputs[i]
+            extent: Any = type.shape[axis]
+            wanted, given = extent.at(self.variables), f"{arrays[i]}.shape[{axis}]"
+            message = _Message()
+            said = f"axis {axis} of input {title!r} {type} has extent "
+            if str(extent) in extent.names:
+                other, place = self.fitting.bare[str(extent)]
+                message.text(f"size {extent} is not the same in all inputs: {said}").value(given)
+                teller = self.fitting.inputs[other][0]
+                message.text(f", axis {place} of input {teller!r} has ").value(extent_text(wanted))
+            else:
+                message.text(said).value(given).text(f", and {extent} is ")
+                message.value(extent_text(wanted)).text(": ")
+                self._tell(message, sorted(extent.names))
+            yield extent.names, [f"if {given} != {extent_text(wanted)}:", *message.raised()]
+
+    def _assumed(self) -> Iterator[tuple[frozenset[str], Lines]]:
+        """The sizes of which something is assumed, and refusals of those that are not so."""
+        for condition, source in assumptions(self.graph):
+            message = _Message().text("size ")
+            self._tell(message, sorted(condition.names))
+            message.text(f' does not satisfy "{condition}"{_assumed_by(source)}')
+            failing = _fails(condition, self.variables)
+            yield condition.names, [f"if {failing}:", *message.raised()]
+
+    def _tell(self, message: _Message, names: Sequence[str]) -> None:
+        for k, name in enumerate(names):
+            message.text(f"{' and ' if k else ''}{name} = ").value(str(self.variables[name]))
+            message.text(f" of input {self.fitting.teller(name)!r}")
+
+
+def type_is_known(extent: int) -> bool:
+    """Whether an extent is a number."""
+    return type(extent) is int
+
+
+def _fails(condition: Condition, variables: Mapping[str, int]) -> str:
+    """The Python expression that sizes are not as assumed."""
+    found = None if condition.lower else remainder(condition.difference)
+    if found is not None:
+        x, y = (written(extent_at(v, variables)).within(PRODUCT + 1) for v in found[:2])
+        return f"{x} % {y} != 0"
+    (left, right), flipped = condition.sides(), False
+    if type(left) is not Dim:
+        left, right, flipped = right, left, True
+    relation = ("<", ">")[flipped] if condition.lower else "!="
+    return f"{extent_text(extent_at(left, variables))} {relation} {_side(right, variables)}"
+
+
+def _side(extent: int, variables: Mapping[str, int]) -> str:
+    return extent_text(extent_at(extent, variables))
+
+
+def _assumed_by(source: Source | None) -> str:
+    return f", assumed by {source}   {source.text}".rstrip() if source else ""
+
+
+@final
+class _Message:
+    """The text of an error, with values in it, as an f-string."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[str, bool]] = []
+
+    def text(self, text: str) -> _Message:
+        """Add text, which need not be plain."""
+        self._parts.append((text, False))
+        return self
+
+    def value(self, code: str) -> _Message:
+        """Add the value of an expression."""
+        self._parts.append((code, True))
+        return self
+
+    def raised(self) -> Lines:
+        """The statement behind an `if` that raises it."""
+        plain = "".join(text for text, is_code in self._parts if not is_code)
+        quote = "'" if plain.count('"') > plain.count("'") else '"'
+        text = "".join(f"{{{p}}}" if code else _escaped(p, quote) for p, code in self._parts)
+        raising = statement("raise ", f"ValueError(f{quote}{text}{quote})", depth=2)
+        return [f"    {line}" for line in raising]
+
+
+def _escaped(text: str, quote: str) -> str:
+    """Any text as a part of an f-string."""
+    plain = printable(text)
+    for mark in ("\\", quote):
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain.replace("{", "{{").replace("}", "}}")
+
+
+def _variables(graph: Graph, taken: Collection[str]) -> dict[str, Dim]:
+    """A variable for each size: its name in small letters, unless something else has that."""
+    used = {v.hint.replace(".", "_") for v in graph.inputs}
+    used.update(taken)
+    found: dict[str, Dim] = {}
+    for size in graph.sizes:
+        stem = size.strip("_")
+        names = (stem.lower(), stem, f"{stem.lower()}_size", f"size_{stem}")
+        name = next((n for n in names if is_safe(n) and n not in used), "")
+        count = len(used)
+        while not name or name in used:
+            name, count = f"size_{count}", count + 1
+        used.add(name)
+        found[size] = Dim(((((name, 1),), 1),))
+    return found

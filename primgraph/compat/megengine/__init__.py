@@ -1,0 +1,24 @@
+"""The part of MegEngine's API that programs of tensors and their derivatives use, by its names.
+
+    import primgraph.compat.megengine as mge
+    import primgraph.compat.megengine.functional as F
+    from primgraph.compat.megengine.autodiff import GradManager
+
+in place of the same of `megengine` are meant to be the only changes to a program. Everything here
+is primgraph under other names; tensors are a subclass of `pg.Tensor`. Python's floats make tensors
+of float32, whatever primgraph's own default dtype is.
+"""
+
+from typing import TYPE_CHECKING, NoReturn
+
+from primgraph.compat.megengine import autodiff, functional, module, optimizer
+from primgraph.compat.megengine.tensor import Parameter, Tensor, tensor
+from primgraph.errors import unknown_name
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.compat.megengine", name, __all__)
+
+
+__all__ = ["Parameter", "Tensor", "autodiff", "functional", "module", "optimizer", "tensor"]

@@ -1,0 +1,61 @@
+"""Layers by the names that they and their arguments have in `megengine.module`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.compat.megengine import functional
+from primgraph.compat.megengine.tensor import Parameter
+from primgraph.eager.seeds import reserved
+from primgraph.initializers import Xavier
+from primgraph.ir.types import FLOAT32
+from primgraph.nn import GELU, Layer, ReLU, Sequential, Sigmoid, SiLU, Softmax, Tanh
+
+__all__ = [
+    "GELU",
+    "Dropout",
+    "Linear",
+    "Module",
+    "ReLU",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Tanh",
+]
+
+
+class Module(Layer):
+    """`pg.nn.Layer` with MegEngine's names for its parts."""
+
+    def modules(self) -> list[Layer]:
+        """This module and all within, outer ones first."""
+        return self.sublayers(include_self=True)
+
+
+class Linear(Module):
+    """`x @ weight.T + bias`; the weight is of shape (out_features, in_features)."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        shape = (out_features, in_features)
+        self.weight = Parameter(Xavier()(shape, FLOAT32, reserved()()))
+        self.bias = Parameter(np.zeros(out_features, "float32")) if bias else None
+
+    def forward(self, x: Any) -> Any:
+        """`x` of shape (..., in_features) becomes (..., out_features)."""
+        return functional.linear(x, self.weight, self.bias)
+
+
+class Dropout(Module):
+    """`functional.dropout`, in training."""
+
+    def __init__(self, drop_prob: float = 0.0) -> None:
+        super().__init__()
+        self.drop_prob = drop_prob
+
+    def forward(self, inputs: Any) -> Any:
+        """`inputs` with some elements zero in training, as they are in evaluation."""
+        return functional.dropout(inputs, self.drop_prob, self.training)

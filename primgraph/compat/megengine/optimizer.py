@@ -1,0 +1,78 @@
+"""Optimizers by the names that they and their arguments have in `megengine.optimizer`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self, final
+
+from primgraph import optimizer as pg
+
+__all__ = ["SGD", "Adam", "AdamW"]
+
+
+class _Optimizer:
+    """An optimizer of primgraph whose methods give it back: `opt.step().clear_grad()`."""
+
+    def __init__(self, rule: pg.Optimizer) -> None:
+        self.rule = rule
+
+    def step(self) -> Self:
+        """Change the parameters that have a gradient."""
+        self.rule.step()
+        return self
+
+    def clear_grad(self) -> Self:
+        """Let no parameter have a gradient."""
+        self.rule.clear_grad()
+        return self
+
+
+@final
+class SGD(_Optimizer):
+    """`pg.optimizer.SGD`, or with a momentum `pg.optimizer.Momentum`."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        weight_decay: float = 0.0,
+    ) -> None:
+        options: dict[str, Any] = {"parameters": params, "weight_decay": weight_decay}
+        if momentum:
+            super().__init__(pg.Momentum(lr, momentum, nesterov, **options))
+        else:
+            super().__init__(pg.SGD(lr, **options))
+
+
+@final
+class Adam(_Optimizer):
+    """`pg.optimizer.Adam`."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(pg.Adam(lr, *betas, eps, parameters=params, weight_decay=weight_decay))
+
+
+@final
+class AdamW(_Optimizer):
+    """`pg.optimizer.AdamW`."""
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        first, second = betas
+        options: dict[str, Any] = {"parameters": params, "weight_decay": weight_decay}
+        super().__init__(pg.AdamW(lr, beta1=first, beta2=second, epsilon=eps, **options))

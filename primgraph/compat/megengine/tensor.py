@@ -1,0 +1,64 @@
+"""The tensor of MegEngine, made from what it is to hold."""
+
+from __future__ import annotations
+
+from typing import Any, Self, final
+
+import numpy as np
+
+from primgraph.eager.node import Node, given
+from primgraph.eager.recording import no_grad
+from primgraph.eager.tensor import Tensor as _Tensor
+from primgraph.ir.types import FLOAT32, as_dtype
+from primgraph.operators.promotion import array_of
+
+# What Python's numbers are, by kind.
+_DTYPES = {"f": FLOAT32, "i": np.dtype("int32")}
+
+
+class Tensor(_Tensor):
+    """`pg.Tensor`, made from an array or numbers: Python's are of float32 or int32."""
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, dtype: Any = None) -> None:
+        super().__init__(data if isinstance(data, Node) else _made(data, dtype))
+
+    def reset_zero(self) -> Self:
+        """Zeros from now on."""
+        with no_grad():
+            self.zero_()
+        return self
+
+    def to(self, device: str) -> Self:
+        """Itself, as there is no other place than the processor."""
+        return self
+
+
+@final
+class Parameter(Tensor):
+    """A tensor that is trained: optimizers and modules take it, and derivatives go through it."""
+
+    __slots__ = ()
+    family = Tensor
+
+    def __init__(self, data: Any, dtype: Any = None) -> None:
+        super().__init__(data, dtype)
+        self.requires_grad_()
+
+
+def _made(data: Any, dtype: Any) -> Node:
+    """A leaf of the elements of `data`, which are copied."""
+    if isinstance(data, _Tensor):
+        data = data.numpy()
+    array = array_of(data, None if dtype is None else as_dtype(dtype))
+    if dtype is None and not isinstance(data, np.ndarray | np.generic):
+        array = array.astype(
+            {"f": FLOAT32, "i": np.dtype("int32")}.get(array.dtype.kind, array.dtype)
+        )
+    return given(np.array(array))
+
+
+def tensor(data: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor of the elements of `data`, which are copied."""
+    return Tensor(data, dtype)

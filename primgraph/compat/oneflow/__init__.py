@@ -1,0 +1,78 @@
+"""The part of OneFlow's API that programs of tensors and their derivatives use, by its names.
+
+    import primgraph.compat.oneflow as flow
+
+in place of `import oneflow as flow` is meant to be the only change to a program. OneFlow's
+functions and methods are torch's, and so they are here: see `primgraph.compat.torch`, also for what
+differs.
+"""
+
+# All that is imported is public: what torch has in its `__all__`.
+# ruff: noqa: F401
+
+from typing import TYPE_CHECKING, NoReturn
+
+from primgraph.compat import torch
+from primgraph.compat.oneflow import autograd
+from primgraph.compat.oneflow.tensor import Tensor, create
+from primgraph.compat.torch import nn, optim
+from primgraph.compat.torch.autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from primgraph.compat.torch.framework import (
+    bool,
+    device,
+    double,
+    float,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    half,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    set_default_dtype,
+    short,
+    uint8,
+)
+from primgraph.compat.torch.functions import *  # noqa: F403
+from primgraph.compat.torch.tensor import Sizes as Size
+from primgraph.eager.seeds import seed as manual_seed
+from primgraph.errors import unknown_name
+
+arange = create.arange
+as_tensor = create.as_tensor
+empty = create.empty
+empty_like = create.empty_like
+eye = create.eye
+from_numpy = create.from_numpy
+full = create.full
+full_like = create.full_like
+linspace = create.linspace
+ones = create.ones
+ones_like = create.ones_like
+rand = create.rand
+rand_like = create.rand_like
+randint = create.randint
+randn = create.randn
+randn_like = create.randn_like
+randperm = create.randperm
+tensor = create.tensor
+zeros = create.zeros
+zeros_like = create.zeros_like
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.compat.oneflow", name, __all__)
+
+    # OneFlow has no transforms of functions.
+    __all__ = [name for name in torch.__all__ if name != "func"]

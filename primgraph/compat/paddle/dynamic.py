@@ -1,0 +1,99 @@
+"""Tensors that compute as one goes, as Paddle's dynamic mode has them."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, cast, final
+
+import numpy as np
+
+from primgraph.compat.paddle.framework import CPUPlace, dtype_or_default, paddles
+from primgraph.eager.node import given
+from primgraph.eager.recording import no_grad as nothing_recorded
+from primgraph.eager.tensor import Tensor as _Tensor
+from primgraph.errors import ArgumentError
+from primgraph.ir.types import as_dtype
+from primgraph.operators.promotion import array_of
+
+T = TypeVar("T")
+
+
+@final
+class Tensor(_Tensor):
+    """`pg.Tensor` with what Paddle's has beside the methods of all arrays."""
+
+    __slots__ = ()
+
+    @property
+    def stop_gradient(self) -> bool:
+        """Whether derivatives treat it as a constant."""
+        return not self.requires_grad
+
+    @stop_gradient.setter
+    def stop_gradient(self, stop: bool) -> None:
+        if not isinstance(stop, bool):
+            raise ArgumentError(f"stop_gradient is True or False, not {stop!r:.60}")
+        if stop:
+            self.detach_()
+        else:
+            self.requires_grad_()
+
+    @property
+    def place(self) -> CPUPlace:
+        """The processor."""
+        return CPUPlace()
+
+    def backward(  # type: ignore[override]
+        self, grad_tensor: _Tensor | None = None, retain_graph: bool = False
+    ) -> None:
+        """Add gradients to `.grad` of the leaves that it depends on; the seed is ones by default.
+
+        See `pg.autograd.backward`.
+        """
+        seed = np.ones(self.shape, self.dtype) if grad_tensor is None else grad_tensor
+        super().backward(seed, retain_graph)
+
+    def clear_gradient(self, set_to_zero: bool = True) -> None:
+        """Let `.grad` be zeros, or None."""
+        if set_to_zero and self.grad is not None:
+            self.grad.zero_()
+        else:
+            self.grad = None
+
+    clear_grad = clear_gradient
+
+    def gradient(self) -> np.ndarray[Any, Any] | None:
+        """`.grad` as an array, or None."""
+        return None if self.grad is None else self.grad.numpy()
+
+    def set_value(self, value: Any) -> None:
+        """Other elements from now on."""
+        with nothing_recorded():
+            self.copy_(value)
+
+
+@paddles
+def to_tensor(
+    data: Any, dtype: Any = None, place: CPUPlace | None = None, stop_gradient: bool = True
+) -> Tensor:
+    """A tensor of the elements of `data`, which are copied.
+
+    Python's floats are of the default dtype. Derivatives go through it with `stop_gradient` False.
+    """
+    made = as_tensor(data, dtype)
+    made.stop_gradient = stop_gradient
+    return made
+
+
+def as_tensor(data: Any, dtype: Any = None) -> Tensor:
+    """A tensor of those elements, a constant for derivatives."""
+    if isinstance(data, _Tensor):
+        data = data.numpy()
+    array = array_of(data, None if dtype is None else as_dtype(dtype))
+    if dtype is None and array.dtype.kind == "f" and not isinstance(data, np.ndarray | np.generic):
+        array = array.astype(dtype_or_default(None))
+    return Tensor(given(np.array(array)))
+
+
+def as_paddles(made: T) -> T:
+    """What a function of primgraph has made, as a tensor of this package if it is a tensor."""
+    return cast("T", Tensor(made.node)) if isinstance(made, _Tensor) else made

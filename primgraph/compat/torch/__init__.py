@@ -1,0 +1,135 @@
+"""The part of torch's API that programs of tensors and their derivatives use, by torch's names.
+
+    import primgraph.compat.torch as torch
+
+in place of `import torch` is meant to be the only change to a program. Everything here is primgraph
+under other names: tensors are a subclass of `pg.Tensor` with torch's methods, and what is computed
+with them are such tensors again. These differences remain:
+
+- Tensors are in the processor's memory; `device` is checked, and changes nothing.
+- What an operation in place changes is one handle. What was computed from the old elements keeps
+  them, so that gradients are right where torch raises; views do not write through.
+- Integers and floats that meet are promoted as NumPy promotes them.
+- Conventions of derivatives are primgraph's: ties are split evenly, guards of `where` hold.
+
+The default dtype of this package is float32, whatever primgraph's own is.
+"""
+
+from typing import TYPE_CHECKING, NoReturn
+
+from primgraph.compat.torch import autograd, func, functions, nn, optim
+from primgraph.compat.torch.autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from primgraph.compat.torch.creation import create
+from primgraph.compat.torch.framework import (
+    bool,
+    device,
+    double,
+    float,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    half,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    set_default_dtype,
+    short,
+    uint8,
+)
+from primgraph.compat.torch.func import vmap
+from primgraph.compat.torch.functions import *  # noqa: F403
+from primgraph.compat.torch.tensor import Sizes as Size
+from primgraph.compat.torch.tensor import Tensor
+from primgraph.eager.seeds import seed as manual_seed
+from primgraph.errors import unknown_name
+
+arange = create.arange
+as_tensor = create.as_tensor
+empty = create.empty
+empty_like = create.empty_like
+eye = create.eye
+from_numpy = create.from_numpy
+full = create.full
+full_like = create.full_like
+linspace = create.linspace
+ones = create.ones
+ones_like = create.ones_like
+rand = create.rand
+rand_like = create.rand_like
+randint = create.randint
+randn = create.randn
+randn_like = create.randn_like
+randperm = create.randperm
+tensor = create.tensor
+zeros = create.zeros
+zeros_like = create.zeros_like
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.compat.torch", name, __all__)
+
+    __all__ = [
+        *functions.__all__,
+        "Size",
+        "Tensor",
+        "arange",
+        "as_tensor",
+        "autograd",
+        "bool",
+        "device",
+        "double",
+        "empty",
+        "empty_like",
+        "enable_grad",
+        "eye",
+        "float",
+        "float16",
+        "float32",
+        "float64",
+        "from_numpy",
+        "full",
+        "func",
+        "full_like",
+        "get_default_dtype",
+        "half",
+        "inference_mode",
+        "int",
+        "int16",
+        "int32",
+        "int64",
+        "int8",
+        "is_grad_enabled",
+        "linspace",
+        "long",
+        "manual_seed",
+        "nn",
+        "no_grad",
+        "ones",
+        "optim",
+        "ones_like",
+        "rand",
+        "rand_like",
+        "randint",
+        "randn",
+        "randn_like",
+        "randperm",
+        "set_default_dtype",
+        "set_grad_enabled",
+        "short",
+        "tensor",
+        "uint8",
+        "vmap",
+        "zeros",
+        "zeros_like",
+    ]

@@ -1,0 +1,80 @@
+"""Derivatives of tensors by the names that they have in `torch.autograd`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from primgraph.compat.torch.autograd import functional
+from primgraph.custom.function import Function
+from primgraph.eager import backward as core
+from primgraph.eager.backward import Tensors, backward
+from primgraph.eager.recording import (
+    enable_grad,
+    inference_mode,
+    is_on,
+    no_grad,
+    set_grad_enabled,
+)
+from primgraph.eager.tensor import Tensor
+from primgraph.functional.public import grad as of_handles
+from primgraph.operators.variable import Variable
+
+__all__ = [
+    "Function",
+    "backward",
+    "enable_grad",
+    "functional",
+    "grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
+
+
+def is_grad_enabled() -> bool:
+    """Whether derivatives go through what is computed now."""
+    return is_on.get()
+
+
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`, as a tuple.
+
+    `.grad` is untouched. `only_inputs` has no effect, as in torch. In a function that is compiled
+    nothing is dropped, and all can be differentiated again. See `pg.grad`.
+    """
+    if not only_inputs:
+        warnings.warn("only_inputs has no effect: use backward for all leaves", stacklevel=2)
+    ends, starts = (v if isinstance(v, list | tuple) else [v] for v in (outputs, inputs))
+    if any(isinstance(v, Variable) for v in ends):
+        found: Any = of_handles(
+            [*ends],
+            [*starts],
+            grad_outputs,
+            allow_unused=bool(allow_unused),
+            is_grads_batched=is_grads_batched,
+            materialize_grads=materialize_grads,
+            strict_scalar=True,
+        )
+        return tuple(found)
+    return core.grad(
+        outputs,
+        inputs,
+        grad_outputs,
+        retain_graph,
+        create_graph,
+        allow_unused,
+        is_grads_batched,
+        materialize_grads,
+    )

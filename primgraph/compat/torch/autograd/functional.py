@@ -1,0 +1,90 @@
+"""Derivatives of functions by the names that they have in `torch.autograd.functional`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from primgraph.eager.tensor import Tensor
+from primgraph.functional import public as pg
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Function: TypeAlias = Callable[..., Any]
+
+
+def jacobian(
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The derivatives of `func(*inputs)` by `inputs`: axes of the result, then those of the input.
+
+    Tuples of results or inputs give tuples. Always in one vectorised pass; `strategy` is
+    "reverse-mode" or "forward-mode".
+    """
+    if strict:
+        pg.vjp(func, inputs, strict=True)
+    return _given(pg.jacobian(func, inputs, mode=strategy.removesuffix("-mode")), create_graph)
+
+
+def hessian(
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of `func(*inputs)`, one element, by `inputs`.
+
+    Always in one vectorised pass, forward over reverse mode.
+    """
+    if strict:
+        pg.vjp(func, inputs, strict=True)
+    return _given(pg.hessian(func, inputs), create_graph)
+
+
+def vjp(
+    func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """`func(*inputs)`, and the product of `v`, ones by default, with its Jacobian."""
+    return _pair(pg.vjp(func, inputs, v, strict=strict), create_graph)
+
+
+def jvp(
+    func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """`func(*inputs)`, and the product of its Jacobian with `v`, ones by default."""
+    return _pair(pg.jvp(func, inputs, v, strict=strict), create_graph)
+
+
+def vhp(
+    func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """`func(*inputs)`, one element, and the product of `v` with its Hessian."""
+    return _pair(pg.vhp(func, inputs, v, strict=strict), create_graph)
+
+
+def hvp(
+    func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """`func(*inputs)`, one element, and the product of its Hessian with `v`."""
+    return _pair(pg.hvp(func, inputs, v, strict=strict), create_graph)
+
+
+def _pair(found: tuple[Any, Any], create_graph: bool) -> tuple[Any, Any]:
+    value, product = found
+    return _given(value, create_graph), _given(product, create_graph)
+
+
+def _given(found: Any, create_graph: bool) -> Any:
+    """What was found, as constants unless it is to be differentiated again."""
+    if create_graph:
+        return found
+    if isinstance(found, tuple | list):
+        return tuple(_given(item, create_graph) for item in found)
+    return found.detach() if isinstance(found, Tensor) else found

@@ -1,0 +1,69 @@
+"""Functions made of functions, by the names that they have in `torch.func`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from primgraph.functional import derivatives, public
+from primgraph.functional.vmap import vmap as vectorized
+
+__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
+
+Function: TypeAlias = Callable[..., Any]
+Positions: TypeAlias = int | Sequence[int]
+
+
+def grad(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
+    """The function that gives the gradient of `func`, of one element."""
+    return public.grad(func, argnums, has_aux)
+
+
+def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
+    """The function that gives the gradient of `func`, and what `func` gives."""
+    both = derivatives.value_and_grad(func, argnums, has_aux)
+
+    def called(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        value, gradient = both(*args, **kwargs)
+        return gradient, value
+
+    return called
+
+
+def jacrev(func: Function, argnums: Positions = 0, *, has_aux: bool = False) -> Function:
+    """The function that gives all derivatives of `func`, by reverse mode."""
+    return derivatives.jacrev(func, argnums, has_aux)
+
+
+def jacfwd(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
+    """The function that gives all derivatives of `func`, by forward mode."""
+    return derivatives.jacfwd(func, argnums, has_aux)
+
+
+def hessian(func: Function, argnums: Positions = 0) -> Function:
+    """The function that gives the second derivatives of `func`, of one element."""
+    return derivatives.hessian_of(func, argnums, False)
+
+
+def jvp(func: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    """`func(*primals)`, and the product of its Jacobian with `tangents`."""
+    value, product = public.jvp(func, primals, tangents)
+    return value, product
+
+
+def vjp(func: Function, *primals: Any) -> tuple[Any, Function]:
+    """`func(*primals)`, and the function that gives a cotangent's products with its Jacobian."""
+
+    def back(cotangent: Any) -> tuple[Any, ...]:
+        return tuple(public.vjp(func, primals, cotangent)[1])
+
+    return func(*primals), back
+
+
+def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
+    """The function of many samples that does for each what `func` does for one.
+
+    `func` is traced, on variables of a program: it takes functions of this package, and methods
+    that all arrays of primgraph have.
+    """
+    return vectorized(func, in_dims, out_dims)

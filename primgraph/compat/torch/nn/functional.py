@@ -1,0 +1,164 @@
+"""Functions of networks by the names that they and their arguments have in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from primgraph import operators as pg
+from primgraph.compat.torch.functions import log_softmax, relu, sigmoid, softmax, tanh
+from primgraph.eager.seeds import next_key
+from primgraph.errors import ArgumentError, ShapeError
+
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "dropout",
+    "gelu",
+    "huber_loss",
+    "l1_loss",
+    "layer_norm",
+    "linear",
+    "log_softmax",
+    "mse_loss",
+    "nll_loss",
+    "one_hot",
+    "pad",
+    "relu",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "softmax",
+    "softplus",
+    "tanh",
+]
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """`input @ weight.T + bias`: the weight is of shape (out_features, in_features)."""
+    return pg.linear(input, pg.transpose(weight), bias)
+
+
+def gelu(input: Any, approximate: str = "none") -> Any:
+    """`input` times the normal distribution function of it, or with "tanh" an approximation."""
+    if approximate not in ("none", "tanh"):
+        raise ArgumentError(f"approximate is 'none' or 'tanh', not {approximate!r:.60}")
+    return pg.gelu(input, approximate == "tanh")
+
+
+def silu(input: Any) -> Any:
+    """`input * sigmoid(input)`."""
+    return pg.silu(input)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """`log(1 + exp(beta * input)) / beta`, and `input` where `beta * input` is above threshold."""
+    scaled = pg.multiply(input, beta)
+    return pg.where(pg.greater(scaled, threshold), input, pg.divide(pg.softplus(scaled), beta))
+
+
+def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
+    """Elements set to zero with probability `p`, the others divided by `1 - p`, in training."""
+    return pg.dropout(input, next_key(), p, training=training)
+
+
+def layer_norm(
+    input: Any,
+    normalized_shape: Sequence[int],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+) -> Any:
+    """Mean 0 and variance 1 over the last axes, as many as `normalized_shape` has; then affine."""
+    count, wanted = len(normalized_shape), tuple(normalized_shape)
+    if tuple(input.shape[-count:]) != wanted:
+        raise ShapeError(
+            f"normalized_shape {wanted} is not that of the last axes of {tuple(input.shape)}"
+        )
+    axes = tuple(range(-count, 0))
+    return pg.layer_norm(input, weight, bias, axes, eps)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """Integers as rows with a one at their position, by default as long as the largest needs."""
+    if num_classes == -1:
+        num_classes = int(np.max(np.asarray(tensor))) + 1
+    return pg.one_hot(tensor, num_classes, "int64")
+
+
+def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float = 0.0) -> Any:
+    """More elements before and after: pairs of numbers, the first pair for the last axis."""
+    pairs = [(0, 0)] * (input.ndim - len(pad) // 2) + [*zip(pad[::2], pad[1::2], strict=True)][::-1]
+    return pg.pad(input, pairs, mode, constant_values=value)
+
+
+# Losses.
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """Squared difference; the mean over all elements, their sum, or none of both."""
+    return pg.mse_loss(input, target, reduction)
+
+
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """Absolute difference; the mean over all elements, their sum, or none of both."""
+    return pg.l1_loss(input, target, reduction)
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+    """Half the squared difference up to the distance `delta`, linear from there on."""
+    return pg.huber_loss(input, target, delta, reduction)
+
+
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """`huber_loss` with `delta=beta`, divided by `beta`; with beta 0 it is `l1_loss`."""
+    if beta == 0:
+        return pg.l1_loss(input, target, reduction)
+    return pg.divide(pg.huber_loss(input, target, beta, reduction), beta)
+
+
+def binary_cross_entropy(
+    input: Any, target: Any, weight: None = None, reduction: str = "mean"
+) -> Any:
+    """Of probabilities against targets between 0 and 1."""
+    _unweighted("binary_cross_entropy", weight)
+    return pg.binary_cross_entropy(input, target, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: None = None, reduction: str = "mean"
+) -> Any:
+    """Of logits against targets between 0 and 1."""
+    _unweighted("binary_cross_entropy_with_logits", weight)
+    return pg.binary_cross_entropy_with_logits(input, target, reduction)
+
+
+def cross_entropy(input: Any, target: Any, weight: None = None, reduction: str = "mean") -> Any:
+    """Of logits along axis 1, or the only axis, against positions or probabilities."""
+    _unweighted("cross_entropy", weight)
+    return pg.cross_entropy(input, target, min(1, input.ndim - 1), reduction)
+
+
+def nll_loss(input: Any, target: Any, weight: None = None, reduction: str = "mean") -> Any:
+    """The negative of the elements at positions `target` along axis 1, or the only axis."""
+    _unweighted("nll_loss", weight)
+    if reduction not in ("mean", "sum", "none"):
+        raise ArgumentError(
+            f"nll_loss with reduction {reduction!r:.60}", hint="use 'mean', 'sum' or 'none'"
+        )
+    axis = min(1, input.ndim - 1)
+    chosen = pg.take_along_axis(input, pg.expand_dims(target, axis), axis)
+    losses = pg.negative(pg.squeeze(chosen, axis))
+    if reduction == "none":
+        return losses
+    return pg.sum(losses) if reduction == "sum" else pg.mean(losses)
+
+
+def _unweighted(function: str, weight: Any) -> None:
+    if weight is not None:
+        raise ArgumentError(
+            f"{function} has no weight", hint="take reduction='none', and weigh what it gives"
+        )

@@ -1,0 +1,49 @@
+"""Optimizers by the names that they and their arguments have in `torch.optim`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from primgraph import optimizer as pg
+
+__all__ = ["SGD", "Adam", "AdamW"]
+
+
+def SGD(
+    params: Iterable[Any],
+    lr: float = 1e-3,
+    momentum: float = 0.0,
+    *,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+) -> pg.Optimizer:
+    """`pg.optimizer.SGD`, or with a momentum `pg.optimizer.Momentum`."""
+    if not momentum:
+        return pg.SGD(lr, parameters=params, weight_decay=weight_decay)
+    return pg.Momentum(lr, momentum, nesterov, parameters=params, weight_decay=weight_decay)
+
+
+def Adam(
+    params: Iterable[Any],
+    lr: float = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> pg.Optimizer:
+    """`pg.optimizer.Adam`."""
+    return pg.Adam(lr, *betas, eps, parameters=params, weight_decay=weight_decay)
+
+
+def AdamW(
+    params: Iterable[Any],
+    lr: float = 1e-3,
+    betas: tuple[float, float] = (0.9, 0.999),
+    eps: float = 1e-8,
+    weight_decay: float = 0.01,
+) -> pg.Optimizer:
+    """`pg.optimizer.AdamW`."""
+    first, second = betas
+    return pg.AdamW(
+        lr, beta1=first, beta2=second, epsilon=eps, parameters=params, weight_decay=weight_decay
+    )

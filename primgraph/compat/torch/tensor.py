@@ -1,0 +1,295 @@
+"""The tensor with the methods that it has in torch."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from primgraph.compat.torch import framework, functions
+from primgraph.eager.adoption import stand_ins
+from primgraph.eager.in_place import change
+from primgraph.eager.node import Node, given
+from primgraph.eager.tensor import Tensor as _Tensor
+from primgraph.errors import DTypeError, NotDifferentiable, unknown_name
+from primgraph.ir.types import DType, Shape, as_dtype
+from primgraph.operators import astype
+from primgraph.operators.handle import Handle
+from primgraph.operators.promotion import array_of
+from primgraph.operators.variable import Variable as _Variable
+
+# Functions whose first argument is no tensor that they are about; all others are methods, too.
+_NO_METHODS = (
+    "cat",
+    "concat",
+    "concatenate",
+    "einsum",
+    "is_tensor",
+    "stack",
+    "tensordot",
+    "where",
+)
+
+
+class Sizes(tuple[int, ...]):
+    """A shape."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """Number of elements of an array of this shape."""
+        return int(np.prod(self, dtype=np.int64))
+
+    def __add__(self, other: Any) -> Sizes:
+        return Sizes((*self, *other))
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+
+class _Count(int):
+    """The number of elements, which gives the shape, or an extent, where it is called."""
+
+    _shape: Shape
+
+    def __new__(cls, count: int, shape: Shape) -> _Count:
+        made = super().__new__(cls, count)
+        made._shape = shape
+        return made
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return Sizes(self._shape) if dim is None else self._shape[dim]
+
+
+class Manners(Handle):
+    """Torch's methods and their arguments, for whatever has elements, here or in a program."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_name(self._called, name, dir(type(self)))
+
+    @property
+    def shape(self) -> Sizes:
+        """Extent along each axis."""
+        return Sizes(self.type.shape)
+
+    @property
+    def size(self) -> _Count:
+        """`x.size()` is the shape, and `x.size(dim)` one extent."""
+        return _Count(self.type.size, self.type.shape)
+
+    @property
+    def device(self) -> framework.device:
+        """The processor."""
+        return framework.device()
+
+    @property
+    def mT(self) -> Self:
+        """The last two axes exchanged."""
+        found: Self = functions.transpose(self, -1, -2)
+        return found
+
+    def dim(self) -> builtins.int:
+        """Number of axes."""
+        return len(self.type.shape)
+
+    ndimension = dim
+
+    def nelement(self) -> builtins.int:
+        """Number of elements."""
+        return self.type.size
+
+    def is_floating_point(self) -> builtins.bool:
+        """Whether the elements are floats."""
+        return self.dtype.kind == "f"
+
+    # Conversions.
+
+    def _astype(self, dtype: DType) -> Self:
+        found: Self = astype(self, dtype)  # type: ignore[assignment]
+        return found
+
+    def to(
+        self, *targets: Any, dtype: Any = None, device: Any = None, copy: builtins.bool = False
+    ) -> Self:
+        """In another dtype, given as such or by a tensor of it; a device is the processor."""
+        for target in targets:
+            if isinstance(target, _Tensor):
+                dtype = target.dtype
+            elif isinstance(target, np.dtype):
+                dtype = target
+            else:
+                framework.checked_device(target)
+        framework.checked_device(device)
+        return self if dtype is None else self._astype(as_dtype(dtype))
+
+    def type_as(self, other: _Tensor) -> Self:
+        """In the dtype of another."""
+        return self._astype(other.dtype)
+
+    def float(self) -> Self:
+        """In float32."""
+        return self._astype(framework.float32)
+
+    def double(self) -> Self:
+        """In float64."""
+        return self._astype(framework.float64)
+
+    def half(self) -> Self:
+        """In float16."""
+        return self._astype(framework.float16)
+
+    def int(self) -> Self:
+        """In int32."""
+        return self._astype(framework.int32)
+
+    def long(self) -> Self:
+        """In int64."""
+        return self._astype(framework.int64)
+
+    def bool(self) -> Self:
+        """Whether elements differ from zero."""
+        return self._astype(framework.bool)
+
+    def cpu(self) -> Self:
+        """Itself, as there is no other place."""
+        return self
+
+    def contiguous(self) -> Self:
+        """Itself."""
+        return self
+
+
+for _name in functions.__all__:
+    if _name not in _NO_METHODS:
+        setattr(Manners, _name, getattr(functions, _name))
+
+
+class Variable(Manners, _Variable):
+    """`pg.Variable` with torch's methods: what stands for tensors in functions that are traced."""
+
+    __slots__ = ()
+
+
+class Tensor(Manners, _Tensor):
+    """`pg.Tensor` with torch's methods and their arguments, and shown as torch shows it."""
+
+    __slots__ = ()
+    _library: ClassVar[str] = "torch"
+
+    def __init__(self, data: Any = (), *sizes: builtins.int) -> None:
+        """As in torch: extents give zeros, and other data is in the default dtype."""
+        if isinstance(data, int):
+            data = np.zeros((data, *sizes))
+        super().__init__(made(data, framework.get_default_dtype(), False))
+
+    @property
+    def data(self) -> _Tensor:
+        """The same elements without what they were computed from; setting it sets the elements."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: _Tensor) -> None:
+        node = value.detach().node
+        if self.requires_grad:
+            node.tracked = self.is_leaf
+        self.show(node)
+
+    # In place: the tensor shows another value from now on.
+
+    def add_(self, other: Any, *, alpha: Any = 1) -> Self:
+        """`x += alpha * other`."""
+        return self._changed(functions.add(self, other, alpha=alpha))
+
+    def sub_(self, other: Any, *, alpha: Any = 1) -> Self:
+        """`x -= alpha * other`."""
+        return self._changed(functions.sub(self, other, alpha=alpha))
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Self:
+        """Limit the elements to an interval."""
+        return self._changed(functions.clamp(self, min, max))
+
+    def neg_(self) -> Self:
+        """Change all signs."""
+        return self._changed(-self)
+
+    def zeros_(self) -> Self:
+        """Zeros from now on, as OneFlow calls it."""
+        self.zero_()
+        return self
+
+    def resize_(self, *sizes: Any, size: Any = None) -> Self:
+        """The same elements in another shape from now on.
+
+        Derivatives go on through it, at any order. Raises `ShapeError` for another number of
+        elements.
+        """
+        return self._reshaped(functions.reshape(self, *sizes, shape=size))
+
+    def squeeze_(self, dim: Any = None) -> Self:
+        """Without axes of extent one from now on."""
+        return self._reshaped(functions.squeeze(self, dim))
+
+    def unsqueeze_(self, dim: Any) -> Self:
+        """With a new axis of extent one from now on."""
+        return self._reshaped(functions.unsqueeze(self, dim))
+
+    def t_(self) -> Self:
+        """A matrix, transposed from now on."""
+        return self._reshaped(functions.t(self))
+
+    def _changed(self, value: Any) -> Self:
+        change(self, value)
+        return self
+
+    def _reshaped(self, value: _Tensor) -> Self:
+        if self.requires_grad and self.is_leaf:
+            raise NotDifferentiable(
+                "a leaf Variable that requires grad is being used in an in-place operation.",
+                hint="give what depends on it a name of its own: y = x.reshape(...)",
+            )
+        self.show(value.node)
+        return self
+
+    def __repr__(self) -> str:
+        text = np.array2string(self._array(), precision=4, separator=", ", prefix="tensor(")
+        known = self.dtype in (framework.get_default_dtype(), framework.int64, framework.bool)
+        dtype = (
+            "" if known and self._library == "torch" else f", dtype={self._library}.{self.dtype}"
+        )
+        leaf = ", requires_grad=True" if self.requires_grad else ""
+        return f"tensor({text}{dtype}{leaf})"
+
+
+stand_ins[Tensor] = Variable
+
+
+class Parameter(Tensor):
+    """A tensor that is trained: it requires a gradient."""
+
+    __slots__ = ()
+    family = Tensor
+
+    def __init__(self, data: Any, requires_grad: builtins.bool = True) -> None:
+        super().__init__(made(data, None, requires_grad))
+
+
+def made(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
+    """A leaf of the elements of `data`, copied; Python floats are of the default dtype."""
+    if isinstance(data, Node):
+        return data
+    if isinstance(data, _Tensor):
+        data = data.numpy()
+    array = array_of(data, None if dtype is None else as_dtype(dtype))
+    if requires_grad and array.dtype.kind != "f":
+        raise DTypeError(
+            f"only floats have derivatives, and this tensor is of {array.dtype}",
+            hint="give a float dtype, or leave out requires_grad",
+        )
+    if dtype is None and array.dtype.kind == "f" and not isinstance(data, np.ndarray | np.generic):
+        array = array.astype(framework.get_default_dtype())
+    return given(np.array(array), requires_grad)

@@ -1,0 +1,174 @@
+"""The functions of branches and loops, traced, with what they use of the program around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.eager.adoption import Adoption, adopting
+from primgraph.eager.mixed import brought
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.functional.world import is_array
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import active_recorder
+from primgraph.ir.signature import applied
+from primgraph.ir.types import DType, TensorType
+from primgraph.operators.promotion import SCALARS, lift
+from primgraph.operators.variable import Variable
+from primgraph.program.trace import with_flags
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a function has recorded for arrays of some types.
+
+    `found` are the leaves of its result in the containers of `structure`, as values of `builder`;
+    `weak` has the dtypes of those that were Python's numbers.
+    """
+
+    name: str
+    builder: Builder
+    inputs: tuple[Value, ...]
+    found: tuple[Value, ...]
+    structure: tree.Structure
+    weak: tuple[bool, ...]
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        return tuple([v.type for v in self.found])
+
+    def graph(self, captured: Sequence[Value]) -> Graph:
+        """What it computes from values of the program around it, which come first, and inputs."""
+        known = self.builder.captured
+        consts = [known[v] if v in known else Value(v.type) for v in captured]
+        part = self.builder.part([*consts, *self.inputs], self.found, self.name)
+        graph = with_flags(part, self.builder) if self.builder.stopped else part
+        return graph.titled(())
+
+
+def active_builder() -> Builder:
+    """The builder that is being recorded into."""
+    recorder = active_recorder()
+    if not isinstance(recorder, Builder):
+        raise ArgumentError("branches and loops are built in a program or a traced function")
+    return recorder
+
+
+def traced(
+    operator: str,
+    function: Callable[..., Any],
+    arguments: Callable[[Builder], Sequence[Any]],
+    title: str = "",
+) -> Body:
+    """Call `function` once, on the `arguments` that are made in a builder of its own.
+
+    Raises `ArgumentError` if it returns anything but containers of arrays.
+    """
+    outer = active_builder()
+    name = title or getattr(function, "__name__", "body")
+    builder = Builder(name if name.isidentifier() else "body", expands=outer.expands)
+    given = arguments(builder)
+    inputs = tuple(builder.inputs)
+    builder.outer = outer
+    adoption = Adoption(builder)
+    token = adopting.set(adoption)
+    try:
+        with builder:
+            result = applied(function, *given)
+            leaves, structure = tree.flatten(result)
+            found = [_result(operator, name, leaf) for leaf in leaves]
+            values = tuple([builder.own(v.value) for v in found])
+    finally:
+        adopting.reset(token)
+    _adopt(outer, builder, adoption)
+    weak = tuple([type(leaf) in SCALARS for leaf in leaves])
+    return Body(builder.name, builder, inputs, values, structure, weak)
+
+
+def _result(operator: str, name: str, leaf: Any) -> Variable:
+    if not is_array(leaf):
+        raise ArgumentError(
+            f"{operator}: {name} returned {type(leaf).__name__} {leaf!r:.60}, and no array"
+        )
+    if isinstance(leaf, Tensor):
+        adoption = adopting.get()
+        assert adoption is not None
+        return adoption.variable(leaf)
+    return lift(leaf)
+
+
+def _adopt(outer: Builder, builder: Builder, adoption: Adoption) -> None:
+    """Let tensors that were found elsewhere be what stands for them in the program around."""
+    around = adopting.get()
+    for tensor, value in zip(adoption.tensors, adoption.values, strict=True):
+        if around is not None and around.builder is outer:
+            variable: Any = around.variable(tensor)
+        else:
+            some = Variable(outer, value)
+            variable = lift(brought(some, tensor))
+        builder.captured[variable.value] = value
+
+
+def captured(bodies: Sequence[Body]) -> list[Value]:
+    """What any of these has used of the program around it, each once."""
+    return list(dict.fromkeys(v for body in bodies for v in body.builder.captured))
+
+
+def record(operands: Sequence[Value], apply: Callable[..., tuple[Value, ...]]) -> list[Variable]:
+    """The results of an equation on `operands`, as variables of what is being recorded."""
+    builder = active_builder()
+    return [Variable(builder, v) for v in apply(*[builder.own(v) for v in operands])]
+
+
+def inputs_of(builder: Builder, types: Sequence[TensorType], hints: Sequence[str]) -> list[Value]:
+    """New inputs of these types, named as far as the names are free."""
+    made = []
+    for type, hint in zip(types, hints, strict=True):
+        made.append(builder.input(type, hint if hint and hint not in builder.names else ""))
+    return made
+
+
+def takes(dtype: DType, given: DType, number: Any) -> bool:
+    """Whether one of Python's numbers, `given` in that dtype, can be had in `dtype` as it is.
+
+    A float is no integer, and an integer lies in the range; `number` is None where it is not known.
+    """
+    if dtype.kind == "f" or dtype.kind == given.kind == "b":
+        return True
+    if dtype.kind == "b" or given.kind == "f":
+        return False
+    info = np.iinfo(dtype)
+    return number is None or info.min <= number <= info.max
+
+
+def require_equal(
+    operator: str,
+    what: str,
+    wanted: tuple[tree.Structure, Sequence[TensorType]],
+    found: tuple[tree.Structure, Sequence[TensorType]],
+    said: tuple[str, str],
+) -> None:
+    """Raise the error for containers or types that differ: which leaf, from what to what.
+
+    `said` tells where the types come from that are `wanted`, and those that are `found`.
+    """
+    if wanted[0] != found[0]:
+        raise ArgumentError(
+            f"{operator}: {what} is {wanted[0]} {said[0]}, and {found[0]} {said[1]}"
+        )
+    paths = tree.paths_of(wanted[0], what.removeprefix("the "))
+    for path, before, after in zip(paths, wanted[1], found[1], strict=True):
+        if before == after:
+            continue
+        path = what if wanted[0] == tree.LEAF else path
+        message = f"{operator}: {path} is {before} {said[0]}, and {after} {said[1]}"
+        if before.shape == after.shape:
+            raise DTypeError(message, hint=f"write pg.astype(x, {str(before.dtype)!r}) for it")
+        raise ShapeError(message, hint="a shape is the same, however often and whichever way")

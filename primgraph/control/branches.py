@@ -1,0 +1,183 @@
+"""Branches: of several functions one is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.control.bodies import (
+    Body,
+    captured,
+    inputs_of,
+    record,
+    require_equal,
+    takes,
+    traced,
+)
+from primgraph.control.world import in_world, own
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.rebuild import full_value
+from primgraph.ir.signature import checked
+from primgraph.ir.types import INT64, DType, TensorType
+from primgraph.operators.promotion import converted
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import control
+from primgraph.primitives.constants import full
+from primgraph.primitives.elementwise import minimum
+
+
+@checked
+def cond(
+    pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any
+) -> Any:
+    """`true_fun(*operands)` where `pred` is true, else `false_fun(*operands)`.
+
+    Only the one that is taken is computed. `pred` is a single boolean; operands and results are
+    arrays, in containers of any kind. Both functions give the same containers, with arrays of
+    the same types, and may use variables from around them.
+
+    Raises `DTypeError` or `ShapeError` for a predicate that is no single boolean, and where the
+    results of both differ, with the place where they do.
+    """
+    for function in (true_fun, false_fun):
+        _require_function("cond", function)
+    return in_world(
+        partial(_cond, true_fun, false_fun),
+        partial(_cond_of_tensors, true_fun, false_fun),
+        (pred, *operands),
+    )
+
+
+@checked
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """`branches[index](*operands)`, of which only that one is computed.
+
+    `index` is a single integer; one that is out of range takes the nearest branch. All else is as
+    with `pg.cond`.
+    """
+    listed = list(branches)
+    if not listed:
+        raise ArgumentError("switch: there are no branches")
+    for function in listed:
+        _require_function("switch", function)
+    return in_world(
+        partial(_switch, listed), partial(_switch_of_tensors, listed), (index, *operands)
+    )
+
+
+def _cond(
+    true_fun: Callable[..., Any], false_fun: Callable[..., Any], pred: Any, *operands: Any
+) -> Any:
+    if isinstance(pred, bool | np.bool_):
+        return (true_fun if pred else false_fun)(*operands)
+    chosen = own(pred)
+    _require_scalar("cond", "a boolean", chosen.type, "b")
+    return _recorded("cond", chosen, [false_fun, true_fun], operands)
+
+
+def _cond_of_tensors(
+    true_fun: Callable[..., Any], false_fun: Callable[..., Any], pred: Any, *operands: Any
+) -> Any:
+    found = np.asarray(pred)
+    _require_scalar("cond", "a boolean", TensorType(found.shape, found.dtype), "b")
+    return (true_fun if found.item() else false_fun)(*operands)
+
+
+def _switch(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) -> Any:
+    if isinstance(index, int | np.integer) and not isinstance(index, bool):
+        return branches[control.branch_taken(index, len(branches))](*operands)
+    chosen = own(index)
+    _require_scalar("switch", "an integer", chosen.type, "iu")
+    if chosen.dtype == np.uint64:
+        # The largest ones are no integers with a sign.
+        last = emit(full, value=len(branches) - 1, shape=(), dtype=chosen.dtype)
+        chosen = emit(minimum, chosen, last)
+    return _recorded("switch", converted(chosen, INT64), branches, operands)
+
+
+def _switch_of_tensors(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) -> Any:
+    found = np.asarray(index)
+    _require_scalar("switch", "an integer", TensorType(found.shape, found.dtype), "iu")
+    return branches[control.branch_taken(found.item(), len(branches))](*operands)
+
+
+def _recorded(
+    operator: str, chosen: Variable, branches: Sequence[Callable[..., Any]], operands: Any
+) -> Any:
+    leaves, structure = tree.flatten(list(operands))
+    given = [own(leaf) for leaf in leaves]
+    types, hints = [v.type for v in given], [v.value.hint for v in given]
+
+    def arguments(builder: Any) -> list[Any]:
+        made = inputs_of(builder, types, hints)
+        found: list[Any] = tree.unflatten(structure, [Variable(builder, v) for v in made])
+        return found
+
+    bodies = _alike([traced(operator, branch, arguments) for branch in branches])
+    first, *others = bodies
+    for other in others:
+        said = _places(operator, 0), _places(operator, bodies.index(other))
+        wanted, found = (first.structure, first.types), (other.structure, other.types)
+        require_equal(operator, "the result", wanted, found, said)
+    if not first.found:
+        return tree.unflatten(first.structure, [])
+    outside = captured(bodies)
+    graphs = tuple([body.graph(outside) for body in bodies])
+    values = [chosen.value, *outside, *[v.value for v in given]]
+    results = record(values, partial(control.cond, branches=graphs))
+    return tree.unflatten(first.structure, results)
+
+
+def _places(operator: str, k: int) -> str:
+    """Where the result is that of the branch of number `k`."""
+    if operator == "cond":
+        return f"where the predicate is {('false', 'true')[k]}"
+    return f"in branch {k}"
+
+
+def _alike(bodies: Sequence[Body]) -> list[Body]:
+    """The bodies, with Python's numbers among results in the dtypes that the other ones give."""
+    if any(body.structure != bodies[0].structure for body in bodies):
+        return list(bodies)
+    strong: dict[int, DType] = {}
+    numbers: dict[int, DType] = {}
+    for body in bodies:
+        for k, (type, weak) in enumerate(zip(body.types, body.weak, strict=True)):
+            if not weak:
+                strong.setdefault(k, type.dtype)
+            elif type.is_float:
+                numbers.setdefault(k, type.dtype)
+    strong = numbers | strong
+    made = []
+    for body in bodies:
+        found = list(body.found)
+        for k, weak in enumerate(body.weak):
+            if not weak or k not in strong:
+                continue
+            number = full_value(body.builder, found[k])
+            if takes(strong[k], body.types[k].dtype, number):
+                with body.builder:
+                    found[k] = converted(Variable(body.builder, found[k]), strong[k]).value
+        made.append(
+            Body(body.name, body.builder, body.inputs, tuple(found), body.structure, body.weak)
+        )
+    return made
+
+
+def _require_function(operator: str, function: Any) -> None:
+    if not callable(function):
+        raise ArgumentError(f"{operator}: a branch is a function, not {function!r:.60}")
+
+
+def _require_scalar(operator: str, what: str, type: TensorType, kinds: str) -> None:
+    message = f"{operator} chooses by {what}, not by {type}"
+    if type.shape:
+        hint = "pg.any(p), pg.all(p) make one of many" if kinds == "b" else ""
+        raise ShapeError(message, hint=hint or "it takes a single one")
+    if type.dtype.kind not in kinds:
+        hint = "compare it with something, such as p > 0" if kinds == "b" else ""
+        raise DTypeError(message, hint=hint or "pg.astype(i, 'int64') makes one of it")

@@ -1,0 +1,57 @@
+"""What loops on tensors carry: it keeps its containers and types, as in programs."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+from primgraph import tree
+from primgraph.control.bodies import require_equal, takes
+from primgraph.errors import ArgumentError
+from primgraph.functional.world import as_tensor, is_array
+from primgraph.ir.types import TensorType
+from primgraph.operators.promotion import SCALARS
+
+
+def weak_in(init: Any) -> list[bool]:
+    """Which leaves are Python's numbers, whose dtype the first trip decides."""
+    return [type(leaf) in SCALARS and type(leaf) is not bool for leaf in tree.leaves(init)]
+
+
+@final
+class Carried:
+    """Containers and types of what the trips of a loop hand on.
+
+    `weak` are leaves that may have another dtype after the first trip.
+    """
+
+    def __init__(self, operator: str, name: str, init: Any, weak: list[bool]) -> None:
+        self.operator, self.name = operator, name
+        leaves, self.structure = tree.flatten(init)
+        self.types = [self._type(leaf) for leaf in leaves]
+        self.weak = weak
+
+    def after(self, carry: Any) -> Any:
+        """The carry after a trip. Raises the errors of programs where it is another one."""
+        leaves, structure = tree.flatten(carry)
+        types = [self._type(leaf) for leaf in leaves]
+        if structure == self.structure:
+            for k, (old, new) in enumerate(zip(self.types, types, strict=True)):
+                if self.weak[k] and old.shape == new.shape and takes(new.dtype, old.dtype, None):
+                    self.types[k] = new
+        require_equal(
+            self.operator,
+            "the carry",
+            (self.structure, self.types),
+            (structure, types),
+            ("at first", f"after a trip of {self.name}"),
+        )
+        return carry
+
+    def _type(self, leaf: Any) -> TensorType:
+        if not is_array(leaf):
+            raise ArgumentError(
+                f"{self.operator}: what is carried holds {type(leaf).__name__} {leaf!r:.60}, and "
+                "no array"
+            )
+        found = as_tensor(leaf)
+        return TensorType(found.shape, found.dtype)

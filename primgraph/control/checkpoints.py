@@ -1,0 +1,107 @@
+"""Checkpoints: functions of which reverse mode keeps the operands, and computes the rest again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, final
+
+from primgraph import tree
+from primgraph.control.bodies import captured, inputs_of, record, traced
+from primgraph.control.world import in_world, own
+from primgraph.errors import ArgumentError
+from primgraph.functional.jit import Jit
+from primgraph.functional.transformed import Transformed
+from primgraph.functional.world import is_array
+from primgraph.ir.builder import Builder
+from primgraph.ir.signature import applied, checked
+from primgraph.operators.promotion import SCALARS
+from primgraph.operators.variable import Variable
+from primgraph.primitives import control
+
+
+@checked
+def checkpoint(function: Callable[..., Any]) -> Checkpointed:
+    """The same function, of which reverse mode keeps nothing but what it is called with.
+
+    What its derivatives need of its inside is computed once more when they come to it: memory is
+    exchanged for time, that of one more call. Values and derivatives of all orders and modes are
+    those of the function. It may be called within others of its kind and in bodies of loops, of
+    which each trip then keeps no more than the operands.
+
+    Arguments and results are arrays in containers of any kind; what else there is among arguments,
+    Python's numbers included, stays as it is. Variables and tensors from around the function are
+    kept, as arguments are. The function is traced, on tensors too: once for each kind of call.
+
+    This is `jax.checkpoint`; see A. Griewank, A. Walther, Evaluating Derivatives, SIAM 2008,
+    chapter 12. Raises `ArgumentError` for results that are no arrays.
+    """
+    return Checkpointed(function)
+
+
+@final
+class Checkpointed(Transformed):
+    """A function of which reverse mode keeps what it is called with; see `checkpoint`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__("checkpoint", function)
+        # For tensors, by what else there is among the arguments.
+        self._on_tensors: dict[Hashable, OnTensors] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Checkpointed, (self.function,)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, structure = tree.flatten((args, kwargs))
+        places = [i for i, x in enumerate(leaves) if is_array(x) and type(x) not in SCALARS]
+        others = [(i, type(x), x) for i, x in enumerate(leaves) if i not in places]
+
+        def call(*arrays: Any) -> Any:
+            known = dict(zip(places, arrays, strict=True))
+            given = [known.get(i, x) for i, x in enumerate(leaves)]
+            positional, named = tree.unflatten(structure, given)
+            return applied(self.function, *positional, **named)
+
+        def build(*arrays: Any) -> Any:
+            return _recorded(call, getattr(self.function, "__name__", "body"), arrays)
+
+        def run(*arrays: Any) -> Any:
+            try:
+                known = self._on_tensors.setdefault((structure, *others), OnTensors(build))
+            except TypeError:
+                listed = ", ".join(kind.__name__ for _, kind, _ in others)
+                raise ArgumentError(
+                    f"checkpoint: what is no array is part of the kind of call: {listed} cannot be "
+                    "hashed"
+                ) from None
+            return known(*arrays)
+
+        return in_world(build, run, [leaves[i] for i in places])
+
+
+def _recorded(call: Callable[..., Any], name: str, arrays: Sequence[Any]) -> Any:
+    given = [own(x) for x in arrays]
+    hints = [v.value.hint for v in given]
+
+    def arguments(builder: Builder) -> list[Any]:
+        made = inputs_of(builder, [v.type for v in given], hints)
+        return [Variable(builder, v) for v in made]
+
+    body = traced("checkpoint", call, arguments, name)
+    if not body.found:
+        return tree.unflatten(body.structure, [])
+    outside = captured([body])
+    values = [*outside, *[v.value for v in given]]
+    found = record(values, partial(control.checkpoint, body=body.graph(outside)))
+    return tree.unflatten(body.structure, found)
+
+
+@final
+class OnTensors:
+    """A function that records, as one of tensors: compiled for each kind of arguments."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._compiled = Jit(function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._compiled(*arguments)

@@ -1,0 +1,602 @@
+"""Loops: a function is called again and again, on what it gave the last time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import NoneType
+from typing import Any
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.control.bodies import (
+    Body,
+    captured,
+    inputs_of,
+    record,
+    require_equal,
+    takes,
+    traced,
+)
+from primgraph.control.carried import Carried, weak_in
+from primgraph.control.checkpoints import OnTensors
+from primgraph.control.checkpoints import checkpoint as checkpoint_of
+from primgraph.control.segments import segments
+from primgraph.control.world import in_world, own
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.functional.world import as_tensor
+from primgraph.ir.builder import Builder
+from primgraph.ir.signature import checked
+from primgraph.ir.types import (
+    BOOL,
+    INT64,
+    TensorType,
+    integer,
+    larger,
+    smaller,
+    without_leading,
+)
+from primgraph.operators.creation import zeros
+from primgraph.operators.handle import Handle
+from primgraph.operators.joining import concatenate, stack
+from primgraph.operators.promotion import SCALARS, converted
+from primgraph.operators.shaping import reshape
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import control
+from primgraph.primitives.constants import iota
+
+
+@checked
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    reverse: bool = False,
+    *,
+    checkpoint: str | int | None = None,
+) -> Any:
+    """`carry, y = f(carry, x)` for each row `x` of `xs`: the last carry, and all `y` stacked.
+
+    `init`, `xs` and `y` are arrays in containers of any kind. All of `xs` have one leading extent;
+    `length` says it where there are none, and `x` is None then. With `reverse` the last row comes
+    first. The carry keeps its containers and types; `f` may use variables from around it. Without
+    trips the carry is `init`, and `y` has no rows.
+
+    Reverse mode keeps residuals of each trip. With `checkpoint="sqrt"` it keeps about the square
+    root of so many: the carry that each segment of trips begins with, from which it computes the
+    segment again, and the residuals of one segment. With `checkpoint=k` it keeps those of `k` trips
+    at most, carries included, and computes segments again from segments of segments, as often
+    as it has to: r times with r = 1, 2, ... as soon as `k` is r + 1 times the root of that order of
+    the trips.
+
+    Raises `ArgumentError` for a length that is negative or not known, and for a `checkpoint` that
+    does not suffice, `ShapeError` for extents that differ, and `DTypeError` or `ShapeError`, with
+    the place, for a carry that changes.
+    """
+    _require_functions("scan", f)
+    count = _length("scan", xs, length)
+    lengths = segments("scan", count, checkpoint)
+    build = partial(_scan, f, count, bool(reverse), lengths=lengths)
+    run = partial(_scan_of_tensors, f, count, bool(reverse), weak_in(init))
+    return in_world(build, _recorded(build, init) if lengths else run, (init, xs))
+
+
+@checked
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    max_trips: int | None = None,
+    checkpoint: str | int | None = None,
+) -> Any:
+    """`val = body_fun(i, val)` for `i` from `lower` to below `upper`: the last `val`.
+
+    It is `init_val` where `upper` is not above `lower`. Bounds are integers, or single integers of
+    the program: then reverse mode keeps residuals as in `pg.while_loop`, and no more than
+    `max_trips` trips are made. `checkpoint` is as in `pg.scan`, and errors are those.
+    """
+    _require_functions("fori_loop", body_fun)
+    if isinstance(lower, Handle) or isinstance(upper, Handle):
+        return _counted(lower, upper, body_fun, init_val, max_trips, checkpoint)
+    try:
+        start, stop = integer(lower), integer(upper)
+    except (TypeError, ArgumentError):
+        return _counted(lower, upper, body_fun, init_val, max_trips, checkpoint)
+    count = larger(stop - start, 0)
+    if max_trips is not None:
+        count = smaller(count, _limit("fori_loop", max_trips) or 0)
+    lengths = segments("fori_loop", count, checkpoint)
+    build = partial(_fori, body_fun, start, count, lengths=lengths)
+
+    def run(init: Any) -> Any:
+        return _fori_of_tensors(body_fun, range(start, start + count), weak_in(init_val), init)
+
+    return in_world(build, _recorded(build, init_val) if lengths else run, (init_val,))
+
+
+@checked
+def map(f: Callable[..., Any], xs: Any) -> Any:
+    """`f(x)` for each row `x` of `xs`, one after the other, stacked.
+
+    It takes the memory of one row at a time; `pg.vmap` does all rows at once. Errors are those of
+    `pg.scan`.
+    """
+    _require_functions("map", f)
+    count = _length("map", xs, None)
+
+    def build(xs: Any) -> Any:
+        return _scan(lambda _, x: (None, f(x)), count, False, None, xs, operator="map")[1]
+
+    def run(xs: Any) -> Any:
+        return _scan_of_tensors(lambda _, x: (None, f(x)), count, False, [], None, xs)[1]
+
+    return in_world(build, run, (xs,))
+
+
+@checked
+def while_loop(
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    max_trips: int | None = None,
+    checkpoint: str | int | None = None,
+) -> Any:
+    """`val = body_fun(val)` while `cond_fun(val)`: the last `val`, at first `init_val`.
+
+    `cond_fun` gives a single boolean. No more than `max_trips` trips are made. Reverse mode keeps
+    residuals of each trip, in stacks that grow with the trips; with `max_trips` in ones of so many
+    rows. Forward mode keeps none. `val` keeps its containers and types; both functions may use
+    variables from around them. `checkpoint` is as in `pg.scan`, where `max_trips` is given; the
+    condition is asked once more for each segment.
+
+    Raises what `pg.scan` raises, and `DTypeError` or `ShapeError` for a condition that is no
+    single boolean.
+    """
+    _require_functions("while_loop", cond_fun, body_fun)
+    limit = _limit("while_loop", max_trips)
+    lengths = segments("while_loop", limit, checkpoint)
+    build = partial(_while, cond_fun, body_fun, limit, lengths=lengths)
+    run = partial(_while_of_tensors, cond_fun, body_fun, limit, weak_in(init_val))
+    return in_world(build, _recorded(build, init_val) if lengths else run, (init_val,))
+
+
+# In a program.
+
+
+def _scan(
+    f: Callable[..., Any],
+    length: int,
+    reverse: bool,
+    init: Any,
+    xs: Any,
+    operator: str = "scan",
+    lengths: Sequence[int] = (),
+) -> Any:
+    leaves, rows = tree.flatten(xs)
+    stacks = [own(leaf) for leaf in leaves]
+    types = [without_leading(operator, length, v.type) for v in stacks]
+    hints = [v.value.hint for v in stacks]
+
+    def arguments(builder: Builder) -> list[Any]:
+        made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
+        return [tree.unflatten(rows, made)]
+
+    state, structure, body = settled(operator, f, init, arguments)
+    if lengths:
+        begin, all_rows = tree.unflatten(structure, state), tree.unflatten(rows, stacks)
+        return _scan_in_segments(f, length, reverse, begin, all_rows, operator, lengths)
+    _, ys = _parts(operator, body)
+    carries = len(state)
+    if not body.found:
+        return tree.unflatten(structure, []), tree.unflatten(ys, [])
+    outside = captured([body])
+    results = record(
+        [*outside, *[v.value for v in (*state, *stacks)]],
+        partial(
+            control.scan,
+            body=body.graph(outside),
+            consts=len(outside),
+            carries=carries,
+            length=length,
+            reverse=reverse,
+            counted=False,
+        ),
+    )
+    return tree.unflatten(structure, results[:carries]), tree.unflatten(ys, results[carries:])
+
+
+def _scan_in_segments(
+    f: Callable[..., Any],
+    length: int,
+    reverse: bool,
+    init: Any,
+    xs: Any,
+    operator: str,
+    lengths: Sequence[int],
+) -> Any:
+    """A loop of segments that are loops themselves, and a shorter segment for what is left."""
+    size, *inner = lengths
+    count = length // size
+    whole = count * size
+
+    def segment(trips: int) -> Callable[..., Any]:
+        def made(carry: Any, x: Any) -> Any:
+            fits = [n for n in inner if n < trips]
+            return _scan(f, trips, reverse, carry, x, operator, fits)
+
+        made.__name__ = getattr(f, "__name__", "body")
+        return checkpoint_of(made)
+
+    # In the order of trips, what is left comes last.
+    first, rest = (
+        (slice(length - whole, None), slice(length - whole))
+        if reverse
+        else (slice(whole), slice(whole, None))
+    )
+    carry, ys = init, None
+    if count:
+        blocks = tree.map(lambda x: reshape(x[first], (count, size, *x.shape[1:])), xs)
+        carry, ys = _scan(segment(size), count, reverse, init, blocks, operator)
+        ys = tree.map(lambda y: reshape(y, (whole, *y.shape[2:])), ys)
+    if whole < length:
+        carry, more = segment(length - whole)(carry, tree.map(lambda x: x[rest], xs))
+
+        def joined(y: Any, z: Any) -> Any:
+            return concatenate([z, y] if reverse else [y, z])
+
+        ys = tree.map(joined, ys, more) if count else more
+    return carry, ys
+
+
+def _fori(
+    body_fun: Callable[..., Any],
+    start: int,
+    count: int,
+    init: Any,
+    lengths: Sequence[int] = (),
+) -> Any:
+    number = emit(iota, shape=(count,), axis=0, dtype=INT64)
+
+    def step(val: Any, i: Any) -> Any:
+        return body_fun(i, val), None
+
+    step.__name__ = getattr(body_fun, "__name__", "body")
+    return _scan(step, count, False, init, number + start, "fori_loop", lengths)[0]
+
+
+def _counted(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[..., Any],
+    init: Any,
+    max_trips: int | None,
+    checkpoint: str | int | None,
+) -> Any:
+    """A loop with bounds that are not known yet."""
+    for bound in (lower, upper):
+        if isinstance(bound, float | str | bytes | NoneType):
+            raise ArgumentError(f"fori_loop: a bound is a single integer, not {bound!r:.60}")
+
+    def goes_on(state: Any) -> Any:
+        return state[0] < state[1]
+
+    def step(state: Any) -> Any:
+        i, end, val = state
+        return i + 1, end, body_fun(i, val)
+
+    step.__name__ = getattr(body_fun, "__name__", "body")
+    limit, weak = _limit("fori_loop", max_trips), weak_in(init)
+    lengths = segments("fori_loop", limit, checkpoint)
+
+    def build(lower: Any, upper: Any, init: Any) -> Any:
+        begin, end = (_bound(own(bound)) for bound in (lower, upper))
+        state = begin, end, init
+        return _while(goes_on, step, limit, state, "fori_loop", lengths, told=2)[2]
+
+    def made(lower: Any, upper: Any, init: Any) -> Any:
+        start, stop = _bound_of_tensors(lower), _bound_of_tensors(upper)
+        return _fori_of_tensors(body_fun, range(start, stop)[:limit], weak, init)
+
+    run = _recorded(build, init, 2) if lengths else made
+    return in_world(build, run, (lower, upper, init))
+
+
+def _bound(bound: Variable) -> Variable:
+    _require_bound(bound.type)
+    return converted(bound, INT64)
+
+
+def _bound_of_tensors(bound: Any) -> int:
+    found = as_tensor(bound)
+    _require_bound(TensorType(found.shape, found.dtype))
+    return int(found)
+
+
+def _require_bound(type: TensorType) -> None:
+    if type.dtype.kind not in "iu" or type.shape:
+        raise ArgumentError(f"fori_loop: a bound is a single integer, not {type}")
+
+
+def _while(
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    limit: int | None,
+    init: Any,
+    operator: str = "while_loop",
+    lengths: Sequence[int] = (),
+    told: int | None = None,
+) -> Any:
+    def step(val: Any) -> Any:
+        return body_fun(val), None
+
+    step.__name__ = getattr(body_fun, "__name__", "body")
+    state, structure, body = settled(operator, step, init, lambda builder: [], told)
+    if not state:
+        raise ArgumentError(f"{operator} carries nothing, so that it cannot end")
+    if lengths:
+        assert limit is not None
+        begin = tree.unflatten(structure, state)
+        return _while_in_segments(cond_fun, body_fun, limit, begin, operator, lengths)
+    types, hints = [v.type for v in state], [v.value.hint for v in state]
+
+    def arguments(builder: Builder) -> list[Any]:
+        made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
+        return [tree.unflatten(structure, made)]
+
+    named = getattr(cond_fun, "__name__", "").isidentifier()
+    test = traced(operator, cond_fun, arguments, "" if named else "condition")
+    _require_truth(operator, test)
+    outside = captured([test, body])
+    results = record(
+        [*outside, *[v.value for v in state]],
+        partial(
+            control.while_loop,
+            test=test.graph(outside),
+            body=body.graph(outside),
+            consts=len(outside),
+            limit=limit,
+        ),
+    )
+    return tree.unflatten(structure, results[: len(state)])
+
+
+def _while_in_segments(
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    limit: int,
+    init: Any,
+    operator: str,
+    lengths: Sequence[int],
+) -> Any:
+    """A loop of segments that are loops themselves, and a shorter segment for what is left."""
+    size, *inner = lengths
+
+    def segment(trips: int) -> Callable[..., Any]:
+        def made(val: Any) -> Any:
+            fits = [n for n in inner if n < trips]
+            return _while(cond_fun, body_fun, trips, val, operator, fits)
+
+        made.__name__ = getattr(body_fun, "__name__", "body")
+        return checkpoint_of(made)
+
+    val = init
+    if limit >= size:
+        val = _while(cond_fun, segment(size), limit // size, val, operator)
+    return segment(limit % size)(val) if limit % size else val
+
+
+def settled(
+    operator: str,
+    f: Callable[..., Any],
+    init: Any,
+    more: Callable[[Builder], list[Any]],
+    told: int | None = None,
+    words: tuple[str, str, str] = ("the carry", "at first", "after a trip of"),
+) -> tuple[list[Variable], tree.Structure, Body]:
+    """What the loop begins with, and the body for that.
+
+    Python's numbers begin in the dtype in which the body carries them on, where it has one. One
+    that takes its dtype from another one of them has it a round later.
+    Of a carry whose last part alone is the user's, `told` is the number of that part.
+    """
+    leaves, structure = tree.flatten(init)
+    state = [own(leaf) for leaf in leaves]
+    hints = [v.value.hint for v in state]
+
+    def trace() -> Body:
+        types = [v.type for v in state]
+
+        def arguments(builder: Builder) -> list[Any]:
+            made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
+            return [tree.unflatten(structure, made), *more(builder)]
+
+        return traced(operator, f, arguments)
+
+    body = trace()
+    carried, _ = _parts(operator, body)
+    weak = [type(leaf) in SCALARS and type(leaf) is not bool for leaf in leaves]
+    for _ in range(sum(weak)):
+        if carried != structure:
+            break
+        wanted = [
+            t.dtype if is_weak and not t.shape and takes(t.dtype, v.dtype, leaf) else v.dtype
+            for leaf, v, t, is_weak in zip(leaves, state, body.types, weak, strict=False)
+        ]
+        if all(v.dtype == dtype for v, dtype in zip(state, wanted, strict=True)):
+            break
+        state = [converted(v, dtype) for v, dtype in zip(state, wanted, strict=True)]
+        body = trace()
+        carried, _ = _parts(operator, body)
+    before, after = [v.type for v in state], body.types[: tree.count(carried)]
+    first, found = structure, carried
+    if told is not None:
+        # What is before it are single numbers.
+        first, found = first.parts[told], found.parts[told]
+        before, after = before[told:], after[told:]
+    require_equal(
+        operator,
+        words[0],
+        (first, before),
+        (found, after),
+        (words[1], f"{words[2]} {body.name}"),
+    )
+    return state, structure, body
+
+
+def _parts(operator: str, body: Body) -> tuple[tree.Structure, tree.Structure]:
+    """The containers of the carry and of what is stacked, which a body gives."""
+    found = body.structure
+    if found.kind not in (tuple, list) or len(found.parts) != 2:
+        raise ArgumentError(
+            f"{operator}: {body.name} gives {found}, and not a pair of the carry and of what is "
+            "stacked",
+            hint="return carry, y; where nothing is stacked, return carry, None",
+        )
+    return found.parts[0], found.parts[1]
+
+
+def _require_truth(operator: str, test: Body) -> None:
+    if len(test.found) != 1 or test.found[0].type != TensorType((), BOOL):
+        given = ", ".join([str(t) for t in test.types]) or "nothing"
+        raise (ShapeError if test.found and test.types[0].shape else DTypeError)(
+            f"{operator}: {test.name} gives {given}, and a single boolean is wanted",
+            hint="compare, and make one of many by pg.any or pg.all",
+        )
+
+
+# On tensors, and before there are any.
+
+
+def _recorded(build: Callable[..., Any], init: Any, place: int = 0) -> Callable[..., Any]:
+    """What is built of a loop, for tensors; Python's numbers in `init`, the argument at that
+    place, stay so."""
+    numbers, structure = tree.flatten(init)
+    weak = weak_in(init)
+
+    def built(*arguments: Any) -> Any:
+        given = list(arguments)
+        arrays = tree.leaves(given[place])
+        begun = [x if w else y for x, y, w in zip(numbers, arrays, weak, strict=True)]
+        given[place] = tree.unflatten(structure, begun)
+        return build(*given)
+
+    return OnTensors(built)
+
+
+def _scan_of_tensors(
+    f: Callable[..., Any], length: int, reverse: bool, weak: list[bool], init: Any, xs: Any
+) -> Any:
+    leaves, rows = tree.flatten(xs)
+    order = range(length)
+    found, carry, structure = [], init, None
+    carried = Carried("scan", _name_of(f), init, weak)
+    for k in reversed(order) if reverse else order:
+        carry, y = _pair(f(carry, tree.unflatten(rows, [leaf[k] for leaf in leaves])))
+        carry = carried.after(carry)
+        parts, structure = tree.flatten(y)
+        found.append(parts)
+    if structure is None:
+        # What would be stacked is known from a trip on a row of zeros, which counts for nothing.
+        row = [zeros(leaf.shape[1:], leaf.dtype) for leaf in leaves]
+        parts, structure = tree.flatten(_pair(f(init, tree.unflatten(rows, row)))[1])
+        return init, tree.unflatten(structure, [stack([part])[:0] for part in parts])
+    if reverse:
+        found.reverse()
+    stacked = [stack(list(column)) for column in zip(*found, strict=True)]
+    return carry, tree.unflatten(structure, stacked)
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ArgumentError(
+            f"scan: the function gives {given!r:.60}, and not a pair of the carry and of what "
+            "is stacked"
+        )
+    carry, y = given
+    return carry, y
+
+
+def _fori_of_tensors(
+    body_fun: Callable[..., Any], order: range, weak: list[bool], init: Any
+) -> Any:
+    carried = Carried("fori_loop", _name_of(body_fun), init, weak)
+    for i in order:
+        init = carried.after(body_fun(i, init))
+    return init
+
+
+def _while_of_tensors(
+    cond_fun: Callable[..., Any],
+    body_fun: Callable[..., Any],
+    limit: int | None,
+    weak: list[bool],
+    init: Any,
+) -> Any:
+    trips, carried = 0, Carried("while_loop", _name_of(body_fun), init, weak)
+    while (limit is None or trips < limit) and bool(cond_fun(init)):
+        init = carried.after(body_fun(init))
+        trips += 1
+    return init
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """What a body is called in errors, as in programs."""
+    name = getattr(function, "__name__", "body")
+    return name if name.isidentifier() else "body"
+
+
+# What is given.
+
+
+def _length(operator: str, xs: Any, length: int | None) -> int:
+    """The number of trips: the leading extent of `xs`, or what is said."""
+    if isinstance(length, Handle):
+        raise ArgumentError(
+            f"{operator}: its length is fixed when the program is built",
+            hint="pg.fori_loop and pg.while_loop make as many trips as a variable says",
+        )
+    if length is not None:
+        try:
+            length = integer(length)
+        except TypeError:
+            raise ArgumentError(f"{operator}: a length is an integer, not {length!r:.60}") from None
+        if type(length) is int and length < 0:
+            raise ArgumentError(f"{operator}: a length of {length} is negative")
+    leaves = tree.leaves(xs)
+    extents = {path: np.shape(leaf) if not isinstance(leaf, Handle) else leaf.shape
+               for path, leaf in zip(tree.paths(xs, "xs"), leaves, strict=True)}  # fmt: skip
+    for path, shape in extents.items():
+        if not shape:
+            raise ShapeError(f"{operator}: {path} has no leading axis to go along")
+        if length is None:
+            length = shape[0]
+        elif shape[0] != length:
+            raise ShapeError(f"{operator}: {path} has {shape[0]} rows, and {length} trips are made")
+    if length is None:
+        raise ArgumentError(f"{operator}: how many trips? give xs or length")
+    return length
+
+
+def _limit(operator: str, max_trips: Any) -> int | None:
+    if max_trips is None:
+        return None
+    try:
+        limit = integer(max_trips)
+    except TypeError:
+        limit = -1
+    if limit < 0:
+        raise ArgumentError(
+            f"{operator}: max_trips is an integer and not negative, not {max_trips!r:.60}"
+        )
+    return limit
+
+
+def _require_functions(operator: str, *functions: Any) -> None:
+    for function in functions:
+        if not callable(function):
+            raise ArgumentError(f"{operator} takes a function, not {function!r:.60}")

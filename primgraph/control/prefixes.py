@@ -1,0 +1,119 @@
+"""Results of an associative function for all beginnings of a sequence, in few steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from primgraph import tree
+from primgraph.control.bodies import require_equal
+from primgraph.control.world import in_world, own
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.functional.world import is_array
+from primgraph.ir.dims import Dim
+from primgraph.ir.primitive import innermost
+from primgraph.ir.signature import applied, checked
+from primgraph.ir.types import as_axis
+from primgraph.operators.handle import Handle
+from primgraph.operators.joining import concatenate, flip, stack
+from primgraph.operators.shaping import reshape
+
+
+@checked
+def associative_scan(
+    f: Callable[..., Any], xs: Any, *, reverse: bool = False, axis: int = 0
+) -> Any:
+    """`f(... f(f(x[0], x[1]), x[2]) ..., x[k])` for all k along `axis`, where `f` is associative.
+
+    `f(a, b)` takes and gives the containers of `xs` with any number of elements along `axis`, and
+    does the same for each of them: the product of matrices is `lambda a, b: a @ b`. It is called
+    twice for each halving of the extent, on many elements at once, and not once for each. With
+    `reverse` it begins at the end. All derivatives go through it.
+
+    This is `jax.lax.associative_scan`, by G. E. Blelloch, Prefix sums and their applications,
+    1990: `f` is applied to less than 2 n pairs in 2 log n calls. If it is not associative, the
+    results are some others.
+
+    Raises `ShapeError` for extents that differ or are not known when the program is built, and
+    `DTypeError` or `ShapeError` where `f` gives other types than it takes.
+    """
+    if not callable(f):
+        raise ArgumentError(f"associative_scan takes a function, not {f!r:.60}")
+    build = partial(_scanned, f, bool(reverse), axis)
+    return in_world(build, build, (xs,))
+
+
+def _scanned(f: Callable[..., Any], reverse: bool, axis: int, xs: Any) -> Any:
+    leaves, structure = tree.flatten(xs)
+    given = [own(x) if innermost.get() is not None and is_array(x) else x for x in leaves]
+    extents = set()
+    for path, x in zip(tree.paths(xs, "xs"), given, strict=True):
+        if not isinstance(x, Handle):
+            raise ArgumentError(f"associative_scan: {path} is no array, but {x!r:.60}")
+        extents.add(x.shape[as_axis(axis, x.ndim)])
+    if not given:
+        raise ArgumentError("associative_scan: there is nothing in xs to go along")
+    if len(extents) > 1:
+        listed = " and ".join(str(n) for n in sorted(extents, key=str))
+        raise ShapeError(f"associative_scan: extents along axis {axis} differ: {listed}")
+    if isinstance(next(iter(extents)), Dim):
+        raise ShapeError(
+            f"associative_scan: how often to halve {extents.pop()} elements is not known",
+            hint="pg.scan goes along axes of any extent",
+        )
+    axes = [as_axis(axis, x.ndim) for x in given]
+
+    def combined(a: list[Any], b: list[Any]) -> list[Any]:
+        found = applied(f, tree.unflatten(structure, a), tree.unflatten(structure, b))
+        results, own_structure = tree.flatten(found)
+        for x in results:
+            if not isinstance(x, Handle):
+                raise ArgumentError(f"associative_scan: the function gives {x!r:.60}, and no array")
+        wanted, given = [x.type for x in a], [x.type for x in results]
+        said = "as the function takes it", "as it gives it"
+        require_equal("associative_scan", "x", (structure, wanted), (own_structure, given), said)
+        return results
+
+    turned = [flip(x, axis=k) for x, k in zip(given, axes, strict=True)] if reverse else given
+    found = _prefixes(combined, turned, axes)
+    if reverse:
+        found = [flip(x, axis=k) for x, k in zip(found, axes, strict=True)]
+    return tree.unflatten(structure, found)
+
+
+def _prefixes(
+    f: Callable[[list[Any], list[Any]], list[Any]], xs: list[Any], axes: list[int]
+) -> list[Any]:
+    """The results for those at odd places come from half as many pairs, the others from these."""
+    count = xs[0].shape[axes[0]]
+    if count < 2:
+        return xs
+
+    def part(values: list[Any], start: int | None, stop: int | None, step: int = 1) -> list[Any]:
+        return [
+            x[(*[slice(None)] * k, slice(start, stop, step))]
+            for x, k in zip(values, axes, strict=True)
+        ]
+
+    odd = _prefixes(f, f(part(xs, 0, -1, 2), part(xs, 1, None, 2)), axes)
+    if count == 2:
+        even = part(xs, 0, 1)
+    else:
+        before = odd if count % 2 else part(odd, 0, -1)
+        later = f(before, part(xs, 2, None, 2))
+        first = part(xs, 0, 1)
+        even = [concatenate([a, b], k) for a, b, k in zip(first, later, axes, strict=True)]
+    return [_alternating(a, b, k) for a, b, k in zip(even, odd, axes, strict=True)]
+
+
+def _alternating(even: Any, odd: Any, axis: int) -> Any:
+    """Elements of both in turn; there may be one more of the first."""
+    count = odd.shape[axis]
+    lead = (slice(None),) * axis
+    pairs = stack([even[(*lead, slice(count))], odd], axis + 1)
+    shape = (*odd.shape[:axis], 2 * count, *odd.shape[axis + 1 :])
+    found = reshape(pairs, shape)
+    if even.shape[axis] == count:
+        return found
+    return concatenate([found, even[(*lead, slice(count, None))]], axis)

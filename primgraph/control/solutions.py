@@ -1,0 +1,222 @@
+"""Equations that are solved by iteration, and differentiated by the implicit function theorem."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.control.bodies import Body, captured, inputs_of, record, require_equal, traced
+from primgraph.control.loops import settled
+from primgraph.control.world import in_world
+from primgraph.eager.adoption import stand_in
+from primgraph.eager.inlined import inlined, results
+from primgraph.eager.tensor import family_of
+from primgraph.errors import ArgumentError, DTypeError
+from primgraph.functional import tracing
+from primgraph.ir.builder import Builder
+from primgraph.ir.signature import checked
+from primgraph.ir.types import TensorType, integer
+from primgraph.operators.variable import Variable
+from primgraph.transforms.control.solution import solution
+
+
+class Solved(NamedTuple):
+    """How an iteration ended: whether it has found a solution, and after how many steps.
+
+    Both are single values, or have one for each sample under `pg.vmap`.
+    """
+
+    converged: Any
+    trips: Any
+
+
+@checked
+def fixed_point(
+    f: Callable[..., Any],
+    x0: Any,
+    *,
+    tol: float | None = None,
+    max_trips: int = 1000,
+    damping: float = 1.0,
+    full_output: bool = False,
+) -> Any:
+    """The `x` with `x = f(x)`, by iteration from `x0` on: `x = x + damping * (f(x) - x)`.
+
+    `x0` is a float array, or a container of such, and `f` gives the same; it may use variables
+    from around it. The iteration ends when no element of `f(x) - x` is larger than `tol` times the
+    largest element of `x`, or than `tol` where that is below one. `tol` is `eps ** 0.75` of the
+    dtype unless given: 1.8e-12 for float64, 6.4e-6 for float32. It converges where `f` contracts.
+
+    What is not found within `max_trips` steps is NaN. With `full_output` it is what the last step
+    gave, and comes with a named tuple `(converged, trips)`.
+
+    Derivatives are those of the solution, by the variables that `f` uses, in all modes and of all
+    orders, and do not depend on the way to it: of `x = f(x, a)` the tangent solves
+    `dx = df/dx dx + df/da da`, and in reverse mode `y = transpose(df/dx) y + ct` is solved, by the
+    same iteration with the same options (S. Bai, J. Z. Kolter, V. Koltun, Deep equilibrium models,
+    2019). By `x0` they are zero.
+
+    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` gives something
+    else than it takes, and for options that are out of range.
+    """
+    options = _options("fixed_point", tol, max_trips, full_output)
+    if not 0.0 < damping < math.inf:
+        raise ArgumentError(f"fixed_point: damping is positive, not {damping!r:.60}")
+    build = partial(_fixed_point, f, {**options, "damping": float(damping)})
+    return _solved("fixed_point", build, [f], x0)
+
+
+@checked
+def root(
+    f: Callable[..., Any],
+    x0: Any,
+    *,
+    step: Callable[..., Any] | None = None,
+    tol: float | None = None,
+    max_trips: int = 100,
+    full_output: bool = False,
+) -> Any:
+    """The `x` with `f(x) = 0`, by Newton's method from `x0` on: `x = x - inv(df/dx) f(x)`.
+
+    `x0` is a float array, or a container of such, and `f` gives as many: the same containers,
+    shapes and dtypes. It may use variables from around it. All elements of `x` together have a
+    dense Jacobian, n by n, made by derivatives of `f`; many equations of few unknowns are solved by
+    `pg.vmap` of this function. `step(x)`, where it is given, is the next `x` instead. The iteration
+    ends when a step changes no element by more than `tol` times the largest element of `x`, or by
+    `tol` where that is below one. `tol` is `eps ** 0.75` of the dtype unless given: 1.8e-12 for
+    float64, 6.4e-6 for float32.
+
+    What is not found within `max_trips` steps is NaN. With `full_output` it is what the last step
+    gave, and comes with a named tuple `(converged, trips)`. A singular Jacobian is an error of the
+    run, as it is to `pg.solve`, but for a single unknown.
+
+    Derivatives are those of the solution, by the variables that `f` uses, in all modes and of all
+    orders, and do not depend on the way to it: of `f(x, a) = 0` the tangent solves
+    `df/dx dx + df/da da = 0`, and in reverse mode `transpose(df/dx) y + ct = 0` is solved. By `x0`
+    they are zero.
+
+    Raises `ArgumentError`, `DTypeError` or `ShapeError`, with the place, where `f` or `step` gives
+    something else than it takes, and for options that are out of range.
+    """
+    options = _options("root", tol, max_trips, full_output)
+    functions = [f] if step is None else [f, step]
+    build = partial(_root, f, step, {**options, "damping": 1.0})
+    return _solved("root", build, functions, x0)
+
+
+def _options(operator: str, tol: Any, max_trips: Any, full_output: Any) -> dict[str, Any]:
+    try:
+        limit = integer(max_trips)
+    except (TypeError, ArgumentError):
+        limit = 0
+    if limit < 1:
+        raise ArgumentError(f"{operator}: max_trips is a positive integer, not {max_trips!r:.60}")
+    if tol is not None and not (isinstance(tol, int | float) and 0.0 < tol < 1.0):
+        raise ArgumentError(f"{operator}: tol is between 0 and 1, not {tol!r:.60}")
+    tolerance = None if tol is None else float(tol)
+    return {"tolerance": tolerance, "limit": limit, "strict": not full_output}
+
+
+def _solved(operator: str, build: Callable[..., Any], functions: Sequence[Any], x0: Any) -> Any:
+    for function in functions:
+        if not callable(function):
+            raise ArgumentError(f"{operator} takes a function, not {function!r:.60}")
+    leaves, structure = tree.flatten(x0)
+    begin = tree.unflatten(structure, [float(x) if type(x) is int else x for x in leaves])
+    return in_world(build, partial(_on_tensors, operator, build), (begin,))
+
+
+def _fixed_point(f: Callable[..., Any], options: dict[str, Any], x0: Any) -> Any:
+    state, structure, body = _equation("fixed_point", f, x0)
+    return _recorded(state, structure, body, None, {**options, "method": "repeat"})
+
+
+def _root(
+    f: Callable[..., Any], step: Callable[..., Any] | None, options: dict[str, Any], x0: Any
+) -> Any:
+    state, structure, body = _equation("root", f, x0)
+    if step is None:
+        return _recorded(state, structure, body, None, {**options, "method": "newton"})
+    types, hints = [v.type for v in state], [v.value.hint for v in state]
+
+    def arguments(builder: Builder) -> list[Any]:
+        made = [Variable(builder, v) for v in inputs_of(builder, types, hints)]
+        return [tree.unflatten(structure, made)]
+
+    steps = traced("root", step, arguments)
+    given = steps.structure, steps.types
+    require_equal("root", "x", (structure, types), given, ("at first", f"after {steps.name}"))
+    return _recorded(state, structure, body, steps, {**options, "method": "given"})
+
+
+def _equation(
+    operator: str, f: Callable[..., Any], x0: Any
+) -> tuple[list[Variable], tree.Structure, Body]:
+    """What the iteration begins with, and the function, traced on that."""
+
+    def pair(x: Any) -> Any:
+        return f(x), None
+
+    pair.__name__ = getattr(f, "__name__", "f")
+    words = "x", "at first", "as the result of"
+    state, structure, body = settled(operator, pair, x0, lambda builder: [], words=words)
+    if not state:
+        raise ArgumentError(f"{operator}: there is nothing in x0 to look for")
+    for path, v in zip(tree.paths_of(structure, "x0"), state, strict=True):
+        if not v.type.is_float:
+            hint = f"write pg.astype(x, 'float64') for it, or {operator} of another array"
+            raise DTypeError(f"{operator}: {path} is {v.type}, and no float", hint=hint)
+    return state, structure, body
+
+
+def _recorded(
+    state: Sequence[Variable],
+    structure: tree.Structure,
+    body: Body,
+    step: Body | None,
+    options: dict[str, Any],
+) -> Any:
+    """The equation in the program, and what it gives in containers."""
+    bodies = [body] if step is None else [body, step]
+    outside = captured(bodies)
+    if options["tolerance"] is None:
+        options["tolerance"] = _tolerance([v.type for v in state])
+    found = record(
+        [*outside, *[v.value for v in state]],
+        partial(
+            solution,
+            body=body.graph(outside),
+            step=None if step is None else step.graph(outside),
+            consts=len(outside),
+            linear=0,
+            lead=0,
+            **options,
+        ),
+    )
+    x = tree.unflatten(structure, found[: len(state)])
+    return x if options["strict"] else (x, Solved(*found[len(state) :]))
+
+
+def _tolerance(types: Sequence[TensorType]) -> float:
+    """That of the narrowest dtype."""
+    return max([math.pow(np.finfo(t.dtype).eps, 0.75) for t in types])
+
+
+def _on_tensors(operator: str, build: Callable[..., Any], x0: Any) -> Any:
+    """A traced function of the tensors in `x0`, and of those that are found elsewhere."""
+    leaves, structure = tree.flatten(x0)
+    found = tracing.traced(
+        operator,
+        lambda variables: build(tree.unflatten(structure, variables)),
+        [leaf.type for leaf in leaves],
+        title=operator,
+        kind=stand_in(family_of(leaves)),
+    )
+    nodes = [leaf.node for leaf in leaves] + [t.node for t in found.tensors]
+    made = results(inlined(found.graph), tuple(nodes))
+    return tree.unflatten(found.structure, map(family_of([*leaves, *found.tensors]), made))

@@ -1,0 +1,1 @@
+"""Functions whose derivatives the user gives."""

@@ -1,0 +1,39 @@
+"""A call of a custom function: on tensors it runs, in a program it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial, update_wrapper
+from typing import Any
+
+from primgraph.custom.declared import Declared
+from primgraph.custom.static import is_operand, sorted_out
+from primgraph.custom.tensors import TensorCall
+from primgraph.eager.adoption import adopting
+from primgraph.eager.tensor import Tensor, tensor
+from primgraph.ir.primitive import innermost
+from primgraph.operators.call import on_handles
+from primgraph.operators.variable import Variable
+
+
+def called(
+    rule: Declared, args: Sequence[Any], kwargs: dict[str, Any], fixed: Iterable[int] = ()
+) -> Any:
+    """What a custom function gives for these arguments, of which those at `fixed` are no arrays."""
+    static, operands = sorted_out(rule.definition.name, args, kwargs, fixed)
+    if not operands:
+        return rule.definition.begin(args, kwargs)[0]
+    in_program = adopting.get() is not None or any(isinstance(a, Variable) for a in operands)
+    if in_program or (innermost.get() is not None and not _any_tensor(operands)):
+        record = update_wrapper(partial(_recorded, rule, static), rule.definition.begin)
+        return on_handles(record, users=True)(*operands)
+    given = [tensor(a) if is_operand(a) and not isinstance(a, Tensor) else a for a in args]
+    return TensorCall(rule, static, given, kwargs).run()
+
+
+def _recorded(rule: Declared, static: Any, *operands: Any) -> Any:
+    return rule.record(static, operands)
+
+
+def _any_tensor(operands: Sequence[Any]) -> bool:
+    return any(isinstance(a, Tensor) for a in operands)

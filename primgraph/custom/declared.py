@@ -1,0 +1,82 @@
+"""A custom function as programs know it: its value computed, and its rules for derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, final
+
+from primgraph.custom.primitives import Batched, Rules, Slope, Static, as_custom
+from primgraph.custom.traced import Definition, TracedCall, without_batch
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.params import bits
+from primgraph.ir.primitive import Types, active_recorder
+from primgraph.operators.promotion import lift
+from primgraph.operators.variable import emit, handle_of
+from primgraph.primitives.elementwise import stop_gradient
+
+# How many of the calls that were read are kept.
+_MANY = 1024
+
+
+@final
+class Declared(Rules):
+    """A function with rules. Each call of it is traced anew, as what it finds elsewhere may change.
+
+    Calls that are read from texts and files, by the name of the function and what they were given
+    beside arrays, are made again where derivatives are asked for.
+    """
+
+    __slots__ = ("_calls", "definition")
+
+    def __init__(self, name: str, definition: Definition) -> None:
+        super().__init__(name)
+        self.definition = definition
+        self._calls: dict[Any, TracedCall] = {}
+
+    def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
+        plain = without_batch(types, batched)
+        key = (bits(static), plain)
+        if key not in self._calls:
+            if len(self._calls) >= _MANY:
+                del self._calls[next(iter(self._calls))]
+            self._calls[key] = TracedCall(self, self.definition, static, plain)
+        return self._calls[key].slope(static, types, batched)
+
+    def record(self, static: Static, given: Sequence[Any]) -> Any:
+        """What the function gives for arrays, in the active program, with its own derivative."""
+        operands = [lift(a) for a in given]
+        call = TracedCall(self, self.definition, static, tuple([v.type for v in operands]))
+        recorder = active_recorder()
+        assert isinstance(recorder, Builder)
+        values = recorder.inline(call.body(), [v.value for v in operands])
+        leaves = [handle_of(recorder, v) for v in values]
+        if not any(v.type.is_float for v in operands):
+            return call.in_form(leaves)
+        values = [v.value for v in leaves]
+        found = ruled(
+            recorder, call, self, [values[i] for i in call.floats], [v.value for v in operands]
+        )
+        for i, value in zip(call.floats, found, strict=True):
+            leaves[i] = handle_of(recorder, value)
+        return call.in_form([
+            v if i in call.floats or not v.type.is_float else emit(stop_gradient, v)
+            for i, v in enumerate(leaves)
+        ])  # fmt: skip
+
+
+def ruled(
+    builder: Builder,
+    call: TracedCall,
+    rule: Declared,
+    computed: Sequence[Value],
+    operands: Sequence[Value],
+) -> list[Value]:
+    """The float results of `call`, which were `computed` from `operands`, with its derivative."""
+    held = [builder.emit(stop_gradient, [v], {})[0] for v in computed]
+    others = held if len(held) > 1 else []
+    params = {"rule": rule, "call": call, "static": call.static, "count": len(operands)}
+    return [
+        builder.emit(as_custom, [v, *operands, *others], {**params, "result": i, "batched": ()})[0]
+        for i, v in enumerate(held)
+    ]

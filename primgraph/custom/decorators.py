@@ -1,0 +1,281 @@
+"""Functions with rules beside them: `custom_jvp`, `custom_vjp`, `custom_gradient`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial, reduce, update_wrapper
+from types import MethodType
+from typing import Any, TypeVar, final
+
+from primgraph.custom.called import called
+from primgraph.custom.declared import Declared
+from primgraph.custom.traced import Call, Definition, asked, lifted, refused
+from primgraph.errors import ArgumentError, MissingRuleError
+from primgraph.ir.signature import applied
+from primgraph.operators.arithmetic import add
+
+R = TypeVar("R", bound=Callable[..., Any])
+
+
+@final
+class _Ruled(Definition):
+    """A function, and functions beside it that are its rules, as JAX has them."""
+
+    def __init__(self, function: Callable[..., Any], fixed: Sequence[int]) -> None:
+        self.name = _name(function)
+        self.function = function
+        self.fixed = _positions(fixed)
+        self.pushes = None
+        self.pulls = None
+        self.forward: Callable[..., Any] | None = None
+
+    def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        return applied(self.function, *args, **kwargs), None
+
+    def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
+        assert self.pushes is not None
+        before, primals = self._split(call.args)
+        numbers = [
+            0.0 if d is None and type(a) is float else d
+            for a, d in zip(call.args, tangents, strict=True)
+        ]
+        _, along = self._split(numbers)
+        found = asked(self.pushes, *before, tuple(primals), tuple(along))
+        value, tangent = _pair(self.pushes, found, "the value and its tangent")
+        _compare(call, self.pushes, value)
+        return call.in_a_row(tangent, self.pushes)
+
+    def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
+        assert self.forward is not None
+        assert self.pulls is not None
+        before, primals = self._split(call.args)
+        found = asked(partial(self.forward, **call.kwargs), *call.args)
+        value, kept = _pair(self.forward, found, "the value and what the other one needs")
+        _compare(call, self.forward, value)
+        given = _listed(asked(self.pulls, *before, kept, call.in_form(cotangents)))
+        if len(given) != len(primals):
+            return given
+        waiting = iter(given)
+        return [None if i in self.fixed else next(waiting) for i in range(len(call.args))]
+
+    def _split(self, given: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """What stands at the fixed positions, and the rest."""
+        return (
+            [given[i] for i in self.fixed if i < len(given)],
+            [a for i, a in enumerate(given) if i not in self.fixed],
+        )
+
+
+def _positions(numbers: Any) -> tuple[int, ...]:
+    """Positions of arguments, from a list or one number."""
+    found = [numbers] if isinstance(numbers, int) else numbers
+    if isinstance(found, list | tuple) and all(type(n) is int for n in found):
+        return tuple(found)
+    raise ArgumentError(f"nondiff_argnums are positions in a list or tuple, not {numbers!r:.60}")
+
+
+@final
+class _WithGradient(Definition):
+    """A function that gives its value and the function that is its rule, as TensorFlow has them."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = _name(function)
+        self.function = self.pulls = function
+        self.pushes = None
+
+    def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        found = applied(self.function, *args, **kwargs)
+        return _pair(self.function, found, "its value and the function of the gradient")
+
+    def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
+        if not callable(call.state):
+            raise refused(
+                ArgumentError,
+                f"{self.name} gives {call.state!r:.80} for the function of its gradient",
+                self.function,
+            )
+        return _listed(asked(call.state, *cotangents))
+
+    def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
+        raise NotImplementedError
+
+
+@final
+class CustomFunction:
+    """A function whose derivative is what its rules say, whatever it computes by.
+
+    Arrays among the arguments are what it is differentiated by; they are given by position. All
+    else, Python's numbers too, is fixed: the function is traced anew for other values. It takes
+    all that it uses as arguments: nothing of a program or a tensor comes from outside.
+
+    Rules are functions of variables themselves, so that derivatives of any order follow, and
+    whatever is done to programs. Of a rule for tangents the one for cotangents is the transpose,
+    and the other way round. With both, forward mode takes the one and reverse mode the other;
+    `pg.check_rules` compares them.
+    """
+
+    def __init__(self, function: Callable[..., Any], definition: Definition) -> None:
+        update_wrapper(self, function)
+        home = getattr(function, "__module__", "")
+        name = getattr(function, "__qualname__", definition.name)
+        self.definition = definition
+        self.declared = Declared(f"{home}.{name}", definition)
+        self._signature = inspect.signature(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        definition = self.definition
+        if definition.pushes is None and definition.pulls is None:
+            raise MissingRuleError(
+                f"{definition.name} has no rule for its derivative",
+                hint=f"give one with {definition.name}.defjvp(rule) or "
+                f"{definition.name}.defvjp(forward, backward)",
+            )
+        fixed = definition.fixed if isinstance(definition, _Ruled) else ()
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(f"{definition.name}: {error}") from None
+        bound.apply_defaults()
+        return called(self.declared, bound.args, bound.kwargs, fixed)
+
+    def __get__(self, owner: Any, kind: type[Any] | None = None) -> Any:
+        return self if owner is None else MethodType(self, owner)
+
+    def __repr__(self) -> str:
+        return f"<custom function {self.declared.name}>"
+
+    def defjvp(self, rule: R) -> R:
+        """Let `rule(primals, tangents)` give the value and its tangent.
+
+        Both arguments are tuples, of an item for each argument of the function; the tangent of
+        what is no float is None. What stands in `nondiff_argnums` comes before them. The tangent
+        is linear in the tangents, and of the types of the value. The rule is returned, so that
+        this may be a decorator.
+        """
+        self._ruled("defjvp").pushes = _function("defjvp", rule)
+        return rule
+
+    def defjvps(self, *rules: Callable[..., Any] | None) -> None:
+        """Let `rule(tangent, value, *primals)` give what each argument contributes to the tangent.
+
+        None says that an argument contributes nothing.
+        """
+        listed = [None if r is None else _function("defjvps", r) for r in rules]
+        self.defjvp(partial(_together, self, listed))
+
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+        """Let two functions be the rule for cotangents.
+
+        `forward` takes what the function takes, and gives its value and whatever `backward` needs.
+        `backward(kept, ct)` takes that and the cotangent of the value, in the same containers, and
+        gives a tuple with a cotangent, or None for zero, for each argument. What stands in
+        `nondiff_argnums` comes before its arguments and has no cotangent. It need not be linear:
+        where it is not, there is no forward mode without a rule for tangents.
+        """
+        definition = self._ruled("defvjp")
+        definition.forward = _function("defvjp", forward)
+        definition.pulls = _function("defvjp", backward)
+
+    def _ruled(self, name: str) -> _Ruled:
+        if isinstance(self.definition, _Ruled):
+            return self.definition
+        raise ArgumentError(f"{name} is for what custom_jvp or custom_vjp has made")
+
+
+def _together(
+    custom: CustomFunction,
+    rules: Sequence[Callable[..., Any] | None],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+) -> tuple[Any, Any]:
+    """A rule for all tangents, of one for each."""
+    value = custom(*primals)
+    if len(rules) != len(primals):
+        raise ArgumentError(
+            f"defjvps got {len(rules)} rules for the {len(primals)} arguments of "
+            f"{custom.definition.name}"
+        )
+    parts = [
+        applied(r, d, value, *primals)
+        for r, d in zip(rules, tangents, strict=True)
+        if r is not None and d is not None
+    ]
+    return value, reduce(add, parts) if parts else None
+
+
+def custom_jvp(
+    function: Callable[..., Any] | None = None, *, nondiff_argnums: Sequence[int] = ()
+) -> Any:
+    """Decorator: let a function have the tangents that a rule gives, set by `defjvp`.
+
+    Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
+    """
+    if function is None:
+        return partial(custom_jvp, nondiff_argnums=nondiff_argnums)
+    return CustomFunction(function, _Ruled(_function("custom_jvp", function), nondiff_argnums))
+
+
+def custom_vjp(
+    function: Callable[..., Any] | None = None, *, nondiff_argnums: Sequence[int] = ()
+) -> Any:
+    """Decorator: let a function have the cotangents that a rule gives, set by `defvjp`.
+
+    Arguments at the positions in `nondiff_argnums` are fixed, and the rule gets them apart.
+    """
+    if function is None:
+        return partial(custom_vjp, nondiff_argnums=nondiff_argnums)
+    return CustomFunction(function, _Ruled(_function("custom_vjp", function), nondiff_argnums))
+
+
+def custom_gradient(function: Callable[..., Any]) -> CustomFunction:
+    """Decorator: let a function have the gradient that it gives beside its value.
+
+    It returns a pair: the value, and a function of a cotangent for each array in that, which gives
+    one for each argument, or None for zero; alone where there is one argument. What is decorated
+    returns the value.
+    """
+    return CustomFunction(function, _WithGradient(_function("custom_gradient", function)))
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _function(name: str, given: Any) -> Callable[..., Any]:
+    if not callable(given):
+        raise ArgumentError(f"{name} takes a function, not {given!r:.80}")
+    found: Callable[..., Any] = given
+    return found
+
+
+def _compare(call: Call, rule: Callable[..., Any], value: Any) -> None:
+    """Refuse a rule whose value is of other types than that of the function."""
+    items = call.in_a_row(value, rule)
+    values = [lifted(call, rule, "the value", v) for v in items]
+    found = [v.type for v in values]
+    wanted = list(call.types)
+    if found != wanted:
+        raise refused(
+            ArgumentError,
+            f"the value that a rule of {call.definition.name} gives is {_types(found)}, and the "
+            f"function itself gives {_types(wanted)}",
+            rule,
+        )
+    call.note(rule, values)
+
+
+def _types(found: Sequence[Any]) -> str:
+    return ", ".join(map(str, found))
+
+
+def _listed(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def _pair(rule: Callable[..., Any], found: Any, what: str) -> tuple[Any, Any]:
+    if not isinstance(found, list | tuple) or len(found) != 2:
+        raise refused(
+            ArgumentError, f"{_name(rule)} gives a pair, {what}, and not {found!r:.80}", rule
+        )
+    return found[0], found[1]

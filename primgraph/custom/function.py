@@ -1,0 +1,188 @@
+"""`Function`: a forward and a backward of its own, in torch's words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, final
+
+from primgraph.custom.called import called
+from primgraph.custom.declared import Declared
+from primgraph.custom.traced import Call, Definition, asked
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError, BuildError, MissingMethodError
+from primgraph.ir.form import LEAF
+from primgraph.ir.signature import applied
+from primgraph.operators.handle import Handle
+from primgraph.operators.variable import Variable
+
+
+@final
+class Context:
+    """What `forward` leaves for `backward`: arrays by `save_for_backward`, all else as attributes.
+
+    `needs_input_grad` has True for each argument that a gradient may be asked for.
+    """
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
+        self.needs_input_grad = needs_input_grad
+        self._kept: tuple[Any, ...] = ()
+        self._constants: tuple[Any, ...] = ()
+        self._materialize = True
+        self._call: Call | None = None
+
+    def save_for_backward(self, *arrays: Any) -> None:
+        """Keep arrays, or None: arguments, results, and what was computed on the way."""
+        for array in arrays:
+            if array is not None and not isinstance(array, Handle):
+                raise ArgumentError(
+                    f"save_for_backward takes tensors, variables and None, not {array!r:.60}",
+                    hint="other things are kept as attributes: ctx.name = value",
+                )
+        self._kept = tuple([_kept(a) for a in arrays])
+
+    save_for_forward = save_for_backward
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What was kept. Results have the derivative that `backward` gives them."""
+        call = self._call
+        if call is None:
+            raise BuildError(
+                "saved_tensors is there in backward and jvp, and not before",
+            )
+        return tuple([None if a is None else call.shown(a) for a in self._kept])
+
+    def mark_non_differentiable(self, *results: Any) -> None:
+        """Let results, which may be floats, count as constants."""
+        self._constants = results
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros, or None, for results that nothing depends on.
+
+        In programs there are always zeros.
+        """
+        self._materialize = bool(value)
+
+    def mark_dirty(self, *arguments: Any) -> None:
+        """Nothing: operations in place let a handle show another value, and change no array."""
+
+
+def _kept(array: Any) -> Any:
+    """An array as it is now: a tensor may show another value later."""
+    if isinstance(array, Tensor):
+        return array.node
+    return None if array is None else Variable(array.recorder, array.value)
+
+
+class Function:
+    """A function with its own derivative: a subclass has static methods `forward` and `backward`.
+
+    `forward(ctx, *args)` gives a tensor, or several in a tuple; `backward(ctx, *grads)` takes one
+    gradient for each, None for None, and gives one, or None, for each argument of `forward`.
+    Instead of `forward` with a context there may be `forward(*args)` and
+    `setup_context(ctx, inputs, output)`. With `jvp(ctx, *tangents)`, which takes a tangent or None
+    for each argument and gives one for each result, forward mode does not have to be derived from
+    `backward`. It is called by `apply`.
+
+    On tensors both run whenever they are called, with real numbers at hand. In programs, and where
+    a derivative of tensors is taken otherwise than by `backward` and `pg.grad`, they are traced:
+    there no number can be looked at.
+    """
+
+    forward: Any
+    backward: Any
+    setup_context: Any = None
+    jvp: Any = None
+    _declared: Declared | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise ArgumentError(
+            f"{type(self).__name__} is not called itself",
+            hint=f"write {type(self).__name__}.apply(x)",
+        )
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """What `forward` gives, with the derivative that `backward` gives.
+
+        Raises `MissingMethodError` where either is missing.
+        """
+        return called(cls._rules(), args, {})
+
+    @classmethod
+    def _rules(cls) -> Declared:
+        found = cls.__dict__.get("_declared")
+        if found is None:
+            found = Declared(f"{cls.__module__}.{cls.__qualname__}", _OfClass(cls))
+            cls._declared = found
+        rules: Declared = found
+        return rules
+
+
+@final
+class _OfClass(Definition):
+    """The methods of a subclass of `Function`."""
+
+    def __init__(self, owner: type[Function]) -> None:
+        self.name = owner.__name__
+        self.owner = owner
+        if not callable(getattr(owner, "forward", None)):
+            raise MissingMethodError(f"{self.name} has no forward")
+        self.pushes = owner.jvp
+        self.pulls = getattr(owner, "backward", None)
+        if self.pushes is None and self.pulls is None:
+            raise MissingMethodError(
+                f"{self.name} has no backward",
+                hint="define it as a static method: backward(ctx, *grads)",
+            )
+
+    def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        context = Context(tuple([_needs(a) for a in args]))
+        if self.owner.setup_context is None:
+            return applied(self.owner.forward, context, *args), context
+        result = applied(self.owner.forward, *args)
+        applied(self.owner.setup_context, context, tuple(args), result)
+        return result, context
+
+    def constants(self, state: Any) -> Collection[Any]:
+        found: Collection[Any] = state._constants
+        return found
+
+    def materializes(self, state: Any) -> bool:
+        found: bool = state._materialize
+        return found
+
+    def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
+        assert self.pushes is not None
+        found = self._with_kept(call, self.pushes, tangents)
+        if call.tree == LEAF and isinstance(found, list | tuple) and len(found) == 1:
+            return list(found)
+        return call.in_a_row(found, self.pushes)
+
+    def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
+        assert self.pulls is not None
+        given = call.in_form(cotangents)
+        each = given if isinstance(given, list | tuple) else [given]
+        found = _listed(self._with_kept(call, self.pulls, each))
+        while len(found) > len(call.args) and found[-1] is None:
+            found.pop()
+        return found
+
+    def _with_kept(self, call: Call, rule: Any, given: Sequence[Any]) -> Any:
+        """What a rule gives while the context shows what was kept."""
+        context = call.state
+        context._call = call
+        try:
+            return asked(rule, context, *given)
+        finally:
+            context._call = None
+
+
+def _needs(argument: Any) -> bool:
+    if isinstance(argument, Tensor):
+        return argument.requires_grad
+    return isinstance(argument, Handle) and argument.type.is_float
+
+
+def _listed(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, list | tuple) else [found]

@@ -1,0 +1,258 @@
+"""Values whose derivative a rule of the user's gives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, DTypeError, MissingRuleError, ShapeError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.interpret import interpret
+from primgraph.ir.params import Named, named
+from primgraph.ir.primitive import Types, active_recorder, primitive
+from primgraph.ir.types import TensorType
+from primgraph.primitives.shapes import broadcast
+from primgraph.transforms.rules.last import LAST, without_own_slope
+
+# The arguments of a call that are no arrays, by position or name, in order.
+Static: TypeAlias = tuple[tuple[int | str, Any], ...]
+# For each time that a call was batched: how often it is repeated, and which operands have an axis
+# for that.
+Batched: TypeAlias = tuple[tuple[int, tuple[bool, ...]], ...]
+
+
+class Slope(ABC):
+    """The derivative of a call on operands of some types, as graphs of primitives.
+
+    Results are the floats among what the call gives. Each graph is made when it is asked for.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def given(self) -> tuple[bool, bool]:
+        """Whether `push` is what the user has written, and whether `pull` is."""
+
+    @abstractmethod
+    def push(self, present: tuple[int, ...]) -> Graph:
+        """From operands, results and the tangents of the operands at `present` to those of the
+        results."""
+
+    @abstractmethod
+    def pull(self, present: tuple[int, ...]) -> Graph:
+        """From operands, results and cotangents of the results to those of the operands at
+        `present`."""
+
+
+class Rules(Named, ABC):
+    """The rules of one function, or what they are for one call of it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
+        """The derivative of a call; None where this is another call.
+
+        `types` are those of operands that are batched already.
+        """
+
+
+def slope_of(rule: Named, call: Named, static: Static, types: Types, batched: Batched) -> Slope:
+    """The derivative of a call, or of another one of the same function, where that one was read.
+
+    Raises `MissingRuleError` where nobody has the rule.
+    """
+    for given in (call, rule):
+        known = given if isinstance(given, Rules) else named(given.name)
+        found = known.slope(static, types, batched) if isinstance(known, Rules) else None
+        if found is not None:
+            return found
+    raise MissingRuleError(
+        f"nothing here is named {rule.name!r}, by whose rules this value is to be differentiated",
+        hint="import the module that declares it; what was declared in another function, or again "
+        "under the same name, is known to the process that did so only",
+    )
+
+
+@primitive(impl=lambda z, *others, **params: np.array(z), formal=True, own_slope=True,
+           singular=True, flops=0)  # fmt: skip
+def as_custom(
+    z: TensorType,
+    *others: TensorType,
+    rule: Named,
+    call: Named,
+    static: Static,
+    count: int,
+    result: int,
+    batched: Batched,
+) -> TensorType:
+    """`z`, which is the float result of that number of a custom function of `count` operands.
+
+    They are the first `others`. Where there are several float results, all of them follow. `rule`
+    is the function, and `call` what it has become for these operands.
+    """
+    _require_objects("as_custom", rule, call)
+    if not z.is_float:
+        raise DTypeError(f"as_custom takes floats, not {z}")
+    results = others[count:] or (z,)
+    if not 0 <= count <= len(others) or not 0 <= result < len(results) or results[result] != z:
+        raise ShapeError(f"as_custom: {z} is not result {result} of {', '.join(map(str, results))}")
+    return z
+
+
+@primitive(
+    impl=lambda *inputs, **params: _pushed(inputs, **params),
+    linear=lambda *, present, **params: tuple(range(len(present))),
+    multiple=True,
+    singular=True,
+    flops=0,
+)
+def custom_tangents(
+    *inputs: TensorType,
+    rule: Named,
+    call: Named,
+    static: Static,
+    count: int,
+    present: tuple[int, ...],
+    batched: Batched,
+) -> tuple[TensorType, ...]:
+    """The tangents of the results of a custom function, from those of the operands at `present`.
+
+    After these `inputs` has all operands, and the results. It stands in what is to be transposed,
+    so that what comes back goes through a rule for cotangents as it is.
+    """
+    _require_objects("custom_tangents", rule, call)
+    return inputs[len(present) + count :]
+
+
+# Only where nothing is differentiated any more.
+LAST.rule(as_custom)(without_own_slope)
+
+
+@as_custom.pushforward
+def _as_custom_pushforward(
+    inputs: Sequence[Value],
+    tangents: Mapping[int, Value],
+    turned: bool,
+    *,
+    rule: Named,
+    call: Named,
+    static: Static,
+    count: int,
+    result: int,
+    batched: Batched,
+) -> tuple[Value | None]:
+    x, z = inputs[1 : 1 + count], inputs[1 + count :]
+    present = tuple(i for i in range(count) if i + 1 in tangents)
+    if not present:
+        return (None,)
+    params = {"rule": rule, "call": call, "static": static, "count": count, "batched": batched}
+    y = [as_custom(v, *x, *z, result=i, **params) for i, v in enumerate(z or inputs[:1])]
+    dx = [tangents[i + 1] for i in present]
+    if turned:
+        return (custom_tangents(*dx, *x, *y, present=present, **params)[result],)
+    graph = slope_of(rule, call, static, _types(x), batched).push(present)
+    return (_inlined(graph.with_outputs(graph.outputs[result : result + 1]), [*x, *y, *dx])[0],)
+
+
+@as_custom.slopes
+def _as_custom_slopes(
+    inputs: Sequence[Value],
+    positions: Sequence[int],
+    *,
+    rule: Named,
+    call: Named,
+    static: Static,
+    count: int,
+    batched: Batched,
+    result: int,
+) -> list[tuple[Graph, Sequence[Value], Sequence[Value]]]:
+    x = inputs[1 : 1 + count]
+    slope = slope_of(rule, call, static, _types(x), batched)
+    present = tuple(p - 1 for p in positions if 0 < p <= count)
+    pushes, pulls = slope.given
+    graphs = [*([slope.push(present)] if pushes else []), *([slope.pull(present)] if pulls else [])]
+    return [(g, [g.inputs[i] for i in present], g.inputs[count:]) for g in graphs]
+
+
+@as_custom.batch
+def _as_custom_batch(
+    flags: tuple[bool, ...], *inputs: Value, count: int, batched: Batched, **params: Any
+) -> Value:
+    size = next(v.shape[0] for v, has in zip(inputs, flags, strict=True) if has)
+    operands = [
+        v if has or 0 < i <= count else broadcast(v, shape=(size, *v.shape), new_axes=(0,))
+        for i, (v, has) in enumerate(zip(inputs, flags, strict=True))
+    ]
+    now = (*batched, (size, flags[1 : 1 + count]))
+    return as_custom(*operands, count=count, batched=now, **params)
+
+
+@custom_tangents.transpose
+def _custom_tangents_transpose(
+    cts: Sequence[Value],
+    *inputs: Any,
+    rule: Named,
+    call: Named,
+    static: Static,
+    count: int,
+    present: tuple[int, ...],
+    batched: Batched,
+) -> tuple[Value | None, ...]:
+    rest = inputs[len(present) :]
+    slope = slope_of(rule, call, static, _types(rest[:count]), batched)
+    return (*_inlined(slope.pull(present), [*rest, *cts]), *[None] * len(rest))
+
+
+@custom_tangents.batch
+def _custom_tangents_batch(
+    flags: tuple[bool, ...], *inputs: Value, count: int, batched: Batched, **params: Any
+) -> tuple[Value, ...]:
+    size = next(v.shape[0] for v, has in zip(inputs, flags, strict=True) if has)
+    operands = [
+        v if has else broadcast(v, shape=(size, *v.shape), new_axes=(0,))
+        for v, has in zip(inputs, flags, strict=True)
+    ]
+    now = (*batched, (size, (True,) * count))
+    return custom_tangents(*operands, count=count, batched=now, **params)
+
+
+def _pushed(
+    inputs: Sequence[Any],
+    *,
+    rule: Named,
+    call: Named,
+    static: Static,
+    count: int,
+    present: tuple[int, ...],
+    batched: Batched,
+) -> list[Any]:
+    """The tangents of the results, from arrays."""
+    dx, rest = inputs[: len(present)], inputs[len(present) :]
+    types = tuple([TensorType(np.shape(a), np.asarray(a).dtype) for a in rest[:count]])
+    return interpret(slope_of(rule, call, static, types, batched).push(present), *rest, *dx)
+
+
+def _require_objects(name: str, *given: Any) -> None:
+    for value in given:
+        if not isinstance(value, Named):
+            raise ArgumentError(f"the rule of {name} is an object, not {value!r:.60}")
+
+
+def _types(values: Sequence[Value]) -> Types:
+    return tuple([v.type for v in values])
+
+
+def _inlined(graph: Graph, inputs: Sequence[Value]) -> list[Value]:
+    """What `graph` gives for `inputs`, recorded as parts of the line that is differentiated."""
+    builder = active_recorder()
+    assert isinstance(builder, Builder)
+    moved = dict(zip(graph.inputs, inputs, strict=True))
+    builder.add_all(graph.body, moved, partial(builder.copy, source=builder.source))
+    return [moved.get(v, v) for v in graph.outputs]

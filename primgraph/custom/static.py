@@ -1,0 +1,114 @@
+"""Arguments of a custom function that are no arrays: what is fixed while it is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, final
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from primgraph.custom.primitives import Static
+from primgraph.errors import ArgumentError
+from primgraph.ir.params import Named
+from primgraph.operators.handle import Handle
+from primgraph.operators.variable import handles
+
+# What stands for itself among parameters of equations.
+_PLAIN = frozenset({bool, int, float, str, type(None)})
+
+
+@final
+class Opaque(Named):
+    """Any object as a parameter of an equation."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(f"object {getattr(value, '__qualname__', type(value).__qualname__)}")
+        self.value = value
+
+
+# Stands before the items of a list, which as a parameter is a tuple.
+_LIST = Named("list")
+_opaque: WeakValueDictionary[int, Opaque] = WeakValueDictionary()
+
+
+def is_operand(argument: Any) -> bool:
+    """Whether an argument is an array: a handle, or NumPy's."""
+    return isinstance(argument, Handle | np.ndarray | np.generic)
+
+
+def sorted_out(
+    name: str, args: Sequence[Any], kwargs: Mapping[str, Any], fixed: Iterable[int] = ()
+) -> tuple[Static, list[Any]]:
+    """What is fixed of the arguments of a call, and the arrays, which are given by position.
+
+    Raises `ArgumentError` for arrays in containers, for those by name alone, and for those at the
+    positions in `fixed`.
+    """
+    static: list[tuple[int | str, Any]] = []
+    operands: list[Any] = []
+    kept = set(fixed)
+    for position, argument in enumerate(args):
+        if not is_operand(argument):
+            static.append((position, _frozen(name, argument)))
+        elif position in kept:
+            raise ArgumentError(
+                f"argument {position} of {name} is in nondiff_argnums, and an array is given",
+                hint="leave it out there, and let its gradient be None",
+            )
+        else:
+            operands.append(argument)
+    for key, argument in kwargs.items():
+        if is_operand(argument):
+            raise ArgumentError(f"{name} takes arrays by position, and {key!r} is one")
+        static.append((key, _frozen(name, argument)))
+    return tuple(static), operands
+
+
+def _frozen(name: str, argument: Any) -> Any:
+    if isinstance(argument, list | tuple) and handles(argument):
+        raise ArgumentError(
+            f"{name} takes arrays as arguments of their own, not in a {type(argument).__name__}",
+            hint="pass them one by one: f(*arrays)",
+        )
+    return frozen(argument)
+
+
+def frozen(value: Any) -> Any:
+    """`value` as a parameter of an equation, from which `thawed` gives it back as it is."""
+    if type(value) in _PLAIN or isinstance(value, np.dtype):
+        return value
+    if type(value) is tuple:
+        return tuple([frozen(v) for v in value])
+    if type(value) is list:
+        return (_LIST, *[frozen(v) for v in value])
+    found = _opaque.get(id(value))
+    if found is None or found.value is not value:
+        found = _opaque[id(value)] = Opaque(value)
+    return found
+
+
+def thawed(value: Any) -> Any:
+    """What `frozen` has made a parameter of."""
+    if isinstance(value, Opaque):
+        return value.value
+    if type(value) is tuple:
+        items = [thawed(v) for v in value if v is not _LIST]
+        return tuple(items) if len(items) == len(value) else items
+    if isinstance(value, Named):
+        raise ArgumentError(
+            f"{value.name!r}, which a custom function was given, is not known here",
+            hint="only numbers, strings, tuples of them and dtypes are kept in texts and files",
+        )
+    return value
+
+
+def arranged(static: Static, operands: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call, by position and by name, with `operands` in their places."""
+    fixed = {key: thawed(value) for key, value in static}
+    waiting = iter(operands)
+    total = len(operands) + sum(isinstance(key, int) for key in fixed)
+    args = [fixed[i] if i in fixed else next(waiting) for i in range(total)]
+    return args, {key: value for key, value in fixed.items() if isinstance(key, str)}

@@ -1,0 +1,493 @@
+"""A custom function on operands of some types: what it does, and what its rules do, as graphs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.custom.primitives import Batched, Rules, Slope, Static
+from primgraph.custom.static import arranged
+from primgraph.errors import (
+    WRITTEN,
+    ArgumentError,
+    BuildError,
+    DTypeError,
+    MissingRuleError,
+    PrimgraphError,
+    ShapeError,
+)
+from primgraph.ir.builder import Builder
+from primgraph.ir.form import Leaf, Tree, opened, put_together
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.params import Named, bits
+from primgraph.ir.primitive import Types
+from primgraph.ir.signature import applied
+from primgraph.ir.types import TensorType
+from primgraph.operators.handle import Handle
+from primgraph.operators.promotion import SCALARS, lift
+from primgraph.operators.variable import Variable, handle_of
+from primgraph.primitives.constants import filled
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.program.trace import results_of, with_flags
+from primgraph.source import declared
+from primgraph.transforms.batch import batch
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.dead_code import dead_code
+from primgraph.transforms.transpose import transpose
+
+
+class Definition(ABC):
+    """What the user has written: a function, and rules for its derivative.
+
+    Arguments come as the function takes them, arrays as variables of one builder, and results as
+    it gives them. `pushes` is the rule for tangents, `pulls` that for cotangents, of which one may
+    be missing; they are known for messages only.
+    """
+
+    name: str
+    pushes: Callable[..., Any] | None
+    pulls: Callable[..., Any] | None
+
+    @abstractmethod
+    def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+        """The results of the function, and whatever its rules need to know of this call."""
+
+    def constants(self, state: Any) -> Collection[Any]:
+        """Those of the results that have no derivative, though they are floats; none by default."""
+        return ()
+
+    def materializes(self, state: Any) -> bool:
+        """Whether zeros stand for cotangents that are known to be zero, rather than None."""
+        return True
+
+    @abstractmethod
+    def push(self, call: Call, tangents: Sequence[Any]) -> Sequence[Any]:
+        """A tangent for each leaf of the results, from one for each argument.
+
+        None stands for zero, and for the tangent of what is no float.
+        """
+
+    @abstractmethod
+    def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
+        """A cotangent for each argument by position, from one for each leaf of the results.
+
+        None stands for zero, and for the cotangent of what is no float.
+        """
+
+
+class Call(ABC):
+    """A call of a custom function, as its rules see it.
+
+    `args` and `kwargs` are what it was called with, `state` what it has kept of that, `types` those
+    of the arrays in what it gave, in the containers of `tree`.
+    """
+
+    definition: Definition
+    kwargs: dict[str, Any]
+    state: Any
+    tree: Tree
+    types: Types
+
+    @property
+    @abstractmethod
+    def args(self) -> Sequence[Any]:
+        """The arguments by position."""
+
+    @abstractmethod
+    def shown(self, kept: Any) -> Any:
+        """An array that the function has kept: one of its results with the rules' derivative."""
+
+    @abstractmethod
+    def note(self, rule: Callable[..., Any], values: Sequence[Any]) -> None:
+        """Take note of what a rule says is the value; it is looked at where rules are checked."""
+
+    @abstractmethod
+    def lift(self, array: Any) -> Any:
+        """An array or a number as a handle of the kind of the arguments."""
+
+    @abstractmethod
+    def zeros(self, type: TensorType) -> Any:
+        """Zeros, as such a handle."""
+
+    def in_form(self, leaves: Sequence[Any]) -> Any:
+        """One thing for each result, in the containers in which the function gives these."""
+        return put_together(self.tree, iter(leaves))
+
+    def in_a_row(self, found: Any, rule: Callable[..., Any]) -> list[Any]:
+        """The items of what a rule gives in these containers, one for each result."""
+        items = _items(self.tree, found)
+        if items is None:
+            raise refused(
+                ArgumentError,
+                f"a rule of {self.definition.name} gives {found!r:.80}, and what the function "
+                f"gives is {self.in_form([str(t) for t in self.types])}",
+                rule,
+            )
+        return items
+
+
+@final
+class TracedCall(Call, Rules):
+    """A call on operands of some types, traced in a builder of its own.
+
+    `leaves` are the variables in what the function gave, and `floats` those of them that have a
+    derivative. For these `results` stand in rules, which have the derivative that the rules give.
+    """
+
+    def __init__(self, rule: Named, definition: Definition, static: Static, types: Types) -> None:
+        super().__init__(f"{rule.name}()")
+        self.definition = definition
+        self.static = static
+        self.builder = Builder(definition.name if definition.name.isidentifier() else "custom")
+        self.operands = [handle_of(self.builder, self.builder.input(t)) for t in types]
+        self._args, self.kwargs = arranged(static, self.operands)
+        self.builder.closed = True
+        with self.builder:
+            found, self.state = self._begun()
+            self.tree, self.leaves = results_of(definition.name, found)
+            constants = {v.value for v in definition.constants(self.state)}
+            self.types = tuple([v.type for v in self.leaves])
+            self.floats = [
+                i for i, v in enumerate(self.leaves) if v.type.is_float and v.value not in constants
+            ]
+            self.results = list(self.leaves)
+            for i in self.floats:
+                self.results[i] = _input(self.builder, self.types[i])
+        self.noted: list[tuple[Callable[..., Any], Graph]] = []
+        self._slopes: dict[Batched, Slope] = {}
+
+    def _begun(self) -> tuple[Any, Any]:
+        """What the function gives and keeps."""
+        try:
+            return self.definition.begin(self._args, self.kwargs)
+        except BuildError as error:
+            if type(error) is not BuildError:
+                raise
+            raise BuildError(
+                f"{self.definition.name}: {error.message}",
+                origin=error.origin,
+                hint="a custom function is traced apart, and takes all that it computes with as "
+                "arguments: variables of the program and weights of layers, too",
+            ) from None
+
+    @property
+    def args(self) -> Sequence[Any]:
+        return self._args
+
+    def shown(self, kept: Any) -> Any:
+        value = kept.value
+        if value in {v.value for v in self.operands}:
+            return kept
+        found = (r for r, v in zip(self.results, self.leaves, strict=True) if v.value is value)
+        return next(found, kept)
+
+    def note(self, rule: Callable[..., Any], values: Sequence[Any]) -> None:
+        self.noted.append((rule, self.graph(self.operands, [v.value for v in values])))
+
+    def lift(self, array: Any) -> Any:
+        return lift(array)
+
+    def zeros(self, type: TensorType) -> Any:
+        return Variable(self.builder, filled(0, type))
+
+    def slope(self, static: Static, types: Types, batched: Batched) -> Slope | None:
+        plain = tuple([v.type for v in self.operands])
+        if bits(static) != bits(self.static) or without_batch(types, batched) != plain:
+            return None
+        if batched not in self._slopes:
+            slope: Slope = TracedSlope(self)
+            for size, separate in batched:
+                slope = BatchedSlope(slope, len(self.floats), size, separate)
+            self._slopes[batched] = slope
+        return self._slopes[batched]
+
+    def graph(self, inputs: Sequence[Variable], outputs: Sequence[Value]) -> Graph:
+        """What computes `outputs` from `inputs`, both of this builder."""
+        part = self.builder.part([v.value for v in inputs], outputs)
+        return with_flags(part, self.builder) if self.builder.stopped else part
+
+    def body(self) -> Graph:
+        """What computes the results."""
+        return self.graph(self.operands, [v.value for v in self.leaves])
+
+
+@final
+class TracedSlope(Slope):
+    """The derivative of a call, by its rules, or by the transpose of the one that is there."""
+
+    __slots__ = ("_call", "_pulls", "_pushes", "floats")
+
+    def __init__(self, call: TracedCall) -> None:
+        self._call = call
+        self.floats = tuple(i for i, v in enumerate(call.operands) if v.type.is_float)
+        self._pushes: dict[tuple[int, ...], Graph] = {}
+        self._pulls: dict[tuple[int, ...], Graph] = {}
+
+    def push(self, present: tuple[int, ...]) -> Graph:
+        if present not in self._pushes:
+            given = present == self.floats and self._call.definition.pushes is not None
+            self._pushes[present] = self._pushed() if given else self._turned_pull(present)
+        return self._pushes[present]
+
+    def pull(self, present: tuple[int, ...]) -> Graph:
+        if present not in self._pulls:
+            if present != self.floats:
+                whole = self.pull(self.floats)
+                kept = [whole.outputs[self.floats.index(i)] for i in present]
+                self._pulls[present] = dead_code(whole.with_outputs(kept))
+            elif self._call.definition.pulls is not None:
+                self._pulls[present] = self._pulled()
+            else:
+                self._pulls[present] = self._turned_push()
+        return self._pulls[present]
+
+    @property
+    def _results(self) -> list[Variable]:
+        return [self._call.results[i] for i in self._call.floats]
+
+    def rules(self) -> tuple[Graph | None, Graph | None]:
+        """What the rules do that are given, for tangents and for cotangents."""
+        pushes, pulls = self.given
+        return (
+            self.push(self.floats) if pushes else None,
+            self.pull(self.floats) if pulls else None,
+        )
+
+    @property
+    def given(self) -> tuple[bool, bool]:
+        definition = self._call.definition
+        return definition.pushes is not None, definition.pulls is not None
+
+    def _turned_pull(self, present: tuple[int, ...]) -> Graph:
+        """Forward mode, as the transpose of what the rule for cotangents does."""
+        graph = self.pull(present)
+        seeds = range(len(graph.inputs) - len(self._results), len(graph.inputs))
+        return self._transposed(graph, seeds, ("forward", "cotangents", "tangents"))
+
+    def _turned_push(self) -> Graph:
+        """Reverse mode, as the transpose of what the rule for tangents does."""
+        graph = self.push(self.floats)
+        seeds = range(len(graph.inputs) - len(self.floats), len(graph.inputs))
+        return self._transposed(graph, seeds, ("reverse", "tangents", "cotangents"))
+
+    def _transposed(self, graph: Graph, seeds: range, words: tuple[str, str, str]) -> Graph:
+        definition = self._call.definition
+        mode, given, other = words
+        try:
+            return dead_code(transpose(graph, seeds))
+        except MissingRuleError as error:
+            rule = definition.pulls if mode == "forward" else definition.pushes
+            raise MissingRuleError(
+                f"{mode} mode of {definition.name}: its rule for {given} is not linear in them, so "
+                f"that none for {other} follows: {error.message}",
+                origin=dict.fromkeys((*_written(rule), *error.origin[:1])),
+                hint=f"give a rule for {other} as well, or let {definition.name} be "
+                f"differentiated in {'reverse' if mode == 'forward' else 'forward'} mode only",
+            ) from None
+
+    def _pushed(self) -> Graph:
+        """What the rule for tangents does."""
+        call = self._call
+        with call.builder:
+            tangents = {v.value: _input(call.builder, v.type) for v in self._floating()}
+            found = pushed(call, [_found(tangents, a) for a in call.args])
+            values = [
+                filled(0, call.types[i]) if found[i] is None else found[i].value
+                for i in call.floats
+            ]
+        return lower(call.graph([*call.operands, *self._results, *tangents.values()], values))
+
+    def _pulled(self) -> Graph:
+        """What the rule for cotangents does."""
+        call = self._call
+        with call.builder:
+            cts = {i: _input(call.builder, call.types[i]) for i in call.floats}
+            found = pulled(call, [cts.get(i) for i in range(len(call.types))])
+            places = {a.value: i for i, a in enumerate(call.args) if isinstance(a, Variable)}
+            values = []
+            for operand in self._floating():
+                ct = found[places[operand.value]]
+                values.append(filled(0, operand.type) if ct is None else ct.value)
+        return lower(call.graph([*call.operands, *self._results, *cts.values()], values))
+
+    def _floating(self) -> list[Variable]:
+        return [self._call.operands[i] for i in self.floats]
+
+
+@final
+class BatchedSlope(Slope):
+    """The derivative of a call of which there are `size`; some operands are the same for all."""
+
+    __slots__ = ("_inner", "_results", "_separate", "_size")
+
+    def __init__(self, inner: Slope, results: int, size: int, separate: Sequence[bool]) -> None:
+        self._inner = inner
+        self._results = results
+        self._size = size
+        self._separate = tuple(separate)
+
+    def push(self, present: tuple[int, ...]) -> Graph:
+        tangents = [self._axis(i) for i in present]
+        return batch(self._inner.push(present), self._size, [*self._axes(), *tangents])
+
+    def pull(self, present: tuple[int, ...]) -> Graph:
+        graph = self._inner.pull(present)
+        whole = batch(graph, self._size, [*self._axes(), *[0] * self._results])
+        builder = Builder(whole.name)
+        for value in whole.inputs:
+            builder.share_input(value)
+        with builder:
+            found = builder.inline(whole, whole.inputs, shared=True)
+            return builder.graph([
+                v if self._separate[i] else reduce_sum(v, axes=(0,))
+                for i, v in zip(present, found, strict=True)
+            ])  # fmt: skip
+
+    @property
+    def given(self) -> tuple[bool, bool]:
+        return self._inner.given
+
+    def _axis(self, operand: int) -> int | None:
+        return 0 if self._separate[operand] else None
+
+    def _axes(self) -> list[int | None]:
+        """Those of the operands and the results."""
+        return [*map(self._axis, range(len(self._separate))), *[0] * self._results]
+
+
+def without_batch(types: Types, batched: Batched) -> Types:
+    """The types of operands before they were batched."""
+    found = list(types)
+    for _, separate in reversed(batched):
+        found = [
+            t.with_shape(t.shape[1:]) if has else t for t, has in zip(found, separate, strict=True)
+        ]
+    return tuple(found)
+
+
+# What rules give.
+
+
+def pushed(call: Call, tangents: Sequence[Any]) -> list[Any]:
+    """What the rule for tangents gives: a handle, or None for zero, for each result."""
+    definition = call.definition
+    rule = definition.pushes
+    found = definition.push(call, tangents)
+    _require_count(call, rule, "tangents", found, [f"result {i}" for i in range(len(call.types))])
+    return [
+        _fitting(call, rule, f"the tangent of result {i}", d, t) if t.is_float else None
+        for i, (d, t) in enumerate(zip(found, call.types, strict=True))
+    ]
+
+
+def pulled(call: Call, cotangents: Sequence[Any]) -> list[Any]:
+    """What the rule for cotangents gives: a handle, or None for zero, for each argument."""
+    definition = call.definition
+    rule = definition.pulls
+    if definition.materializes(call.state):
+        cotangents = [
+            call.zeros(t) if ct is None and t.is_float else ct
+            for ct, t in zip(cotangents, call.types, strict=True)
+        ]
+    found = definition.pull(call, cotangents)
+    names = [f"argument {i}" for i in range(len(call.args))]
+    _require_count(call, rule, "cotangents", found, names)
+    return [
+        _fitting(call, rule, f"the cotangent of {n}", d, a.type) if _is_float(a) else None
+        for n, a, d in zip(names, call.args, found, strict=True)
+    ]
+
+
+def _is_float(argument: Any) -> bool:
+    return isinstance(argument, Handle) and argument.type.is_float
+
+
+def asked(rule: Callable[..., Any], *given: Any) -> Any:
+    """What a rule gives; an error that it does not take these says where it is defined."""
+    try:
+        return applied(rule, *given)
+    except ArgumentError as error:
+        raise error.located(_written(rule)) from None
+
+
+def refused(
+    error: type[PrimgraphError], message: str, rule: Callable[..., Any] | None, hint: str = ""
+) -> PrimgraphError:
+    """The error for what a rule of the user's gives, with the line where it is defined."""
+    return error(message, origin=_written(rule), hint=hint)
+
+
+def _written(rule: Callable[..., Any] | None) -> tuple[str, ...]:
+    source = None if rule is None else declared(rule)
+    return () if source is None else (f"{WRITTEN}  {source}   {source.text}",)
+
+
+def _items(tree: Tree, found: Any) -> list[Any] | None:
+    """What stands in `found` where `tree` has leaves; None where it has other containers."""
+    if isinstance(tree, Leaf):
+        return [found]
+    around = opened(found)
+    if around is None or around[1] != tree.keys:
+        return None
+    items: list[Any] = []
+    for part, inner in zip(tree.parts, around[2], strict=True):
+        below = _items(part, inner)
+        if below is None:
+            return None
+        items += below
+    return items
+
+
+def _input(builder: Builder, type: TensorType) -> Variable:
+    return Variable(builder, builder.input(type))
+
+
+def _found(by_value: dict[Value, Variable], argument: Any) -> Variable | None:
+    return by_value.get(argument.value) if isinstance(argument, Variable) else None
+
+
+def _require_count(
+    call: Call,
+    rule: Callable[..., Any] | None,
+    kind: str,
+    found: Sequence[Any],
+    wanted: Sequence[str],
+) -> None:
+    if len(found) != len(wanted):
+        raise refused(
+            ArgumentError,
+            f"the rule of {call.definition.name} gives {len(found)} {kind} in the place of "
+            f"{len(wanted)}: of {', '.join(wanted)}",
+            rule,
+            "None stands for zero, and for that of what is no array",
+        )
+
+
+def lifted(call: Call, rule: Callable[..., Any] | None, what: str, found: Any) -> Any:
+    """What a rule gives for one array, as a handle."""
+    if isinstance(found, (Handle, *SCALARS)) or hasattr(found, "__array__"):
+        return call.lift(found)
+    raise refused(
+        ArgumentError,
+        f"{what} of {call.definition.name} is {found!r:.80}, and an array is wanted",
+        rule,
+    )
+
+
+def _fitting(
+    call: Call, rule: Callable[..., Any] | None, what: str, found: Any, wanted: TensorType
+) -> Any:
+    """What a rule gives for one array, which has to have its type; None for zero."""
+    if found is None:
+        return None
+    if type(found) in SCALARS and wanted.shape == ():
+        found = np.array(found, wanted.dtype)
+    handle = lifted(call, rule, what, found)
+    if handle.type != wanted:
+        kind = ShapeError if handle.shape != wanted.shape else DTypeError
+        name = call.definition.name
+        raise refused(kind, f"{what} of {name} is {handle.type}, and {wanted} is wanted", rule)
+    return handle

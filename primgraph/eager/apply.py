@@ -1,0 +1,235 @@
+"""How functions of variables are applied to tensors: each call is a step, traced once a type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from primgraph.defaults import get_default_dtype
+from primgraph.eager.adoption import adopting
+from primgraph.eager.mixed import in_program_of, in_trace_of
+from primgraph.eager.node import Node, given
+from primgraph.eager.recording import is_tracked
+from primgraph.eager.run import compute, debugging, postpone, source_of
+from primgraph.eager.steps import Call, Step, key_of, together, traced
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import WRITTEN, PrimgraphError
+from primgraph.ir.types import TensorType
+from primgraph.operators.call import appliers
+from primgraph.operators.late import functions
+from primgraph.operators.promotion import array_of
+from primgraph.operators.variable import Variable, handles
+from primgraph.source import caller, instruction
+
+# Functions whose Python numbers are data, and where: another number is no other structure.
+_OF_NUMBERS = {
+    **dict.fromkeys(("add", "subtract", "multiply", "divide", "maximum", "minimum"), (0, 1)),
+    **dict.fromkeys(("remainder", "floor_divide", "equal", "not_equal"), (0, 1)),
+    **dict.fromkeys(("greater", "greater_equal", "less", "less_equal"), (0, 1)),
+    "power": (0, 1),
+    "where": (1, 2),
+    "clip": (0, 1, 2),
+}
+# Whole numbers up to here are floats of 64 bits exactly.
+_EXACT = 2**53
+# Numbers up to here are finite in all floats.
+_FINITE = 65_504
+_KEPT = 16_384
+
+_wrapped = {name: functions[name].__wrapped__ for name in functions}  # type: ignore[attr-defined]
+_of_numbers = {_wrapped[name]: places for name, places in _OF_NUMBERS.items()}
+_power = _wrapped["power"]
+# Masks tell the shape of what these give.
+_by_masks = {_wrapped["getitem"], _wrapped["set_slice"]}
+_calls: dict[Any, Call] = {}
+
+
+def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What `function`, of variables, gives for tensors among its arguments."""
+    adoption = adopting.get()
+    if adoption is not None:
+        return in_trace_of(adoption, function, args, kwargs)
+    inputs: list[Node] = []
+    # Python's floats, and what is made of nothing, have the dtype that is the default now.
+    key: list[Any] = [function, get_default_dtype()]
+    family = Tensor
+    for argument in args:
+        kind = type(argument)
+        if kind is Tensor:
+            node = argument.node
+            inputs.append(node)
+            key.append(node.type)
+        elif kind is float or kind is int:
+            key.append(_entered(function, argument, args, inputs))
+        else:
+            key.append(_entered(function, argument, args, inputs))
+            family = _family(argument, family)
+    if kwargs:
+        for name, argument in kwargs.items():
+            key += (name, _entered(function, argument, (), inputs))
+            family = _family(argument, family)
+    known = tuple(key)
+    call = _calls.get(known)
+    if call is None:
+        if any(isinstance(v, Variable) for v in handles((*args, *kwargs.values()))):
+            return in_program_of(function, args, kwargs)
+        call = _calls[known] = _traced(function, args, kwargs, inputs)
+        if len(_calls) > _KEPT:
+            del _calls[next(iter(_calls))]
+    place = instruction(3)
+    nodes = tuple(inputs)
+    step = call.plain
+    if step is not None and not debugging.get():
+        tracked = is_tracked(step, nodes)
+        found = family(Node(step.type, step, nodes, tracked, place))
+        if not tracked:
+            postpone(found)
+        return found
+    results = [family(_made(s, nodes, place)) for s in call.steps]
+    for result in results:
+        if not result.node.tracked:
+            postpone(result)
+    return together(call, results)
+
+
+def _family(argument: Any, known: type[Tensor]) -> type[Tensor]:
+    """The family of the tensors in `argument`, where it is another than that of all."""
+    if isinstance(argument, Tensor):
+        return known if argument.family is Tensor else argument.family
+    if type(argument) is list or type(argument) is tuple:
+        for item in argument:
+            known = _family(item, known)
+    return known
+
+
+def _made(step: Step, inputs: tuple[Node, ...], place: tuple[CodeType, int] | None) -> Node:
+    tracked = is_tracked(step, inputs)
+    node = Node(step.type, step, inputs, tracked, place)
+    if step.is_view:
+        (source,) = inputs
+        node.base = source.holder
+        if not tracked and source.array is not None:
+            # Other parts of one array are no other structure.
+            node.array = step.evaluate([source.array])
+            node.step, node.inputs = None, ()
+    if debugging.get():
+        compute([node])
+    return node
+
+
+def _entered(
+    function: Callable[..., Any], argument: Any, args: Sequence[Any], inputs: list[Node]
+) -> Any:
+    """What stands for an argument in a key; what of it are arrays is added to `inputs`."""
+    kind = type(argument)
+    if isinstance(argument, Tensor):
+        node = argument.node
+        inputs.append(node)
+        return node.type
+    if kind is float or kind is int:
+        dtype = _number_dtype(function, argument, args)
+        if dtype is None:
+            return (kind, argument) if kind is int else key_of(argument)
+        type_ = TensorType((), dtype)
+        inputs.append(Node(type_, None, (), False, None, _array(argument, dtype)))
+        return (kind, type_)
+    if kind is list or kind is tuple:
+        return (kind, *[_entered(function, a, (), inputs) for a in argument])
+    if isinstance(argument, Variable):
+        return Variable
+    if _is_data(function, argument):
+        node = given(np.array(array_of(argument)))
+        inputs.append(node)
+        return node.type
+    return key_of(argument)
+
+
+def _number_dtype(function: Callable[..., Any], number: float, args: Sequence[Any]) -> Any:
+    """The dtype in which a Python number is data of `function`; None where it is part of it."""
+    places = _of_numbers.get(function)
+    if places is None:
+        return None
+    exact = -_EXACT <= number <= _EXACT
+    if function is _power and (not exact or 2 * number == round(2 * number)):
+        # Squares, roots and the like have formulas of their own.
+        return None
+    dtype = None
+    for i in places:
+        other = args[i] if i < len(args) else None
+        if isinstance(other, Tensor):
+            if dtype is not None and other.node.type.dtype != dtype:
+                return None
+            dtype = other.node.type.dtype
+    if dtype is None or (dtype.kind == "f" and (exact or type(number) is float)):
+        return dtype
+    if type(number) is int and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        return dtype if limits.min <= number <= limits.max else None
+    return None
+
+
+def _array(number: float, dtype: Any) -> np.ndarray[Any, Any]:
+    """The array of a number; it may be infinite in that dtype, as it is in programs."""
+    if -_FINITE <= number <= _FINITE or dtype.kind != "f":
+        return np.array(number, dtype)
+    with np.errstate(over="ignore"):
+        return np.array(number, dtype)
+
+
+def _is_data(function: Callable[..., Any], argument: Any) -> bool:
+    """Whether an argument is an array whose elements are no part of the structure."""
+    if not isinstance(argument, np.ndarray | np.generic):
+        return False
+    return argument.dtype.kind != "b" or function not in _by_masks
+
+
+def _traced(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], inputs: list[Node]
+) -> Call:
+    def arranged(variables: Iterator[Variable]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return (
+            tuple([_filled(function, a, args, variables) for a in args]),
+            {n: _filled(function, a, (), variables) for n, a in kwargs.items()},
+        )
+
+    try:
+        return traced(function, [n.type for n in inputs], arranged)
+    except PrimgraphError as error:
+        error.origin = ()
+        raise error.located(_origin(inputs)) from None
+
+
+def _origin(inputs: Sequence[Node]) -> list[str]:
+    """Lines for an error: the user's, and where the operands come from."""
+    place = caller()
+    lines = [f"{WRITTEN}  {place}   {place.text}".rstrip()]
+    for node in dict.fromkeys(inputs):
+        made = source_of(node)
+        if made is not None:
+            step = "" if node.step is None else f"{node.step} at "
+            lines.append(f"{node.type} comes from {step}{made}   {made.text}".rstrip())
+    return lines
+
+
+def _filled(
+    function: Callable[..., Any], argument: Any, args: Sequence[Any], variables: Iterator[Variable]
+) -> Any:
+    """`argument` with variables where `_entered` has found arrays."""
+    kind = type(argument)
+    if isinstance(argument, Tensor):
+        return next(variables)
+    if kind is float or kind is int:
+        number = _number_dtype(function, argument, args) is not None
+        return next(variables) if number else argument
+    if kind is list or kind is tuple:
+        return kind([_filled(function, a, (), variables) for a in argument])
+    if _is_data(function, argument):
+        return next(variables)
+    return argument
+
+
+appliers[Tensor] = apply
+appliers[object] = apply

@@ -1,0 +1,288 @@
+"""What derivatives make of a tensor: whether they go through it; what `backward` keeps for it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+from weakref import ref
+
+from primgraph.eager import recording
+from primgraph.eager.adoption import adopting
+from primgraph.eager.node import Node, given
+from primgraph.eager.reverse import sum_of, unheld
+from primgraph.eager.run import along, postpone
+from primgraph.eager.steps import constant, same
+from primgraph.errors import WRITTEN, ArgumentError, DTypeError, NotDifferentiable, ShapeError
+from primgraph.ir.types import TensorType
+from primgraph.operators.handle import Handle
+from primgraph.operators.late import functions
+
+if TYPE_CHECKING:
+    from primgraph.eager.tensor import Tensor
+
+_numbers = count()
+
+
+class TensorWarning(UserWarning):
+    """What a tensor is asked for has another effect than it would have elsewhere."""
+
+
+@final
+class Hook:
+    """What takes a hook away again."""
+
+    def __init__(self, hooks: dict[int, Any], number: int) -> None:
+        self._hooks = hooks
+        self._number = number
+
+    def remove(self) -> None:
+        """Let the hook be called no more."""
+        self._hooks.pop(self._number, None)
+
+    def __enter__(self) -> Hook:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+@final
+@dataclass(slots=True)
+class _Backward:
+    """What `backward` has put into a tensor, and what it is to call."""
+
+    gradient: Tensor | None = None
+    retained: bool = False
+    hooks: dict[int, Callable[[Tensor], Tensor | None]] = field(default_factory=dict)
+    after: dict[int, Callable[[Any], None]] = field(default_factory=dict)
+
+
+class Differentiable(Handle):
+    """A handle that shows a node, and has what `backward` keeps for it: `Tensor` is the one.
+
+    Gradients are of its `family`.
+    """
+
+    __slots__ = ("__weakref__", "_backward", "node")
+
+    family: ClassVar[type[Tensor]]
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        # What concerns `backward`; most tensors have nothing of it.
+        self._backward: _Backward | None = None
+        node.holder = ref(self)  # type: ignore[arg-type]
+
+    @property
+    def type(self) -> TensorType:
+        return self.node.type
+
+    def show(self, node: Node) -> None:
+        """Show another value from now on. Gradients by what it was are its own, too."""
+        before = self.node
+        itself: Any = ref(self)
+        before.holder = None
+        if before.tracked and before.is_leaf:
+            before.former = itself
+        self.node = node
+        node.holder = itself
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether derivatives go through it."""
+        return self.node.tracked
+
+    @requires_grad.setter
+    def requires_grad(self, requires_grad: bool) -> None:
+        self.requires_grad_(requires_grad)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was given, or counts as a constant, and not computed from what is tracked."""
+        return self.node.is_leaf
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` has put there, or None.
+
+        Tensors that are no leaves have one only after `retain_grad()`; a warning says so.
+        """
+        known = self._backward
+        if known is not None and known.gradient is not None:
+            return known.gradient
+        # What is attached to a manager stands on such a step: it gets its gradient from there.
+        if not (self.is_leaf or self.retains_grad or self.node.step is same(self.type)):
+            warnings.warn(
+                "the .grad of a tensor that is no leaf is not filled by backward(): call "
+                "retain_grad() on it before, or pg.grad(y, x)",
+                TensorWarning,
+                stacklevel=2,
+            )
+        return None
+
+    @grad.setter
+    def grad(self, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            if not isinstance(gradient, Differentiable):
+                raise ArgumentError(f"a gradient is a tensor or None, not {gradient!r:.60}")
+            if gradient.type != self.type:
+                raise ShapeError(f"the gradient of {self.type} cannot be {gradient.type}")
+            if gradient is self:
+                raise ArgumentError("a tensor cannot be its own gradient")
+        if gradient is not None or self._backward is not None:
+            self._own().gradient = gradient
+
+    def _own(self) -> _Backward:
+        known = self._backward
+        if known is None:
+            known = self._backward = _Backward()
+        return known
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `backward` puts the gradient here though it is no leaf."""
+        return self._backward is not None and self._backward.retained
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Let derivatives go through it from now on, or not; the tensor itself is returned.
+
+        Raises `NotDifferentiable` for one that was computed from what is tracked, `DTypeError`
+        where derivatives are asked of integers.
+        """
+        if not isinstance(requires_grad, bool):
+            raise ArgumentError(f"requires_grad is True or False, not {requires_grad!r:.60}")
+        if not self.is_leaf:
+            if requires_grad:
+                return self
+            raise NotDifferentiable(
+                "you can only change requires_grad flags of leaf variables.",
+                hint="x.detach() is the same elements as a constant",
+            )
+        if requires_grad is not self.requires_grad:
+            if requires_grad and self.dtype.kind != "f":
+                raise DTypeError(f"only floats have derivatives, and this tensor is {self.type}")
+            self.show(leaf(self.node, requires_grad))
+        return self
+
+    def retain_grad(self) -> None:
+        """Let `backward` put the gradient into `.grad` here, too, though it is no leaf.
+
+        Raises `NotDifferentiable` for a tensor that does not require a gradient.
+        """
+        if not self.requires_grad:
+            raise NotDifferentiable("can't retain_grad on a tensor that has requires_grad=False")
+        if not self.is_leaf:
+            self._own().retained = True
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Hook:
+        """Let `hook` see each gradient by this tensor, and change it: what it gives counts, if not
+        None. Hooks are called in the order in which they were registered.
+
+        Raises `NotDifferentiable` for a tensor that does not require a gradient.
+        """
+        if not self.requires_grad:
+            raise NotDifferentiable(
+                "cannot register a hook on a tensor that doesn't require gradient"
+            )
+        return _registered(self._own().hooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Self], None]) -> Hook:
+        """Call `hook` with this leaf whenever `backward` has added to its `.grad`.
+
+        Raises `NotDifferentiable` for a tensor that is no leaf that requires a gradient.
+        """
+        if not (self.requires_grad and self.is_leaf):
+            raise NotDifferentiable("post accumulate grad hooks are for leaves that require grad")
+        return _registered(self._own().after, hook)
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether hooks see the gradient by it."""
+        return self._backward is not None and bool(self._backward.hooks)
+
+    def hooked(self, gradient: Node) -> Node:
+        """What the hooks make of a gradient."""
+        found = self.family(unheld(gradient))
+        for hook in tuple(self._own().hooks.values()):
+            changed = hook(found)
+            if changed is None:
+                continue
+            if not isinstance(changed, Differentiable) or changed.type != found.type:
+                kind = (
+                    changed.type if isinstance(changed, Differentiable) else type(changed).__name__
+                )
+                raise ShapeError(f"a hook got {found.type} and gave {kind}", origin=_line_of(hook))
+            found = changed
+        return found.node
+
+    def accumulate(self, gradient: Node) -> None:
+        """Add to `.grad`."""
+        own = self._own()
+        if own.gradient is None:
+            own.gradient = self.family(unheld(gradient))
+        elif recording.is_on.get() and (gradient.tracked or own.gradient.node.tracked):
+            own.gradient = self.family(sum_of(own.gradient.node, gradient))
+        else:
+            own.gradient.show(sum_of(own.gradient.node, gradient))
+        along(own.gradient)
+        for hook in tuple(own.after.values()):
+            hook(self)
+
+    def _leave_hooks(self, before: Node) -> None:
+        """Let the hooks be those of the value before, for whose gradient they are."""
+        own = self._own()
+        self._backward = _Backward(own.gradient, own.retained)
+        left = self.family(before)
+        left._backward = _Backward(hooks=own.hooks)
+        before.former = lambda: left
+
+    def detach(self) -> Tensor:
+        """A tensor of the same elements that is a constant for derivatives.
+
+        A change in place of one of the two is not one of the other.
+        """
+        node = self.node
+        if adopting.get() is not None:
+            found: Tensor = functions["stop_gradient"](self)
+        else:
+            found = self.family(leaf(node, False))
+            postpone(found)
+        if isinstance(found, Differentiable):
+            found.node.base = node.holder
+        return found
+
+    def detach_(self) -> Self:
+        """Count as a constant for derivatives from now on."""
+        if self.node.tracked:
+            self.show(leaf(self.node, False))
+            if self._backward is not None:
+                self._backward = _Backward(self._backward.gradient)
+        return self
+
+    def clone(self) -> Self:
+        """The same elements, with derivatives going through."""
+        return self._given("assign", self)
+
+
+def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:
+    if not callable(hook):
+        raise ArgumentError(f"a hook is a function, not {hook!r:.60}")
+    number = next(_numbers)
+    hooks[number] = hook
+    return Hook(hooks, number)
+
+
+def _line_of(function: Any) -> list[str]:
+    """Where a function was written, for an error."""
+    code = getattr(function, "__code__", None)
+    return [] if code is None else [f"{WRITTEN}  {code.co_filename}:{code.co_firstlineno}"]
+
+
+def leaf(node: Node, tracked: bool) -> Node:
+    """A node of the same value that derivatives take as given."""
+    if node.array is not None:
+        return given(node.array, tracked)
+    return Node(node.type, constant(node.type), (node,), tracked, node.place)

@@ -1,0 +1,116 @@
+"""Tensors in programs that are being built: what they stand for there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from primgraph.eager.adoption import Adoption
+from primgraph.eager.node import Node
+from primgraph.eager.reverse import holder_of, recorded
+from primgraph.eager.run import compute, source_of
+from primgraph.eager.shared import label_of, made_state, state_of
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import BuildError
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import recording
+from primgraph.operators.call import called, on_handles
+from primgraph.operators.promotion import lift
+from primgraph.operators.variable import Variable, handles
+from primgraph.program.program import (
+    Program,
+    belongs_to_program,
+    program_guard,
+    program_of,
+)
+
+
+def in_program_of(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What `function` gives in the program of the variables among its arguments.
+
+    A leaf that requires a gradient is a parameter there, and what was computed from such leaves is
+    computed from these parameters. Any other tensor is a constant, and so are all tensors in
+    functions that are traced, which have no parameters.
+    """
+    variable = next(v for v in handles((*args, *kwargs.values())) if isinstance(v, Variable))
+    arguments = [brought(variable, a) for a in args]
+    options = {n: brought(variable, a) for n, a in kwargs.items()}
+    return _on_handles(function)(*arguments, **options)
+
+
+def in_trace_of(
+    adoption: Adoption, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """What `function` gives where it is traced, for the variables that stand for tensors there."""
+    arguments = [_in_trace(adoption, a) for a in args]
+    options = {n: _in_trace(adoption, a) for n, a in kwargs.items()}
+    with recording(adoption.builder):
+        return _on_handles(function)(*arguments, **options)
+
+
+def _in_trace(adoption: Adoption, argument: Any) -> Any:
+    kind = type(argument)
+    if kind is list or kind is tuple:
+        return kind([_in_trace(adoption, a) for a in argument])
+    return adoption.variable(argument) if isinstance(argument, Tensor) else argument
+
+
+def _on_handles(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The public operator that `function` is, or what a function of the user's is on handles."""
+    return called.get(function) or on_handles(function, users=True)
+
+
+def brought(variable: Variable, argument: Any) -> Any:
+    """`argument` with what stands for tensors in the program of `variable`."""
+    kind = type(argument)
+    if kind is list or kind is tuple:
+        return kind([brought(variable, a) for a in argument])
+    if not isinstance(argument, Tensor):
+        return argument
+    recorder = variable.recorder
+    if argument.requires_grad and isinstance(recorder, Builder) and recorder.closed:
+        raise BuildError(f"a tensor {argument.type} that requires grad comes from outside")
+    if not (argument.requires_grad and belongs_to_program(variable)):
+        return argument.numpy()
+    program = program_of(variable)
+    if argument.is_leaf:
+        return parameter_of(program, argument)
+    with program_guard(program):
+        return Variable(program.builder, _recorded(program, argument.node))
+
+
+def parameter_of(program: Program, tensor: Tensor) -> Variable:
+    """The parameter that stands for a leaf, on the same array."""
+    known = state_of(tensor, program)
+    if known is not None:
+        return known
+    return made_state(tensor, program, program.free_name(label_of(tensor) or "weight"))
+
+
+def _recorded(program: Program, end: Node) -> Value:
+    """What was recorded for a node, in the program."""
+    builder = program.builder
+    values: dict[Node, Value] = {}
+
+    def value_of(node: Node) -> Value:
+        if node not in values:
+            if node.array is None:
+                compute([node])
+            values[node] = lift(node.array).value  # type: ignore[arg-type]
+        return values[node]
+
+    before = builder.source
+    try:
+        for node in sorted(recorded([end]), key=lambda n: n.number):
+            builder.source = source_of(node)
+            if not node.is_leaf and node.step is not None:
+                operands = [value_of(n) for n in node.inputs]
+                values[node] = node.step.record(builder, operands)[node.step.place]
+                continue
+            holder = holder_of(node)
+            if holder is not None:
+                values[node] = parameter_of(program, holder).value
+    finally:
+        builder.source = before
+    return values[end]

@@ -1,0 +1,62 @@
+"""Functions that have rules of their own for their gradients, as the record of tensors has them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from primgraph.eager.steps import Arrays, Step
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.types import TensorType
+from primgraph.primitives.elementwise import stop_gradient
+
+if TYPE_CHECKING:
+    from primgraph.eager.node import Node
+
+
+class Passed(ABC):
+    """A call of such a function. The nodes of its results stand on what it computed, and on its
+    arguments, along which alone derivatives go."""
+
+    @abstractmethod
+    def pull(self, cotangents: Mapping[int, Node], *, tracked: bool) -> list[tuple[Node, Node]]:
+        """What the rules make of the cotangents of some results: those of arguments, beside these.
+
+        With `tracked` derivatives go through what they record.
+        """
+
+    @abstractmethod
+    def step(self, node: Node) -> Step:
+        """The step of one of the results, in whose place the rules are recorded in a graph."""
+
+
+@final
+class Held(Step):
+    """One of the results of a call, as it was computed: the place tells which of the inputs."""
+
+    __slots__ = ("_results",)
+
+    def __init__(self, types: tuple[TensorType, ...], results: int, place: int) -> None:
+        reaching = tuple(i for i in range(results, len(types)) if types[i].is_float)
+        super().__init__(types[place], reaching, (Held, results), place)
+        self._results = results
+
+    def __str__(self) -> str:
+        return "a custom function"
+
+    def record(self, builder: Builder, operands: Sequence[Value]) -> Sequence[Value]:
+        return [builder.emit(stop_gradient, [v], {})[0] for v in operands[: self._results]]
+
+    def evaluate(self, arrays: Arrays) -> np.ndarray[Any, Any]:
+        return arrays[self.place]
+
+
+@lru_cache(maxsize=4096)
+def held(types: tuple[TensorType, ...], results: int, place: int) -> Held:
+    """The step of the result at `place`, on `results` that were computed and the arguments."""
+    return Held(types, results, place)

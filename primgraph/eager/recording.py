@@ -1,0 +1,187 @@
+"""Whether derivatives are to go through what is computed: a state of each thread and task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial, wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+
+from primgraph.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from primgraph.eager.node import Node
+    from primgraph.eager.steps import Step
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+is_on: ContextVar[bool] = ContextVar("primgraph_grad_enabled", default=True)
+
+# Whether a function is being called to take derivatives of it.
+is_followed: ContextVar[bool] = ContextVar("primgraph_followed", default=False)
+
+
+@contextmanager
+def followed() -> Iterator[None]:
+    """Let derivatives go through all that a function computes here, which is called for them."""
+    before = is_followed.set(True)
+    try:
+        with enable_grad():
+            yield
+    finally:
+        is_followed.reset(before)
+
+
+def is_grad_enabled() -> bool:
+    """Whether derivatives go through what is computed now."""
+    return is_on.get()
+
+
+def is_tracked(step: Step, inputs: Sequence[Node]) -> bool:
+    """Whether derivatives are to go through the result of `step`, which is computed now."""
+    for i in step.reaching:
+        if inputs[i].tracked:
+            return is_on.get()
+    return False
+
+
+class _Switch:
+    """A context, and a decorator, in which derivatives go through what is computed, or do not.
+
+    Contexts may stand in each other, and count for the thread, or the asynchronous task, that has
+    entered them. What is decorated has its own context in each call: generators and coroutines
+    while they run, and not while they wait.
+    """
+
+    _enabled: bool
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(is_on.get())
+        is_on.set(self._enabled)
+
+    def __exit__(self, *_: object) -> None:
+        is_on.set(self._before.pop())
+
+    def __call__(self, function: F) -> F:
+        if isasyncgenfunction(function):
+            raise ArgumentError(
+                f"{type(self).__name__} does not decorate asynchronous generators",
+                hint="enter it inside, where nothing is yielded",
+            )
+        enabled = self._enabled
+
+        @wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            with _Within(enabled):
+                found = function(*args, **kwargs)
+            return _resumed(enabled, found) if is_resumed else found
+
+        @wraps(function)
+        async def awaited(*args: Any, **kwargs: Any) -> Any:
+            with _Within(enabled):
+                return await function(*args, **kwargs)
+
+        is_resumed = isgeneratorfunction(function)
+        return cast(F, awaited if iscoroutinefunction(function) else within)
+
+
+@final
+class _Within(_Switch):
+    """The context of one call."""
+
+    def __init__(self, enabled: bool) -> None:
+        super().__init__()
+        self._enabled = enabled
+
+
+def _resumed(enabled: bool, generator: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """What `generator` yields; it runs within the context, and who resumes it does not."""
+    step: Callable[[], Any] = generator.__next__
+    try:
+        while True:
+            with _Within(enabled):
+                found = step()
+            try:
+                sent = yield found
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                step = partial(generator.throw, error)
+            else:
+                step = partial(generator.send, sent)
+    except StopIteration as end:
+        return end.value
+    finally:
+        with _Within(enabled):
+            generator.close()
+
+
+@final
+class set_grad_enabled(_Switch):
+    """Whether derivatives go through what is computed from now on; as a context, within it.
+
+    Also a decorator. Contexts may stand in each other, and count for the thread, or the
+    asynchronous task, that has entered them.
+    """
+
+    def __init__(self, enabled: bool) -> None:
+        if not isinstance(enabled, bool):
+            raise ArgumentError(f"set_grad_enabled takes True or False, not {enabled!r:.60}")
+        super().__init__()
+        self._enabled = enabled
+        self._first: bool | None = is_on.get()
+        is_on.set(enabled)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        if self._first is not None:
+            # What it was set from where it was made is what it goes back to.
+            self._before[-1], self._first = self._first, None
+
+    def __call__(self, function: F) -> F:
+        if self._first is not None:
+            is_on.set(self._first)
+            self._first = None
+        return super().__call__(function)
+
+
+class _Mode(_Switch):
+    """A context, and a decorator, of one kind."""
+
+    def __init__(self, function: Callable[..., Any] | None = None) -> None:
+        super().__init__()
+        if function is not None:
+            raise ArgumentError(
+                f"{type(self).__name__} is called before it decorates",
+                hint=f"write @pg.{type(self).__name__}()",
+            )
+
+
+@final
+class no_grad(_Mode):
+    """A context, and a decorator, in which what is computed counts as a constant afterwards.
+
+    Written `with pg.no_grad():` or `@pg.no_grad()`. It is also where leaves that require a gradient
+    are changed in place. Holds for the thread, or the asynchronous task, that has entered it.
+    """
+
+    _enabled = False
+
+
+@final
+class inference_mode(_Mode):
+    """The same as `no_grad`: tensors never change here, so that there is no more to save."""
+
+    _enabled = False
+
+
+@final
+class enable_grad(_Mode):
+    """A context, and a decorator, within `no_grad`, in which derivatives go through again."""
+
+    _enabled = True

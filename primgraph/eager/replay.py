@@ -1,0 +1,56 @@
+"""A graph, done again with tensors: each of its equations is a step."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from primgraph.eager.node import Node, given
+from primgraph.eager.recording import is_tracked
+from primgraph.eager.run import compute, debugging
+from primgraph.eager.steps import Step, Traced
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import bits
+from primgraph.source import instruction
+
+# Constants of so many elements are made anew each time, of more they are a part of the structure.
+_SMALL = 4096
+
+
+def replayed(graph: Graph, inputs: Sequence[Node]) -> list[Node]:
+    """What `graph` gives for `inputs`, in nodes that are computed when somebody looks at them.
+
+    Small constants in the graph are given, so that a graph with others is no other structure.
+    """
+    known: dict[Value, Node] = dict(zip(graph.inputs, inputs, strict=True))
+    line = instruction()
+    for eqn in graph.body:
+        operands = tuple([known[v] for v in eqn.inputs])
+        if not operands and eqn.outputs[0].type.size <= _SMALL:
+            found = eqn.op.evaluate((), eqn.kwargs)
+            known.update((v, given(a)) for v, a in zip(eqn.outputs, found, strict=True))
+            continue
+        for value, step in zip(eqn.outputs, _steps(eqn), strict=True):
+            tracked = is_tracked(step, operands)
+            known[value] = Node(step.type, step, operands, tracked, line)
+    results = [known[v] for v in graph.outputs]
+    if debugging.get():
+        compute(results)
+    return results
+
+
+_KEPT = 4096
+_made: dict[Hashable, Sequence[Step]] = {}
+
+
+def _steps(eqn: Equation) -> Sequence[Step]:
+    """A step for each result of an equation; the same for equal equations on the same types."""
+    key = (eqn.op, bits(eqn.params), tuple([v.type for v in eqn.inputs]))
+    found = _made.get(key)
+    if found is None:
+        builder = Builder(eqn.op.name)
+        results = builder.emit(eqn.op, [builder.input(v.type) for v in eqn.inputs], eqn.kwargs)
+        found = _made[key] = [Traced(builder.part(builder.inputs, [v])) for v in results]
+        if len(_made) > _KEPT:
+            del _made[next(iter(_made))]
+    return found

@@ -1,0 +1,92 @@
+"""Where eager code has its random numbers from: keys for operators, first values of parameters."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import final
+
+import numpy as np
+
+from primgraph.eager.adoption import adopting
+from primgraph.eager.node import Node, given
+from primgraph.eager.tensor import Tensor
+from primgraph.ir.signature import checked
+from primgraph.ir.types import INT64, TensorType
+
+
+@final
+class _Seeded:
+    """What is drawn from one seed: keys one after the other, and a generator for each parameter."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed % 2**64
+        # The keys of the first run of a program that has this seed.
+        first = self._generator(zlib.crc32(b"random_counter")).uniform(0.0, 2.0**62)
+        self._keys = count(int(first) + 1)
+        self._parameters = count(2**32)
+
+    def _generator(self, stream: int) -> np.random.Generator:
+        return np.random.Generator(np.random.Philox(key=np.array((self._seed, stream), np.uint64)))
+
+    def next_key(self) -> int:
+        return next(self._keys)
+
+    def reserved(self) -> Callable[[], np.random.Generator]:
+        return partial(self._generator, next(self._parameters))
+
+
+_KEY = TensorType((), INT64)
+_seeded: list[_Seeded] = [_Seeded(0)]
+
+
+@checked
+def seed(seed: int) -> None:
+    """Let what eager code draws from now on follow from `seed`: first values, masks of dropout.
+
+    At the start that is 0, so that a script gives the same numbers each time. All threads draw from
+    the same stream. Programs have a `random_seed` of their own. Raises `ArgumentError` for what is
+    no integer.
+    """
+    _seeded[0] = _Seeded(int(seed))
+
+
+def next_key() -> Tensor:
+    """An integer for random operators, another one each time; no part of any structure.
+
+    In a function that is compiled it is another one each time that this is run.
+    """
+    if adopting.get() is not None:
+        return _Keys()
+    return Tensor(given(np.array(_seeded[0].next_key(), np.int64)))
+
+
+@final
+class _Keys(Tensor):
+    """A key that is another one whenever somebody looks."""
+
+    __slots__ = ()
+
+    family = Tensor
+
+    def __init__(self) -> None:
+        super().__init__(given(np.zeros((), np.int64)))
+
+    @property
+    def type(self) -> TensorType:
+        return _KEY
+
+    @property
+    def node(self) -> Node:
+        return given(np.array(_seeded[0].next_key(), np.int64))
+
+    @node.setter
+    def node(self, node: Node) -> None:
+        """What it is given is the first key, which nobody sees."""
+
+
+def reserved() -> Callable[[], np.random.Generator]:
+    """What gives the generator for the first value of a parameter, whenever that is asked for."""
+    return _seeded[0].reserved()

@@ -1,0 +1,323 @@
+"""The tensor: an array that remembers how it was computed, and is computed when looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from primgraph.eager import recording
+from primgraph.eager.backward import backward
+from primgraph.eager.differentiable import Differentiable
+from primgraph.eager.elements import elements_of
+from primgraph.eager.in_place import change, set_elements
+from primgraph.eager.indexing import elements_at
+from primgraph.eager.node import given
+from primgraph.eager.run import compute, source_of
+from primgraph.errors import ArgumentError, BuildError, DTypeError
+from primgraph.ir.sheet import facts
+from primgraph.ir.types import NAME_OF_DTYPE
+from primgraph.operators.call import appliers
+from primgraph.operators.late import functions
+from primgraph.program.sharing import Share
+
+
+class Tensor(Differentiable):
+    """An array that remembers how it was computed. Computing with it gives tensors at once.
+
+    Shape, dtype and errors are there at once; the elements are computed when somebody looks at
+    them: `numpy()`, `item()`, `float(x)`, `print(x)`, `np.asarray(x)`, or a comparison that steers
+    Python. Operators and methods are those of every array of primgraph.
+
+    Operations in place let this handle show another value. What was computed from the former one
+    keeps it, so that no gradient becomes wrong; views do not write through to what they were
+    taken from.
+
+    A subclass has other manners: what is computed with one of its tensors, gradients too, are
+    tensors of its `family`, which is the subclass itself unless it says otherwise.
+    """
+
+    __slots__ = ("_label", "_shares")
+    _called = "a tensor"
+    # What it is called in programs and by optimizers, and what it has in common with programs;
+    # only tensors that are parameters have these.
+    _label: str
+    _shares: list[Share]
+    # The class of copies: what is in common with programs is not copied.
+    plain: ClassVar[type[Tensor]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "family" not in vars(cls):
+            cls.family = cls
+        if "plain" not in vars(cls):
+            cls.plain = cls
+        appliers[cls] = appliers[Tensor]
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None:
+        """Add the gradients of this tensor, times `gradient`, to `.grad` of what it depends on.
+
+        See `pg.autograd.backward`.
+        """
+        backward(self, [gradient], retain_graph, create_graph, inputs)
+
+    # Operations in place.
+
+    def __iadd__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self + other, augmented=True)
+
+    def __isub__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self - other, augmented=True)
+
+    def __imul__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self * other, augmented=True)
+
+    def __itruediv__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self / other, augmented=True)
+
+    def __ifloordiv__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self // other, augmented=True)
+
+    def __imod__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self % other, augmented=True)
+
+    def __ipow__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self**other, augmented=True)
+
+    def __imatmul__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self @ other, augmented=True)
+
+    def __iand__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self & other, augmented=True)
+
+    def __ior__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self | other, augmented=True)
+
+    def __ixor__(self, other: Any) -> Self:  # type: ignore[misc]
+        return change(self, self ^ other, augmented=True)
+
+    def __getitem__(self, index: Any) -> Self:
+        return elements_at(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        set_elements(self, index, value)
+
+    def add_(self, other: Any) -> Self:
+        """`x += other`."""
+        return change(self, self + other)
+
+    def sub_(self, other: Any) -> Self:
+        """`x -= other`."""
+        return change(self, self - other)
+
+    def mul_(self, other: Any) -> Self:
+        """`x *= other`."""
+        return change(self, self * other)
+
+    def div_(self, other: Any) -> Self:
+        """`x /= other`."""
+        return change(self, self / other)
+
+    def copy_(self, other: Any) -> Self:
+        """The elements of `other`, broadcast and converted, from now on."""
+        found = functions["broadcast_to"](functions["astype"](other, self.dtype), self.shape)
+        return change(self, found)
+
+    def fill_(self, number: float) -> Self:
+        """`number` at every place from now on."""
+        return change(self, Tensor(given(np.full(self.shape, number, self.dtype))))
+
+    def zero_(self) -> Self:
+        """Zeros from now on."""
+        return self.fill_(0)
+
+    # Looking.
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """The elements, as an array of the caller's own."""
+        return self._array().copy()
+
+    def _array(self) -> npt.NDArray[Any]:
+        node = self.node
+        if node.array is None:
+            compute([node])
+        assert node.array is not None
+        return node.array
+
+    def item(self) -> Any:
+        """The number in a tensor of one element, as Python's; `ArgumentError` for more or none."""
+        if self.size != 1:
+            raise ArgumentError(
+                f"item() is for tensors of one element, and this is {self.type}",
+                hint="x.numpy() gives all elements",
+            )
+        return self._array().item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return self._array().tolist()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ArgumentError(
+                f"the truth of {self.type} is ambiguous",
+                hint="pg.any(x) and pg.all(x) are of one element",
+            )
+        return bool(self._array().item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise DTypeError(f"an index is an integer, not {self.type}")
+        return int(self.item())
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(self._array() == np.asarray(item)))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The elements; an array that cannot be written to unless `copy`.
+
+        Raises `ArgumentError` in a function that derivatives are taken of, by which they would be
+        lost.
+        """
+        self._require_no_loss()
+        array = self._array()
+        if copy or (dtype is not None and np.dtype(dtype) != array.dtype):
+            return array.astype(array.dtype if dtype is None else dtype)
+        view = array.view()
+        view.flags.writeable = False
+        return view
+
+    def _require_no_loss(self) -> None:
+        """Refuse to be an array of numbers where derivatives would end there unseen."""
+        if self.node.tracked and recording.is_followed.get() and recording.is_on.get():
+            raise ArgumentError(
+                "numbers alone would lose the derivatives that are taken of this function",
+                hint="import primgraph.numpy as np, whose functions take tensors, in lists too; "
+                "x.item(), x.numpy() and x.detach() are numbers on purpose",
+            )
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """What `pg` has of that name; NumPy itself where a result has no derivative anyway."""
+        if func in _OF_ELEMENTS:
+            named = {name: _elements(value) for name, value in kwargs.items()}
+            return func(*map(_elements, args), **named)
+        return super().__array_function__(func, types, args, kwargs)
+
+    def _instead(self, name: str, called: str) -> str:
+        return f"{called}(x.numpy()) gives an array, through which no derivative goes"
+
+    def __repr__(self) -> str:
+        text = np.array2string(self._array(), separator=", ", prefix="tensor(")
+        notes = "" if self.dtype == np.float64 else f", dtype={self.dtype}"
+        return f"tensor({text}{notes}{', requires_grad=True' if self.node.tracked else ''})"
+
+    def _repr_html_(self) -> str:
+        place = source_of(self.node)
+        known = [
+            ("type", str(self.type)),
+            ("elements", np.array2string(self._array(), threshold=20, edgeitems=2)),
+            ("requires_grad", "True" if self.node.tracked else ""),
+            ("line", "" if place is None else f"{place}   {place.text}".rstrip()),
+        ]
+        return facts("Tensor", known).html()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.plain, self._array(), self.node.tracked)
+
+    def __copy__(self) -> Tensor:
+        return _restored(self.plain, self._array(), self.node.tracked)
+
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        """A leaf of the same elements and gradient. Raises `BuildError` for one that is no leaf."""
+        if not self.is_leaf:
+            raise BuildError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol",
+                hint="copy x.detach()",
+            )
+        found = _restored(self.plain, self._array(), self.node.tracked)
+        memo[id(self)] = found
+        if self._backward is not None and self._backward.gradient is not None:
+            found._own().gradient = deepcopy(self._backward.gradient, memo)
+        return found
+
+
+# What NumPy is asked about elements, and what it does with them elsewhere.
+_OF_ELEMENTS = frozenset(
+    (
+        np.allclose, np.array2string, np.array_equal, np.array_equiv, np.array_repr, np.array_str,
+        np.isclose, np.ndim, np.save, np.savetxt, np.savez, np.shape,
+    )
+)  # fmt: skip
+
+
+def _elements(argument: Any) -> Any:
+    return argument._array() if isinstance(argument, Tensor) else argument
+
+
+def _restored(kind: type[Tensor], array: npt.NDArray[Any], tracked: bool) -> Tensor:
+    return kind(given(np.array(array), tracked))
+
+
+Tensor.family = Tensor.plain = Tensor
+
+
+def family_of(arguments: Iterable[Any]) -> type[Tensor]:
+    """The family of the first of the tensors in `arguments` that has another than that of all."""
+    for argument in arguments:
+        if isinstance(argument, Tensor) and argument.family is not Tensor:
+            return argument.family
+    return Tensor
+
+
+# What is taken as it is.
+_PLAIN = frozenset(NAME_OF_DTYPE)
+
+
+def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of the elements of `data`: an array, a number, nested lists of them, or a tensor.
+
+    Elements are copied. NumPy's arrays and numbers keep their dtype, and Python's floats get the
+    default one, unless `dtype` is given. With `requires_grad` it is a leaf: derivatives go through
+    what is computed from it, and `backward` puts its gradient into `.grad`.
+
+        w = pg.tensor([1.0, 2.0], requires_grad=True)
+        (w * w).sum().backward()
+        w.grad  # tensor([2., 4.])
+
+    Raises `ArgumentError` for what is
+    no array, `DTypeError` for a dtype that is not supported and for integers that require a
+    gradient.
+    """
+    if not isinstance(requires_grad, bool):
+        raise ArgumentError(f"requires_grad is True or False, not {requires_grad!r:.60}")
+    if type(data) is np.ndarray and dtype is None and not requires_grad and data.dtype in _PLAIN:
+        return Tensor(given(data.copy()))
+    array = elements_of(data._array() if isinstance(data, Tensor) else data, dtype)
+    if requires_grad and array.dtype.kind != "f":
+        raise DTypeError(
+            f"only floats have derivatives, and this tensor is of {array.dtype}",
+            hint="give dtype='float64', or leave out requires_grad",
+        )
+    return Tensor(given(np.array(array), requires_grad))

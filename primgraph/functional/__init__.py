@@ -1,0 +1,1 @@
+"""Functions made of functions: derivatives, compiled and vectorised ones, over containers."""

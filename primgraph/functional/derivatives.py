@@ -1,0 +1,241 @@
+"""Derivatives of functions of arrays in containers, as functions of the same arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from primgraph import tree
+from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError
+from primgraph.functional.arguments import Chosen, positions_of
+from primgraph.functional.transformed import Transformed
+from primgraph.functional.world import is_array
+from primgraph.ir.signature import checked
+from primgraph.operators.handle import Handle
+
+
+@final
+class Derivative(Transformed):
+    """A function of the arguments of `function`: its derivative of some kind, by some of them."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        function: Callable[..., Any],
+        argnums: int | Sequence[int],
+        has_aux: bool,
+    ) -> None:
+        super().__init__(name, function)
+        self.kind = kind
+        self.argnums = argnums
+        self.has_aux = has_aux
+        self._places = positions_of(name, argnums)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Derivative, (self.name, self.kind, self.function, self.argnums, self.has_aux)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        chosen = Chosen.of(self.name, self.function, args, kwargs, self._places)
+        return chosen.world.given_back(_KINDS[self.kind](_Evaluated(self, chosen)))
+
+
+@final
+class _Evaluated:
+    """A function that was called for a derivative of it, and what it returned."""
+
+    def __init__(self, derivative: Derivative, chosen: Chosen) -> None:
+        self._derivative = derivative
+        self._chosen = chosen
+        self._outputs = Outputs(chosen.name)
+        self._applied = chosen.world.apply(chosen.name, self._called, chosen.leaves)
+
+    def _called(self, leaves: Sequence[Any]) -> list[Any]:
+        result, aux = self._chosen.call(leaves), None
+        if self._derivative.has_aux:
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise ArgumentError(
+                    f"{self._chosen.name}: with has_aux the function returns a value and what else "
+                    f"there is, and it returned {result!r:.80}"
+                )
+            result, aux = result
+        if self._derivative.kind in _OF_ONE:
+            require_one(self._chosen.name, result)
+        return self._outputs.opened(result, aux)
+
+    def value(self) -> Any:
+        """What the function returned: with `has_aux` a tuple of two."""
+        value, aux = self._outputs.closed(self._applied.results)
+        return (value, aux) if self._derivative.has_aux else value
+
+    def with_aux(self, found: Any) -> Any:
+        """A derivative, with what else the function returned if there is that."""
+        if not self._derivative.has_aux:
+            return found
+        return found, self._outputs.closed(self._applied.results)[1]
+
+    def gradient(self) -> Any:
+        """The gradient by the chosen arguments, with their containers."""
+        return self._by_argument(self._applied.vjp(1, [None]))
+
+    def matrix(self, mode: str | None) -> Any:
+        """The containers of the outputs, with those of the arguments in each place."""
+        self._outputs.require_floats()
+        rows = self._applied.matrix(self._outputs.count, mode)
+        return tree.unflatten(self._outputs.structure, [self._by_argument(row) for row in rows])
+
+    def _by_argument(self, leaves: Sequence[Any]) -> Any:
+        """A container like each chosen argument: alone for one, in a tuple for a tuple of them."""
+        found = self._chosen.filled(leaves)
+        return tuple(found) if isinstance(self._derivative.argnums, list | tuple) else found[0]
+
+
+_KINDS: dict[str, Callable[[_Evaluated], Any]] = {
+    "gradient": lambda e: e.with_aux(e.gradient()),
+    "value and gradient": lambda e: (e.value(), e.gradient()),
+    "jacobian": lambda e: e.with_aux(e.matrix(None)),
+    "forward": lambda e: e.with_aux(e.matrix("forward")),
+    "reverse": lambda e: e.with_aux(e.matrix("reverse")),
+}
+# Those of functions of one element.
+_OF_ONE = ("gradient", "value and gradient")
+
+
+@final
+class Outputs:
+    """The arrays that a function returned, and the containers around them.
+
+    Those that derivatives are taken of come first, then those in `aux`, of which what is no
+    array of the function's world is kept as it is.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._found: list[Any] = []
+        self.structure = self._aux_structure = tree.LEAF
+        self._aux: list[Any] = []
+        self.count = 0
+
+    @property
+    def paths(self) -> list[str]:
+        """What messages call the arrays that derivatives are taken of."""
+        return tree.paths_of(self.structure, "result")
+
+    def opened(self, value: Any, aux: Any) -> list[Any]:
+        """All arrays in a row."""
+        self._found, self.structure = tree.flatten(value)
+        for leaf, path in zip(self._found, self.paths, strict=True):
+            if not is_array(leaf):
+                raise ArgumentError(
+                    f"{self._name}: the function returned {type(leaf).__name__} {leaf!r:.60} as "
+                    f"{path}, and no array",
+                    hint="with has_aux=True what stands second may be anything",
+                )
+        if not self._found:
+            raise ArgumentError(f"{self._name}: the function returned {value!r:.80}, not an array")
+        self._aux, self._aux_structure = tree.flatten(aux)
+        self.count = len(self._found)
+        return [*self._found, *(leaf for leaf in self._aux if isinstance(leaf, Handle))]
+
+    def closed(self, results: Sequence[Handle]) -> tuple[Any, Any]:
+        """What was returned, with `results` for the arrays."""
+        value = tree.unflatten(self.structure, results[: self.count])
+        others = iter(results[self.count :])
+        aux = [next(others) if isinstance(leaf, Handle) else leaf for leaf in self._aux]
+        return value, tree.unflatten(self._aux_structure, aux)
+
+    def require_floats(self) -> None:
+        """Raise `NotDifferentiable` unless all arrays are of a float dtype."""
+        for leaf, path in zip(self._found, self.paths, strict=True):
+            if isinstance(leaf, Handle) and leaf.dtype.kind != "f":
+                raise NotDifferentiable(
+                    f"{self._name}: {path} is {leaf.type}, and only floats have derivatives"
+                )
+
+
+def require_one(name: str, result: Any) -> None:
+    """Raise `NotScalarError` unless a function returned one element of a float dtype."""
+    if not is_array(result):
+        hint = ""
+        if isinstance(result, tuple) and len(result) == 2:
+            hint = "with has_aux=True, the second of two is not differentiated"
+        raise NotScalarError(
+            f"{name} needs a function of one element, and it returned {result!r:.80}", hint=hint
+        )
+    if not isinstance(result, Handle):
+        return
+    if result.dtype.kind != "f":
+        raise NotDifferentiable(
+            f"{name}: the function returned {result.type}, and only floats have derivatives"
+        )
+    if result.size != 1:
+        raise NotScalarError(
+            f"{name} needs a function of one element, not {result.type}",
+            hint="sum it, or ask for all derivatives with pg.jacrev or pg.jacfwd",
+        )
+
+
+def gradient_of(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Derivative:
+    """The function that gives the gradient of `function`; see `pg.grad`."""
+    return Derivative("grad", "gradient", function, argnums, has_aux)
+
+
+@checked
+def value_and_grad(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Derivative:
+    """The function that gives what `function` returns, and its gradient, computed together.
+
+    With `has_aux` the first is `(value, aux)`. For all else see `pg.grad`.
+    """
+    return Derivative("value_and_grad", "value and gradient", function, argnums, has_aux)
+
+
+@checked
+def jacfwd(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Derivative:
+    """The function that gives all derivatives of `function`, by forward mode.
+
+    For an array returned and an argument that is one, an array with the axes of the first and then
+    of the second; for containers, those of what is returned with those of the argument at each of
+    their places. One vectorised pass has a direction for each element of the arguments, which is
+    less work than `jacrev` where these are fewer than the elements returned.
+
+    Arguments, `argnums` and `has_aux` are as in `pg.grad`.
+    """
+    return Derivative("jacfwd", "forward", function, argnums, has_aux)
+
+
+@checked
+def jacrev(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Derivative:
+    """The function that gives all derivatives of `function`, by reverse mode.
+
+    As `jacfwd`, with one direction for each element returned.
+    """
+    return Derivative("jacrev", "reverse", function, argnums, has_aux)
+
+
+def jacobian_of(
+    function: Callable[..., Any],
+    mode: str | None = None,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+) -> Derivative:
+    """As `jacfwd` or `jacrev`, whichever has fewer directions; see `pg.jacobian`."""
+    return Derivative("jacobian", mode or "jacobian", function, argnums, has_aux)
+
+
+def hessian_of(
+    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Derivative:
+    """The function that gives the second derivatives of `function`; see `pg.hessian`.
+
+    Forward over reverse mode.
+    """
+    gradient = Derivative("hessian", "gradient", function, argnums, has_aux)
+    return Derivative("hessian", "forward", gradient, argnums, has_aux)

@@ -1,0 +1,117 @@
+"""Differential operators: of variables, of tensors, and of functions of one array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any, final
+
+from primgraph.autodiff import differential as of_variables
+from primgraph.autodiff.functions import require_scalar
+from primgraph.eager import recording
+from primgraph.eager.derived import answers, argument, depends_beyond, reached
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
+from primgraph.functional.applied import in_program
+from primgraph.functional.built import nodes_of, zeros
+from primgraph.functional.transformed import Transformed
+from primgraph.functional.world import InProgram, as_tensor, world_of
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Value
+from primgraph.ir.signature import applied
+from primgraph.ir.types import TensorType
+from primgraph.operators.handle import Handle
+from primgraph.operators.variable import Variable, handle_of
+from primgraph.primitives.shapes import reshape
+
+_OF_VARIABLES: dict[str, Callable[..., Variable]] = {
+    "hessian_diagonal": of_variables.hessian_diagonal,
+    "laplacian": of_variables.laplacian,
+    "divergence": of_variables.divergence,
+}
+
+
+def differential(name: str, y: Any, x: Any, is_batched: bool, check: bool) -> Any:
+    """The differential operator of that name, of whatever `y` and `x` are."""
+    if callable(y) and not isinstance(y, Handle):
+        operator = Operator(name, y, is_batched, check)
+        return operator if x is None else operator(x)
+    if isinstance(y, Tensor) or isinstance(x, Tensor):
+        return _of_tensors(name, y, x, is_batched, check)
+    return _OF_VARIABLES[name](y, x, is_batched, check=check)
+
+
+@final
+class Operator(Transformed):
+    """A differential operator of a function of one array, as a function of that array."""
+
+    def __init__(
+        self, name: str, function: Callable[..., Any], is_batched: bool, check: bool
+    ) -> None:
+        super().__init__(name, function)
+        self._options = is_batched, check
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Operator, (self.name, self.function, *self._options)
+
+    def __call__(self, x: Any) -> Any:
+        world = world_of(x)
+        if isinstance(world, InProgram):
+            variable = _apart(in_program(world.recorder, x))
+            y = applied(self.function, variable)
+            return differential(self.name, y, variable, *self._options)
+        start = as_tensor(x)
+        if start.dtype.kind != "f":
+            raise NotDifferentiable(
+                f"{self.name}: x is {start.type}, and only floats have derivatives"
+            )
+        node = argument(start.node)
+        with recording.followed():
+            y = applied(self.function, start.family(node))
+        with recording.enable_grad():
+            if not isinstance(y, Tensor):
+                raise ArgumentError(f"{self.name}: the function returned {y!r:.80}, not a tensor")
+            found = _of_tensors(self.name, y, start.family(node), *self._options)
+        tracked = recording.is_on.get() and depends_beyond([y.node], [node])
+        return world.given_back(found if tracked else found.detach())
+
+
+def _apart(x: Variable) -> Variable:
+    """The same elements as another variable, which is nothing else: it stands behind reshapes."""
+    builder, shape = x.recorder, x.shape
+    assert isinstance(builder, Builder)
+    value: Value = x.value
+    for axes in count(1):
+        longer = {"shape": (1,) * axes + shape}
+        if builder.find(reshape, [value], longer) is None:
+            (value,) = builder.emit(reshape, [value], longer)
+            break
+    (value,) = builder.emit(reshape, [value], {"shape": shape})
+    return handle_of(builder, value)
+
+
+def _of_tensors(name: str, y: Any, x: Any, is_batched: bool, check: bool) -> Tensor:
+    for role, item in (("y", y), ("x", x)):
+        if not isinstance(item, Tensor):
+            raise ArgumentError(f"{name} takes one tensor as {role}, not {item!r:.60}")
+    type = _type_of(name, y, x, is_batched)
+    ends, starts = nodes_of(name, y, x)
+    if ends[0] not in reached(ends, starts):
+        found: Tensor = x.family(zeros(type))
+        return found
+    options = {"is_batched": is_batched, "check": check}
+    (node,) = answers(name, ends, starts, [type], tracked=recording.is_on.get(), options=options)
+    found = x.family(node)
+    return found
+
+
+def _type_of(name: str, y: Tensor, x: Tensor, is_batched: bool) -> TensorType:
+    """The type of the result; raises `ShapeError` for tensors that do not fit."""
+    if is_batched and (not x.shape or x.shape[:1] != y.shape[:1]):
+        raise ShapeError(f"{name}: {y.type} and {x.type} have not the same samples")
+    if name == "divergence":
+        if y.shape != x.shape:
+            raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
+        return y.type.with_shape(y.shape[: int(is_batched)])
+    require_scalar(name, y, int(is_batched))
+    return y.type if name == "laplacian" else x.type

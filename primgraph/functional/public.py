@@ -1,0 +1,454 @@
+"""The public names of derivatives: of variables, of tensors, and of functions of either."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
+
+import numpy as np
+
+from primgraph.autodiff import functions
+from primgraph.autodiff import grad as of_variables
+from primgraph.autodiff import jacobian as matrices
+from primgraph.autodiff.grad import Gradients, GradOptions
+from primgraph.autodiff.request import Seeds, Variables
+from primgraph.eager.backward import Tensors
+from primgraph.eager.backward import grad as grad_of_tensors
+from primgraph.eager.tensor import Tensor
+from primgraph.functional import built, operators, products
+from primgraph.functional.applied import in_program
+from primgraph.functional.derivatives import Derivative, gradient_of, hessian_of, jacobian_of
+from primgraph.functional.matrices import matrix_of
+from primgraph.functional.world import handles_in, world_of
+from primgraph.ir.signature import checked_late
+from primgraph.operators.handle import Handle
+from primgraph.operators.variable import Variable
+
+Function: TypeAlias = "Callable[..., Any]"
+matrices.makers[Tensor] = matrix_of
+F = TypeVar("F", bound=Function)
+
+
+def _as(function: Function) -> Callable[[F], F]:
+    """Let a function take what `function` takes of variables, and something else besides."""
+
+    def declare(dispatcher: F) -> F:
+        text = dispatcher.__doc__
+        wraps(function)(dispatcher)
+        dispatcher.__doc__ = text
+        dispatcher.__module__ = __name__
+        return dispatcher
+
+    return declare
+
+
+def _first(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return args[0] if args else kwargs.get(name)
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, Handle)
+
+
+def _has_tensors(value: Any) -> bool:
+    """Whether these are tensors: one, or several in a list, tuple or iterator."""
+    if isinstance(value, list | tuple):
+        return any(isinstance(item, Tensor) for item in value)
+    return isinstance(value, Tensor)
+
+
+def _beside(outputs: Any, inputs: Any) -> Any:
+    """`inputs`, with what stands for tensors in the program that `outputs` are variables of."""
+    if not _has_tensors(inputs):
+        return inputs
+    recorder = next((v.recorder for v in handles_in(outputs) if isinstance(v, Variable)), None)
+    if recorder is None:
+        return inputs
+    if isinstance(inputs, Tensor):
+        return in_program(recorder, inputs)
+    return [in_program(recorder, v) if isinstance(v, Tensor) else v for v in inputs]
+
+
+def _are_variables(value: Any) -> bool:
+    """Whether a function is called on variables, or on nothing that is an array."""
+    if any(isinstance(item, Variable) for item in handles_in(value)):
+        return not isinstance(value, dict)
+    listed = value if isinstance(value, list | tuple) and value else [value]
+    arrays = (Handle, np.ndarray, np.generic, int, float, list, tuple, dict)
+    return not all(isinstance(item, arrays) for item in listed)
+
+
+@overload
+def grad(
+    outputs: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+) -> Derivative: ...
+@overload
+def grad(
+    outputs: Tensors,
+    inputs: Tensors,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    no_grad_vars: Tensors | None = None,
+) -> tuple[Any, ...]: ...
+# Where nobody says that inputs may be unused, checkers of types take it that none is.
+@overload
+def grad(
+    outputs: Variables,
+    inputs: Variable,
+    grad_outputs: Seeds = None,
+    *,
+    allow_unused: bool = True,
+    **options: Unpack[GradOptions],
+) -> Variable: ...
+@overload
+def grad(
+    outputs: Variables,
+    inputs: Sequence[Variable],
+    grad_outputs: Seeds = None,
+    *,
+    allow_unused: Literal[False] = False,
+    **options: Unpack[GradOptions],
+) -> list[Variable]: ...
+@overload
+def grad(
+    outputs: Variables,
+    inputs: Sequence[Variable],
+    grad_outputs: Seeds = None,
+    *,
+    allow_unused: Literal[True],
+    **options: Unpack[GradOptions],
+) -> list[Variable | None]: ...
+@overload
+def grad(
+    outputs: Variables,
+    inputs: Variables,
+    grad_outputs: Seeds = None,
+    *,
+    allow_unused: bool = True,
+    **options: Unpack[GradOptions],
+) -> Gradients: ...
+@_as(of_variables.grad)
+def grad(*args: Any, **kwargs: Any) -> Any:
+    """The gradient of a function, of tensors, or of variables of a program.
+
+    **Of a function:** `grad(function, argnums=0, has_aux=False)` is the function of the same
+    arguments that gives the gradient of `function`, of one element, by its argument at position
+    `argnums`: something like that argument, which is an array or a number, or a container of such;
+    a tuple for a tuple of positions. Containers are tuples, lists, dicts, named tuples,
+    dataclasses, and what `pg.register_container` knows. For arrays and numbers it gives arrays,
+    for tensors, or where the function finds tensors that require gradients, tensors, and for
+    variables, or where a program is built or a function traced, variables. An argument that does
+    not matter has zeros. What the function finds elsewhere is constant for this derivative, but
+    not for others: gradients of gradients may stand in each other. With `has_aux` the function
+    returns the value and something else, and this gives the gradient and that. The function is
+    called each time, so that Python may decide by what it computes; for functions that are called
+    often there is `pg.jit`.
+
+    **Of tensors:** with torch's arguments and rules, as `pg.autograd.grad`, a tuple with the
+    gradient of `sum_i <grad_outputs[i], outputs[i]>` by each of `inputs`.
+
+    **Of variables:** the gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to
+    `inputs`. One result of the input's type for each input, alone for a single input, in a list
+    for a sequence; None for an input that no output depends on. Zeros, which cost nothing, where
+    an output depends on it and the derivative is zero everywhere, as for the third derivative of
+    `x**2`: a derivative counts as a function of all that the outputs depend on. Outputs that no
+    input reaches, beside others that are reached, contribute nothing. `grad_outputs` are arrays
+    or variables of the outputs' shapes, cast to their dtypes; one that is None, or all by
+    default, are ones (so that outputs need not be scalars).
+
+    Inputs may be intermediate values: each gets its full gradient, also beside another one that
+    it is computed from. Outputs or inputs listed twice count twice. Equal expressions are one
+    value in a program, so the gradient for an intermediate value is that for all its equals.
+
+    Inputs may be tensors that the outputs were computed with: what stands for them there counts,
+    a parameter of the program, or in a function that is compiled an input of it.
+
+    Values with `stop_gradient` set, and those in `no_grad_vars`, are constants: nothing goes
+    through them, and as inputs they count as unused.
+
+    - `allow_unused=False` makes an unused input an error.
+    - `materialize_grads=True` gives zeros for unused inputs, also where all outputs are
+      independent of all inputs, which is an error otherwise.
+    - `strict_scalar=True` asks for a seed for each output that has not exactly one element.
+    - `is_grads_batched=True` takes seeds with one more leading axis, of one extent N for all,
+      and gives results of shape `(N, *x.shape)`, all N in one vectorised pass. None still stands
+      for ones, for each of the N.
+
+    Results are variables of the same program and can be differentiated again.
+
+    Raises `NotDifferentiable` if an input or output is not of a float dtype, if no output
+    depends on any input, or an input is unused and must not be; `NotScalarError` for a function
+    of more elements; `ArgumentError` for arguments of other kinds, with the place in a container;
+    `ShapeError` for seeds that do not fit; `OptionError`, a ValueError, for `materialize_grads`
+    with `allow_unused=False`.
+    """
+    outputs = _first("outputs", args, kwargs)
+    if _is_function(outputs):
+        return _gradient_of(*args, **kwargs)
+    if _has_tensors(outputs):
+        return grad_of_tensors(*args, **kwargs)
+    if len(args) > 1:
+        args = (outputs, _beside(outputs, args[1]), *args[2:])
+    elif "inputs" in kwargs:
+        kwargs["inputs"] = _beside(outputs, kwargs["inputs"])
+    return of_variables.grad(*args, **kwargs)
+
+
+@checked_late
+def _gradient_of(
+    outputs: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Derivative:
+    return gradient_of(outputs, argnums, has_aux)
+
+
+@overload
+def forward_grad(outputs: Tensor, inputs: Tensors, grad_inputs: Any = None) -> Tensor: ...
+@overload
+def forward_grad(
+    outputs: Sequence[Tensor], inputs: Tensors, grad_inputs: Any = None
+) -> tuple[Tensor | None, ...]: ...
+@overload
+def forward_grad(outputs: Variable, inputs: Variables, grad_inputs: Seeds = None) -> Variable: ...
+@overload
+def forward_grad(
+    outputs: Sequence[Variable], inputs: Variables, grad_inputs: Seeds = None
+) -> list[Variable]: ...
+@overload
+def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = None) -> Gradients: ...
+@_as(of_variables.forward_grad)
+def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None) -> Any:
+    """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
+
+    One result of the output's type for each output, summed over all inputs; alone for a single
+    output, in a list for a sequence, of tensors in a tuple; None for an output that depends on no
+    input. `grad_inputs` are arrays, variables or tensors of the inputs' shapes, cast to their
+    dtypes, ones by default. Nothing goes through values with `stop_gradient` set.
+
+    Results are variables of the same program, or tensors, and can be differentiated again. Raises
+    as `grad` does, except that an output may be independent of all inputs.
+    """
+    if _has_tensors(outputs):
+        return built.forward_grad(outputs, inputs, grad_inputs)
+    return of_variables.forward_grad(outputs, _beside(outputs, inputs), grad_inputs)
+
+
+@checked_late
+def vjp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
+    """`function(*inputs)`, and the product of `v` with its Jacobian, by reverse mode.
+
+    `inputs` are the arguments, of which one may stand alone: variables, tensors or arrays, or
+    containers of them as in `pg.grad`; `v` has the shapes of what the function returns, in the
+    same containers, ones by default and where it has None. The first result is what the function
+    returned. The second has one entry for each input, like that, zeros for one that the function
+    does not use: alone for a single input, in a tuple for a sequence, of variables in a list.
+    Arrays give arrays.
+
+    Arguments are told apart: an array passed twice counts as two, and what the function finds
+    elsewhere, the same arrays included, is constant for this derivative, but not for one of
+    the results. All results can be differentiated again.
+
+    With `strict`, an input that does not matter, and an output that depends on no input, are a
+    `NotDifferentiable`. Raises `ArgumentError`, a TypeError, for what is no function or no
+    array, and for a wrong number of entries in `v`; `ShapeError` for a wrong shape of one.
+    """
+    if _are_variables(inputs):
+        return functions.vjp(function, inputs, v, strict=strict)
+    return products.vjp(function, inputs, v, strict)
+
+
+@checked_late
+def jvp(function: Function, inputs: Any, v: Any = None, *, strict: bool = False) -> Any:
+    """`function(*inputs)`, and the product of its Jacobian with `v`, by forward mode.
+
+    `v` has the shapes of `inputs`, and their containers, ones by default. Both results have the
+    containers of what the function returns; the second is zero for an output that depends on no
+    input. For all else see `vjp`.
+    """
+    if _are_variables(inputs):
+        return functions.jvp(function, inputs, v, strict=strict)
+    return products.jvp(function, inputs, v, strict)
+
+
+@checked_late
+def hvp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
+    """`function(*inputs)`, one element, and the product of its Hessian with `v`.
+
+    Forward over reverse: the derivative of the gradient along `v`. `v` has the shapes of
+    `inputs`, and their containers; the product has one entry for each input, as in `vjp`, zeros
+    where it does not depend on the input.
+
+    Raises `NotScalarError` for a function of more than one element; with `strict`,
+    `NotDifferentiable` where an input does not matter to the function. For all else see `vjp`.
+    """
+    if _are_variables(inputs):
+        return functions.hvp(function, inputs, v, strict=strict)
+    return products.hessian_product("hvp", function, inputs, v, strict)
+
+
+@checked_late
+def vhp(function: Function, inputs: Any, v: Any, *, strict: bool = False) -> Any:
+    """`function(*inputs)`, one element, and the product of `v` with its Hessian.
+
+    A Hessian is symmetric, so the product is that of `hvp`, and computed in the same way.
+    """
+    if _are_variables(inputs):
+        return functions.vhp(function, inputs, v, strict=strict)
+    return products.hessian_product("vhp", function, inputs, v, strict)
+
+
+@overload
+def jacobian(
+    y: Function,
+    *,
+    mode: str | None = None,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+) -> Derivative: ...
+@overload
+def jacobian(y: Any, x: Any, *, mode: str | None = None) -> Any: ...
+@checked_late
+def jacobian(
+    y: Any,
+    x: Any = None,
+    *,
+    mode: str | None = None,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+) -> Any:
+    """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
+
+    `y` are variables or tensors that depend on `x`: for a sequence of outputs or inputs a tuple, of
+    tuples if both are sequences. Or `y` is a function, and `x` its argument or a sequence of its
+    arguments, variables, tensors or arrays, as in `vjp`. Evaluated in one vectorised pass, by the
+    `mode` "reverse" or "forward", by default by that which takes fewer directions.
+
+    Without `x`, the function that gives the derivatives of the function `y`, as `pg.jacrev` and
+    `pg.jacfwd` do, with their `argnums` and `has_aux`.
+
+    Raises as `Jacobian` and `pg.grad` do, and `OptionError` for another mode.
+    """
+    mode = matrices.checked_mode(mode)
+    if x is None and _is_function(y):
+        return jacobian_of(y, mode, argnums, has_aux)
+    if _is_function(y) and not _are_variables(x):
+        return _at(jacobian_of, y, x, mode)
+    if _has_tensors(y):
+        return built.jacobian(y, x, mode)
+    return matrices.jacobian(y, x, mode=mode)
+
+
+def _at(transform: Callable[..., Derivative], function: Function, x: Any, *options: Any) -> Any:
+    """A derivative of a function at its arguments `x`, by all of them."""
+    if isinstance(x, list | tuple):
+        return transform(function, *options, tuple(range(len(x))), False)(*x)
+    return transform(function, *options, 0, False)(x)
+
+
+@checked_late
+def batched_jacobian(y: Any, x: Any, *, check: bool = True) -> Any:
+    """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
+
+    Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
+    *x.shape[1:])`; sequences give tuples as in `jacobian`. `y` and `x` are variables or tensors, or
+    `y` is a function, and `x` its argument or a sequence of its arguments: variables, tensors, or
+    arrays, for which it gives arrays. Raises `MixedSamplesError` where samples may mix, unless
+    `check` is False; see `Jacobian`.
+    """
+    if _is_function(y) and not _are_variables(x):
+        world = world_of(x)
+        brought: Any = world.bring(x) if not isinstance(x, list | tuple) else [*map(world.bring, x)]
+        return world.given_back(matrices.batched_jacobian(y, brought, check=check))
+    if _has_tensors(y):
+        return built.batched_jacobian(y, x, check)
+    return matrices.batched_jacobian(y, x, check=check)
+
+
+@overload
+def hessian(
+    y: Function, *, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Derivative: ...
+@overload
+def hessian(y: Any, x: Any) -> Any: ...
+@checked_late
+def hessian(
+    y: Any, x: Any = None, *, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Any:
+    """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
+
+    `y` is a variable or tensor that depends on `x`: for a sequence of inputs a tuple of tuples. Or
+    `y` is a function, and `x` its argument or a sequence of its arguments, as in `vjp`.
+
+    Without `x`, the function that gives the second derivatives of the function `y`, with the
+    containers of the arguments in those of the arguments; `argnums` and `has_aux` are as in
+    `pg.grad`.
+
+    Raises `NotScalarError` for more elements; for all else see `jacobian`.
+    """
+    if x is None and _is_function(y):
+        return hessian_of(y, argnums, has_aux)
+    if _is_function(y) and not _are_variables(x):
+        return _at(hessian_of, y, x)
+    if _has_tensors(y):
+        return built.hessian(y, x)
+    return matrices.hessian(y, x)
+
+
+@checked_late
+def hessian_diagonal(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
+    """The second derivatives of `y`, one element, by each element of `x` twice.
+
+    `y` and `x` are variables or tensors. Or `y` is a function of one array, and `x` its argument,
+    an array too; without `x` this gives the function of that. The result has the type of `x`. With
+    `is_batched`, axis 0 counts independent samples, `y` has shape `(B,)` or `(B, 1)`, and each
+    sample of the result belongs to that of `y`. That samples do not mix on the way from `x` to `y`
+    is checked by the structure of the program, of tensors when one looks at the result;
+    `check=False` says that you know it.
+
+    The Hessian is never formed: the second derivative along each axis is taken by forward mode
+    over forward mode, all of them in one vectorised pass (of one direction for each element of a
+    sample); where the gradient is elementwise, in one pass for the whole.
+
+    Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
+    elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+    """
+    return operators.differential("hessian_diagonal", y, x, is_batched, check)
+
+
+@checked_late
+def laplacian(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
+    """The sum of the second derivatives of `y`, one element, by each element of `x` twice.
+
+    `y` and `x` are variables or tensors, or a function and its argument, as in `hessian_diagonal`.
+    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
+    shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`.
+
+    As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
+    applied to their sum only. Raises as that does.
+    """
+    return operators.differential("laplacian", y, x, is_batched, check)
+
+
+@checked_late
+def divergence(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
+    """The sum of the derivatives of each element of `y` by the element of `x` at its place.
+
+    `y` and `x` are variables or tensors of one shape, or a function and its argument, as in
+    `hessian_diagonal`; the result has none. With `is_batched`, axis 0 counts independent samples,
+    and the result has shape `(B,)`; for `check` see `hessian_diagonal`.
+
+    All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
+    matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
+    is only one direction.
+
+    Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
+    `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
+    """
+    return operators.differential("divergence", y, x, is_batched, check)

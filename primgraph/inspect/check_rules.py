@@ -1,0 +1,208 @@
+"""Checks of rules that users give: against differences, and against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from primgraph.custom.function import Function
+from primgraph.custom.primitives import as_custom
+from primgraph.custom.static import is_operand
+from primgraph.custom.traced import TracedCall, TracedSlope
+from primgraph.eager.backward import grad
+from primgraph.eager.node import given
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import WRITTEN, ArgumentError, CheckError
+from primgraph.inspect.check import Array, Level, differing, richardson
+from primgraph.inspect.complex_step import widened
+from primgraph.ir.builder import Builder
+from primgraph.ir.form import taken_apart
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.ir.signature import UNFIT, checked_late
+from primgraph.program.trace import trace
+from primgraph.source import declared
+from primgraph.transforms.lower import lower
+from primgraph.transforms.optimize.dead_code import dead_code
+
+_SEED = 0x5EED
+_BY_DIFFERENCES = 1e-6
+# Rules for cotangents are asked with seeds of these sizes: one that is linear scales with them.
+_SIZES = (1.0, 64.0)
+
+
+@checked_late
+def check_rules(function: Callable[..., Any] | type[Function], args: Sequence[Any]) -> None:
+    """Compare the rules of custom functions with what these compute, and with each other.
+
+    `function` is a custom function, a subclass of `Function`, or a function that calls some; all
+    that are called for `args` are checked, where they are called, by all arrays of floats that they
+    are given. Rules for tangents and for cotangents are compared with derivatives of what the
+    function computes, by a complex step or by differences, as in `check_grads`, in float64; where
+    both are given it is checked that they are adjoint, `<u, J v>` being `<J' u, v>`. The value
+    that a rule gives has to be that of the function. A function that looks at numbers runs on
+    tensors, and what goes back through it is compared with differences.
+
+    Raises `CheckError`, an AssertionError, with the line of the rule that differs, the first
+    element and both numbers; `ArgumentError` where no custom function is called.
+    """
+    of_class = isinstance(function, type) and issubclass(function, Function)
+    call: Any = function.apply if of_class else function  # type: ignore[union-attr]
+    if not callable(call):
+        raise ArgumentError(f"check_rules takes a function, not {function!r:.60}")
+    if not isinstance(args, list | tuple):
+        raise ArgumentError(f"check_rules takes arguments in a list or tuple, not {args!r:.60}")
+    arrays = [np.asarray(a) for a in args if is_operand(a)]
+    try:
+        graph = trace(lambda *given: call(*_filled(args, given)), *arrays)
+    except UNFIT as error:
+        _check_on_tensors(call, args, error)
+        return
+    found = {
+        eqn.kwargs["call"]: eqn.inputs[1 : 1 + eqn.kwargs["count"]]
+        for eqn in graph.body
+        if eqn.op is as_custom
+    }
+    if not found:
+        raise ArgumentError(f"check_rules: {function!r:.60} calls no custom function")
+    for custom, operands in found.items():
+        assert isinstance(custom, TracedCall)
+        _check(custom, interpret(graph.with_outputs(operands), *arrays))
+
+
+def _check_on_tensors(call: Callable[..., Any], args: Sequence[Any], error: Exception) -> None:
+    """Compare what goes back through a function on tensors with differences of what it gives.
+
+    `error` says why it could not be traced, which is raised where it does not run either.
+    """
+    rng = np.random.default_rng(_SEED)
+    wide = [np.asarray(a, np.float64) if _is_float(a) else a for a in args]
+    tensors: list[Any] = [Tensor(given(a, tracked=True)) if _is_float(a) else a for a in wide]
+    try:
+        results = _floats(call(*tensors))
+    except UNFIT:
+        raise error from None
+    u = [rng.standard_normal(r.shape) for r in results]
+    places = [i for i, t in enumerate(tensors) if isinstance(t, Tensor)]
+    ends = [i for i, r in enumerate(results) if r.requires_grad]
+    if not places or not ends:
+        raise ArgumentError("check_rules needs float arguments, and results that depend on them")
+    found = grad(
+        [results[i] for i in ends],
+        [tensors[i] for i in places],
+        [Tensor(given(u[i])) for i in ends],
+        materialize_grads=True,
+    )
+    for place, gradient in zip(places, found, strict=True):
+        assert gradient is not None
+        mine, expected = gradient.numpy().reshape(-1), _slopes(call, wide, u, place)
+        largest = float(np.max(np.abs(expected), initial=1.0))
+        bad = differing(mine, expected, np.full(mine.size, _BY_DIFFERENCES * largest))
+        if bad is not None:
+            raise CheckError(
+                f"the derivative by argument {place} at element {bad} is {mine[bad].item()!r} on "
+                f"tensors, but central differences give {expected[bad].item()!r}"
+            )
+
+
+def _slopes(call: Callable[..., Any], args: Sequence[Any], u: Sequence[Array], place: int) -> Array:
+    """The derivatives of what a function gives, times `u`, by each element of an argument."""
+
+    def at(element: int, shift: float) -> list[Array]:
+        moved = [np.array(a) if _is_float(a) else a for a in args]
+        moved[place].reshape(-1)[element] += shift
+        values = _floats(call(*[Tensor(given(a)) if _is_float(a) else a for a in moved]))
+        return [np.array([np.sum(v.numpy() * a) for v, a in zip(values, u, strict=True)]).sum()]
+
+    flat = args[place].reshape(-1)
+    return np.array([richardson(partial(at, k), float(x))[0] for k, x in enumerate(flat)])
+
+
+def _is_float(argument: Any) -> bool:
+    return is_operand(argument) and np.dtype(argument.dtype).kind == "f"
+
+
+def _floats(found: Any) -> list[Tensor]:
+    """The tensors of floats in what a function returns."""
+    _, leaves = taken_apart(found, lambda item: isinstance(item, Tensor))
+    return [t for t in leaves if isinstance(t, Tensor) and t.dtype.kind == "f"]
+
+
+def _filled(args: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+    waiting = iter(given)
+    return [next(waiting) if is_operand(a) else a for a in args]
+
+
+def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
+    """Check the rules of one call at these arrays."""
+    definition = call.definition
+    body = lower(call.body())
+    plain = dead_code(body.with_outputs(body.outputs[i] for i in call.floats))
+    level = Level.of(plain, arrays)
+    values, known, source, limits = level.expected()
+    rng = np.random.default_rng(_SEED)
+    u = [rng.standard_normal(v.shape) for v in plain.outputs]
+    v = [rng.standard_normal(plain.inputs[i].shape) for i in level.wrt]
+    push, pull = (
+        None if graph is None else widened(_with_results(plain, graph))
+        for graph in TracedSlope(call).rules()
+    )
+    if push is not None:
+        with _Naming(call, definition.pushes):
+            level.check_forward(1, push, known, limits, source)
+    if pull is not None:
+        with _Naming(call, definition.pulls):
+            for size in _SIZES:
+                level.check_reverse(1, pull, [size * a for a in u], known, limits, source)
+    if push is not None and pull is not None:
+        with _Naming(call, definition.pulls):
+            level.check_adjoint(1, push, pull, u, v, values)
+    for rule, graph in call.noted:
+        with _Naming(call, rule):
+            _check_value(body, lower(graph), arrays)
+
+
+def _with_results(plain: Graph, rule: Graph) -> Graph:
+    """A rule of operands, results, and seeds, as one of operands and seeds."""
+    builder = Builder(plain.name)
+    operands = [builder.input(v.type, v.hint) for v in plain.inputs]
+    results = builder.inline(plain, operands)
+    rest = rule.inputs[len(operands) + len(results) :]
+    seeds = [builder.input(v.type) for v in rest]
+    return builder.graph(builder.inline(rule, [*operands, *results, *seeds]))
+
+
+def _check_value(body: Graph, claimed: Graph, arrays: Sequence[Array]) -> None:
+    pairs = zip(interpret(claimed, *arrays), interpret(body, *arrays), strict=True)
+    for number, (found, expected) in enumerate(pairs):
+        slack = 64 * np.finfo(found.dtype).eps if found.dtype.kind == "f" else 0.0
+        limit = np.full(expected.size, slack * float(np.max(np.abs(expected), initial=0.0)))
+        place = differing(found.reshape(-1), expected.reshape(-1), limit)
+        if place is not None:
+            pair = found.reshape(-1)[place].item(), expected.reshape(-1)[place].item()
+            raise CheckError(
+                f"result {number} is {pair[0]!r} by the rule, but the function gives {pair[1]!r}"
+            )
+
+
+class _Naming:
+    """Lets errors within say of which function they are, and where the rule is defined."""
+
+    def __init__(self, call: TracedCall, rule: Callable[..., Any] | None) -> None:
+        self._name = call.definition.name
+        self._rule = rule
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if isinstance(error, CheckError):
+            source = None if self._rule is None else declared(self._rule)
+            origin = [] if source is None else [f"{WRITTEN}  {source}   {source.text}"]
+            hint = (
+                "at a kink differences need not agree: choose arrays off it" if error.hint else ""
+            )
+            fault = error.message.removeprefix("order 1: ")
+            raise CheckError(f"{self._name}: {fault}", origin=origin, hint=hint) from None

@@ -1,0 +1,88 @@
+"""How many bytes reverse mode keeps of a graph until it comes back to what they were made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from primgraph.ir.dims import is_open
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.slices import forward_slice
+from primgraph.ir.types import larger
+from primgraph.primitives.control import checkpoint
+from primgraph.transforms.linearize import linearize
+from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.stacks import fills
+from primgraph.transforms.unzip import unzip
+
+
+def residual_bytes(graph: Graph) -> int:
+    """The residuals of `graph`, of primitives, for its derivatives by all inputs of floats.
+
+    These are the values that the linear part takes from the other part, in loops those of each
+    trip. Inputs and what is seen in them count nothing. Of checkpoints, which compute theirs again
+    one after another, those of the largest one are added.
+    """
+    count = len(graph.inputs)
+    wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
+    if not wrt or not any(v.type.is_float for v in graph.outputs):
+        return 0
+    joint = linearize(graph, wrt, role="cotangent")
+    return _kept(
+        joint.with_outputs(joint.outputs[len(graph.outputs) :]), range(count, count + len(wrt))
+    )
+
+
+def _kept(graph: Graph, wrt: Sequence[int]) -> int:
+    """What goes from one part of a graph to that which is linear in the inputs `wrt`."""
+    primal, linear = unzip(graph, wrt)
+    linear = clean_up(linear)
+    count = len(linear.inputs) - len(wrt)
+    if not linear.outputs:
+        return 0
+    primal = clean_up(primal)
+    read = {v for e in linear.body for v in e.inputs}
+    kept = primal.outputs[len(primal.outputs) - count :]
+    defined = {v: e for e in primal.body for v in e.outputs}
+    roots = {_root(v, defined) for v, own in zip(kept, linear.inputs, strict=False) if own in read}
+    total = sum(v.type.nbytes for v in roots if v in defined and not _is_literal(defined[v]))
+    seeds = linear.inputs[count:]
+    return total + _filled(linear, seeds) + _again(linear, seeds)
+
+
+def _filled(graph: Graph, seeds: Sequence[Value]) -> int:
+    """The stacks that grow with trips of loops, which a linear graph fills for itself."""
+    linear = forward_slice(graph.body, seeds)
+    made = (v for e in graph.body if fills(e) for v in e.outputs if is_open(v.shape))
+    return sum(v.type.nbytes for v in made if v not in linear)
+
+
+def _again(graph: Graph, seeds: Sequence[Value]) -> int:
+    """The most that a checkpoint in a linear graph keeps of what it computes again."""
+    linear, most = set(seeds), 0
+    for eqn in graph.body:
+        flags = [v in linear for v in eqn.inputs]
+        if any(flags):
+            linear.update(eqn.outputs)
+            for body in eqn.bodies:
+                # What comes before the operands of bodies says which of them, or how often.
+                given = flags[len(flags) - len(body.inputs) :]
+                places = [i for i, is_one in enumerate(given) if is_one]
+                inside = (
+                    _kept(body, places)
+                    if eqn.op is checkpoint
+                    else _again(body, [body.inputs[i] for i in places])
+                )
+                most = larger(most, inside)
+    return most
+
+
+def _root(value: Value, defined: dict[Value, Equation]) -> Value:
+    """What a value lies in."""
+    while value in defined and defined[value].op.is_view:
+        value = defined[value].inputs[0]
+    return value
+
+
+def _is_literal(eqn: Equation) -> bool:
+    return isinstance(eqn.op, Primitive) and eqn.op.literal

@@ -1,0 +1,332 @@
+"""Graphs with sizes: which ones arrays have, what is assumed of them, the graph at given ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, BuildError, FeedError, PrimgraphError
+from primgraph.ir.assumptions import Condition, noting
+from primgraph.ir.builder import Builder
+from primgraph.ir.dims import Dim, extent_at, is_open, names_in
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import Params
+from primgraph.ir.primitive import lookup
+from primgraph.ir.rebuild import NOWHERE, written
+from primgraph.ir.types import Shape, TensorType, scalar_of
+from primgraph.source import Source
+
+
+def at_sizes(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """`graph` with numbers in the place of sizes; those that are not named stay as they are.
+
+    Equations keep their lines, and what they compute. Raises `ShapeError`, with the user's line,
+    where the sizes do not meet what was assumed.
+    """
+    builder = Builder(graph.name, source=NOWHERE)
+    types: dict[TensorType, TensorType] = {}
+
+    def known(type: TensorType) -> TensorType:
+        if type not in types:
+            types[type] = type.with_shape(tuple([extent_at(n, sizes) for n in type.shape]))
+        return types[type]
+
+    moved: dict[Value, Value] = {}
+    for value in graph.inputs:
+        moved[value] = Value(known(value.type), value.hint)
+        builder.share_input(moved[value])
+    params: dict[int, dict[str, Any]] = {}
+    for eqn in graph.body:
+        inputs = tuple([moved[v] for v in eqn.inputs])
+        if not _depends(eqn):
+            results = builder.copy(eqn, inputs)
+        else:
+            if id(eqn.params) not in params:
+                params[id(eqn.params)] = params_at(eqn.kwargs, sizes)
+            builder.source = eqn.source or NOWHERE
+            results = _recorded(builder, eqn, inputs, params[id(eqn.params)])
+        moved.update(zip(eqn.outputs, results, strict=True))
+        for old, new in zip(eqn.outputs, results, strict=True):
+            if new.type is not known(old.type):
+                raise BuildError(
+                    f"{eqn.op.name} gives {new.type} where {old.type} is {known(old.type)}",
+                    origin=written(eqn),
+                )
+    builder.source = None
+    return builder.graph([moved[v] for v in graph.outputs]).in_form(graph.form).titled(graph.titles)
+
+
+def _depends(eqn: Equation) -> bool:
+    if any(v.type.names for v in (*eqn.inputs, *eqn.outputs)) or eqn.op.has_bodies:
+        return True
+    # Of what has operands, types have all sizes.
+    return not eqn.inputs and bool(names_in_params(eqn.params))
+
+
+def _recorded(
+    builder: Builder, eqn: Equation, inputs: tuple[Value, ...], params: dict[str, Any]
+) -> tuple[Value, ...]:
+    """The equation in the builder, with these parameters; a size that is a value as a number."""
+    if eqn.op is not lookup("extent") or type(params["size"]) is Dim:
+        return builder.emit(eqn.op, inputs, params)
+    rest = {k: v for k, v in params.items() if k != "size"}
+    number = scalar_of(params["size"], params["dtype"])
+    return builder.emit(lookup("full"), (), {**rest, "value": number})
+
+
+def type_at(type: TensorType, sizes: Mapping[str, int]) -> TensorType:
+    """A type with numbers, or other extents, in the place of sizes."""
+    if not type.names or not sizes:
+        return type
+    return type.with_shape(tuple([extent_at(n, sizes) for n in type.shape]))
+
+
+def params_at(params: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Parameters with numbers, or other extents, in the place of sizes."""
+    return {name: _at(value, sizes) for name, value in params.items()}
+
+
+def _at(value: Any, sizes: Mapping[str, int]) -> Any:
+    """A parameter with numbers in the place of sizes."""
+    if type(value) is Dim:
+        return value.at(sizes)
+    if type(value) is Graph:
+        return at_sizes(value, sizes)
+    return tuple([_at(v, sizes) for v in value]) if type(value) is tuple else value
+
+
+def checked_sizes(sizes: Mapping[str, Any]) -> dict[str, int]:
+    """`sizes`, if these are integers of at least 0 by name. Raises `ArgumentError` for all else."""
+    for name, number in sizes.items():
+        if not isinstance(name, str) or type(number) is not int or number < 0:
+            raise ArgumentError(
+                f"sizes are integers of at least 0 by name, not {name!r:.40}: {number!r:.40}"
+            )
+    return dict(sizes)
+
+
+def assumptions(graph: Graph) -> list[tuple[Condition, Source | None]]:
+    """What has to hold of the sizes, with the line that first needs it.
+
+    It is what the type rules could not decide.
+    """
+    found: dict[Condition, Source | None] = {}
+    asked: set[tuple[Any, ...]] = set()
+    for eqn in graph.body:
+        for body in eqn.bodies:
+            for condition, source in assumptions(body):
+                found.setdefault(condition, source)
+        types = tuple([v.type for v in eqn.inputs])
+        key = (eqn.op, types, id(eqn.params))
+        if key in asked or not (names_in_params(eqn.params) or any(t.names for t in types)):
+            continue
+        asked.add(key)
+        with noting() as noted:
+            eqn.op.infer(types, dict(eqn.params))
+        for condition in noted:
+            found.setdefault(condition, eqn.source)
+    return list(found.items())
+
+
+def names_in_params(params: Params) -> frozenset[str]:
+    """The sizes in parameters."""
+    return names_in(tuple([value for _, value in params]))
+
+
+def fitted(graph: Graph, arrays: Sequence[Any]) -> Graph:
+    """`graph` at the sizes that arrays for its inputs have, which are as it assumes.
+
+    Raises `FeedError` where no sizes fit.
+    """
+    if not graph.sizes:
+        return graph
+    names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
+    fitting = Fitting(list(zip(names, graph.input_types, strict=True)), graph.sizes)
+    shapes = [np.shape(a) for a in arrays]
+    fitting.key(shapes)
+    sizes = fitting.sizes(shapes)
+    fitting.require(assumptions(graph), sizes)
+    return at_sizes(graph, sizes)
+
+
+def output_types_for(graph: Graph, arrays: Sequence[Any]) -> Sequence[TensorType]:
+    """The types of what `graph` gives for arrays whose sizes fit it."""
+    if not any(type.names for type in graph.output_types):
+        return graph.output_types
+    names = [v.hint or str(i) for i, v in enumerate(graph.inputs)]
+    fitting = Fitting(list(zip(names, graph.input_types, strict=True)))
+    sizes = fitting.sizes([np.shape(a) for a in arrays])
+    return [type_at(type, sizes) for type in graph.output_types]
+
+
+def require_known(name: str, graph: Graph) -> None:
+    """Raise `BuildError` in the words of `name` for a graph with sizes, or with a stack that grows
+    among its inputs or results."""
+    for type in (*graph.input_types, *graph.output_types):
+        if is_open(type.shape):
+            raise BuildError(f"{name} takes or gives no {type}: stacks that grow are for loops")
+    if graph.sizes:
+        raise BuildError(
+            f"{name} needs numbers for the sizes {', '.join(graph.sizes)} of {graph.name}",
+            hint=f'pg.transforms.instantiate(graph, {{"{graph.sizes[0]}": 32}}) gives them some',
+        )
+
+
+@final
+class Fitting:
+    """Finds the sizes that arrays for inputs of given names and types have.
+
+    A size is what an axis of that extent has; of an extent such as `2*N+1`, what solves it. Raises
+    `BuildError` for `wanted` sizes that no input tells.
+    """
+
+    __slots__ = ("axes", "bare", "inputs", "solved")
+
+    def __init__(
+        self, inputs: Sequence[tuple[str, TensorType]], wanted: Sequence[str] = ()
+    ) -> None:
+        self.inputs = list(inputs)
+        # The axes whose extents are not known.
+        self.axes = [
+            (i, axis)
+            for i, (_, type) in enumerate(inputs)
+            for axis, n in enumerate(type.shape)
+            if isinstance(n, Dim)
+        ]
+        # The input and the axis that tell a size, and other extents with the size that they tell.
+        self.bare: dict[str, tuple[int, int]] = {}
+        others: list[tuple[int, int, Dim]] = []
+        for i, axis in self.axes:
+            extent = inputs[i][1].shape[axis]
+            assert isinstance(extent, Dim)
+            if str(extent) in extent.names:
+                self.bare.setdefault(str(extent), (i, axis))
+            else:
+                others.append((i, axis, extent))
+        self.solved = _solved(others, set(self.bare))
+        told = set(self.bare).union(*(s.names for _, _, s, _ in self.solved))
+        unknown = [name for name in wanted if name not in told]
+        if unknown:
+            raise BuildError(
+                f"no input tells size {unknown[0]}",
+                hint='declare an input that has it as an extent, as pg.data("x", '
+                f'("{unknown[0]}",)), or give it a number by pg.transforms.instantiate',
+            )
+
+    def key(self, shapes: Sequence[Shape]) -> tuple[int, ...]:
+        """The extents of these shapes that are not known before, by which sizes are told.
+
+        Raises `FeedError` for a shape of another number of axes.
+        """
+        for (name, type), shape in zip(self.inputs, shapes, strict=True):
+            if len(shape) != type.ndim:
+                raise FeedError(
+                    f"input {name!r} is {type}: an array of shape {tuple(shape)} is given"
+                )
+        return tuple([shapes[i][axis] for i, axis in self.axes])
+
+    def sizes(self, shapes: Sequence[Shape]) -> dict[str, int]:
+        """The sizes of arrays of these shapes.
+
+        Raises `FeedError`, naming the inputs, where no sizes fit, or where these contradict each
+        other.
+        """
+        found = {name: shapes[i][axis] for name, (i, axis) in self.bare.items()}
+        for i, axis, extent, name in self.solved:
+            if name and name not in found:
+                found[name] = self._solution(i, axis, extent, name, found, shapes)
+        for i, axis in self.axes:
+            wanted = self.inputs[i][1].shape[axis].at(found)  # type: ignore[attr-defined]
+            # Of some of the inputs of a program not all sizes may be told.
+            if type(wanted) is not Dim and shapes[i][axis] != wanted:
+                raise self._contradiction(i, axis, found, shapes)
+        return found
+
+    def teller(self, name: str) -> str:
+        """The input that tells the size of that name."""
+        if name in self.bare:
+            return self.inputs[self.bare[name][0]][0]
+        return next(self.inputs[i][0] for i, _, _, solved in self.solved if solved == name)
+
+    def told(self, names: Sequence[str], sizes: Mapping[str, int]) -> str:
+        """These sizes for a message: `N = 7 of input 'x'`."""
+        return " and ".join(f"{n} = {sizes[n]} of input {self.teller(n)!r}" for n in names)
+
+    def require(
+        self, conditions: Sequence[tuple[Condition, Source | None]], sizes: Mapping[str, int]
+    ) -> None:
+        """Raise `FeedError`, with the line that needs it, unless the sizes are as assumed."""
+        for condition, source in conditions:
+            try:
+                holds = condition.holds(sizes)
+            except PrimgraphError:
+                holds = False
+            if not holds:
+                where = f", assumed by {source}   {source.text}".rstrip() if source else ""
+                raise FeedError(
+                    f"size {self.told(sorted(condition.names), sizes)} does not satisfy "
+                    f'"{condition}"{where}'
+                )
+
+    def _solution(
+        self,
+        i: int,
+        axis: int,
+        extent: Dim,
+        name: str,
+        found: Mapping[str, int],
+        shapes: Sequence[Shape],
+    ) -> int:
+        """The size of that name for which `extent`, linear in it, is that of the axis."""
+        left: Any = extent.at({k: v for k, v in found.items() if k != name})
+        number, factor = left.at({name: 0}), left.at({name: 1}) - left.at({name: 0})
+        size, rest = divmod(shapes[i][axis] - number, factor)
+        if rest or size < 0:
+            raise FeedError(
+                f"input {self.inputs[i][0]!r} is {self.inputs[i][1]}: no size {name} gives an "
+                f"extent of {shapes[i][axis]} on axis {axis}"
+            )
+        return int(size)
+
+    def _contradiction(
+        self, i: int, axis: int, sizes: Mapping[str, int], shapes: Sequence[Shape]
+    ) -> FeedError:
+        name, type = self.inputs[i]
+        extent: Any = type.shape[axis]
+        names = sorted(extent.names)
+        given = f"axis {axis} of input {name!r} {type} has extent {shapes[i][axis]}"
+        if str(extent) in names:
+            where = self.bare[str(extent)]
+            other = f"axis {where[1]} of input {self.inputs[where[0]][0]!r} has {sizes[names[0]]}"
+            return FeedError(f"size {extent} is not the same in all inputs: {given}, {other}")
+        return FeedError(f"{given}, and {extent} is {extent.at(sizes)}: {self.told(names, sizes)}")
+
+
+def _solved(others: list[tuple[int, int, Dim]], known: set[str]) -> list[tuple[int, int, Dim, str]]:
+    """Extents in an order in which each tells one more size, by its name; those that tell none
+    come last, with an empty name."""
+    ordered: list[tuple[int, int, Dim, str]] = []
+    told = set(known)
+    waiting = others
+    while waiting:
+        rest = []
+        for i, axis, extent in waiting:
+            new = extent.names - told
+            name = next(iter(new), "")
+            if len(new) == 1 and _is_linear(extent, name):
+                ordered.append((i, axis, extent, name))
+                told |= new
+            else:
+                rest.append((i, axis, extent))
+        if len(rest) == len(waiting):
+            break
+        waiting = rest
+    return ordered + [(i, axis, extent, "") for i, axis, extent in waiting if extent.names <= told]
+
+
+def _is_linear(extent: Dim, name: str) -> bool:
+    """Whether an extent is a number times that size, plus what other sizes give."""
+    found = [(m, c) for m, c in extent.terms if name in names_in(Dim(((m, c),)) if m else c)]
+    return len(found) == 1 and found[0][0] == ((name, 1),)

@@ -1,0 +1,195 @@
+"""Parameters and buffers of layers: what stands for each as one goes, and in programs."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from primgraph.eager.node import given
+from primgraph.eager.run import along, compute
+from primgraph.eager.seeds import reserved
+from primgraph.eager.shared import made_state, state_of, tensor_of, tensor_there
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError, BuildError
+from primgraph.initializers import Constant, Initializer, first_array
+from primgraph.ir.types import TensorType
+from primgraph.operators.variable import Variable
+from primgraph.program.program import Program, program_of
+
+# How often a buffer changes that nobody looks at: it keeps all that it is computed from.
+_MOST_CHANGES = 64
+
+
+@final
+class Parameter:
+    """A parameter or buffer of a layer: declared with the layer, given elements when needed.
+
+    Until a tensor has been asked for, or a second program, it is a state of its one program, its
+    home, if it has one, and nothing else. Then the tensor owns it, and all states share its array.
+    """
+
+    __slots__ = (
+        "_changes",
+        "_generator",
+        "_home",
+        "_states",
+        "_tensor",
+        "initializer",
+        "trainable",
+        "type",
+    )
+
+    def __init__(self, type: TensorType, initializer: Initializer, trainable: bool) -> None:
+        self.type = type
+        self.initializer = initializer
+        self.trainable = trainable
+        self._changes = 0
+        self._generator = reserved()
+        self._home: Program | None = None
+        self._states: WeakKeyDictionary[Program, Variable] = WeakKeyDictionary()
+        self._tensor: Tensor | None = None
+
+    @property
+    def home(self) -> Variable | None:
+        """The state that alone has the elements, if there is one."""
+        return None if self.made is not None or self._home is None else self._states[self._home]
+
+    @property
+    def latest(self) -> Program | None:
+        """The program that it came into last, of those that are still there."""
+        return next(reversed(list(self._states)), None)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has been used: there is a tensor, or a state."""
+        return self._tensor is not None or self._home is not None
+
+    @property
+    def made(self) -> Tensor | None:
+        """The tensor, if somebody has asked for it."""
+        if self._tensor is None and self._home is not None:
+            there = tensor_there(self._states[self._home])
+            if there is not None:
+                self._own(there)
+        return self._tensor
+
+    @property
+    def tensor(self) -> Tensor:
+        """The tensor, which is made now if it was not there."""
+        if self._tensor is None:
+            if self._home is None:
+                self._own(Tensor(given(self._first(), self.trainable)))
+            else:
+                self._own(tensor_of(self._states[self._home]))
+        assert self._tensor is not None
+        return self._tensor
+
+    @property
+    def identity(self) -> object:
+        """What is equal for parameters that are one and the same."""
+        made = self.made
+        if made is not None:
+            return id(made)
+        return id(self) if self._home is None else self._states[self._home].value
+
+    def state_in(self, program: Program) -> Variable | None:
+        """What stands for it in `program`, if there is something."""
+        found = self._states.get(program)
+        if found is not None:
+            return found
+        if self.made is not None:
+            found = state_of(self.made, program)
+        elif self._home is not None and self._home.scope is program.scope:
+            found = program.variable(self._states[self._home].name)
+        if found is not None:
+            self._states[program] = found
+        return found
+
+    def enter(self, program: Program, name: str) -> None:
+        """Create the state of that name, which stands for it in `program`."""
+        if self._home is None and self._tensor is None:
+            state = program.state(name, self.type, self.initializer, self.trainable)
+            self._home = program
+        else:
+            state = made_state(self.tensor, program, name)
+        self._states[program] = state
+
+    def set(self, array: np.ndarray[Any, Any]) -> None:
+        """Hold `array`, which nobody else changes, from now on."""
+        if self.made is None and self._home is None:
+            self._own(Tensor(given(array, self.trainable)))
+        else:
+            self.tensor.show(given(array, self.tensor.requires_grad))
+
+    def become(self, value: Tensor) -> None:
+        """Hold what is computed with the next look; after many changes, with this one."""
+        tensor = self.tensor
+        self._changes = self._changes + 1 if tensor.node.array is None else 0
+        if self._changes > _MOST_CHANGES:
+            compute([tensor.node])
+            self._changes = 0
+        tensor.show(value.node)
+        along(tensor)
+
+    def __deepcopy__(self, memo: Any) -> Parameter:
+        """Another one of the same declaration, and with a copy of its tensor if it has one.
+
+        What is copied along, such as an optimizer, has the same copy.
+        """
+        other = Parameter(self.type, self.initializer, self.trainable)
+        other._generator = self._generator
+        if self.made is not None:
+            other._own(deepcopy(self.made, memo))
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What a process of its own gets: the elements, and no program."""
+        home = self.home
+        if home is None:
+            return _restored, (self.tensor, self.trainable)
+        array = program_of(home).state_dict()[home.name]
+        return _restored, (Tensor(given(array, self.trainable)), self.trainable)
+
+    def _own(self, tensor: Tensor) -> None:
+        self._tensor, self._home = tensor, None
+
+    def _first(self) -> np.ndarray[Any, Any]:
+        type = self.type
+        try:
+            return first_array(self.initializer, type.shape, type.dtype, self._generator())
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"the initializer of a parameter does not fit {type}: {error.message}",
+                hint=error.hint,
+            ) from None
+
+
+def _restored(tensor: Tensor, trainable: bool) -> Parameter:
+    found = Parameter(tensor.type, Constant(), trainable)
+    found._own(tensor)
+    return found
+
+
+def parameter_of(value: Any) -> Parameter | None:
+    """The parameter that a state, or a leaf that requires a gradient, is; None for all else."""
+    if isinstance(value, Tensor):
+        if not (value.is_leaf and value.requires_grad):
+            return None
+        found = Parameter(value.type, Constant(), trainable=True)
+        found._own(value)
+        return found
+    if not isinstance(value, Variable):
+        return None
+    try:
+        program = program_of(value)
+    except BuildError:
+        return None
+    state = program.states.get(value.value)
+    if state is None:
+        return None
+    found = Parameter(state.type, state.initializer, state.trainable)
+    found._home, found._states[program] = program, value
+    return found

@@ -1,0 +1,47 @@
+"""Arrays made of lists that may have variables in them, and what counts as an array."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.numpy.changing import changing
+from primgraph.operators.handle import Handle
+from primgraph.operators.late import functions
+from primgraph.operators.variable import handles
+
+
+class _Arrays(type):
+    """The type of a class whose instances are NumPy's arrays, variables and tensors."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, np.ndarray | Handle)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, np.ndarray | Handle)
+
+
+@final
+class ndarray(metaclass=_Arrays):
+    """What `isinstance` takes for an array; called, it makes one of NumPy's."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return np.ndarray(*args, **kwargs)
+
+
+def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> Any:
+    """An array as `np.array` makes it; a program's where there is a variable in nested lists."""
+    if not handles((object,)):
+        return np.array(object, dtype, ndmin=ndmin, **options)
+    found = changing(functions["array"](object, dtype))
+    if found.ndim >= ndmin:
+        return found
+    return functions["reshape"](found, (1,) * (ndmin - found.ndim) + found.shape)
+
+
+def asarray(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+    """An array as `np.asarray` makes it; a program's where there is a variable in nested lists."""
+    if not handles((a,)):
+        return np.asarray(a, dtype, *args, **options)
+    return functions["array"](a, dtype)

@@ -1,0 +1,85 @@
+"""What a function of NumPy's becomes that takes variables and tensors as well as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.operators.late import functions
+from primgraph.operators.numpy_calls import call_function, call_ufunc
+from primgraph.operators.variable import handles
+
+# Functions of NumPy's that are written in C and take arrays.
+_COMPILED = type(np.concatenate)
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, _COMPILED)
+
+
+@final
+class Ufunc:
+    """A ufunc of NumPy's that takes variables and tensors too, with its methods."""
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self._ufunc = ufunc
+        self.__name__ = ufunc.__name__
+        self.__doc__ = ufunc.__doc__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._applied("__call__", args, kwargs)
+
+    def reduce(self, array: Any, axis: Any = 0, **kwargs: Any) -> Any:
+        """The function of all elements over an axis, one after the other."""
+        return self._applied("reduce", (array,), {"axis": axis, **kwargs})
+
+    def accumulate(self, array: Any, axis: int = 0, **kwargs: Any) -> Any:
+        """What `reduce` gives of the first elements along an axis, for each of them."""
+        return self._applied("accumulate", (array,), {"axis": axis, **kwargs})
+
+    def outer(self, *args: Any, **kwargs: Any) -> Any:
+        """The function of each element of one array with each of another."""
+        return self._applied("outer", args, kwargs)
+
+    def at(self, *args: Any, **kwargs: Any) -> Any:
+        """The function at indices, in place."""
+        return self._applied("at", args, kwargs)
+
+    def _applied(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if handles((*args, *kwargs.values())):
+            return call_ufunc(self._ufunc, method, [_joined(a) for a in args], kwargs)
+        return getattr(self._ufunc, method)(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ufunc, name)
+
+    def __repr__(self) -> str:
+        return f"<primgraph.numpy ufunc {self.__name__!r}>"
+
+
+def _joined(given: Any) -> Any:
+    """A list with variables in it as one array; anything else as it is."""
+    if isinstance(given, list | tuple) and handles(given):
+        return functions["array"](given)
+    return given
+
+
+def door(found: Any) -> Any:
+    """A function of NumPy's that records where it meets variables or tensors.
+
+    What is no function is given back as it is.
+    """
+    if isinstance(found, np.ufunc):
+        return Ufunc(found)
+    return _recording(found) if isinstance(found, _FUNCTIONS) else found
+
+
+def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if handles((*args, *kwargs.values())):
+            return call_function(original, args, kwargs, lambda *_: "")
+        return original(*args, **kwargs)
+
+    return call

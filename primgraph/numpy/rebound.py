@@ -1,0 +1,228 @@
+"""Copies of functions that were written for NumPy, in which NumPy's names mean the drop-in.
+
+A copy has the code of the original, and other values for those of its globals and of its closure
+that are NumPy or `math`, functions out of these, or functions of the user's that mention such in
+turn. What else the original finds there, the copy finds too, as it is then. Originals are left
+alone, and functions that assign to globals are called themselves.
+"""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from typing import Any, TypeGuard, final
+
+import numpy as np
+
+from primgraph.numpy import fft, linalg, random
+from primgraph.numpy.changing import ChangingArray, with_fixed_arrays
+from primgraph.numpy.door import door
+from primgraph.numpy.mathematics import mathematics
+from primgraph.operators.variable import Variable
+from primgraph.source import is_library, is_own_name
+
+# What Python itself looks for among the globals of a function.
+_OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
+
+# What functions and methods of NumPy's are called that change an array.
+_IN_PLACE = frozenset(("at", "copyto", "fill", "fill_diagonal", "put", "put_along_axis", "sort"))
+
+
+@final
+class _Globals(dict[str, Any]):
+    """What a copy finds by name: values of its own, and all that the original finds."""
+
+    def __init__(self, own: Mapping[str, Any], original: dict[str, Any]) -> None:
+        super().__init__(own)
+        self.original = original
+
+    def __missing__(self, name: str) -> Any:
+        return self.original[name]
+
+
+def rebound(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` where nothing that it mentions is NumPy's, or else a copy of it.
+
+    Functions of the user's that it calls are followed, other than those of installed packages.
+    """
+    if isinstance(function, partial):
+        inner = rebound(function.func)
+        return partial(inner, *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        return MethodType(rebound(function.__func__), function.__self__)
+    return _copied(function) if _is_users(function) else function
+
+
+def traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Variable]]:
+    """What is called where a function is traced, and the class of the handles there.
+
+    Those of a function that was written for NumPy may be assigned to, if it or one that it calls
+    changes anything in place; else arrays that it makes of numbers stay NumPy's.
+    """
+    inner = function
+    while isinstance(inner, partial | MethodType):
+        inner = inner.func if isinstance(inner, partial) else inner.__func__
+    if not _is_users(inner) or _copied(inner) is inner:
+        return function, Variable
+    if any(map(_changes, _reached(inner))):
+        return rebound(function), ChangingArray
+    return with_fixed_arrays(rebound(function)), Variable
+
+
+def _reached(function: FunctionType) -> list[FunctionType]:
+    """The user's functions that `function` may call, itself included."""
+    found, waiting = {id(function): function}, [function]
+    while waiting:
+        for value in _mentioned(waiting.pop()).values():
+            if _is_users(value) and id(value) not in found:
+                found[id(value)] = value
+                waiting.append(value)
+    return list(found.values())
+
+
+def _copied(function: FunctionType) -> FunctionType:
+    """A copy of a function and of all of the user's that it may call, if one mentions NumPy."""
+    reached = [f for f in _reached(function) if not _writes(f)]
+    if function not in reached or not any(map(_mentions, reached)):
+        return function
+    copies = {id(f): _blank(f) for f in reached}
+    for original in reached:
+        copy = copies[id(original)]
+        for name, value in _globals_of(original):
+            new = copies.get(id(value)) or _stands_for(value)
+            if new is not value:
+                copy.__globals__[name] = new
+        for cell, place in zip(copy.__closure__ or (), original.__closure__ or (), strict=True):
+            if cell is not place:
+                value = place.cell_contents
+                cell.cell_contents = copies.get(id(value)) or _stands_for(value)
+    return copies[id(function)]
+
+
+def _writes(function: FunctionType) -> bool:
+    """Whether a function assigns to its globals: a copy would assign to its own."""
+    return any(
+        step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
+        for code in _codes(function.__code__)
+        for step in dis.get_instructions(code)
+    )
+
+
+def _changes(function: FunctionType) -> bool:
+    """Whether a function may change an array in place."""
+    for code in _codes(function.__code__):
+        if not _IN_PLACE.isdisjoint(code.co_names) or any(
+            isinstance(c, tuple) and "out" in c for c in code.co_consts
+        ):
+            return True
+        for step in dis.get_instructions(code):
+            if step.opname == "STORE_SUBSCR" or (
+                step.opname == "BINARY_OP" and step.argrepr.endswith("=")
+            ):
+                return True
+    return False
+
+
+def _blank(function: FunctionType) -> FunctionType:
+    """A copy with globals of its own, and cells of its own where these hold other things."""
+    globals_ = function.__globals__
+    own = _Globals({n: globals_[n] for n in _OF_PYTHON if n in globals_}, globals_)
+    cells = tuple([_cell(c) for c in function.__closure__ or ()])
+    copy = FunctionType(
+        function.__code__, own, function.__name__, function.__defaults__, cells or None
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__annotations__ = function.__annotations__
+    copy.__qualname__, copy.__doc__ = function.__qualname__, function.__doc__
+    copy.__module__ = function.__module__
+    copy.__dict__.update(function.__dict__)
+    return copy
+
+
+def _cell(cell: CellType) -> CellType:
+    """A cell of its own for what is NumPy's or a function of the user's; any other is shared."""
+    try:
+        value = cell.cell_contents
+    except ValueError:
+        return cell
+    return CellType() if _is_users(value) or _stands_for(value) is not value else cell
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A piece of code, and those of functions within it."""
+    waiting = [code]
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        waiting += [c for c in inner.co_consts if isinstance(c, CodeType)]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a piece of code mentions, with those of functions within it."""
+    for inner in _codes(code):
+        yield from inner.co_names
+
+
+def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
+    found = function.__globals__
+    return [
+        (name, found[name]) for name in dict.fromkeys(_names(function.__code__)) if name in found
+    ]
+
+
+def _mentioned(function: FunctionType) -> dict[str, Any]:
+    """What a function mentions, by name."""
+    found = dict(_globals_of(function))
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return found
+
+
+def _mentions(function: FunctionType) -> bool:
+    """Whether a function mentions something for which the drop-in has another."""
+    return any(_stands_for(value) is not value for value in _mentioned(function).values())
+
+
+def _is_users(value: Any) -> TypeGuard[FunctionType]:
+    """Whether a value is a function of the user's, not of primgraph or an installed package."""
+    if not isinstance(value, FunctionType):
+        return False
+    name = value.__globals__.get("__name__", "")
+    return not is_own_name(name) and not is_library(value.__code__.co_filename)
+
+
+def _stands_for(value: Any) -> Any:
+    """What takes the place of something of NumPy's or Python's `math`; itself for all else."""
+    if value is np:
+        return importlib.import_module("primgraph.numpy")
+    if value is np.linalg:
+        return linalg
+    if value is np.fft:
+        return fft
+    if value is np.random:
+        return random
+    if value is math:
+        return mathematics
+    if isinstance(value, BuiltinFunctionType):
+        name = value.__name__
+        if getattr(math, name, None) is value:
+            return getattr(mathematics, name)
+    if isinstance(value, np.ufunc) or _is_numpys(value):
+        name = getattr(value, "__name__", "")
+        drop_in = importlib.import_module("primgraph.numpy")
+        return getattr(drop_in, name) if getattr(np, name, None) is value else door(value)
+    return value
+
+
+def _is_numpys(value: Any) -> bool:
+    module = getattr(value, "__module__", None)
+    return callable(value) and not isinstance(value, type) and module in (
+        "numpy", "numpy.linalg", "numpy.fft"
+    )  # fmt: skip

@@ -1,0 +1,55 @@
+"""Operators with arguments that are fixed when a program is built, though arrays may give them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from primgraph.errors import ArgumentError
+from primgraph.operators.call import public
+from primgraph.operators.late import functions
+from primgraph.operators.variable import handles
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def require_fixed(name: str, value: Any) -> None:
+    """Raise `ArgumentError` where a variable is given for what is fixed."""
+    if handles((value,)):
+        raise ArgumentError(
+            f"{name} is fixed when the program is built; it cannot be a variable",
+            hint="give Python integers",
+        )
+
+
+def public_with_fixed(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function on handles into a public operator whose arguments `names` are constants.
+
+    Arrays among these are given on as lists: beside tensors an array counts as data, which may be
+    another one the next time, and what is fixed may not.
+    """
+
+    def declare(function: Callable[P, R]) -> Callable[P, R]:
+        call: Callable[..., R] = public(function)
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def with_lists(*args: Any, **kwargs: Any) -> R:
+            try:
+                given = signature.bind(*args, **kwargs)
+            except TypeError:
+                return call(*args, **kwargs)
+            for name in names:
+                if isinstance(given.arguments.get(name), np.ndarray):
+                    given.arguments[name] = given.arguments[name].tolist()
+            return call(*given.args, **given.kwargs)
+
+        functions[function.__name__] = with_lists
+        return cast("Callable[P, R]", with_lists)
+
+    return declare

@@ -1,0 +1,380 @@
+"""What arrays of primgraph have in common: the manners of an ndarray, whoever computes it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy.typing as npt
+
+from primgraph.errors import ArgumentError, unknown_name
+from primgraph.ir.signature import checked_methods
+from primgraph.ir.types import DType, Shape, TensorType
+from primgraph.meanings import method_instead, renamed
+from primgraph.operators.late import all_functions, function_named, functions
+
+
+def _is_method(name: str) -> bool:
+    """Whether there is a public function of that name whose first argument is an array."""
+    function = function_named(name)
+    return function is not None and next(iter(inspect.signature(function).parameters)) in _ARRAYS
+
+
+def array_functions() -> list[str]:
+    """The names of the public functions whose first argument is an array."""
+    return [*filter(_is_method, all_functions())]
+
+
+# What parameters are called that are the array which a function is about.
+_ARRAYS = ("x", "x1", "logits")
+
+
+@checked_methods(late=True)
+class Handle:
+    """An array that functions of primgraph take: of a program, or computed as one goes.
+
+    Operators and methods mean what they mean on a NumPy array, broadcasting and promotion
+    included; Python scalars take the dtype of the array they meet. Functions that take an array
+    first are methods too: `x.tanh()`, `x.norm(axis=0)`, and `x.pow(2)` as torch and Paddle call
+    it. Their `keepdim` is `keepdims`.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    # What a message calls it.
+    _called = "an array"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            found = name if _is_method(name) else renamed(name)
+            if _is_method(found):
+                return partial(functions[found], self)
+            # What Python and NumPy look for is nothing that somebody has misspelt.
+            special = name.startswith("__")
+            public = [n for n in dir(type(self)) if not n.startswith("_")]
+            known = [] if special else [*public, *array_functions()]
+            raise unknown_name(self._called, name, known, method_instead(name))
+
+    def _given(self, name: str, *args: Any, **kwargs: Any) -> Self:
+        """What the public function of that name gives."""
+        found: Self = functions[name](*args, **kwargs)
+        return found
+
+    @property
+    @abstractmethod
+    def type(self) -> TensorType:
+        """Shape and dtype."""
+
+    @property
+    def shape(self) -> Shape:
+        """Extent along each axis."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The NumPy dtype of the elements."""
+        return self.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.type.size
+
+    @abstractmethod
+    def detach(self) -> Self:
+        """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
+
+    @property
+    def T(self) -> Self:
+        """The array with its axes in reverse order."""
+        return self._given("transpose", self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ArgumentError(f"{self._called} without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[i] for i in range(len(self)))
+
+    @abstractmethod
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The elements, for NumPy, where there are any."""
+
+    # Let `pd.Series * variable` compute here, as `array * variable` does.
+    __pandas_priority__ = 10_000
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Let `array - x`, `np.sin(x)` and `np.add.reduce(x)` mean what they mean on arrays."""
+        mine = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
+        if method == "__call__" and not kwargs and mine in functions:
+            return functions[mine](*inputs)
+        return _numpy_calls().call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Let `np.sum(x)` and the like mean what they mean on arrays."""
+        return _numpy_calls().call_function(func, args, kwargs, self._instead)
+
+    def _instead(self, name: str, called: str) -> str:
+        """What to write for a function of NumPy's that is not here, if there is more to say."""
+        return ""
+
+    def __add__(self, other: ArrayLike) -> Self:
+        return self._given("add", self, other)
+
+    def __radd__(self, other: ArrayLike) -> Self:
+        return self._given("add", other, self)
+
+    def __sub__(self, other: ArrayLike) -> Self:
+        return self._given("subtract", self, other)
+
+    def __rsub__(self, other: ArrayLike) -> Self:
+        return self._given("subtract", other, self)
+
+    def __mul__(self, other: ArrayLike) -> Self:
+        return self._given("multiply", self, other)
+
+    def __rmul__(self, other: ArrayLike) -> Self:
+        return self._given("multiply", other, self)
+
+    def __truediv__(self, other: ArrayLike) -> Self:
+        return self._given("divide", self, other)
+
+    def __rtruediv__(self, other: ArrayLike) -> Self:
+        return self._given("divide", other, self)
+
+    def __floordiv__(self, other: ArrayLike) -> Self:
+        return self._given("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: ArrayLike) -> Self:
+        return self._given("floor_divide", other, self)
+
+    def __mod__(self, other: ArrayLike) -> Self:
+        return self._given("remainder", self, other)
+
+    def __rmod__(self, other: ArrayLike) -> Self:
+        return self._given("remainder", other, self)
+
+    def __pow__(self, other: ArrayLike) -> Self:
+        return self._given("power", self, other)
+
+    def __rpow__(self, other: ArrayLike) -> Self:
+        return self._given("power", other, self)
+
+    def __matmul__(self, other: ArrayLike) -> Self:
+        return self._given("matmul", self, other)
+
+    def __rmatmul__(self, other: ArrayLike) -> Self:
+        return self._given("matmul", other, self)
+
+    def __and__(self, other: ArrayLike) -> Self:
+        return self._given("bitwise_and", self, other)
+
+    def __or__(self, other: ArrayLike) -> Self:
+        return self._given("bitwise_or", self, other)
+
+    def __xor__(self, other: ArrayLike) -> Self:
+        return self._given("bitwise_xor", self, other)
+
+    def __divmod__(self, other: ArrayLike) -> tuple[Self, Self]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: ArrayLike) -> tuple[Self, Self]:
+        return self._given("floor_divide", other, self), self._given("remainder", other, self)
+
+    def __round__(self, decimals: int = 0) -> Self:
+        return self._given("round", self, decimals)
+
+    def __floor__(self) -> Self:
+        return self._given("floor", self)
+
+    def __ceil__(self) -> Self:
+        return self._given("ceil", self)
+
+    def __lshift__(self, other: ArrayLike) -> Self:
+        return self._given("left_shift", self, other)
+
+    def __rlshift__(self, other: ArrayLike) -> Self:
+        return self._given("left_shift", other, self)
+
+    def __rshift__(self, other: ArrayLike) -> Self:
+        return self._given("right_shift", self, other)
+
+    def __rrshift__(self, other: ArrayLike) -> Self:
+        return self._given("right_shift", other, self)
+
+    __rand__ = __and__
+    __ror__ = __or__
+    __rxor__ = __xor__
+
+    def __invert__(self) -> Self:
+        return self._given("invert", self)
+
+    def __neg__(self) -> Self:
+        return self._given("negative", self)
+
+    def __pos__(self) -> Self:
+        return self._given("assign", self)
+
+    def __abs__(self) -> Self:
+        return self._given("abs", self)
+
+    def __lt__(self, other: ArrayLike) -> Self:
+        return self._given("less", self, other)
+
+    def __le__(self, other: ArrayLike) -> Self:
+        return self._given("less_equal", self, other)
+
+    def __gt__(self, other: ArrayLike) -> Self:
+        return self._given("greater", self, other)
+
+    def __ge__(self, other: ArrayLike) -> Self:
+        return self._given("greater_equal", self, other)
+
+    def __eq__(self, other: ArrayLike) -> Self:  # type: ignore[override]
+        _require_compared("==", other)
+        return self._given("equal", self, other)
+
+    def __ne__(self, other: ArrayLike) -> Self:  # type: ignore[override]
+        _require_compared("!=", other)
+        return self._given("not_equal", self, other)
+
+    def __getitem__(self, index: Any) -> Self:
+        return self._given("getitem", self, index)
+
+    def sum(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
+        """Sum over `axis`; see `pg.sum`."""
+        return self._given("sum", self, axis, keepdims or keepdim)
+
+    def mean(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
+        """Mean over `axis`; see `pg.mean`."""
+        return self._given("mean", self, axis, keepdims or keepdim)
+
+    def max(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
+        """Maximum over `axis`; see `pg.max`."""
+        return self._given("max", self, axis, keepdims or keepdim)
+
+    def min(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
+        """Minimum over `axis`; see `pg.min`."""
+        return self._given("min", self, axis, keepdims or keepdim)
+
+    def prod(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
+        """Product over `axis`; see `pg.prod`."""
+        return self._given("prod", self, axis, keepdims or keepdim)
+
+    def var(
+        self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
+    ) -> Self:
+        """Variance over `axis`; see `pg.var`."""
+        return self._given("var", self, axis, keepdims or keepdim, **options)
+
+    def std(
+        self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False, **options: float
+    ) -> Self:
+        """Standard deviation over `axis`; see `pg.std`."""
+        return self._given("std", self, axis, keepdims or keepdim, **options)
+
+    def any(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
+        """Whether an element over `axis` differs from zero; see `pg.any`."""
+        return self._given("any", self, axis, keepdims or keepdim)
+
+    def all(self, axis: Axes = None, keepdims: bool = False, *, keepdim: bool = False) -> Self:
+        """Whether all elements over `axis` differ from zero; see `pg.all`."""
+        return self._given("all", self, axis, keepdims or keepdim)
+
+    def argmax(
+        self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
+    ) -> Self:
+        """Index of the first maximum; see `pg.argmax`."""
+        return self._given("argmax", self, axis, keepdims or keepdim)
+
+    def argmin(
+        self, axis: int | None = None, keepdims: bool = False, *, keepdim: bool = False
+    ) -> Self:
+        """Index of the first minimum; see `pg.argmin`."""
+        return self._given("argmin", self, axis, keepdims or keepdim)
+
+    def cumsum(self, axis: int | None = None) -> Self:
+        """Running sum along `axis`; see `pg.cumsum`."""
+        return self._given("cumsum", self, axis)
+
+    def take(self, indices: ArrayLike, axis: int | None = None) -> Self:
+        """Elements at `indices`; see `pg.take`."""
+        return self._given("take", self, indices, axis)
+
+    def reshape(self, *shape: Any) -> Self:
+        """The same elements in another shape, given as integers or as one tuple."""
+        return self._given("reshape", self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Self:
+        """Axes permuted, by default reversed; see `pg.transpose`."""
+        order = axes[0] if len(axes) == 1 else axes or None
+        return self._given("transpose", self, order)
+
+    def astype(self, dtype: Any, *, copy: bool = True) -> Self:
+        """The same numbers in another dtype; see `pg.astype`."""
+        return self._given("astype", self, dtype, copy=copy)
+
+    def squeeze(self, axis: Axes = None) -> Self:
+        """Without axes of extent one; see `pg.squeeze`."""
+        return self._given("squeeze", self, axis)
+
+    def flatten(self) -> Self:
+        """All elements along one axis."""
+        return self._given("flatten", self)
+
+    def ravel(self) -> Self:
+        """All elements along one axis."""
+        return self._given("ravel", self)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Self:
+        """Two axes exchanged; see `pg.swapaxes`."""
+        return self._given("swapaxes", self, axis1, axis2)
+
+    def round(self, decimals: int = 0) -> Self:
+        """Elements rounded, halves to even; see `pg.round`."""
+        return self._given("round", self, decimals)
+
+    def dot(self, other: ArrayLike) -> Self:
+        """Product of vectors or matrices; see `pg.dot`."""
+        return self._given("dot", self, other)
+
+    def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Self:
+        """Elements limited to an interval; see `pg.clip`."""
+        return self._given("clip", self, min, max)
+
+
+def _require_compared(sign: str, other: Any) -> None:
+    if other is None:
+        raise ArgumentError(
+            f"x {sign} None compares the elements of an array, and None is no number",
+            hint=f"write x is {'not ' if sign == '!=' else ''}None",
+        )
+
+
+# Ufuncs whose own name is not the one that primgraph's function has.
+_NAME_OF_UFUNC = {
+    "absolute": "abs",
+    "true_divide": "divide",
+    "expit": "sigmoid",
+}
+
+
+def _numpy_calls() -> Any:
+    """How NumPy's functions are called here, which is loaded when NumPy first asks."""
+    return importlib.import_module("primgraph.operators.numpy_calls")
+
+
+ArrayLike: TypeAlias = Handle | npt.ArrayLike
+Axes: TypeAlias = int | Sequence[int] | None

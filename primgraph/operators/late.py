@@ -1,0 +1,93 @@
+"""Which families of operators are loaded when one of them is first used, and what they hold."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+# The public functions by name, filled where they are defined; methods of handles call them.
+functions: dict[str, Callable[..., Any]] = {}
+
+_FAMILIES = {
+    "averages": """
+        average corrcoef cov nanargmax nanargmin nanmax nanmean nanmin nanstd nanvar ptp
+        """,
+    "building": """
+        diag diagflat indices kron meshgrid tri tril_indices tril_indices_from triu_indices
+        triu_indices_from vander
+        """,
+    "choosing": """
+        choose compress extract isin select
+        """,
+    "differences": """
+        convolve correlate cumulative_sum ediff1d gradient interp nancumsum nanprod nansum
+        trapezoid unwrap
+        """,
+    "manipulation": """
+        append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays column_stack
+        delete dsplit dstack fliplr flipud hsplit hstack insert resize rollaxis
+        rot90 unstack vsplit vstack
+        """,
+    "matrices": """
+        cross matrix_transpose matvec vecdot vecmat
+        """,
+    "polynomials": """
+        polyadd polyder polyint polymul polysub polyval
+        """,
+    "rounding": """
+        allclose array_equal array_equiv cbrt copysign deg2rad divmod fabs fix float_power fmax
+        fmin fmod heaviside hypot isclose isneginf isposinf ldexp logaddexp2 modf nan_to_num
+        rad2deg signbit sinc trunc
+        """,
+    "running": """
+        cummax cummin cumprod cumulative_prod logcumsumexp
+        """,
+    "sorting": """
+        argpartition argsort digitize lexsort median partition percentile quantile searchsorted
+        sort top_k
+        """,
+}
+# Those whose names in `primgraph` mean tools as well: they choose by what they are given.
+_SHARED = {"differences": "diff", "building": "trace"}
+
+NAMES = tuple(sorted(name for names in _FAMILIES.values() for name in names.split()))
+
+
+@cache
+def _homes() -> Mapping[str, str]:
+    """The file of each function that is loaded late, shared names included."""
+    listed = [*_FAMILIES.items(), *_SHARED.items()]
+    return {name: family for family, names in listed for name in names.split()}
+
+
+def function_named(name: str) -> Callable[..., Any] | None:
+    """The public function of that name, whose family is loaded if it is not yet; None for none.
+
+    A name such as "systems.solve" is that of a function in a file of operators.
+    """
+    family, point, short = name.rpartition(".")
+    if point:
+        inner: Callable[..., Any] | None
+        inner = getattr(importlib.import_module(f"primgraph.operators.{family}"), short, None)
+        return inner
+    found = functions.get(name)
+    if found is None and name in _homes():
+        importlib.import_module(f"primgraph.operators.{_homes()[name]}")
+        found = functions[name]
+    return found
+
+
+def named_function(name: str) -> Callable[..., Any]:
+    """The public function of that name, which there is."""
+    found = function_named(name)
+    assert found is not None, name
+    return found
+
+
+def all_functions() -> Mapping[str, Callable[..., Any]]:
+    """All public functions by name, with every family loaded."""
+    for name in _homes():
+        function_named(name)
+    return functions

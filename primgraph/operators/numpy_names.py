@@ -1,0 +1,156 @@
+"""What NumPy's functions are called here: the one table, and what is not in it, with the reason.
+
+Names are those behind `numpy.`: `sin`, `linalg.norm`. A function that takes what NumPy's takes, in
+another order or by other names, is called as NumPy's signature says; see `numpy_calls`, which has
+those that are called otherwise.
+"""
+
+from __future__ import annotations
+
+# Functions that have the same name here.
+SAME = """
+    abs add all allclose any append arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax
+    argmin argpartition argsort array_equal array_equiv array_split astype atleast_1d
+    atleast_2d atleast_3d average bitwise_and bitwise_or bitwise_xor block broadcast_arrays
+    broadcast_to cbrt ceil choose column_stack compress concatenate convolve copysign corrcoef
+    correlate cos cosh count_nonzero cov cross cumprod cumsum cumulative_prod cumulative_sum
+    deg2rad delete diag diagflat diagonal diff digitize divide divmod dot dsplit dstack ediff1d
+    equal exp exp2 expand_dims expm1 extract fabs fix flip fliplr flipud float_power floor
+    floor_divide fmax fmin fmod gradient greater greater_equal heaviside hsplit hstack hypot
+    inner insert interp invert isclose isfinite isin isinf isnan isneginf isposinf kron ldexp
+    left_shift less less_equal lexsort log log10 log1p log2 logaddexp logaddexp2 logical_and
+    logical_not logical_or logical_xor matmul matrix_transpose matvec max maximum mean median
+    meshgrid min minimum modf moveaxis multiply nan_to_num nanargmax nanargmin nancumsum nanmax
+    nanmean nanmin nanprod nanstd nansum nanvar negative not_equal outer partition percentile
+    polyadd polyder polyint polymul polysub polyval positive power prod ptp quantile rad2deg
+    reciprocal remainder repeat resize right_shift roll rollaxis rot90 round searchsorted
+    select sign signbit sin sinc sinh sort split sqrt square squeeze stack std subtract sum
+    swapaxes take_along_axis tan tanh tensordot tile trace transpose trapezoid tril
+    tril_indices_from triu triu_indices_from trunc unstack unwrap vander var vecdot vecmat
+    vsplit vstack
+    """
+
+OTHER = {
+    "absolute": "abs",
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "amax": "max",
+    "amin": "min",
+    "around": "round",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "bitwise_invert": "invert",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_not": "invert",
+    "bitwise_right_shift": "right_shift",
+    "concat": "concatenate",
+    "conj": "assign",
+    "conjugate": "assign",
+    "copy": "assign",
+    "degrees": "rad2deg",
+    "linalg.cross": "cross",
+    "linalg.matmul": "matmul",
+    "linalg.matrix_transpose": "matrix_transpose",
+    "linalg.outer": "outer",
+    "linalg.tensordot": "tensordot",
+    "mod": "remainder",
+    "permute_dims": "transpose",
+    "pow": "power",
+    "radians": "deg2rad",
+    "rint": "rounding.rint",
+    "row_stack": "vstack",
+    "true_divide": "divide",
+}
+
+# Functions of numpy.linalg that have the same name in a file of operators.
+IN_FILES = {
+    "matrices": "matrix_power multi_dot vecdot",
+    "norms": "cond matrix_norm norm vector_norm",
+    "spectra": "eigh eigvalsh lstsq matrix_rank pinv qr svd svdvals",
+    "systems": "cholesky det inv slogdet solve tensorinv tensorsolve",
+}
+
+# Functions of scipy.special, where they are ufuncs, by the names that they have there.
+SPECIAL = {
+    "erf": "erf",
+    "erfc": "erfc",
+    "exp2": "exp2",
+    "expit": "sigmoid",
+    "expm1": "expm1",
+    "log1p": "log1p",
+}
+
+_SORTED = "there is no such thing here: compute it with NumPy from what a run returns"
+_SHAPED = "how many elements it has depends on numbers, and shapes are fixed: use pg.where"
+_SOLVED = "there is no such decomposition here: compute it with NumPy from what a run returns"
+_FOURIER = "there are no Fourier transforms here, nor complex numbers"
+_BITS = "there is no primitive for the bits of floats or the divisors of integers"
+_CONSTANT = "it takes numbers only: what NumPy gives is a constant of the program"
+_TEXT = "it reads or writes text, files or memory, and variables have no elements yet"
+_CALENDAR = "there are no dates here"
+_CONFIGURES = "it is about NumPy itself"
+_RUNNING = "there is np.cumprod(np.where(np.isnan(x), 1, x))"
+_PLAIN = (
+    "it makes an ndarray, which a variable cannot become: primgraph.numpy has array and asarray"
+)
+
+_REASONS = {
+    _SORTED: """
+        nanmedian nanpercentile nanquantile sort_complex
+        """,
+    _SHAPED: """
+        argwhere bincount flatnonzero histogram histogram2d histogram_bin_edges histogramdd
+        intersect1d nonzero setdiff1d setxor1d trim_zeros union1d unique unique_all unique_counts
+        unique_inverse unique_values ix_
+        """,
+    _SOLVED: """
+        linalg.eig linalg.eigvals polydiv polyfit roots
+        """,
+    _FOURIER: """
+        fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft
+        fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
+        """,
+    _BITS: """
+        bitwise_count frexp gcd lcm nextafter packbits ravel_multi_index spacing unpackbits
+        unravel_index
+        """,
+    _CONSTANT: """
+        arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye
+        fft.fftfreq fft.rfftfreq fromfunction full hamming hanning identity indices isscalar
+        iterable kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
+        isdtype issubdtype promote_types typename
+        """,
+    _TEXT: """
+        array2string array_repr array_str base_repr binary_repr format_float_positional
+        format_float_scientific from_dlpack frombuffer fromfile fromregex fromstring genfromtxt load
+        loadtxt save savetxt savez savez_compressed may_share_memory shares_memory
+        """,
+    _CALENDAR: "busday_count busday_offset datetime_as_string datetime_data is_busday isnat",
+    _CONFIGURES: """
+        einsum_path get_include get_printoptions getbufsize geterr geterrcall info
+        nested_iters printoptions set_printoptions setbufsize seterr seterrcall show_config
+        show_runtime test linalg.test fft.test
+        """,
+    _RUNNING: "nancumprod",
+    _PLAIN: """
+        array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray asmatrix
+        bmat fromiter frompyfunc isfortran require
+        """,
+    "it is pg.extend.elementwise that adds such a function": "i0",
+}
+
+NOT_BECAUSE = {name: why for why, names in _REASONS.items() for name in names.split()}
+"""Public functions of NumPy that the table lacks, and why."""
+
+
+def table() -> dict[str, str]:
+    """The name here of each function of NumPy that is called as NumPy's signature says.
+
+    A name with a point is of a function in a file of operators, which is no method.
+    """
+    named = [(file, name) for file, names in IN_FILES.items() for name in names.split()]
+    found = {f"linalg.{name}": f"{file}.{name}" for file, name in named}
+    return {name: name for name in SAME.split()} | OTHER | found

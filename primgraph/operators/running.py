@@ -1,0 +1,107 @@
+"""Running products, extrema and sums of exponentials along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from primgraph.errors import ArgumentError, UnknownSizeError
+from primgraph.ir.dims import Dim
+from primgraph.ir.types import FLOAT64, as_dtype
+from primgraph.operators.arithmetic import logaddexp
+from primgraph.operators.call import public
+from primgraph.operators.creation import ones
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.joining import concatenate, sliced
+from primgraph.operators.promotion import axis_of, converted, lift, none_of_no_axes
+from primgraph.operators.reductions import summed_dtype
+from primgraph.operators.shaping import reshaped
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import running
+
+__all__ = [
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumulative_prod",
+    "logcumsumexp",
+]
+
+
+def _line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
+    if none_of_no_axes(x, axis) is None:
+        return reshaped(x, (x.size,)), 0
+    return x, axis_of(name, x, axis)
+
+
+@public
+def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
+    """Running product along `axis`, or over the flattened array; dtypes are those of `prod`.
+
+    Element `i` is the product of the elements up to and with `i`; slopes are right at zeros, too.
+    Raises `ShapeError` for an axis that `x` lacks.
+    """
+    value = lift(x)
+    wanted = summed_dtype(value.dtype) if dtype is None else as_dtype(dtype)
+    value, number = _line("cumprod", converted(value, wanted), axis)
+    return emit(running.cumprod, value, axis=number)
+
+
+@public
+def cumulative_prod(
+    x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Variable:
+    """Running product along `axis`, which a vector need not name; from 1 on with `include_initial`.
+
+    Raises `ArgumentError` for several axes of which none is named.
+    """
+    value = lift(x)
+    if axis is None and value.ndim > 1:
+        raise ArgumentError(f"cumulative_prod of {value.type} takes an axis")
+    number = axis_of("cumulative_prod", value, 0 if axis is None else axis)
+    result = cumprod(value, number, dtype=dtype)
+    if not include_initial:
+        return result
+    shape = tuple(1 if i == number else n for i, n in enumerate(result.shape))
+    return concatenate([ones(shape, result.dtype), result], number)
+
+
+@public
+def cummax(x: ArrayLike, axis: int | None = None) -> Variable:
+    """The largest element so far along `axis`, or over the flattened array.
+
+    Its slope is that of the first element that has reached it. From a NaN on it is NaN. Raises
+    `ShapeError` for an axis that `x` lacks.
+    """
+    value, number = _line("cummax", lift(x), axis)
+    return emit(running.cummax, value, axis=number)
+
+
+@public
+def cummin(x: ArrayLike, axis: int | None = None) -> Variable:
+    """The smallest element so far along `axis`; see `cummax`."""
+    value, number = _line("cummin", lift(x), axis)
+    return emit(running.cummin, value, axis=number)
+
+
+@public
+def logcumsumexp(x: ArrayLike, axis: int | None = None) -> Variable:
+    """`log(cumsum(exp(x)))` along `axis`, or over the flattened array, without overflow.
+
+    It is added up by pairs of 1, 2, 4, ... elements. Raises `ShapeError` for an axis that `x`
+    lacks, `UnknownSizeError` where the number of elements is not known.
+    """
+    value = lift(x)
+    value = value if value.type.is_float else converted(value, FLOAT64)
+    result, number = _line("logcumsumexp", value, axis)
+    count, step = result.shape[number], 1
+    if type(count) is Dim:
+        raise UnknownSizeError(f"logcumsumexp of {count} elements: their number has to be known")
+    while step < count:
+        rest = count - step
+        first, before, after = (
+            sliced(result, number, start, size)
+            for start, size in ((0, step), (0, rest), (step, rest))
+        )
+        result = concatenate([first, logaddexp(before, after)], number)
+        step *= 2
+    return result

@@ -1,0 +1,245 @@
+"""Eigenvalues, singular values, QR and least squares, as numpy.linalg has them.
+
+All take stacks of matrices, of float64 and float32; integers count as float64. Of eigenvalues and
+singular values that are repeated the vectors are not unique; docs/conventions.md says what slopes
+are there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.types import larger
+from primgraph.operators.arithmetic import square
+from primgraph.operators.call import of_namespace
+from primgraph.operators.creation import zeros
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.joining import sliced
+from primgraph.operators.linalg import matmul
+from primgraph.operators.logic import greater, not_equal
+from primgraph.operators.promotion import converted, lift, require_number
+from primgraph.operators.reductions import any, sum
+from primgraph.operators.shaping import expand_dims, reshaped
+from primgraph.operators.systems import (
+    adjoint,
+    lapack_dtype,
+    matrices,
+    square_matrices,
+    symmetric,
+)
+from primgraph.operators.variable import Variable, emit, emit_all
+from primgraph.primitives import spectra
+
+__all__ = [
+    "EighResult",
+    "LstsqResult",
+    "QRResult",
+    "SVDResult",
+    "eigh",
+    "eigvalsh",
+    "lstsq",
+    "matrix_rank",
+    "pinv",
+    "qr",
+    "svd",
+    "svdvals",
+]
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
+
+    eigenvalues: Variable
+    eigenvectors: Variable
+
+
+class SVDResult(NamedTuple):
+    """`U * S @ Vh`, with singular values in descending order."""
+
+    U: Variable
+    S: Variable
+    Vh: Variable
+
+
+class QRResult(NamedTuple):
+    """Orthogonal columns and an upper triangle."""
+
+    Q: Variable
+    R: Variable
+
+
+class LstsqResult(NamedTuple):
+    """Solution, sums of squared residuals, rank and singular values."""
+
+    x: Variable
+    residuals: Variable
+    rank: Variable
+    singular_values: Variable
+
+
+def _symmetric(name: str, a: ArrayLike, triangle: str) -> Variable:
+    """The operand of what reads the lower triangle, for NumPy's choice of one."""
+    if triangle not in ("L", "U", "l", "u"):
+        raise ArgumentError(f"{name} takes UPLO 'L' or 'U', not {triangle!r:.40}")
+    value = symmetric(square_matrices(name, a))
+    return value if triangle in "Ll" else adjoint(value)
+
+
+@of_namespace
+def _eigh(a: ArrayLike, triangle: str) -> tuple[Variable, ...]:
+    return emit_all(spectra.eigh, _symmetric("eigh", a, triangle))
+
+
+def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
+    """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
+
+    As in NumPy one triangle is read; the gradient is symmetric. Eigenvectors of eigenvalues that
+    are repeated do not turn towards each other. Raises `ShapeError` for matrices that are not
+    square; no convergence is a `LinAlgError` of the run.
+    """
+    return EighResult(*_eigh(a, UPLO))
+
+
+@of_namespace
+def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Variable:
+    """The eigenvalues of symmetric matrices, in ascending order; see `eigh`."""
+    return emit_all(spectra.eigh, _symmetric("eigvalsh", a, UPLO))[0]
+
+
+@of_namespace
+def _svd(a: ArrayLike, full: bool) -> tuple[Variable, ...]:
+    value = matrices("svd", a)
+    return emit_all(spectra.svd, value, full=full and value.shape[-1] != value.shape[-2])
+
+
+def svd(
+    a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> SVDResult | Variable:
+    """`U * S @ Vh` with orthogonal columns of `U` and rows of `Vh`, of each matrix of a stack.
+
+    Singular values are in descending order. `U` and `Vh` are square, or have as many columns and
+    rows as there are singular values if not `full_matrices`. Without `compute_uv` these are the
+    result. Vectors of repeated singular values do not turn towards each other. `hermitian` makes no
+    difference. Raises `ShapeError` for what has less than two axes.
+    """
+    if not compute_uv:
+        return svdvals(a)
+    return SVDResult(*_svd(a, bool(full_matrices)))
+
+
+@of_namespace
+def svdvals(x: ArrayLike) -> Variable:
+    """The singular values of each matrix, in descending order."""
+    return emit_all(spectra.svd, matrices("svdvals", x), full=False)[1]
+
+
+@of_namespace
+def _qr(a: ArrayLike, complete: bool) -> tuple[Variable, ...]:
+    value = matrices("qr", a)
+    return emit_all(spectra.qr, value, complete=complete)
+
+
+def qr(a: ArrayLike, mode: str = "reduced") -> QRResult | Variable:
+    """`Q @ R` with orthogonal columns of `Q` and an upper triangle `R`, of each matrix of a stack.
+
+    Of an m by n matrix `Q` has as many columns as the smaller of both, or m in mode "complete".
+    Mode "r" gives `R` alone. Slopes need the first columns to be independent: a triangle that is
+    singular is a `LinAlgError` of the run. Raises `ArgumentError` for other modes, "raw" among
+    them, `ShapeError` for what has less than two axes.
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentError(f"qr takes mode 'reduced', 'complete' or 'r', not {mode!r:.40}")
+    result = QRResult(*_qr(a, mode == "complete"))
+    return result.R if mode == "r" else result
+
+
+def _tolerance(name: str, a: Variable, given: float | None) -> float:
+    """What singular values are compared with, as a part of the largest one."""
+    if given is not None:
+        return require_number(name, given)
+    return float(np.finfo(a.dtype).eps) * larger(a.shape[-1], a.shape[-2])
+
+
+@of_namespace
+def pinv(
+    a: ArrayLike,
+    rcond: float | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: float | None = None,
+) -> Variable:
+    """The pseudo-inverse of each matrix of a stack.
+
+    Singular values up to `rcond` (or `rtol`) times the largest one count as zero; it is a number,
+    1e-15 unless given. The derivative is that of matrices of constant rank (Golub and Pereyra).
+    `hermitian` makes no difference. Raises `ShapeError` for what has less than two axes.
+    """
+    given = rcond if rtol is None else rtol
+    limit = 1e-15 if given is None else require_number("pinv", given)
+    return emit(spectra.pinv, matrices("pinv", a), rcond=float(limit))
+
+
+@of_namespace
+def _lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None) -> tuple[Variable, ...]:
+    dtype = lapack_dtype("lstsq", a, b)
+    value, right = lift(a, dtype), lift(b, dtype)
+    if value.ndim != 2 or right.ndim not in (1, 2):
+        raise ShapeError(f"lstsq takes a matrix and a vector or matrix, not {value.type} and "
+                         f"{right.type}")  # fmt: skip
+    if value.shape[0] != right.shape[0]:
+        raise ShapeError(f"lstsq of {value.type} and {right.type}: the numbers of rows differ")
+    limit = _tolerance("lstsq", value, rcond)
+    columns = right if right.ndim == 2 else expand_dims(right, 1)
+    x = matmul(emit(spectra.pinv, value, rcond=limit), columns)
+    s = emit(spectra.svdvals, value)
+    residuals = zeros((0,), dtype)
+    if value.shape[0] > value.shape[1]:
+        residuals = sum(square(columns - matmul(value, x)), 0)
+    solution = x if right.ndim == 2 else reshaped(x, x.shape[:1])
+    return solution, residuals, _count_above(s, limit), s
+
+
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LstsqResult:
+    """The shortest `x` that makes the sum of squares of `a @ x - b` least, for one matrix `a`.
+
+    With it come the sums of squares of the columns of `b`, the rank of `a`, and its singular
+    values, of which those up to `rcond` times the largest one count as zero. As shapes are fixed,
+    there are sums of squares for all matrices with more rows than columns, and no others. Raises
+    `ShapeError` where shapes do not fit.
+    """
+    return LstsqResult(*_lstsq(a, b, rcond))
+
+
+def _count_above(s: Variable, limit: float) -> Variable:
+    """How many singular values are larger than `limit` times the largest one."""
+    if s.shape[-1] == 0:
+        return sum(zeros(s.shape, np.int64), -1)
+    return sum(converted(greater(s, sliced(s, s.ndim - 1, 0, 1) * limit), np.dtype(np.int64)), -1)
+
+
+@of_namespace
+def matrix_rank(
+    A: ArrayLike,
+    tol: float | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: float | None = None,
+) -> Variable:
+    """How many singular values of each matrix are larger than `tol`, as int64.
+
+    Unless given, `tol` is `rtol` times the largest one, and `rtol` the rounding unit times the
+    larger extent. A vector has rank 1 unless it is zero. Raises `ArgumentError` if both are given.
+    """
+    if tol is not None and rtol is not None:
+        raise ArgumentError("matrix_rank takes tol or rtol, not both")
+    value = lift(A)
+    if value.ndim < 2:
+        return converted(any(not_equal(value, 0)), np.dtype(np.int64))
+    value = matrices("matrix_rank", value)
+    s = emit(spectra.svdvals, value)
+    if tol is None:
+        return _count_above(s, _tolerance("matrix_rank", value, rtol))
+    return sum(converted(greater(s, expand_dims(lift(tol, s.dtype), -1)), np.dtype(np.int64)), -1)

@@ -1,0 +1,43 @@
+"""Gradient clipping."""
+
+from __future__ import annotations
+
+from primgraph.errors import ArgumentError
+from primgraph.ir.signature import checked
+from primgraph.ir.types import FLOAT64
+from primgraph.operators import clip, maximum, norm, stack
+from primgraph.operators.variable import Variable
+from primgraph.optimizer.kinds import Clip, positive, times
+
+
+@checked
+def clip_by_value(low: float, high: float) -> Clip:
+    """Limit each element of each gradient to [low, high]."""
+    if not low <= high:
+        raise ArgumentError(f"clip_by_value takes low <= high, not {low!r:.60} and {high!r:.60}")
+    return lambda gradients: [clip(g, low, high) for g in gradients]
+
+
+@checked
+def clip_by_norm(limit: float) -> Clip:
+    """Scale each gradient whose 2-norm is above `limit` down to it."""
+    positive("the limit of a norm", limit)
+    return lambda gradients: [g * _shrink(norm(g), limit) for g in gradients]
+
+
+@checked
+def clip_by_global_norm(limit: float) -> Clip:
+    """Scale all gradients by one factor if the 2-norm of them together is above `limit`."""
+    positive("the limit of a norm", limit)
+
+    def apply(gradients: list[Variable]) -> list[Variable]:
+        together = norm(stack([norm(g).astype(FLOAT64) for g in gradients]))
+        factor = _shrink(together, limit)
+        return [times(factor, g) for g in gradients]
+
+    return apply
+
+
+def _shrink(size: Variable, limit: float) -> Variable:
+    """The factor that brings `size` down to `limit`, 1 where it is not above it."""
+    return limit / maximum(size, limit)

@@ -1,0 +1,61 @@
+"""Learning-rate schedules: factors of the learning rate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from primgraph.ir.signature import checked
+from primgraph.operators import cos, maximum, minimum, where
+from primgraph.operators.variable import Variable
+from primgraph.optimizer.kinds import Schedule, from_zero, positive
+
+
+@checked
+def exponential_decay(gamma: float) -> Schedule:
+    """`gamma**step`."""
+    from_zero("gamma", gamma)
+    return lambda step: gamma**step
+
+
+@checked
+def step_decay(every: int, gamma: float = 0.1) -> Schedule:
+    """`gamma**floor(step / every)`."""
+    positive("the length of a schedule", every)
+    from_zero("gamma", gamma)
+    return lambda step: gamma ** (step // float(every))
+
+
+@checked
+def polynomial_decay(steps: int, end: float = 0.0, power: float = 1.0) -> Schedule:
+    """From 1 down to `end` within `steps`, as `(1 - step / steps)**power`."""
+    positive("the length of a schedule", steps)
+    positive("the power of a schedule", power)
+    from_zero("end", end)
+    return lambda step: end + (1.0 - end) * (1.0 - minimum(step / steps, 1.0)) ** power
+
+
+@checked
+def cosine_decay(steps: int, end: float = 0.0) -> Schedule:
+    """From 1 down to `end` within `steps`, along half a cosine (Loshchilov and Hutter, 2017)."""
+    positive("the length of a schedule", steps)
+    from_zero("end", end)
+
+    def factor(step: Variable) -> Variable:
+        part = minimum(step / steps, 1.0)
+        return end + (1.0 - end) * 0.5 * (1.0 + cos(np.pi * part))
+
+    return factor
+
+
+@checked
+def warmup(steps: int, then: Schedule | None = None) -> Schedule:
+    """Rising linearly to 1 within `steps`, then as `then` from there on."""
+    positive("the length of a schedule", steps)
+
+    def factor(step: Variable) -> Variable:
+        rise = minimum((step + 1.0) / steps, 1.0)
+        if then is None:
+            return rise
+        return where(step < steps, rise, then(maximum(step - steps, 0.0)))
+
+    return factor

@@ -1,0 +1,245 @@
+"""Branches and loops: primitives with graphs in their parameters.
+
+The bodies are closed: what they take from around them are operands of the equation. Derivatives,
+batching and the split into parts are in `transforms/control`, as they are made by transforms of
+the bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.assumptions import at_least
+from primgraph.ir.dims import TRIPS, is_open, of_one_trip
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.ir.primitive import Primitive, Types, primitive
+from primgraph.ir.types import BOOL, INT64, TensorType, larger, leading, without_leading
+
+COUNT = TensorType((), INT64)
+TRUTH = TensorType((), BOOL)
+
+
+def flops_of(graph: Graph) -> int:
+    """The operations of all equations of `graph`, which consists of primitives."""
+    total = 0
+    for eqn in graph.body:
+        assert isinstance(eqn.op, Primitive)
+        total += eqn.op.flops(tuple([v.type for v in eqn.inputs]), eqn.kwargs)
+    return total
+
+
+def branch_taken(index: Any, count: int) -> int:
+    """The branch that an index chooses: one that is out of range takes the nearest there is."""
+    return min(max(int(index), 0), count - 1)
+
+
+def _cond(index: Any, *operands: Any, branches: tuple[Graph, ...]) -> list[Any]:
+    return interpret(branches[branch_taken(index, len(branches))], *operands)
+
+
+def _most_flops(index: TensorType, *operands: TensorType, branches: tuple[Graph, ...]) -> int:
+    return reduce(larger, map(flops_of, branches))
+
+
+@primitive(impl=_cond, multiple=True, singular=True, has_bodies=True, flops=_most_flops)
+def cond(
+    index: TensorType, *operands: TensorType, branches: tuple[Graph, ...]
+) -> tuple[TensorType, ...]:
+    """What the branch of that number gives for the operands; no other one is computed.
+
+    A boolean chooses among two, the one for False first. An index that is out of range takes the
+    nearest branch.
+    """
+    if index.shape or index.dtype.kind not in "biu":
+        raise DTypeError(f"cond chooses by a single boolean or integer, not {index}")
+    if not branches or (index.dtype == BOOL and len(branches) != 2):
+        raise ShapeError(f"cond has {len(branches)} branches to choose from by {index}")
+    for branch in branches:
+        _require_types("cond: a branch takes", branch.input_types, operands)
+        _require_types("cond: a branch gives", branch.output_types, branches[0].output_types)
+        _require_no_stacks("cond", branch)
+    return _some("cond", branches[0].output_types)
+
+
+def trips_of(length: int, reverse: bool, trips: Any = None) -> Iterator[int]:
+    """The numbers of the trips of a scan, in the order in which these are made."""
+    count = length if trips is None else max(int(trips), 0)
+    if length is not TRIPS:
+        count = min(count, length)
+    return iter(reversed(range(count)) if reverse else range(count))
+
+
+def _scan(
+    *arrays: Any,
+    body: Graph,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    counted: bool,
+) -> list[Any]:
+    given = arrays[counted:]
+    fixed, state, xs = parted(given, consts, carries)
+    types = body.output_types[carries:]
+    order = [*trips_of(length, reverse, arrays[0] if counted else None)]
+    rows = len(order) if length is TRIPS else length
+    ys = [np.zeros(t.shape, t.dtype) for t in (leading(rows, t) for t in types)]
+    for k in order:
+        found = interpret(body, *fixed, *state, *(x[k] for x in xs))
+        state = found[:carries]
+        for y, row in zip(ys, found[carries:], strict=True):
+            y[k] = row
+    return [*state, *ys]
+
+
+def _flops_of_scan(*types: TensorType, body: Graph, length: int, **params: Any) -> int:
+    """Those of all trips; of one, where the loop that fills the stacks tells how many there are."""
+    return of_one_trip(length) * flops_of(body)
+
+
+@primitive(impl=_scan, multiple=True, singular=True, has_bodies=True, flops=_flops_of_scan)
+def scan(
+    *types: TensorType,
+    body: Graph,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    counted: bool,
+) -> tuple[TensorType, ...]:
+    """`carry, y = body(*consts, *carry, *x)` for each row `x` of `xs`; the last carry, all `y`.
+
+    Operands are the `consts`, what the `carries` begin with, and `xs`, which have a leading axis
+    of that `length`. With `reverse` the last row comes first. A `counted` one has the number of
+    trips, from the first row on, before its other operands: rows of `y` beyond are zeros. One of
+    length `TRIPS` is counted, goes along stacks of that many rows, and gives such.
+    """
+    if length is TRIPS and not counted:
+        raise ShapeError("scan of a stack that grows needs the number of its rows")
+    if (
+        not at_least(length, 0)
+        or consts < 0
+        or carries < 0
+        or len(types) < counted + consts + carries
+    ):
+        raise ShapeError(
+            f"scan has {len(types)} operands: not {consts} constants and {carries} carries"
+        )
+    if counted:
+        _require_types("scan: the number of trips is", types[:1], (COUNT,))
+    fixed, state, xs = parted(types[counted:], consts, carries)
+    rows = [without_leading("scan", length, x) for x in xs]
+    _require_types("scan: the body takes", body.input_types, (*fixed, *state, *rows))
+    _require_types("scan: the body carries on", body.output_types[:carries], state)
+    _require_no_stacks("scan", body)
+    ys = [leading(length, t) for t in body.output_types[carries:]]
+    return _some("scan", (*state, *ys))
+
+
+def _while_loop(
+    *arrays: Any, test: Graph, body: Graph, consts: int, limit: int | None
+) -> list[Any]:
+    fixed, state = list(arrays[:consts]), list(arrays[consts:])
+    carries, trips = len(state), 0
+    types = body.output_types[carries:]
+    stacks: list[list[Any]] = [[] for _ in types]
+    while (limit is None or trips < limit) and interpret(test, *fixed, *state)[0]:
+        found = interpret(body, *fixed, *state)
+        state = found[:carries]
+        for stack, row in zip(stacks, found[carries:], strict=True):
+            stack.append(row)
+        trips += 1
+    rows = trips if limit is None else limit
+    ys = [np.zeros((rows, *t.shape), t.dtype) for t in types]
+    for y, stack in zip(ys, stacks, strict=True):
+        for k, row in enumerate(stack):
+            y[k] = row
+    return [*state, np.array(trips), *ys]
+
+
+def _flops_of_while(
+    *types: TensorType, test: Graph, body: Graph, consts: int, limit: int | None
+) -> int:
+    """Those of all trips that there may be; of one, where there is no limit."""
+    return (flops_of(test) + flops_of(body)) * (1 if limit is None else limit)
+
+
+@primitive(impl=_while_loop, multiple=True, singular=True, has_bodies=True, flops=_flops_of_while)
+def while_loop(
+    *types: TensorType, test: Graph, body: Graph, consts: int, limit: int | None
+) -> tuple[TensorType, ...]:
+    """`carry, y = body(*consts, *carry)` while `test(*consts, *carry)`, and for `limit` trips at
+    most: the last carry, the number of trips, and all `y`.
+
+    With a limit, stacks of `y` have so many rows, with zeros for trips that were not made; without
+    one a row for each trip, which makes their extent `TRIPS`.
+    """
+    if not 0 <= consts <= len(types) or (limit is not None and limit < 0):
+        raise ShapeError(f"while_loop has {len(types)} operands, not {consts} constants")
+    state = types[consts:]
+    _require_types("while_loop: the test takes", test.input_types, types)
+    _require_types("while_loop: the test gives", test.output_types, (TRUTH,))
+    _require_types("while_loop: the body takes", body.input_types, types)
+    _require_types("while_loop: the body carries on", body.output_types[: len(state)], state)
+    _require_no_stacks("while_loop", body)
+    ys = body.output_types[len(state) :]
+    rows = TRIPS if limit is None else limit
+    return (*state, COUNT, *[leading(rows, t) for t in ys])
+
+
+def _checkpoint(*operands: Any, body: Graph) -> list[Any]:
+    return interpret(body, *operands)
+
+
+@primitive(
+    impl=_checkpoint,
+    multiple=True,
+    singular=True,
+    has_bodies=True,
+    flops=lambda *types, body: flops_of(body),
+)
+def checkpoint(*operands: TensorType, body: Graph) -> tuple[TensorType, ...]:
+    """What the body gives for the operands, which are all that reverse mode keeps of it.
+
+    As the body stays a graph of its own, what its derivatives compute again is never merged with
+    what was there before.
+    """
+    _require_types("checkpoint: the body takes", body.input_types, operands)
+    return _some("checkpoint", body.output_types)
+
+
+CONTROL = frozenset({cond, scan, while_loop, checkpoint})
+
+
+def parted(
+    items: Sequence[Any], consts: int, carries: int
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """What stands for constants, for carries, and for rows or stacks, which are the rest."""
+    begin = consts + carries
+    return list(items[:consts]), list(items[consts:begin]), list(items[begin:])
+
+
+def _require_types(what: str, found: Types | list[Any], wanted: Any) -> None:
+    if tuple(found) == tuple(wanted):
+        return
+    texts = [", ".join(map(str, types)) or "nothing" for types in (found, wanted)]
+    raise ShapeError(f"{what} {texts[0]}, not {texts[1]}")
+
+
+def _require_no_stacks(name: str, body: Graph) -> None:
+    """Stacks that grow stay in the graph of the loop that fills them."""
+    for type in (*body.input_types, *body.output_types):
+        if is_open(type.shape):
+            raise ShapeError(f"{name}: a body takes or gives {type}, a stack that grows")
+
+
+def _some(name: str, types: Types) -> Types:
+    if not types:
+        raise ShapeError(f"{name} has no results")
+    return types

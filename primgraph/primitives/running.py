@@ -1,0 +1,112 @@
+"""Running products and extrema along an axis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, UnknownSizeError
+from primgraph.ir.dims import Dim
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Primitive, primitive
+from primgraph.ir.types import BOOL, INT64, TensorType, check_axis
+from primgraph.primitives.constants import iota, zeros_like
+from primgraph.primitives.indexing import gather
+from primgraph.primitives.logic import greater_equal, less_equal, select
+from primgraph.primitives.reductions import accumulator
+from primgraph.primitives.shapes import concat, slice_
+
+
+def part_along(x: Value, axis: int, start: int, size: int) -> Value:
+    """`size` elements along `axis` from `start` on."""
+    starts = tuple(start if i == axis else 0 for i in range(len(x.shape)))
+    sizes = tuple(size if i == axis else n for i, n in enumerate(x.shape))
+    return slice_(x, starts=starts, sizes=sizes, steps=(1,) * len(sizes))
+
+
+def _numeric(name: str, x: TensorType, axis: int) -> TensorType:
+    check_axis(name, axis, x)
+    if x.dtype == BOOL:
+        raise DTypeError(f"{name} does not take {x}", hint="cast it to an integer dtype first")
+    return x
+
+
+def _cumprod(x: Any, *, axis: int) -> Any:
+    return np.cumprod(x, axis, accumulator(x.dtype)).astype(x.dtype)
+
+
+@primitive(impl=_cumprod, singular=True, flops=1)
+def cumprod(x: TensorType, *, axis: int) -> TensorType:
+    """Running product along `axis`."""
+    return _numeric("cumprod", x, axis)
+
+
+@cumprod.jvp()
+def _cumprod_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
+    """The product rule on products of 2, 4, 8, ... elements: right at zeros, at every order.
+
+    W. D. Hillis and G. L. Steele, Data parallel algorithms, Comm. ACM 29 (1986), 1170.
+    """
+    count = x.shape[axis]
+    if isinstance(count, Dim):
+        raise UnknownSizeError(
+            f"cumprod of {count} elements has a derivative only where their number is known",
+            hint="declare the extent by a number, or write exp(cumsum(log(x))) for positive x",
+        )
+    step = 1
+    while step < count:
+        rest = count - step
+        places = ((0, step), (0, rest), (step, rest))
+        (first, before, after), (dfirst, dbefore, dafter) = (
+            [part_along(v, axis, *place) for place in places] for v in (x, d)
+        )
+        x = concat(first, before * after, axis=axis)
+        d = concat(dfirst, dbefore * after + before * dafter, axis=axis)
+        step *= 2
+    return d
+
+
+@cumprod.batch
+def _cumprod_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
+    return cumprod(x, axis=axis + 1)
+
+
+def _running(name: str, ufunc: np.ufunc, stays: Primitive[Value]) -> Primitive[Value]:
+    """Declare a running extremum; its slope is that of the first element that has reached it.
+
+    `stays` compares what comes with the extremum so far.
+    """
+
+    def type_rule(x: TensorType, *, axis: int) -> TensorType:
+        return _numeric(name, x, axis)
+
+    op: Primitive[Value] = Primitive(
+        name, type_rule, lambda x, *, axis: ufunc.accumulate(x, axis), flops=1
+    )
+
+    @op.jvp()
+    def jvp_rule(z: Value, x: Value, d: Value, *, axis: int) -> Value | None:
+        count = x.shape[axis]
+        if type(count) is int and count < 2:
+            return d
+        so_far = part_along(z, axis, 0, count - 1)
+        place = iota(shape=x.shape, axis=axis, dtype=INT64)
+        later = part_along(place, axis, 1, count - 1)
+        kept = stays(part_along(x, axis, 1, count - 1), so_far)
+        reached = select(kept, zeros_like(later), later)
+        first = part_along(place, axis, 0, 1)
+        held = cummax(concat(first, reached, axis=axis), axis=axis)
+        others = [iota(shape=x.shape, axis=i, dtype=INT64) for i in range(len(x.shape))]
+        others[axis] = held
+        return gather(d, *others, axis=0)
+
+    @op.batch
+    def batch_rule(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
+        return op(x, axis=axis + 1)
+
+    return op
+
+
+cummax = _running("cummax", np.maximum, less_equal)
+cummin = _running("cummin", np.minimum, greater_equal)

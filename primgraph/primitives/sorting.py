@@ -1,0 +1,121 @@
+"""Sorting and searching. A sorted array has the slopes of its elements, in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.dims import Dim
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, Rule, primitive
+from primgraph.ir.types import INT64, TensorType, check_axis
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.logic import equal, less, less_equal, logical_and, logical_not, logical_or
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.shapes import broadcast, with_batch_axis
+
+
+def _comparisons(x: TensorType, *, axis: int) -> int:
+    """About `log2(n)` for each element; 16 where the extent is not known."""
+    extent = x.shape[axis]
+    return x.size * (16 if isinstance(extent, Dim) else max(extent - 1, 0).bit_length())
+
+
+@primitive(impl=lambda x, *, axis: np.sort(x, axis), flops=_comparisons)
+def sort(x: TensorType, *, axis: int) -> TensorType:
+    """The elements along `axis` in ascending order, NaNs last."""
+    check_axis("sort", axis, x)
+    return x
+
+
+@sort.jvp()
+def _sort_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
+    """Tangents go with their elements; those of equal elements stay in their order."""
+    return reorder(d, argsort(x, axis=axis), axis=axis)
+
+
+@sort.batch
+def _sort_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
+    return sort(x, axis=axis + 1)
+
+
+@primitive(impl=lambda x, *, axis: np.argsort(x, axis, "stable"), flops=_comparisons)
+def argsort(x: TensorType, *, axis: int) -> TensorType:
+    """Where the elements in ascending order are along `axis`; equal ones stay in their order."""
+    check_axis("argsort", axis, x)
+    return x.with_dtype(INT64)
+
+
+@argsort.batch
+def _argsort_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
+    return argsort(x, axis=axis + 1)
+
+
+@primitive(
+    impl=lambda x, index, *, axis: np.take_along_axis(x, index, axis),
+    linear=(0,),
+    moves=True,
+    flops=0,
+)
+def reorder(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
+    """The elements along `axis` in the order of `index`, which has each position once."""
+    check_axis("reorder", axis, x)
+    if index.dtype != INT64:
+        raise DTypeError(f"reorder takes positions in int64, not {index}")
+    if index.shape != x.shape:
+        raise ShapeError(f"reorder of {x} takes as many positions, not {index}")
+    return x
+
+
+@reorder.transpose
+def _reorder_transpose(ct: Value, x: Linear, index: Value, *, axis: int) -> tuple[Value, None]:
+    """Positions in the order of the permutation are its inverse."""
+    return reorder(ct, argsort(index, axis=axis), axis=axis), None
+
+
+@reorder.batch
+def _reorder_batch(batched: tuple[bool, ...], x: Value, index: Value, *, axis: int) -> Value:
+    x, index = with_batch_axis(batched, (x, index))
+    return reorder(x, index, axis=axis + 1)
+
+
+def _searchsorted(a: Any, v: Any, *, right: bool) -> Any:
+    return np.asarray(np.searchsorted(a, v, "right" if right else "left"))
+
+
+@primitive(impl=_searchsorted, flops=lambda a, v, **params: v.size * 16)
+def searchsorted(a: TensorType, v: TensorType, *, right: bool) -> TensorType:
+    """Where the elements of `v` belong in `a`, which is in ascending order.
+
+    Before elements that are equal, or behind them if `right`.
+    """
+    if a.ndim != 1:
+        raise ShapeError(f"searchsorted takes a vector in ascending order, not {a}")
+    if a.dtype != v.dtype:
+        raise DTypeError(f"searchsorted takes equal dtypes, not {a} and {v}")
+    return v.with_dtype(INT64)
+
+
+def _comes_first(op: Rule, a: Value, v: Value) -> Value:
+    """Whether `a` is before `v` in ascending order, in which NaNs are last."""
+    return logical_or(op(a, v), logical_and(equal(a, a), logical_not(equal(v, v))))
+
+
+@searchsorted.batch
+def _searchsorted_batch(batched: tuple[bool, ...], a: Value, v: Value, *, right: bool) -> Value:
+    """In vectors that differ between samples, all elements before `v` are counted."""
+    if not batched[0]:
+        return searchsorted(a, v, right=right)
+    a, v = with_batch_axis(batched, (a, v))
+    count = a.shape[-1]
+    shape = (*v.shape, count)
+    last = len(v.shape)
+    many = broadcast(a, shape=shape, new_axes=tuple(range(1, last)))
+    each = broadcast(v, shape=shape, new_axes=(last,))
+    before = _comes_first(less_equal if right else less, many, each)
+    if right:
+        nans = logical_and(logical_not(equal(many, many)), logical_not(equal(each, each)))
+        before = logical_or(before, nans)
+    return reduce_sum(cast(before, dtype=INT64), axes=(last,))

@@ -1,0 +1,322 @@
+"""Orthogonal factorisations of stacks of matrices: eigenvalues, singular values, QR.
+
+Derivatives are M. B. Giles', An extended collection of matrix derivative results, 2008, those of
+singular vectors J. Townsend's, Differentiating the singular value decomposition, 2016, and those of
+Q and R S. Walter's and L. Lehmann's, Algorithmic differentiation of linear algebra functions, 2010.
+
+Vectors of eigenvalues that are repeated are not unique, and turn at once when these part. Here
+they do not turn towards each other: quotients by a difference of equal values are 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import primitive
+from primgraph.ir.types import Shape, TensorType, smaller
+from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.elementwise import abs_
+from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.logic import less_equal, select
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.shapes import broadcast, concat, slice_
+from primgraph.primitives.systems import (
+    from_lower,
+    lower_triangle,
+    require_matrices,
+    require_square,
+    triangular_solve,
+)
+
+# Values count as equal if they differ by less than so many rounding units of the sum of all.
+_UNITS = 8
+
+# Operations for each element and row, of LAPACK's usual methods (Golub and Van Loan, 2013).
+_EIGH, _EIGVALSH, _SVD, _SVDVALS, _QR = 9, 2, 14, 4, 4
+
+
+# Parts.
+
+
+def _part(x: Value, axis: int, start: int, size: int) -> Value:
+    """Some rows (axis -2) or columns (axis -1)."""
+    rank = len(x.shape)
+    starts, sizes = [0] * rank, list(x.shape)
+    starts[axis], sizes[axis] = start, size
+    return slice_(x, starts=tuple(starts), sizes=tuple(sizes), steps=(1,) * rank)
+
+
+def _in_rows(w: Value, columns: int) -> Value:
+    """The matrices with elements `w[i]` in row `i`."""
+    rank = len(w.shape)
+    return broadcast(w, shape=(*w.shape, columns), new_axes=(rank,))
+
+
+def _in_columns(w: Value, rows: int) -> Value:
+    """The matrices with elements `w[j]` in column `j`."""
+    rank = len(w.shape)
+    return broadcast(w, shape=(*w.shape[:-1], rows, w.shape[-1]), new_axes=(rank - 1,))
+
+
+def _column_sums(x: Value) -> Value:
+    return reduce_sum(x, axes=(len(x.shape) - 2,))
+
+
+def _reciprocal(x: Value, values: Value) -> Value:
+    """`1 / x`, but 0 where `x` is next to nothing beside the sum of all `values` of a matrix."""
+    last, eps = len(values.shape) - 1, float(np.finfo(x.dtype).eps)
+    size = reduce_sum(abs_(values), axes=(last,)) * (_UNITS * eps)
+    new = tuple(range(last, len(x.shape)))
+    none = less_equal(abs_(x), broadcast(size, shape=x.shape, new_axes=new))
+    return select(none, zeros_like(x), 1.0 / select(none, filled(1, x.type), x))
+
+
+def _gaps(w: Value) -> Value:
+    """`w[j] - w[i]` in row `i` and column `j`."""
+    n = w.shape[-1]
+    return _in_columns(w, n) - _in_rows(w, n)
+
+
+def _completed(all: Value, tangent: Value, count: int) -> Value:
+    """The tangent of an orthogonal matrix, from that of its first `count` columns.
+
+    The others turn no more than they must to stay orthogonal to these.
+    """
+    if count == all.shape[-1]:
+        return tangent
+    first = _part(all, -1, 0, count)
+    rest = _part(all, -1, count, all.shape[-1] - count)
+    turned = matmul(first, matmul(swap_last(tangent), rest))
+    return concat(tangent, -turned, axis=len(all.shape) - 1)
+
+
+# Eigenvalues of symmetric matrices.
+
+
+@primitive(
+    impl=lambda a: np.linalg.eigh(a),
+    multiple=True,
+    singular=True,
+    flops=lambda a: _EIGH * a.size * a.shape[-1],
+)
+def eigh(a: TensorType) -> tuple[TensorType, TensorType]:
+    """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
+
+    The lower triangle is read.
+    """
+    require_square("eigh", a)
+    return a.with_shape(a.shape[:-1]), a
+
+
+def _slope_of_eigenvalues(v: Value, change: Value) -> Value:
+    return _column_sums(v * matmul(change, v))
+
+
+@eigh.jvp()
+def _eigh_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
+    """`dw = diag(v.T @ da @ v)`, and `dv = v @ (v.T @ da @ v / (w_j - w_i))`."""
+    w, v = z
+    change = from_lower(d)
+    within = matmul(swap_last(v), matmul(change, v))
+    turn = within * _reciprocal(_gaps(w), w)
+    return _slope_of_eigenvalues(v, change), matmul(v, turn)
+
+
+@eigh.batch
+def _eigh_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
+    return eigh(a)
+
+
+@primitive(
+    impl=lambda a: np.linalg.eigvalsh(a),
+    singular=True,
+    flops=lambda a: _EIGVALSH * a.size * a.shape[-1],
+)
+def eigvalsh(a: TensorType) -> TensorType:
+    """The eigenvalues of symmetric matrices, whose lower triangle is read, in ascending order."""
+    require_square("eigvalsh", a)
+    return a.with_shape(a.shape[:-1])
+
+
+@eigvalsh.jvp()
+def _eigvalsh_jvp(z: Value, a: Value, d: Value) -> Value:
+    _, v = eigh(a)
+    return _slope_of_eigenvalues(v, from_lower(d))
+
+
+@eigvalsh.batch
+def _eigvalsh_batch(batched: tuple[bool, ...], a: Value) -> Value:
+    return eigvalsh(a)
+
+
+# Singular values.
+
+
+def _shapes_of_svd(a: TensorType, full: bool) -> tuple[Shape, Shape, Shape]:
+    *lead, m, n = a.shape
+    k = smaller(m, n)
+    return (*lead, m, m if full else k), (*lead, k), (*lead, n if full else k, n)
+
+
+def _svd_flops(a: TensorType, **params: bool) -> int:
+    return _SVD * a.size * smaller(*a.shape[-2:])
+
+
+@primitive(
+    impl=lambda a, *, full: np.linalg.svd(a, full_matrices=full),
+    multiple=True,
+    singular=True,
+    flops=_svd_flops,
+)
+def svd(a: TensorType, *, full: bool) -> tuple[TensorType, ...]:
+    """`u, s, vt` with `a = u * s @ vt`, orthogonal columns of `u` and rows of `vt`.
+
+    Singular values are in descending order. Of an m by n matrix there are k, the smaller of both;
+    `u` and `vt` are square if `full`, else they have k columns and rows.
+    """
+    require_matrices("svd", a)
+    u, s, vt = _shapes_of_svd(a, full)
+    return a.with_shape(u), a.with_shape(s), a.with_shape(vt)
+
+
+@svd.jvp()
+def _svd_jvp(z: tuple[Value, Value, Value], a: Value, d: Value, *, full: bool) -> tuple[Value, ...]:
+    """Townsend's formulas, by the sum and difference of what turns `u` and what turns `v`.
+
+    The difference has quotients by sums of singular values only, so that it is right where these
+    are repeated: the polar factor `u @ vt` has its derivative there.
+    """
+    all_u, s, all_vt = z
+    count, (m, n) = s.shape[-1], a.shape[-2:]
+    u, v = _part(all_u, -1, 0, count), swap_last(_part(all_vt, -2, 0, count))
+    left, right = matmul(d, v), matmul(swap_last(d), u)
+    within = matmul(swap_last(u), left)
+    mirrored = swap_last(within)
+    sums = _in_columns(s, count) + _in_rows(s, count)
+    both = (within + mirrored) * _reciprocal(_gaps(s), s)
+    apart = (within - mirrored) * _reciprocal(sums, s)
+    du = matmul(u, (both + apart) * 0.5)
+    dv = matmul(v, (both - apart) * 0.5)
+    inverse = _reciprocal(s, s)
+    if m != count:
+        du = du + (left - matmul(u, within)) * _in_columns(inverse, m)
+    if n != count:
+        dv = dv + (right - matmul(v, mirrored)) * _in_columns(inverse, n)
+    if full:
+        du, dv = _completed(all_u, du, count), _completed(swap_last(all_vt), dv, count)
+    return du, _column_sums(u * left), swap_last(dv)
+
+
+@svd.batch
+def _svd_batch(batched: tuple[bool, ...], a: Value, *, full: bool) -> tuple[Value, ...]:
+    return svd(a, full=full)
+
+
+@primitive(
+    impl=lambda a: np.linalg.svd(a, compute_uv=False),
+    singular=True,
+    flops=lambda a: _SVDVALS * a.size * smaller(*a.shape[-2:]),
+)
+def svdvals(a: TensorType) -> TensorType:
+    """The singular values of each matrix, in descending order."""
+    require_matrices("svdvals", a)
+    return a.with_shape((*a.shape[:-2], smaller(*a.shape[-2:])))
+
+
+@svdvals.jvp()
+def _svdvals_jvp(z: Value, a: Value, d: Value) -> Value:
+    u, _, vt = svd(a, full=False)
+    return _column_sums(u * matmul(d, swap_last(vt)))
+
+
+@svdvals.batch
+def _svdvals_batch(batched: tuple[bool, ...], a: Value) -> Value:
+    return svdvals(a)
+
+
+def _pinv(a: Any, *, rcond: float) -> Any:
+    return np.linalg.pinv(a, rcond)
+
+
+@primitive(impl=_pinv, singular=True, flops=lambda a, **params: _svd_flops(a))
+def pinv(a: TensorType, *, rcond: float) -> TensorType:
+    """The pseudo-inverse of each matrix.
+
+    Singular values up to `rcond` times the largest one count as zero.
+    """
+    require_matrices("pinv", a)
+    return a.with_shape((*a.shape[:-2], a.shape[-1], a.shape[-2]))
+
+
+@pinv.jvp()
+def _pinv_jvp(z: Value, a: Value, d: Value, *, rcond: float) -> Value:
+    """That of matrices of constant rank.
+
+    G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
+    problems whose variables separate, SIAM J. Numer. Anal. 10 (1973), 413.
+    """
+    turned, zt = swap_last(d), swap_last(z)
+    onto = matmul(matmul(z, zt), turned)
+    out_of = matmul(turned, matmul(zt, z))
+    change = -matmul(z, matmul(d, z))
+    change = change + onto - matmul(matmul(onto, a), z)
+    return change + out_of - matmul(z, matmul(a, out_of))
+
+
+@pinv.batch
+def _pinv_batch(batched: tuple[bool, ...], a: Value, *, rcond: float) -> Value:
+    return pinv(a, rcond=rcond)
+
+
+# Orthogonal and triangular factors.
+
+
+def _qr(a: Any, *, complete: bool) -> Any:
+    return np.linalg.qr(a, "complete" if complete else "reduced")
+
+
+@primitive(
+    impl=_qr,
+    multiple=True,
+    singular=True,
+    flops=lambda a, **params: _QR * a.size * smaller(*a.shape[-2:]),
+)
+def qr(a: TensorType, *, complete: bool) -> tuple[TensorType, TensorType]:
+    """`q, r` with `a = q @ r`, orthogonal columns of `q` and an upper triangle `r`.
+
+    Of an m by n matrix `q` has m columns if `complete`, else k, the smaller of m and n.
+    """
+    require_matrices("qr", a)
+    *lead, m, n = a.shape
+    count = m if complete else smaller(m, n)
+    return a.with_shape((*lead, m, count)), a.with_shape((*lead, count, n))
+
+
+@qr.jvp()
+def _qr_jvp(z: tuple[Value, Value], a: Value, d: Value, *, complete: bool) -> tuple[Value, Value]:
+    """Of the first k columns, which are to be independent; `q` turns as these do."""
+    all_q, all_r = z
+    m, n = a.shape[-2:]
+    k = smaller(m, n)
+    q, r = _part(all_q, -1, 0, k), _part(all_r, -2, 0, k)
+    square, change = _part(r, -1, 0, k), _part(d, -1, 0, k)
+    solved = triangular_solve(square, swap_last(change), lower=False, transposed=True, unit=False)
+    scaled = swap_last(solved)
+    within = matmul(swap_last(q), scaled)
+    below = lower_triangle(within, -1)
+    turn = below - swap_last(below)
+    dq = matmul(q, turn - within) + scaled
+    dr = matmul(swap_last(q), d) - matmul(turn, r)
+    if complete and k != m:
+        dq = _completed(all_q, dq, k)
+        rest = filled(0, d.type.with_shape((*d.shape[:-2], m - k, n)))
+        dr = concat(dr, rest, axis=len(d.shape) - 2)
+    return dq, dr
+
+
+@qr.batch
+def _qr_batch(batched: tuple[bool, ...], a: Value, *, complete: bool) -> tuple[Value, ...]:
+    return qr(a, complete=complete)

@@ -1,0 +1,393 @@
+"""Linear systems: solutions, inverses, Cholesky factors and determinants of stacks of matrices.
+
+Derivatives follow from differentiating what defines the result, `a @ x = b` or `l @ l.T = a`, and
+are written in terms of the factor or the solution that is there: M. B. Giles, Collected matrix
+derivative results for forward and reverse mode algorithmic differentiation, 2008; for Cholesky
+factors I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.types import FLOAT16, INT64, TensorType
+from primgraph.primitives.constants import filled, iota, zeros_like
+from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.logic import greater_equal, select
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.shapes import broadcast, permute, reshape, with_batch_axis
+
+
+def require_matrices(name: str, a: TensorType) -> None:
+    """Refuse what is no stack of matrices of floats that LAPACK takes."""
+    if a.ndim < 2:
+        raise ShapeError(f"{name} takes matrices, not {a}")
+    if not a.is_float or a.dtype == FLOAT16:
+        raise DTypeError(f"{name} takes matrices of float64 or float32, not {a}")
+
+
+def require_square(name: str, a: TensorType) -> None:
+    """Refuse what is no stack of square matrices."""
+    require_matrices(name, a)
+    if a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"{name} takes square matrices, not {a}")
+
+
+def _solved(name: str, a: TensorType, b: TensorType) -> TensorType:
+    require_square(name, a)
+    if a.ndim != b.ndim or a.shape[:-1] != b.shape[:-1]:
+        raise ShapeError(f"{name} takes right-hand sides with as many rows, not {a} and {b}")
+    if a.dtype != b.dtype:
+        raise DTypeError(f"{name} takes equal dtypes, not {a} and {b}")
+    return b
+
+
+# Parts of matrices.
+
+
+def _triangle_mask(type: TensorType, k: int) -> Value:
+    """Where the column is at most `k` to the right of the diagonal."""
+    shape = type.shape[-2:]
+    row, column = (iota(shape=shape, axis=i, dtype=INT64) for i in (0, 1))
+    if k:
+        row = row + filled(k, row.type)
+    mask = greater_equal(row, column)
+    lead = tuple(range(type.ndim - 2))
+    return broadcast(mask, shape=type.shape, new_axes=lead) if lead else mask
+
+
+def lower_triangle(x: Value, k: int = 0) -> Value:
+    """`x` with zeros above the diagonal `k`."""
+    return select(_triangle_mask(x.type, k), x, zeros_like(x))
+
+
+def upper_triangle(x: Value, k: int = 0) -> Value:
+    """`x` with zeros below the diagonal `k`."""
+    return select(_triangle_mask(x.type, k - 1), zeros_like(x), x)
+
+
+def from_lower(x: Value) -> Value:
+    """The symmetric matrix that has the lower triangle of `x`."""
+    return select(_triangle_mask(x.type, 0), x, swap_last(x))
+
+
+def symmetric_part(x: Value) -> Value:
+    """The mean of `x` and its transpose."""
+    return (x + swap_last(x)) * 0.5
+
+
+def half_lower(x: Value) -> Value:
+    """The lower triangle of `x`, with half of its diagonal: Murray's function Φ."""
+    halves = select(_triangle_mask(x.type, -1), filled(1.0, x.type), filled(0.5, x.type))
+    return x * lower_triangle(halves)
+
+
+# Solutions.
+
+
+def _folded(x: Value, lead: int) -> Value:
+    """Right-hand sides with one more leading axis, whose samples become columns."""
+    last = lead + 2
+    turned = permute(x, axes=(*range(1, last), 0, last))
+    size, columns = x.shape[0], x.shape[-1]
+    return reshape(turned, shape=(*turned.shape[:-2], size * columns))
+
+
+def _batched_solution(
+    op: Any, batched: tuple[bool, ...], a: Value, b: Value, **params: Any
+) -> Value:
+    """One matrix for all samples is factored once: their right-hand sides are columns of one."""
+    if batched == (False, True):
+        lead = len(a.shape) - 2
+        size, columns = b.shape[0], b.shape[-1]
+        found = op(a, _folded(b, lead), **params)
+        parted = reshape(found, shape=(*a.shape[:-1], size, columns))
+        return permute(parted, axes=(lead + 1, *range(lead + 1), lead + 2))
+    a, b = with_batch_axis(batched, (a, b))
+    result: Value = op(a, b, **params)
+    return result
+
+
+def _solve_flops(a: TensorType, b: TensorType) -> int:
+    """An elimination takes 2/3 n**3 operations, and 2 n**2 for each right-hand side."""
+    n = a.shape[-1]
+    return 2 * a.size * n // 3 + 2 * b.size * n
+
+
+@primitive(impl=lambda a, b: np.linalg.solve(a, b), linear=(1,), singular=True, flops=_solve_flops)
+def solve(a: TensorType, b: TensorType) -> TensorType:
+    """`x` with `a @ x = b`, for the matrices in the last two axes; those before are equal."""
+    return _solved("solve", a, b)
+
+
+@solve.jvp(0)
+def _solve_jvp(x: Value, a: Value, b: Value, d: Value) -> Value:
+    """`d @ x + a @ dx = 0`, solved for `dx`."""
+    return -solve(a, matmul(d, x))
+
+
+@solve.transpose
+def _solve_transpose(ct: Value, a: Value, b: Linear) -> tuple[None, Value]:
+    return None, solve(swap_last(a), ct)
+
+
+@solve.batch
+def _solve_batch(batched: tuple[bool, ...], a: Value, b: Value) -> Value:
+    return _batched_solution(solve, batched, a, b)
+
+
+def _triangle(a: Any, lower: bool, unit: bool) -> Any:
+    """The triangle of an array that equations are solved with."""
+    part = np.tril(a) if lower else np.triu(a)
+    return part - part * np.eye(a.shape[-1]) + np.eye(a.shape[-1]) if unit else part
+
+
+def _triangular_solve(a: Any, b: Any, *, lower: bool, transposed: bool, unit: bool) -> Any:
+    part = _triangle(a, lower, unit).astype(a.dtype)
+    return np.linalg.solve(np.swapaxes(part, -1, -2) if transposed else part, b)
+
+
+def _triangular_flops(
+    a: TensorType, b: TensorType, *, lower: bool, transposed: bool, unit: bool
+) -> int:
+    """A product and a difference for each element of the triangle and each right-hand side."""
+    return b.size * a.shape[-1]
+
+
+@primitive(impl=_triangular_solve, linear=(1,), singular=True, flops=_triangular_flops)
+def triangular_solve(
+    a: TensorType, b: TensorType, *, lower: bool, transposed: bool, unit: bool
+) -> TensorType:
+    """`x` with `t @ x = b`, where `t` is the lower or upper triangle of `a`.
+
+    It is the transpose of that if `transposed`, and has ones on its diagonal if `unit`. Elements
+    of `a` outside the triangle are not read.
+    """
+    return _solved("triangular_solve", a, b)
+
+
+@triangular_solve.jvp(0)
+def _triangular_solve_jvp(x: Value, a: Value, b: Value, d: Value, **params: bool) -> Value:
+    """`dt @ x + t @ dx = 0`, in which `dt` has elements where `t` is read."""
+    within = int(params["unit"])
+    part = lower_triangle(d, -within) if params["lower"] else upper_triangle(d, within)
+    change = swap_last(part) if params["transposed"] else part
+    return -triangular_solve(a, matmul(change, x), **params)
+
+
+@triangular_solve.transpose
+def _triangular_solve_transpose(
+    ct: Value, a: Value, b: Linear, *, lower: bool, transposed: bool, unit: bool
+) -> tuple[None, Value]:
+    turned = not transposed
+    return None, triangular_solve(a, ct, lower=lower, transposed=turned, unit=unit)
+
+
+@triangular_solve.batch
+def _triangular_solve_batch(batched: tuple[bool, ...], a: Value, b: Value, **params: bool) -> Value:
+    return _batched_solution(triangular_solve, batched, a, b, **params)
+
+
+# Inverses.
+
+
+@primitive(impl=lambda a: np.linalg.inv(a), singular=True, flops=lambda a: 2 * a.size * a.shape[-1])
+def inv(a: TensorType) -> TensorType:
+    """The inverse of each matrix in the last two axes."""
+    require_square("inv", a)
+    return a
+
+
+@inv.jvp()
+def _inv_jvp(z: Value, a: Value, d: Value) -> Value:
+    """`d @ z + a @ dz = 0`."""
+    return -matmul(z, matmul(d, z))
+
+
+@inv.batch
+def _inv_batch(batched: tuple[bool, ...], a: Value) -> Value:
+    return inv(a)
+
+
+# Cholesky factors.
+
+
+@primitive(impl=lambda z, a: np.array(z), formal=True, own_slope=True, flops=0)
+def as_symmetric(z: TensorType, a: TensorType) -> TensorType:
+    """`z`, which is `a` held constant, with the derivative of its symmetric part.
+
+    What reads one triangle of a symmetric matrix has a gradient by that triangle alone. By `a` it
+    then has a symmetric one, as if all elements were read.
+    """
+    require_square("as_symmetric", a)
+    if z != a:
+        raise ShapeError(f"as_symmetric of {a} takes values of that type, not {z}")
+    return z
+
+
+@as_symmetric.jvp(0)
+def _as_symmetric_jvp_of_value(s: Value, z: Value, a: Value, d: Value) -> None:
+    return None
+
+
+@as_symmetric.jvp(1)
+def _as_symmetric_jvp(s: Value, z: Value, a: Value, d: Value) -> Value:
+    return symmetric_part(d)
+
+
+@as_symmetric.batch
+def _as_symmetric_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Value:
+    result: Value = as_symmetric(*with_batch_axis(batched, (z, a)))
+    return result
+
+
+@primitive(
+    impl=lambda a: np.linalg.cholesky(a),
+    singular=True,
+    flops=lambda a: a.size * a.shape[-1] // 3,
+)
+def cholesky(a: TensorType) -> TensorType:
+    """The lower triangular `l` with a positive diagonal and `l @ l.T = a`.
+
+    Of `a`, which is symmetric, the lower triangle is read. What is not positive definite is an
+    error of the run.
+    """
+    require_square("cholesky", a)
+    return a
+
+
+def _factor_tangent(factor: Value, d: Value) -> Value:
+    """`dl = l @ Φ(inv(l) @ da @ inv(l).T)` for a symmetric `da`, where Φ is the half (Murray)."""
+    left = triangular_solve(factor, d, lower=True, transposed=False, unit=False)
+    both = triangular_solve(factor, swap_last(left), lower=True, transposed=False, unit=False)
+    return matmul(factor, half_lower(both))
+
+
+@cholesky.jvp()
+def _cholesky_jvp(z: Value, a: Value, d: Value) -> Value:
+    return _factor_tangent(z, from_lower(d))
+
+
+@cholesky.batch
+def _cholesky_batch(batched: tuple[bool, ...], a: Value) -> Value:
+    return cholesky(a)
+
+
+@primitive(impl=lambda z, a: np.array(z), formal=True, own_slope=True, singular=True, flops=0)
+def as_cholesky_of(z: TensorType, a: TensorType) -> TensorType:
+    """`z`, the factor of `a`, with the derivative by the symmetric part of `a`.
+
+    So the gradient is symmetric, though one triangle was read.
+    """
+    require_square("as_cholesky_of", a)
+    if z != a:
+        raise ShapeError(f"as_cholesky_of {a} takes values of that type, not {z}")
+    return z
+
+
+@as_cholesky_of.jvp(0)
+def _as_cholesky_of_jvp_of_value(s: Value, z: Value, a: Value, d: Value) -> None:
+    return None
+
+
+@as_cholesky_of.jvp(1)
+def _as_cholesky_of_jvp(s: Value, z: Value, a: Value, d: Value) -> Value:
+    return _factor_tangent(s, symmetric_part(d))
+
+
+@as_cholesky_of.batch
+def _as_cholesky_of_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Value:
+    result: Value = as_cholesky_of(*with_batch_axis(batched, (z, a)))
+    return result
+
+
+# Determinants.
+
+
+def _elimination_flops(a: TensorType) -> int:
+    return 2 * a.size * a.shape[-1] // 3
+
+
+def _of_each(x: Value, like: Value) -> Value:
+    """A number for each matrix, at each of its elements."""
+    last = len(like.shape) - 2
+    return broadcast(x, shape=like.shape, new_axes=(last, last + 1))
+
+
+def _trace_of_product(x: Value, y: Value) -> Value:
+    """The sum of products of equal places, for each matrix."""
+    last = len(x.shape) - 2
+    return reduce_sum(x * y, axes=(last, last + 1))
+
+
+@primitive(impl=lambda a: np.linalg.slogdet(a), multiple=True, singular=True,
+           flops=_elimination_flops)  # fmt: skip
+def slogdet(a: TensorType) -> tuple[TensorType, TensorType]:
+    """Sign and logarithm of the absolute value of the determinant of each matrix."""
+    require_square("slogdet", a)
+    result = a.with_shape(a.shape[:-2])
+    return result, result
+
+
+@slogdet.jvp()
+def _slogdet_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[None, Value]:
+    """Jacobi's formula: the trace of `inv(a) @ d`; the sign is constant."""
+    return None, _trace_of_product(swap_last(inv(a)), d)
+
+
+@slogdet.batch
+def _slogdet_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
+    return slogdet(a)
+
+
+@primitive(impl=lambda a: np.linalg.det(a), flops=_elimination_flops)
+def det(a: TensorType) -> TensorType:
+    """The determinant of each matrix."""
+    require_square("det", a)
+    return a.with_shape(a.shape[:-2])
+
+
+@det.jvp()
+def _det_jvp(z: Value, a: Value, d: Value) -> Value:
+    """Jacobi's formula, with cofactors, which singular matrices have too."""
+    return _trace_of_product(cofactors(a), d)
+
+
+@det.batch
+def _det_batch(batched: tuple[bool, ...], a: Value) -> Value:
+    return det(a)
+
+
+def _cofactors(a: Any) -> Any:
+    """`det(a) inv(a).T` by singular values `s`, in which the product of the others is finite."""
+    u, s, vt = np.linalg.svd(a)
+    n = s.shape[-1]
+    others = [np.prod(np.delete(s, i, -1), -1) for i in range(n)]
+    sign = np.linalg.det(u) * np.linalg.det(vt)
+    rest = np.stack(others, -1) if n else s
+    return ((u * rest[..., None, :]) @ vt * sign[..., None, None]).astype(a.dtype)
+
+
+@primitive(impl=_cofactors, singular=True, flops=lambda a: 2 * a.size * a.shape[-1])
+def cofactors(a: TensorType) -> TensorType:
+    """The derivative of the determinant by each element: `det(a) * inv(a).T`, if there is one."""
+    require_square("cofactors", a)
+    return a
+
+
+@cofactors.jvp()
+def _cofactors_jvp(z: Value, a: Value, d: Value) -> Value:
+    """Of `det(a) inv(a).T`, which has an inverse in it: regular matrices only."""
+    turned = swap_last(inv(a))
+    trace = _trace_of_product(turned, d)
+    return z * _of_each(trace, z) - matmul(turned, matmul(swap_last(d), z))
+
+
+@cofactors.batch
+def _cofactors_batch(batched: tuple[bool, ...], a: Value) -> Value:
+    return cofactors(a)

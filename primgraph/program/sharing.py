@@ -1,0 +1,136 @@
+"""Arrays that a scope has in common with somebody outside: whoever brings another one, both see it.
+
+Nobody is called when something changes. Guests note that they bring an array, and the scope looks
+at these notes when it is read; what the scope stores is looked up when somebody asks a guest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final
+from weakref import ref
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from primgraph.program.scope import Scope, Version
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+# Under what a version has the one that came after it.
+NEXT: Final = "next"
+
+
+class Guest(Protocol):
+    """Somebody outside who has an array of a scope, too, and may bring another one."""
+
+    def brought(self) -> Array | None:
+        """The array that the scope is to hold from now on; None where it has that already."""
+
+    def is_settled(self) -> bool:
+        """Note that the scope holds what was brought; whether there is nothing newer by now."""
+
+
+@final
+class Desk:
+    """Where a scope and its guests meet. It outlives the scope, whose last version it has.
+
+    `waiting` are guests that have brought something; `scattered` ones have to be asked each time,
+    as they are guests of several scopes.
+    """
+
+    __slots__ = ("_lent", "guests", "scattered", "version", "waiting")
+
+    def __init__(self, version: Version) -> None:
+        self.version = version
+        self.guests: dict[str, Guest] = {}
+        self.waiting: dict[str, Guest] = {}
+        self.scattered: dict[str, Guest] = {}
+        # Arrays that guests read, by their identity, as long as there are such.
+        self._lent: dict[int, ref[Array]] = {}
+
+    def follow(self) -> Version:
+        """The newest version. Older ones are let go."""
+        version = self.version
+        if version.later:
+            while version.later:
+                version = version.later[NEXT]
+            self.version = version
+        return version
+
+    def lend(self, array: Array) -> None:
+        """Note that a guest reads `array`: nobody is to write to it."""
+        key, lent = id(array), self._lent
+        lent[key] = ref(array, lambda _: lent.pop(key, None))
+
+    def lends(self, arrays: Any) -> bool:
+        """Whether a guest reads one of `arrays`."""
+        return not self._lent.keys().isdisjoint(map(id, arrays))
+
+    def brought(self) -> dict[str, Array]:
+        """What guests bring, by name."""
+        found: dict[str, Array] = {}
+        for name, guest in [*self.waiting.items(), *self.scattered.items()]:
+            array = guest.brought()
+            if array is not None:
+                found[name] = array
+        return found
+
+    def settle(self) -> None:
+        """Note that the scope holds what was brought."""
+        for name, guest in [*self.waiting.items(), *self.scattered.items()]:
+            self.waiting.pop(name, None)
+            if not guest.is_settled():
+                self.waiting[name] = guest
+
+
+@final
+class Share:
+    """An array that a scope and a guest have in common, until one of them has another one.
+
+    `agreed` is what the guest calls the array.
+    """
+
+    __slots__ = ("_array", "_compared", "_scope", "agreed", "desk", "name")
+
+    def __init__(self, scope: Scope, name: str) -> None:
+        self._scope = ref(scope)
+        self._compared = -1
+        self._array: Array | None = None
+        self.agreed: object = None
+        self.desk = scope.desk()
+        self.name = name
+
+    def is_of(self, scope: Scope) -> bool:
+        """Whether `scope` has the array."""
+        return self._scope() is scope
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the scope is still there."""
+        return self._scope() is not None
+
+    def hand(self, array: Array) -> None:
+        """Note that the scope is to hold `array`, which the guest goes on to read."""
+        self._array = array
+        self.desk.lend(array)
+
+    def news(self) -> Array | None:
+        """The array that the scope holds, where that is another one by now.
+
+        It is never overwritten from then on, as long as somebody reads it.
+        """
+        desk = self.desk
+        if desk.follow().number == self._compared:
+            return None
+        scope = self._scope()
+        reading = None if scope is None else scope.reading()
+        version = desk.follow()
+        self._compared = version.number
+        array = version.arrays.get(self.name)
+        if array is self._array:
+            return None
+        if array is not None:
+            self.hand(array)
+        # Until here nobody could begin to overwrite the array.
+        del reading
+        return array

@@ -1,0 +1,224 @@
+"""Containers of arrays: what is in them, and how they are put together again.
+
+Containers are tuples, lists, dicts and other mappings, named tuples, dataclasses, None, which is
+an empty one, and those of classes that were given to `register`. All else is a leaf.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.errors import ArgumentError
+from primgraph.ir.form import Flatten, Unflatten, opened, registered
+from primgraph.ir.signature import checked
+
+# Classes of leaves, of which nothing else needs to be asked.
+_PLAIN_LEAVES = frozenset({np.ndarray, np.float64, float, int, bool, str})
+
+# A container that is deeper than that is most likely inside itself.
+_DEEPEST = 100
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The containers around leaves, without these; equal for containers that are built alike.
+
+    `kind` is the class of the outermost one, None for a leaf alone. `keys` say where its `parts`
+    stand in it, and `rest` is what else its class needs to build it.
+    """
+
+    kind: type[Any] | None
+    keys: tuple[Hashable, ...] = ()
+    parts: tuple[Structure, ...] = ()
+    rest: Hashable = None
+
+    def __str__(self) -> str:
+        """As Python would write it, with a star for each leaf."""
+        if self.kind is None:
+            return "*"
+        if self.kind is NoneType:
+            return "None"
+        texts = [str(part) for part in self.parts]
+        if self.kind is tuple:
+            return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+        if self.kind is list:
+            return f"[{', '.join(texts)}]"
+        pairs = builtins.list(zip(self.keys, texts, strict=True))
+        if self.kind is dict:
+            return "{" + ", ".join(f"{key!r}: {text}" for key, text in pairs) + "}"
+        return f"{self.kind.__name__}({', '.join(f'{key}={text}' for key, text in pairs)})"
+
+
+LEAF = Structure(None)
+
+
+@checked
+def register(kind: type[Any], flatten: Flatten, unflatten: Unflatten) -> None:
+    """Let objects of class `kind`, and not of its subclasses, count as containers.
+
+    `flatten(value)` gives what is in it and what else it takes to build it: a sequence of parts,
+    or a mapping, whose keys say in messages where a part is, and something that can be hashed.
+    `unflatten(rest, parts)` gives the object of that and of a list of other parts.
+
+    Raises `ArgumentError` for what is no class, and for one that is a container already.
+    """
+    if kind in registered or issubclass(kind, tuple | list | Mapping | NoneType):
+        raise ArgumentError(f"{kind.__name__} is a container already")
+    registered[kind] = flatten, unflatten
+
+
+def flatten(
+    value: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], Structure]:
+    """The leaves of `value` in order, and the containers around them.
+
+    Whatever `is_leaf` is true of is a leaf. Raises `ArgumentError` for a container that is nested
+    deeper than 100 times, as one is that has itself in it.
+    """
+    leaves: list[Any] = []
+    return leaves, _flattened(value, is_leaf, leaves, 0)
+
+
+def _flattened(
+    value: Any, is_leaf: Callable[[Any], bool] | None, leaves: list[Any], depth: int
+) -> Structure:
+    if depth > _DEEPEST:
+        raise ArgumentError(f"containers are nested deeper than {_DEEPEST}, or in themselves")
+    found = None if is_leaf is not None and is_leaf(value) else _opened(value)
+    if found is None:
+        leaves.append(value)
+        return LEAF
+    kind, keys, items, rest = found
+    parts = tuple([_flattened(item, is_leaf, leaves, depth + 1) for item in items])
+    return Structure(kind, keys, parts, rest)
+
+
+def _opened(value: Any) -> tuple[type[Any], tuple[Hashable, ...], Sequence[Any], Hashable] | None:
+    """The class, keys, parts and rest of a container; None for a leaf."""
+    plain = type(value)
+    if plain in _PLAIN_LEAVES:
+        return None
+    if plain is dict:
+        return dict, tuple(value), [*value.values()], None
+    if plain is list or plain is tuple:
+        return plain, tuple(range(len(value))), value, None
+    if plain not in registered and isinstance(value, Mapping):
+        return dict, tuple(value), [*value.values()], None
+    return opened(value)
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
+    """The containers of `structure` with these leaves, which are exactly as many as it has.
+
+    Raises `ArgumentError` for fewer or more.
+    """
+    given = [*leaves]
+    wanted = count(structure)
+    if len(given) != wanted:
+        raise ArgumentError(f"{structure} has {wanted} leaves, and {len(given)} are given")
+    return _built(structure, iter(given))
+
+
+def _built(structure: Structure, leaves: Iterator[Any]) -> Any:
+    kind = structure.kind
+    if kind is None:
+        return next(leaves)
+    items = [_built(part, leaves) for part in structure.parts]
+    if kind is list:
+        return items
+    if kind is tuple:
+        return tuple(items)
+    if kind is dict:
+        return dict(zip(structure.keys, items, strict=True))
+    if kind is NoneType:
+        return None
+    if kind in registered:
+        return registered[kind][1](structure.rest, items)
+    if issubclass(kind, tuple):
+        return kind(*items)
+    return kind(**{str(k): v for k, v in zip(structure.keys, items, strict=True)})
+
+
+def count(structure: Structure) -> int:
+    """How many leaves a structure has."""
+    return 1 if structure.kind is None else sum(builtins.map(count, structure.parts))
+
+
+def leaves(value: Any) -> list[Any]:
+    """The leaves of `value`, in order."""
+    return flatten(value)[0]
+
+
+def structure(value: Any) -> Structure:
+    """The containers of `value`, without its leaves."""
+    return flatten(value)[1]
+
+
+def map(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """The containers of `value`, with `function` of each leaf, and of those of `others` there.
+
+    Raises `ArgumentError` where the containers of `others` differ.
+    """
+    found, built = flatten(value)
+    columns = [found]
+    for other in others:
+        listed, like = flatten(other)
+        if like != built:
+            raise ArgumentError(f"the containers differ: {built} and {like}")
+        columns.append(listed)
+    return _built(built, iter([function(*row) for row in zip(*columns, strict=True)]))
+
+
+def paths(value: Any, root: str = "") -> list[str]:
+    """How each leaf is reached, as Python would write it behind `root`: `['w'][0].bias`."""
+    return paths_of(structure(value), root)
+
+
+def paths_of(structure: Structure, root: str = "") -> list[str]:
+    """How each leaf of such containers is reached, as Python would write it behind `root`."""
+    if structure.kind is None:
+        return [root]
+    found = []
+    for key, part in zip(structure.keys, structure.parts, strict=True):
+        found += paths_of(part, f"{root}{_access(structure.kind, key)}")
+    return found
+
+
+def _access(kind: type[Any], key: Hashable) -> str:
+    named = kind is not dict and isinstance(key, str) and key.isidentifier()
+    return f".{key}" if named else f"[{key!r}]"
+
+
+def spread(values: Any, structure: Structure, what: str) -> list[Any]:
+    """One of `values` for each leaf of `structure`, of which they may be an outer part.
+
+    A value stands for all leaves in its place. Raises `ArgumentError`, in which `what` is said to
+    be wrong, where the containers do not fit.
+    """
+    found: list[Any] = []
+    _spread(values, structure, what, "", found)
+    return found
+
+
+def _spread(values: Any, structure: Structure, what: str, path: str, found: list[Any]) -> None:
+    opened = None if values is None else _opened(values)
+    if opened is None:
+        found += [values] * count(structure)
+        return
+    kind, keys, items, _ = opened
+    fits = kind is structure.kind or {kind, structure.kind} <= {list, tuple}
+    if not fits or set(keys) != set(structure.keys) or len(keys) != len(structure.keys):
+        raise ArgumentError(
+            f"{what}{path} is {Structure(kind, keys, (LEAF,) * len(keys))}, and there is "
+            f"{structure} in its place"
+        )
+    below = dict(zip(keys, items, strict=True))
+    for key, part in zip(structure.keys, structure.parts, strict=True):
+        _spread(below[key], part, what, f"{path}{_access(kind, key)}", found)

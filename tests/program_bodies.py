@@ -1,0 +1,387 @@
+"""Branches and loops of random programs, whose bodies are drafted as programs themselves are.
+
+A body is drafted when the operator calls it, at the numbers of its first trip, or at those at hand
+where its branch may not be taken. What it uses of the program around it, it captures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from complex_step import wide_type
+from program_draft import BOOL, DTYPES, F64, I64, LARGEST, Draft, Unfit, same_extent
+from program_forms import filled, form_of, leaves
+from program_productions import PRODUCTIONS, SHARES, operator
+
+import primgraph as pg
+from primgraph.control.bodies import active_builder
+from primgraph.errors import InternalError, PrimgraphError, UnknownSizeError
+from primgraph.ir.graph import Value
+from primgraph.ir.types import TensorType
+from primgraph.operators.variable import Variable
+from primgraph.primitives import elementwise as e
+from primgraph.primitives import logic
+from primgraph.primitives import reductions as r
+from primgraph.primitives.constants import filled as full
+
+# How often a production is a branch or a loop where there may be one, and one that has its place
+# in bodies only.
+_BODIES = 0.3
+_INNER = 0.12
+_MOST_TRIPS = 3
+
+# Partial functions, and the numbers above which their slopes are not steep.
+_PARTIAL = ((e.log, 0.2), (e.sqrt, 0.2), (e.rsqrt, 0.2), (e.log1p, -0.5), (e.arccosh, 1.2))
+
+
+def grow(draft: Draft) -> None:
+    """Apply one production; user-level operators may refuse what they are given."""
+    draft.last = None
+    production = _production(draft)
+    try:
+        with draft.builder:
+            results = production(draft)
+    except (Unfit, UnknownSizeError):
+        # What depends on sizes cannot be asked for while a program is drafted.
+        results = []
+    except InternalError:
+        raise
+    except PrimgraphError:
+        if production not in (operator, slope):
+            raise
+        draft.refused += 1
+        results = []
+    draft.take(results)
+
+
+def _production(draft: Draft) -> Callable[[Draft], Sequence[Value]]:
+    if draft.depth and draft.chance(_BODIES):
+        return draft.choose(_KINDS, _KIND_SHARES)
+    if draft.around is not None and draft.chance(_INNER):
+        return draft.choose((own_rule, slope))
+    return draft.choose(PRODUCTIONS, SHARES)
+
+
+# What bodies take and give.
+
+
+def _body(draft: Draft, given: Sequence[Variable], starts: Sequence[np.ndarray | None]) -> Draft:
+    """The draft of the body that is being recorded, after a few productions.
+
+    `starts` are the numbers of what it is given, as far as they are known.
+    """
+    inner = draft.inside(active_builder(), [v.value for v in given], starts)
+    for _ in range(draft.below(4, 1)):
+        grow(inner)
+    inner.last = None
+    return inner
+
+
+def _form(draft: Draft, count: int) -> Any:
+    return form_of(draft, list(range(count))) if count else None
+
+
+def _in(form: Any, found: Any) -> list[Any]:
+    return [leaf for _, leaf in sorted(leaves(form, found), key=lambda pair: pair[0])]
+
+
+def _flat(form: Any, found: Any) -> list[Value]:
+    return [v.value for v in _in(form, found)]
+
+
+def _again(inner: Draft, type: TensorType) -> Variable:
+    """A value of that type for the next trip, which does not grow too much from trip to trip."""
+    found = [v for v in inner.pool if v.type == type]
+    late = bool(found) and inner.chance(0.7)
+    value = found[max(inner.below(len(found)), inner.below(len(found)))] if late else None
+    value = inner.typed(type) if value is None else value
+    return inner.variable(e.tanh(value) if type.is_float and inner.chance(0.4) else value)
+
+
+def _results(inner: Draft, most: int, size: int = LARGEST) -> list[Variable]:
+    """One to three of the values at hand that are not too large."""
+    found = [
+        inner.pick(test=lambda v: math.prod(inner.at(v.shape)) <= size)
+        for _ in range(inner.below(most, 1))
+    ]
+    return [inner.variable(v) for v in found]
+
+
+def _some(draft: Draft, least: int) -> list[Value]:
+    return [draft.pick() for _ in range(draft.below(4, least))]
+
+
+def _starts(draft: Draft, values: Sequence[Value]) -> list[np.ndarray | None]:
+    draft.settle()
+    return [draft.known.get(v) for v in values]
+
+
+def _scalar(draft: Draft, kinds: str, low: int, high: int) -> Value:
+    """A single integer of the program, in an interval."""
+    dtype = draft.choose([d for d in DTYPES if d.kind in kinds])
+    return draft.bounded(draft.typed(TensorType((), dtype)), max(low, 0) if "u" in kinds else low,
+                         high)  # fmt: skip
+
+
+# Loops.
+
+
+def scan(draft: Draft) -> list[Value]:
+    """A loop along the rows of some arrays, or of a given number of trips."""
+    init, rows = _some(draft, 0), _stacks(draft, 0) if draft.chance(0.6) else []
+    length = rows[0].shape[0] if rows else draft.below(_MOST_TRIPS + 1)
+    forms = [_form(draft, len(init)), _form(draft, len(rows)), None]
+    reverse = draft.chance(0.4)
+    starts = [*_starts(draft, init), *_first(draft, rows, -1 if reverse else 0)]
+
+    def trip(carry: Any, row: Any) -> Any:
+        given = [*_in(forms[0], carry), *_in(forms[1], row)]
+        inner = _body(draft, given, starts)
+        state = [_again(inner, v.type) for v in given[: len(init)]]
+        least = not state
+        ys = _results(inner, 3, _room(draft, length)) if least or draft.chance(0.8) else []
+        forms[2] = _form(draft, len(ys))
+        return filled(forms[0], state), filled(forms[2], ys)
+
+    carry, ys = pg.scan(
+        trip,
+        _given(draft, forms[0], init),
+        _given(draft, forms[1], rows),
+        length=None if rows and draft.chance(0.7) else length,
+        reverse=reverse,
+    )
+    return [*_flat(forms[0], carry), *_flat(forms[2], ys)]
+
+
+def mapped(draft: Draft) -> list[Value]:
+    """A function of each row."""
+    rows = _stacks(draft, 1)
+    forms = [_form(draft, len(rows)), None]
+    starts, size = _first(draft, rows, 0), _room(draft, rows[0].shape[0])
+
+    def each(row: Any) -> Any:
+        found = _results(_body(draft, _in(forms[0], row), starts), 3, size)
+        forms[1] = _form(draft, len(found))
+        return filled(forms[1], found)
+
+    found = pg.map(each, _given(draft, forms[0], rows))
+    return _flat(forms[1], found)
+
+
+def counted(draft: Draft) -> list[Value]:
+    """A loop whose bounds are numbers, or integers of the program."""
+    init = _some(draft, 1)
+    form = _form(draft, len(init))
+    lower: Any = draft.below(2, -2)
+    upper: Any = lower + draft.below(_MOST_TRIPS + 1, -1)
+    limit = None
+    if draft.chance(0.5):
+        upper = draft.variable(_scalar(draft, "i", -1, lower + _MOST_TRIPS))
+        limit = draft.choose((None, None, _MOST_TRIPS + 2, draft.below(_MOST_TRIPS + 1)))
+    if draft.chance(0.2):
+        lower = draft.variable(_scalar(draft, "i", lower, lower + 1))
+    starts = [np.asarray(lower) if isinstance(lower, int) else np.asarray(0), *_starts(draft, init)]
+
+    def trip(i: Any, state: Any) -> Any:
+        given = _in(form, state)
+        number = i if isinstance(i, Variable) else None
+        inner = _body(draft, [*([] if number is None else [number]), *given],
+                      starts[number is None :])  # fmt: skip
+        return filled(form, [_again(inner, v.type) for v in given])
+
+    return _flat(form, pg.fori_loop(lower, upper, trip, _given(draft, form, init),
+                                    max_trips=limit))  # fmt: skip
+
+
+def until(draft: Draft) -> list[Value]:
+    """A loop of which numbers of the program say when it ends."""
+    init = _some(draft, 1)
+    form = _form(draft, len(init))
+    bound: Any = draft.below(_MOST_TRIPS + 1)
+    if draft.chance(0.6):
+        bound = draft.variable(_scalar(draft, "iu", 0, _MOST_TRIPS))
+    starts = _starts(draft, init)
+    floats = [i for i, v in enumerate(init) if v.type.is_float]
+    watched = draft.choose(floats) if floats and draft.chance(0.5) else None
+
+    def goes_on(carried: Any) -> Any:
+        state, number = carried
+        go = number < bound
+        if watched is not None:
+            value = _in(form, state)[watched]
+            go = pg.logical_and(go, pg.astype(pg.sum(value), "float64") < 2.5)
+        return go
+
+    def trip(carried: Any) -> Any:
+        state, number = carried
+        given = _in(form, state)
+        inner = _body(draft, [*given, number], [*starts, np.asarray(0)])
+        return filled(form, [_again(inner, v.type) for v in given]), number + 1
+
+    limit = _MOST_TRIPS + draft.below(3, -1) if draft.chance(0.5) else None
+    state = (_given(draft, form, init), 0)
+    found, trips = pg.while_loop(goes_on, trip, state, max_trips=limit)
+    return [*_flat(form, found), trips.value]
+
+
+# Checkpoints.
+
+
+def checkpointed(draft: Draft) -> list[Value]:
+    """A function that reverse mode computes again."""
+    operands = _some(draft, 1)
+    forms = [_form(draft, len(operands)), None]
+    starts = _starts(draft, operands)
+
+    @pg.checkpoint
+    def function(given: Any) -> Any:
+        found = _results(_body(draft, _in(forms[0], given), starts), 3)
+        forms[1] = _form(draft, len(found))
+        return filled(forms[1], found)
+
+    found = function(_given(draft, forms[0], operands))
+    return _flat(forms[1], found)
+
+
+# Branches.
+
+
+def branch(draft: Draft) -> list[Value]:
+    """One of two functions, by a boolean of the program."""
+    operands = _some(draft, 0)
+    if draft.chance(0.5):
+        chosen = draft.typed(TensorType((), BOOL))
+    else:
+        x = draft.typed(TensorType((), draft.choose((F64, I64))))
+        chosen = logic.greater(x, full(draft.choose((0, 1)), x.type))
+    form, bodies = _form(draft, len(operands)), _alike(draft, operands, 2)
+    given = _given(draft, form, operands)
+    functions = [lambda found, body=body: body(_in(form, found)) for body in bodies]
+    return _taken(bodies, pg.cond(draft.variable(chosen), *functions, given))
+
+
+def switch(draft: Draft) -> list[Value]:
+    """One of several functions, by an integer that may be out of range."""
+    operands = _some(draft, 0)
+    bodies = _alike(draft, operands, draft.below(5, 1))
+    chosen = draft.typed(TensorType((), draft.choose([d for d in DTYPES if d.kind in "iu"])))
+    given = [draft.variable(v) for v in operands]
+    functions = [lambda *found, body=body: body(found) for body in bodies]
+    return _taken(bodies, pg.switch(draft.variable(chosen), functions, *given))
+
+
+class _Alike:
+    """Bodies that give the same types, whichever is called first."""
+
+    def __init__(self, draft: Draft, operands: Sequence[Value]) -> None:
+        self.draft = draft
+        self.starts = _starts(draft, operands)
+        self.types: list[TensorType] = []
+        self.form: Any = None
+
+    def __call__(self, given: Sequence[Variable]) -> Any:
+        inner = _body(self.draft, given, self.starts)
+        if self.form is None:
+            found = _results(inner, 4)
+            self.types = [v.type for v in found]
+            self.form = _form(self.draft, len(found))
+        else:
+            found = [_again(inner, type) for type in self.types]
+        return filled(self.form, found)
+
+
+def _alike(draft: Draft, operands: Sequence[Value], count: int) -> list[_Alike]:
+    return [_Alike(draft, operands)] * count
+
+
+def _taken(bodies: Sequence[_Alike], found: Any) -> list[Value]:
+    return _flat(bodies[0].form, found)
+
+
+def guarded(draft: Draft) -> list[Value]:
+    """A partial function in the branch that is taken where it has values."""
+    x = draft.pick("f", test=lambda v: 0 not in v.shape and not v.type.names)
+    op, least = draft.choose(_PARTIAL)
+    smallest = r.reduce_min(x, axes=tuple(range(len(x.shape)))) if x.shape else x
+    inside = logic.greater(smallest, full(least, smallest.type))
+    found = pg.cond(
+        draft.variable(inside),
+        lambda v: pg.Variable(active_builder(), op(active_builder().own(v.value))) * 0.5,
+        lambda v: v * 0.25,
+        draft.variable(x),
+    )
+    return [found.value]
+
+
+# What has its place in bodies.
+
+
+@pg.custom_vjp
+def own_sine(x):
+    return pg.sin(x)
+
+
+own_sine.defvjp(lambda x: (pg.sin(x), (x,)), lambda kept, ct: (ct * pg.cos(kept[0]),))
+
+
+class Cubed(pg.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return pg.tanh(x) * x
+
+    @staticmethod
+    def backward(ctx, ct):
+        (x,) = ctx.saved_tensors
+        return ct * (pg.tanh(x) + x * (1.0 - pg.tanh(x) ** 2))
+
+
+def own_rule(draft: Draft) -> list[Value]:
+    """A function that has a derivative of its own."""
+    x = draft.variable(draft.pick("f"))
+    return [draft.choose((own_sine, Cubed.apply))(x).value]
+
+
+def slope(draft: Draft) -> list[Value]:
+    """A derivative within the body."""
+    x, y = (draft.variable(draft.pick("f")) for _ in range(2))
+    if draft.chance(0.5):
+        y = pg.tanh(x) * pg.sum(y)
+    return [pg.grad(pg.sum(pg.sin(y)), x).value]
+
+
+_KINDS = (scan, mapped, counted, until, branch, switch, guarded, checkpointed)
+_KIND_SHARES = (0.22, 0.08, 0.12, 0.16, 0.14, 0.08, 0.06, 0.14)
+
+
+def _stacks(draft: Draft, least: int) -> list[Value]:
+    """Some arrays of as many rows each, of which there are not many."""
+    first = draft.pick(rank=1, test=lambda v: draft.at(v.shape)[0] <= 5)
+    found = [v for v in draft.pool if v.shape and same_extent(v.shape[0], first.shape[0])]
+    count = draft.below(3, least)
+    return [first, draft.choose(found)][:count]
+
+
+def _room(draft: Draft, length: int) -> int:
+    """How large each of so many rows may be."""
+    (count,) = draft.at((length,))
+    return LARGEST // max(count, 1)
+
+
+def _first(draft: Draft, rows: Sequence[Value], place: int) -> list[np.ndarray | None]:
+    """The numbers in the first rows that a loop goes along; ones where there are no rows."""
+    known = _starts(draft, rows)
+    made: list[np.ndarray | None] = []
+    for value, found in zip(rows, known, strict=True):
+        if found is not None and not len(found):
+            dtype = np.complex128 if value.type.is_float else wide_type(value.type).dtype
+            found = np.ones((1, *draft.at(value.shape[1:])), dtype)
+        made.append(None if found is None else found[place])
+    return made
+
+
+def _given(draft: Draft, form: Any, values: Sequence[Value]) -> Any:
+    return filled(form, [draft.variable(v) for v in values])

@@ -1,0 +1,222 @@
+"""The code of loops: trips on numbers and on arrays, and what is computed for all trips at once."""
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.ir.interpret import interpret
+from primgraph.transforms import clean_up, lower
+from primgraph.transforms.split_loops import split_loops
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).uniform(-1.0, 1.0, shape)
+
+
+def agrees(function, *arrays):
+    """A kernel of `function` that gives, twice, what the interpreter says."""
+    graph = pg.trace(function, *arrays)
+    expected = interpret(graph, *arrays)
+    with pg.transforms.debug():
+        kernel = pg.compile(graph).flat
+        for _ in range(2):
+            for mine, theirs in zip(kernel(*arrays), expected, strict=True):
+                assert mine.dtype == theirs.dtype
+                assert mine.shape == theirs.shape
+                assert np.allclose(mine, theirs, rtol=1e-12, atol=1e-13, equal_nan=True)
+    return kernel
+
+
+def with_gradients(function):
+    return lambda *arrays: (value := function(*arrays), *pg.grad(value, list(arrays)))
+
+
+def loops(kernel):
+    return [e for e in kernel.graph.body if e.op.has_bodies]
+
+
+def pendulum(state, k, xs):
+    def step(carry, x):
+        angle, speed = carry
+        speed = speed - 0.1 * (k * pg.sin(angle) + x)
+        return (angle + 0.1 * speed, speed), angle * speed
+
+    ends, ys = pg.scan(step, (state[0], state[1]), xs)
+    return pg.sum(ys) + ends[0] * ends[1]
+
+
+@pytest.mark.parametrize("trips", [1, 2, 9, 1024, 2500])
+def test_trips_on_numbers_are_made_in_parts(trips):
+    agrees(with_gradients(pendulum), numbers(2), np.array(0.3), numbers(trips))
+
+
+def test_trips_on_numbers_go_on_with_arrays_where_values_are_special():
+    def sums(x, ys):
+        total, found = pg.scan(lambda c, y: (c + 1.0 / y, pg.log(y) * c), x, ys)
+        return total, found
+
+    ys = numbers(3000) + 2.0
+    ys[2100] = 0.0
+    agrees(sums, np.array(0.5), ys)
+    agrees(sums, np.array(0.5), ys[::-1].copy())
+
+
+def test_rows_may_come_last_first():
+    def f(x, ys):
+        return pg.scan(lambda c, y: (0.9 * c + y, c * y), x, ys, reverse=True)
+
+    agrees(f, numbers(3), numbers(1500, 3))
+    agrees(f, numbers(200), numbers(15, 200))
+
+
+def test_a_loop_of_numbers_ends_by_its_test():
+    def root(a):
+        step = lambda s: (s[0] - (s[0] * s[0] - a) / (2.0 * s[0]), s[1] + 1.0)  # noqa: E731
+        return pg.while_loop(lambda s: abs(s[0] * s[0] - a) > 1e-12, step, (a, 0.0))
+
+    agrees(root, np.array(7.0))
+    slow = lambda x: pg.while_loop(lambda v: v < 3000.0, lambda v: v + 1.0, x)  # noqa: E731
+    agrees(slow, np.array(0.0))
+    bounded = lambda x: pg.while_loop(lambda v: v < 1e9, lambda v: v + 1.0, x, max_trips=1500)  # noqa: E731
+    assert agrees(bounded, np.array(0.0))(np.array(0.0))[0] == 1500
+
+
+def recurrent(xs, w, u, b):
+    def step(h, x):
+        h = pg.tanh(x @ w + h @ u + b)
+        return h, pg.sum(h * h)
+
+    end, ys = pg.scan(step, pg.zeros((3, 4)), xs)
+    return pg.sum(ys) + pg.sum(end)
+
+
+WEIGHTS = (numbers(20, 3, 5), numbers(5, 4, seed=1), numbers(4, 4, seed=2), numbers(4, seed=3))
+
+
+def test_gradients_of_weights_are_one_product_after_the_loop():
+    kernel = agrees(with_gradients(recurrent), *WEIGHTS)
+    _, back = loops(kernel)
+    inner = [e.outputs[0].shape for e in back.bodies[0].body if e.op.name == "matmul"]
+    assert (4, 4) not in inner
+    assert (5, 4) not in inner
+    assert {v.shape for v in back.outputs}.isdisjoint({(4, 4), (5, 4)})
+    products = [e for e in kernel.graph.body if e.op.name == "matmul"]
+    assert {e.outputs[0].shape for e in products} >= {(4, 4), (5, 4)}
+
+
+def test_gradients_of_weights_used_either_way_round():
+    def f(xs, w):
+        step = lambda h, x: (pg.sin(w @ h + x + w.T @ pg.cos(h)), None)  # noqa: E731
+        return pg.sum(pg.scan(step, xs[0], xs)[0])
+
+    kernel = agrees(with_gradients(f), numbers(9, 4), numbers(4, 4))
+    back = loops(kernel)[-1]
+    assert all(v.shape != (4, 4) for v in back.outputs)
+
+
+def test_large_sums_that_are_no_products_stay_in_the_loop():
+    def f(xs, w):
+        step = lambda h, x: (h + pg.sum(pg.sin(w * x)), None)  # noqa: E731
+        return pg.scan(step, 0.0, xs)[0]
+
+    kernel = agrees(with_gradients(f), numbers(9), numbers(40, 40))
+    assert any(v.shape == (40, 40) for e in loops(kernel) for v in e.outputs)
+
+
+def test_what_no_trip_waits_for_is_computed_for_all_at_once():
+    def f(xs, a):
+        def step(carry, x):
+            h, total = carry
+            h = a * h + pg.exp(x)
+            guess = h - pg.log(2.0 + pg.sum(pg.exp(h)))
+            return (h, total + pg.sum(guess * x)), pg.sqrt(guess * guess)
+
+        (h, total), ys = pg.scan(step, (pg.zeros(6), 0.0), xs)
+        return h, total, ys
+
+    kernel = agrees(f, numbers(50, 6), numbers(6))
+    first, second = loops(kernel)
+    assert {e.op.name for e in first.bodies[0].body} == {"mul", "add"}
+    assert {e.op.name for e in second.bodies[0].body} == {"add"}
+    agrees(with_gradients(lambda xs, a: f(xs, a)[1]), numbers(50, 6), numbers(6))
+
+
+def test_what_is_large_may_fail_or_has_sizes_stays_in_the_loop():
+    def large(xs):
+        return pg.scan(lambda h, x: (0.5 * h + pg.exp(x), None), pg.zeros(1000), xs)[0]
+
+    def failing(xs, table):
+        step = lambda h, i: (h * 0.5 + pg.take(table, i), None)  # noqa: E731
+        return pg.scan(step, pg.zeros(()), xs)[0]
+
+    for function, arrays in ((large, [numbers(500, 1000)]), (failing, [np.arange(9), numbers(9)])):
+        graph = clean_up(lower(pg.trace(function, *arrays)))
+        assert split_loops(graph) == graph
+    sized = pg.trace(lambda x: pg.scan(lambda h, v: (h + pg.exp(v), None), 0.0, x)[0], pg.spec("N"))
+    graph = clean_up(lower(sized))
+    assert split_loops(graph) is graph
+
+
+def test_a_plan_has_the_plans_of_bodies():
+    text = str(pg.compile(pg.trace(with_gradients(recurrent), *WEIGHTS)).plan)
+    assert text.count("\n\nplan ") == 2
+    assert "matmul" in text.split("\n\nplan ")[1]
+
+
+def test_views_of_what_no_trip_changes_are_made_before_all_trips():
+    kernel = pg.compile(pg.trace(with_gradients(recurrent), *WEIGHTS)).flat
+    sources = [body.loaded.source for body in kernel._code.bodies]
+    (text,) = [t for t in sources if ".T" in t]
+    assert text.index(".T") < text.index("zip(*rows)")
+
+
+def test_a_function_of_parts_side_by_side_is_computed_once():
+    def f(xs, w):
+        def step(h, x):
+            gates = pg.concatenate([h, h, x]) * w
+            first, second, third = (pg.sigmoid(gates[i * 5 : i * 5 + 5]) for i in range(3))
+            return h * first + second * third, third
+
+        end, ys = pg.scan(step, pg.zeros(5), xs)
+        return pg.sum(end * end) + pg.sum(ys)
+
+    kernel = agrees(with_gradients(f), numbers(12, 5), numbers(15))
+    bodies = [e.bodies[0] for e in loops(kernel)]
+    assert [e.op.name for e in bodies[0].body].count("sigmoid") == 1
+    # Parts of what is stacked are taken from the stack.
+    assert len(bodies[0].outputs) <= 5
+
+
+@pytest.mark.parametrize("trips", [0, 1, 12])
+def test_equal_carries_are_carried_once(trips):
+    def f(w, xs):
+        return pg.scan(lambda c, x: (pg.tanh(w * c + x), None), 0.1, xs)[0]
+
+    def third(w, xs):
+        y = f(w, xs)
+        for _ in range(3):
+            y = pg.forward_grad(y, w)
+        return y
+
+    kernel = agrees(third, np.array(0.4), numbers(trips))
+    if trips:
+        (eqn,) = loops(kernel)
+        assert eqn.kwargs["carries"] == 4
+
+
+def test_equal_carries_of_a_loop_with_a_test_are_carried_once():
+    def f(x):
+        step = lambda s: (s[0] * 0.5, s[1] * 0.5, s[2] * 0.25)  # noqa: E731
+        return pg.while_loop(lambda s: s[1] + s[2] > 0.1, step, (x, x, x))
+
+    kernel = agrees(f, np.array(3.0))
+    (eqn,) = loops(kernel)
+    assert len(eqn.inputs) - eqn.kwargs["consts"] == 2
+
+
+def test_powers_are_taken_of_numbers():
+    def f(x, xs):
+        return pg.scan(lambda c, y: (c**-1.5 + y, c * y), x, xs)
+
+    agrees(f, np.array(2.0), numbers(20) + 2.0)
+    agrees(f, np.array(2.0), numbers(20))

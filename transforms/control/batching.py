@@ -1,0 +1,271 @@
+"""Branches and loops for many samples at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.dims import TRIPS, Dim, is_open
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import active_recorder
+from primgraph.ir.slices import forward_slice
+from primgraph.ir.types import BOOL, INT64, TensorType
+from primgraph.primitives.constants import extent, filled, zeros_like
+from primgraph.primitives.control import COUNT, cond, parted, scan, while_loop
+from primgraph.primitives.elementwise import add, cast, minimum, sub
+from primgraph.primitives.logic import less, less_equal, select
+from primgraph.primitives.reductions import reduce_max, reduce_sum
+from primgraph.primitives.shapes import broadcast, pad, permute
+from primgraph.transforms.batch import batch, batched
+
+
+@cond.batch
+def _cond_batch(
+    flags: tuple[bool, ...], index: Value, *operands: Value, branches: tuple[Graph, ...]
+) -> tuple[Value, ...]:
+    """Where samples take different branches, all are computed, and each sample chooses."""
+    size = _size(flags, (index, *operands))
+    axes = [0 if has else None for has in flags[1:]]
+    many = tuple([batch(branch, size, axes) for branch in branches])
+    if not flags[0]:
+        return cond(index, *operands, branches=many)
+    builder = active_recorder()
+    assert isinstance(builder, Builder)
+    found = [builder.inline(branch, operands) for branch in many]
+    return tuple([_chosen(index, choices) for choices in zip(*found, strict=True)])
+
+
+@scan.batch
+def _scan_batch(
+    flags: tuple[bool, ...],
+    *inputs: Value,
+    body: Graph,
+    consts: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    counted: bool,
+) -> tuple[Value, ...]:
+    size = _size(flags, inputs)
+    params = {"length": length, "reverse": reverse}
+    if counted and flags[0]:
+        # Samples make different numbers of trips: all make the largest, and some keep what they
+        # have.
+        own, *rest = inputs
+        most = _largest(own)
+        if length is not TRIPS:
+            most = minimum(most, _number(length))
+        first = sub(most, filled(1, COUNT)) if reverse else filled(0, COUNT)
+        body = _frozen_body(body, consts, carries, reverse)
+        given = [own, *rest[:consts], first, *rest[consts:]]
+        flags = (True, *flags[1 : 1 + consts], False, *flags[1 + consts :])
+        return _scanned(size, flags, given, [most], body, consts + 1, carries + 1, params)[1:]
+    return _scanned(
+        size, flags[counted:], inputs[counted:], inputs[:counted], body, consts, carries, params
+    )
+
+
+def _number(length: int) -> Value:
+    """A number of trips as a value."""
+    if type(length) is Dim:
+        return extent(dtype=INT64, shape=(), size=length)
+    return filled(length, COUNT)
+
+
+def _largest(counts: Value) -> Value:
+    """The largest of some counts, 0 of none."""
+    (size,) = counts.shape
+    if type(size) is Dim:
+        counts = pad(counts, low=(0,), high=(1,))
+    return reduce_max(counts, axes=(0,)) if counts.shape[0] else filled(0, COUNT)
+
+
+def _scanned(
+    size: int,
+    flags: Sequence[bool],
+    given: Sequence[Value],
+    trips: Sequence[Value],
+    body: Graph,
+    consts: int,
+    carries: int,
+    params: dict[str, Any],
+) -> tuple[Value, ...]:
+    present = _with_carries(body, [i for i, has in enumerate(flags) if has], consts, carries)
+    fixed, init, xs = parted(given, consts, carries)
+    begin = consts + carries
+    axes = [0 if i in present else None for i in range(len(given))]
+    everywhere = [consts + k in present for k in range(carries)]
+    many = batched(body, size, axes, [*everywhere, *[True] * (len(body.outputs) - carries)])
+    found = scan(
+        *trips,
+        *fixed,
+        *[
+            _repeated(v, size) if consts + k in present and not flags[consts + k] else v
+            for k, v in enumerate(init)
+        ],
+        *[_exchanged(v) if flags[begin + k] else v for k, v in enumerate(xs)],
+        body=many,
+        consts=consts,
+        carries=carries,
+        counted=bool(trips),
+        **params,
+    )
+    state = [
+        v if wanted else _repeated(v, size) for v, wanted in zip(found, everywhere, strict=False)
+    ]
+    return (*state, *map(_exchanged, found[carries:]))
+
+
+@while_loop.batch
+def _while_batch(
+    flags: tuple[bool, ...],
+    *inputs: Value,
+    test: Graph,
+    body: Graph,
+    consts: int,
+    limit: int | None,
+) -> tuple[Value, ...]:
+    size = _size(flags, inputs)
+    carries = len(inputs) - consts
+    has = [i for i, flag in enumerate(flags) if flag]
+    present = _with_carries(body, has, consts, carries)
+    asked = forward_slice(test.body, [test.inputs[i] for i in present])
+    if test.outputs[0] in asked:
+        return _while_each(size, flags, inputs, test, body, consts, limit)
+    axes = [0 if i in present else None for i in range(len(inputs))]
+    everywhere = [consts + k in present for k in range(carries)]
+    many = batched(body, size, axes, [*everywhere, *[True] * (len(body.outputs) - carries)])
+    found = while_loop(
+        *[
+            _repeated(v, size) if i >= consts and i in present and not flags[i] else v
+            for i, v in enumerate(inputs)
+        ],
+        test=batched(test, size, axes, [False]),
+        body=many,
+        consts=consts,
+        limit=limit,
+    )
+    state = [
+        v if wanted else _repeated(v, size) for v, wanted in zip(found, everywhere, strict=False)
+    ]
+    return (*state, _repeated(found[carries], size), *map(_exchanged, found[carries + 1 :]))
+
+
+def _while_each(
+    size: int,
+    flags: Sequence[bool],
+    inputs: Sequence[Value],
+    test: Graph,
+    body: Graph,
+    consts: int,
+    limit: int | None,
+) -> tuple[Value, ...]:
+    """Samples make different numbers of trips: until all are done, those that are stay so."""
+    carries = len(inputs) - consts
+    axes = [0 if i >= consts or flags[i] else None for i in range(len(inputs))]
+    asked = batch(test, size, axes)
+    builder = Builder(test.name)
+    with builder:
+        count = builder.input(TensorType((size,), INT64))
+        given = [builder.input(v.type) for v in asked.inputs]
+        (goes_on,) = builder.inline(asked, given)
+        number = cast(goes_on, dtype=INT64)
+        some = less(filled(0, COUNT), reduce_sum(number, axes=(0,)))
+    test_of_all = Graph([*given[:consts], count, *given[consts:]], builder.body, [some], test.name)
+    many = batch(body, size, axes)
+    builder = Builder(body.name)
+    with builder:
+        count = builder.input(TensorType((size,), INT64))
+        given = [builder.input(v.type) for v in many.inputs]
+        (goes_on,) = builder.inline(asked, given)
+        found = builder.inline(many, given)
+        state = [
+            _chosen(goes_on, (old, new)) for old, new in zip(given[consts:], found, strict=False)
+        ]
+        ys = [_chosen(goes_on, (zeros_like(y), y)) for y in found[carries:]]
+        total = add(count, cast(goes_on, dtype=INT64))
+        frozen = Graph(
+            [*given[:consts], count, *given[consts:]],
+            builder.body,
+            [total, *state, *ys],
+            body.name,
+        )
+    results = while_loop(
+        *inputs[:consts],
+        filled(0, TensorType((size,), INT64)),
+        *[v if has else _repeated(v, size) for v, has in zip(inputs, flags, strict=True)][consts:],
+        test=test_of_all,
+        body=frozen,
+        consts=consts,
+        limit=limit,
+    )
+    count, *state = results[: carries + 1]
+    return (*state, count, *map(_exchanged, results[carries + 2 :]))
+
+
+def _frozen_body(body: Graph, consts: int, carries: int, reverse: bool) -> Graph:
+    """The body, which is told how many trips there are, and carries which one this is; beyond
+    the last one it keeps what it has."""
+    builder = Builder(body.name)
+    with builder:
+        total, number = builder.input(COUNT), builder.input(COUNT)
+        given = [builder.input(v.type) for v in body.inputs]
+        goes_on = less(number, total)
+        found = builder.inline(body, given)
+        begin = consts + carries
+        state = [
+            select(_like(goes_on, new), new, old)
+            for new, old in zip(found, given[consts:begin], strict=False)
+        ]
+        ys = [select(_like(goes_on, y), y, zeros_like(y)) for y in found[carries:]]
+        after = add(number, filled(-1 if reverse else 1, COUNT))
+    inputs = [total, *given[:consts], number, *given[consts:]]
+    return Graph(inputs, builder.body, [after, *state, *ys], body.name)
+
+
+def _with_carries(body: Graph, present: Collection[int], consts: int, carries: int) -> set[int]:
+    """The positions of inputs that differ between samples in some trip."""
+    found = set(present)
+    while True:
+        reached = forward_slice(body.body, [body.inputs[i] for i in found])
+        more = {consts + k for k in range(carries) if body.outputs[k] in reached}
+        if more <= found:
+            return found
+        found |= more
+
+
+def _size(flags: Sequence[bool], inputs: Sequence[Value]) -> int:
+    value = next(v for v, has in zip(inputs, flags, strict=True) if has)
+    return value.shape[is_open(value.shape)]
+
+
+def _repeated(value: Value, size: int) -> Value:
+    return broadcast(value, shape=(size, *value.shape), new_axes=(0,))
+
+
+def _exchanged(value: Value) -> Value:
+    """The axis of samples before that of trips, or the other way round.
+
+    Stacks that grow have their rows first wherever they are, as only loops go along them.
+    """
+    if is_open(value.shape):
+        return value
+    return permute(value, axes=(1, 0, *range(2, value.type.ndim)))
+
+
+def _chosen(index: Value, choices: Sequence[Value]) -> Value:
+    """For each sample the choice of its index; what is out of range takes the nearest."""
+    if index.dtype == BOOL:
+        return select(_like(index, choices[1]), choices[1], choices[0])
+    found = choices[-1]
+    for k in reversed(range(len(choices) - 1)):
+        here = less_equal(index, filled(k, index.type))
+        found = select(_like(here, found), choices[k], found)
+    return found
+
+
+def _like(condition: Value, value: Value) -> Value:
+    """A condition for each sample, or one for all, repeated to the shape of `value`."""
+    axes = tuple(range(condition.type.ndim, value.type.ndim))
+    return broadcast(condition, shape=value.shape, new_axes=axes) if axes else condition

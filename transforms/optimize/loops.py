@@ -1,0 +1,532 @@
+"""Branches and loops with less in them: nothing that is unused, unchanged, or there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value, with_bodies
+from primgraph.ir.params import bits, freeze_all
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.rebuild import NOWHERE
+from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.types import TensorType
+from primgraph.primitives.constants import full
+from primgraph.primitives.control import CONTROL, branch_taken, checkpoint, cond, parted, scan
+from primgraph.primitives.indexing import gather, scatter_add
+
+Clean: TypeAlias = Callable[[Graph], Graph]
+
+# Carries that are not found to be equal by then are taken to be different.
+_ROUNDS = 20
+# Trips that are not made raise no errors, so that what may fail stays in the loop.
+_FAILING = frozenset({gather, scatter_add})
+
+
+def tidied(graph: Graph, clean: Clean) -> Graph:
+    """The same graph, whose bodies are cleaned by `clean` and have only what is needed.
+
+    Results and carries that nothing needs are dropped, and so are operands that bodies do not
+    read; what depends on no trip is computed before the loop; a branch whose number is known takes
+    the place of its equation.
+    """
+    sweep = _Sweep(clean)
+    for eqn in _needed(graph):
+        sweep.add(eqn)
+    outputs = [sweep.moved.get(v, v) for v in graph.outputs]
+    return Graph(graph.inputs, sweep.body, outputs, graph.name)
+
+
+def pruned(graph: Graph) -> Graph:
+    """The same graph without equations, and results, carries and operands of loops and branches,
+    that nothing needs."""
+    return Graph(graph.inputs, _needed(graph), graph.outputs, graph.name)
+
+
+def _needed(graph: Graph) -> list[Equation]:
+    kept: list[Equation] = []
+    live = set(graph.outputs)
+    for eqn in reversed(graph.body):
+        if live.isdisjoint(eqn.outputs):
+            continue
+        plain = _pruned(eqn, live) if eqn.op in CONTROL else eqn
+        live.update(plain.inputs)
+        kept.append(plain)
+    kept.reverse()
+    return kept
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """An equation of a loop, taken apart.
+
+    `test` is None in a scan, `count` the number of trips that a while gives; `carried` and
+    `stacked` are the other results. `rest` has the parameters that say nothing of operands.
+    """
+
+    op: Op
+    trips: tuple[Value, ...]
+    consts: tuple[Value, ...]
+    init: tuple[Value, ...]
+    xs: tuple[Value, ...]
+    body: Graph
+    test: Graph | None
+    carried: tuple[Value, ...]
+    count: tuple[Value, ...]
+    stacked: tuple[Value, ...]
+    rest: tuple[tuple[str, Any], ...]
+    eqn: Equation
+
+    @classmethod
+    def of(cls, eqn: Equation) -> Loop:
+        p = eqn.kwargs
+        is_scan = eqn.op is scan
+        counted = is_scan and p["counted"]
+        given = eqn.inputs[counted:]
+        carries = p["carries"] if is_scan else len(given) - p["consts"]
+        consts, init, xs = parted(given, p["consts"], carries)
+        stacked = eqn.outputs[carries + (not is_scan) :]
+        names = ("length", "reverse", "counted") if is_scan else ("limit",)
+        return cls(
+            eqn.op,
+            eqn.inputs[:counted],
+            tuple(consts),
+            tuple(init),
+            tuple(xs),
+            p["body"],
+            None if is_scan else p["test"],
+            eqn.outputs[:carries],
+            () if is_scan else eqn.outputs[carries : carries + 1],
+            stacked,
+            tuple([(name, p[name]) for name in names]),
+            eqn,
+        )
+
+    @property
+    def inputs(self) -> tuple[list[Value], list[Value], list[Value]]:
+        """What stands in the body for constants, carries and rows."""
+        return parted(self.body.inputs, len(self.consts), len(self.init))
+
+    def equation(self) -> Equation:
+        """The same as one equation; the old one, where nothing has changed."""
+        params: dict[str, Any] = {**dict(self.rest), "body": self.body, "consts": len(self.consts)}
+        if self.test is None:
+            params["carries"] = len(self.init)
+        else:
+            params["test"] = self.test
+        inputs = (*self.trips, *self.consts, *self.init, *self.xs)
+        outputs = (*self.carried, *self.count, *self.stacked)
+        old = self.eqn
+        # Graphs are compared by identity, as comparing them takes as long as making one.
+        same = all(
+            p is old.kwargs[k] if isinstance(p, Graph) else p == old.kwargs[k]
+            for k, p in params.items()
+        )
+        if same and inputs == old.inputs and outputs == old.outputs:
+            return old
+        return Equation(self.op, inputs, freeze_all(params.items()), outputs, old.source)
+
+    def taking(
+        self,
+        consts: Sequence[tuple[Value, Value]],
+        carries: Collection[int] | None = None,
+        rows: Sequence[tuple[Value, Value]] | None = None,
+        stacks: Collection[int] | None = None,
+        body: Iterable[Equation] | None = None,
+    ) -> Loop:
+        """The loop with other operands, each given beside what stands for it in the body.
+
+        Of carries and stacks those at these positions stay.
+        """
+        _, states, xs = self.inputs
+        count = len(self.init)
+        kept = [k for k in range(count) if carries is None or k in carries]
+        stays = [k for k in range(len(self.stacked)) if stacks is None or k in stacks]
+        pairs = list(zip(self.xs, xs, strict=True)) if rows is None else rows
+        graph, test = self.body, self.test
+        outputs = [*[graph.outputs[k] for k in kept], *[graph.outputs[count + k] for k in stays]]
+        inputs = [*[v for _, v in consts], *[states[k] for k in kept], *[v for _, v in pairs]]
+        if test is not None:
+            test = self._test_for([v for _, v in consts], kept)
+        return replace(
+            self,
+            consts=tuple([v for v, _ in consts]),
+            init=tuple([self.init[k] for k in kept]),
+            xs=tuple([v for v, _ in pairs]),
+            body=Graph(inputs, graph.body if body is None else body, outputs, graph.name),
+            test=test,
+            carried=tuple([self.carried[k] for k in kept]),
+            stacked=tuple([self.stacked[k] for k in stays]),
+        )
+
+    def _test_for(self, consts: Sequence[Value], kept: Sequence[int]) -> Graph:
+        """The test with these constants of the body; what it does not know yet it ignores."""
+        assert self.test is not None
+        fixed, states, _ = self.inputs
+        known = dict(zip(fixed, self.test.inputs, strict=False))
+        for state, mine in zip(states, self.test.inputs[len(fixed) :], strict=True):
+            known[state] = mine
+        inputs = [known[v] if v in known else Value(v.type) for v in consts]
+        inputs += [self.test.inputs[len(fixed) + k] for k in kept]
+        return Graph(inputs, self.test.body, self.test.outputs, self.test.name)
+
+
+def _pruned(eqn: Equation, live: Collection[Value]) -> Equation:
+    """The equation without results that are not `live`, and without what only these need."""
+    if eqn.op is checkpoint:
+        return _pruned_checkpoint(eqn, live)
+    return _pruned_branches(eqn, live) if eqn.op is cond else _pruned_loop(eqn, live)
+
+
+def _pruned_checkpoint(eqn: Equation, live: Collection[Value]) -> Equation:
+    (body,) = eqn.bodies
+    ends = [k for k, v in enumerate(eqn.outputs) if v in live]
+    wanted = [body.outputs[k] for k in ends]
+    part = Graph(body.inputs, backward_slice(body.body, wanted), wanted, body.name)
+    read = _read(part)
+    stays = [i for i, v in enumerate(body.inputs) if v in read]
+    if len(ends) == len(eqn.outputs) and len(stays) == len(eqn.inputs):
+        return eqn
+    plain = Graph([body.inputs[i] for i in stays], part.body, wanted, body.name)
+    inputs = tuple([eqn.inputs[i] for i in stays])
+    outputs = tuple([eqn.outputs[k] for k in ends])
+    return Equation(eqn.op, inputs, freeze_all([("body", plain)]), outputs, eqn.source)
+
+
+def _pruned_branches(eqn: Equation, live: Collection[Value]) -> Equation:
+    ends = [k for k, v in enumerate(eqn.outputs) if v in live]
+    branches = []
+    for branch in eqn.kwargs["branches"]:
+        wanted = [branch.outputs[k] for k in ends]
+        part = backward_slice(branch.body, wanted)
+        branches.append(Graph(branch.inputs, part, wanted, branch.name))
+    used = [_read(branch) for branch in branches]
+    count = len(eqn.inputs) - 1
+    stays = [
+        i
+        for i in range(count)
+        if any(b.inputs[i] in read for b, read in zip(branches, used, strict=True))
+    ]
+    if len(ends) == len(eqn.outputs) and len(stays) == count:
+        return eqn
+    plain = [Graph([b.inputs[i] for i in stays], b.body, b.outputs, b.name) for b in branches]
+    inputs = (eqn.inputs[0], *[eqn.inputs[1 + i] for i in stays])
+    outputs = tuple([eqn.outputs[k] for k in ends])
+    params = freeze_all([("branches", tuple(plain))])
+    return Equation(eqn.op, inputs, params, outputs, eqn.source)
+
+
+def _pruned_loop(eqn: Equation, live: Collection[Value]) -> Equation:
+    loop = Loop.of(eqn)
+    consts, states, xs = loop.inputs
+    outputs = loop.body.outputs
+    stacks = [k for k, v in enumerate(loop.stacked) if v in live]
+    carries = {k for k, v in enumerate(loop.carried) if v in live}
+    asked: set[Value] = set()
+    if loop.test is not None:
+        read = _read(loop.test)
+        carries |= {k for k in range(len(states)) if loop.test.inputs[len(consts) + k] in read}
+        asked = {c for c, v in zip(consts, loop.test.inputs, strict=False) if v in read}
+    count = len(states)
+    if not carries and not stacks:
+        # A loop that only counts its trips.
+        carries = {0}
+    while True:
+        ends = [*[outputs[k] for k in sorted(carries)], *[outputs[count + k] for k in stacks]]
+        part = backward_slice(loop.body.body, ends)
+        read = {v for e in part for v in e.inputs}.union(ends)
+        more = {k for k, v in enumerate(states) if v in read}
+        if more <= carries:
+            break
+        carries |= more
+    fixed = [(v, c) for v, c in zip(loop.consts, consts, strict=True) if c in read or c in asked]
+    rows = [(v, x) for v, x in zip(loop.xs, xs, strict=True) if x in read]
+    return loop.taking(fixed, carries, rows, stacks, part).equation()
+
+
+def _read(graph: Graph) -> set[Value]:
+    return {v for e in graph.body for v in e.inputs}.union(graph.outputs)
+
+
+@final
+class _Sweep:
+    """Equations in order, each with as little in its bodies as can be; `moved` tells what values
+    have become."""
+
+    def __init__(self, clean: Clean) -> None:
+        self.clean = clean
+        self.body: list[Equation] = []
+        self.moved: dict[Value, Value] = {}
+        self._defined: dict[Value, Equation] = {}
+        self._cleaned: dict[Graph, Graph] = {}
+
+    def add(self, eqn: Equation) -> None:
+        inputs = tuple([self.moved.get(v, v) for v in eqn.inputs])
+        if inputs != eqn.inputs:
+            eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
+        if not eqn.op.has_bodies:
+            self._append(eqn)
+        elif eqn.op is cond:
+            self._branches(eqn)
+        elif eqn.op is checkpoint:
+            self._checkpoint(eqn)
+        elif eqn.op not in CONTROL:
+            self._append(self._with_clean_bodies(eqn))
+        else:
+            self._loop(eqn)
+
+    def _append(self, eqn: Equation) -> None:
+        self.body.append(eqn)
+        self._defined.update((v, eqn) for v in eqn.outputs)
+
+    def _number(self, value: Value) -> Any:
+        """The number that all elements of a value equal, if it is a constant."""
+        eqn = self._defined.get(value)
+        return None if eqn is None or eqn.op is not full else eqn.kwargs["value"]
+
+    def _clean(self, graph: Graph) -> Graph:
+        if graph not in self._cleaned:
+            self._cleaned[graph] = self.clean(graph)
+        return self._cleaned[graph]
+
+    def _with_clean_bodies(self, eqn: Equation) -> Equation:
+        params = with_bodies(eqn.params, self._clean)
+        if params is eqn.params:
+            return eqn
+        return Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
+
+    def _branches(self, eqn: Equation) -> None:
+        branches = eqn.kwargs["branches"]
+        number = self._number(eqn.inputs[0])
+        if number is not None:
+            branch = branches[branch_taken(number, len(branches))]
+            self._inline(branch, eqn.inputs[1:], eqn.outputs)
+            return
+        found = tuple(map(self._clean, branches))
+        if found != branches or any(a is not b for a, b in zip(found, branches, strict=True)):
+            params = freeze_all([("branches", found)])
+            eqn = Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
+        self._append(eqn)
+
+    def _checkpoint(self, eqn: Equation) -> None:
+        """Numbers are written in the body, which takes the place of its equation if it only sees
+        operands in another way."""
+        body = eqn.bodies[0]
+        numbers = [self._number(v) for v in eqn.inputs]
+        stays = [i for i, number in enumerate(numbers) if number is None]
+        if len(stays) < len(numbers):
+            pairs = zip(numbers, body.inputs, strict=True)
+            literals = [_literal(n, v) for n, v in pairs if n is not None]
+            inner = [body.inputs[i] for i in stays]
+            body = Graph(inner, [*literals, *body.body], body.outputs, body.name)
+        body = self._clean(body)
+        inputs = tuple([eqn.inputs[i] for i in stays])
+        if all(_is_free(e) for e in body.body):
+            self._inline(body, inputs, eqn.outputs)
+        elif body is eqn.bodies[0]:
+            self._append(eqn)
+        else:
+            params = freeze_all([("body", body)])
+            self._append(Equation(eqn.op, inputs, params, eqn.outputs, eqn.source))
+
+    def _inline(self, graph: Graph, given: Sequence[Value], outputs: Sequence[Value]) -> None:
+        """The equations of a body, in the place of its own."""
+        known = dict(zip(graph.inputs, given, strict=True))
+        for eqn in graph.body:
+            made = tuple([Value(v.type) for v in eqn.outputs])
+            inputs = tuple([known[v] for v in eqn.inputs])
+            known.update(zip(eqn.outputs, made, strict=True))
+            self.add(Equation(eqn.op, inputs, eqn.params, made, eqn.source))
+            known.update((v, self.moved.get(w, w)) for v, w in zip(eqn.outputs, made, strict=True))
+        self.moved.update(zip(outputs, [known[v] for v in graph.outputs], strict=True))
+
+    def _loop(self, eqn: Equation) -> None:
+        loop = Loop.of(eqn)
+        if dict(loop.rest).get("length") == 0 and not loop.stacked:
+            self.moved.update(zip(loop.carried, loop.init, strict=True))
+            return
+        loop = replace(loop, body=self._clean(loop.body))
+        if loop.test is not None:
+            loop = replace(loop, test=self._clean(loop.test))
+        steps = (
+            self._without_unchanged,
+            self._without_copies,
+            self._without_twins,
+            self._moved_out,
+        )
+        carried = loop.carried
+        loop, places = _without_equals(loop)
+        for step in steps:
+            loop = step(loop)
+        for k, place in enumerate(places):
+            if place != k:
+                self.moved[carried[k]] = self.moved.get(carried[place], carried[place])
+        self._append(loop.equation())
+
+    def _without_unchanged(self, loop: Loop) -> Loop:
+        """Carries that stay as they are, or the number that they begin with, become constants."""
+        consts, states, _ = loop.inputs
+        outputs = loop.body.outputs
+        numbers = {e.output: e.kwargs["value"] for e in loop.body.body if e.op is full}
+        same = [
+            k
+            for k, v in enumerate(states)
+            if outputs[k] is v
+            or (outputs[k] in numbers and _alike(self._number(loop.init[k]), numbers[outputs[k]]))
+        ]
+        if not same or (len(same) == len(states) and not loop.stacked):
+            return loop
+        self.moved.update((loop.carried[k], loop.init[k]) for k in same)
+        fixed = list(zip(loop.consts, consts, strict=True))
+        fixed += [(loop.init[k], states[k]) for k in same]
+        return loop.taking(fixed, [k for k in range(len(states)) if k not in same])
+
+    def _without_copies(self, loop: Loop) -> Loop:
+        """One operand for each value; numbers are written in the body."""
+        consts, _, xs = loop.inputs
+        made: list[Equation] = []
+        twins: dict[Value, Value] = {}
+
+        def sorted_out(pairs: Iterable[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
+            seen: dict[Value, Value] = {}
+            for value, inner in pairs:
+                number = self._number(value)
+                if number is not None:
+                    made.append(_literal(number, inner))
+                elif value in seen:
+                    twins[inner] = seen[value]
+                else:
+                    seen[value] = inner
+            return list(seen.items())
+
+        fixed = sorted_out(zip(loop.consts, consts, strict=True))
+        rows = sorted_out(zip(loop.xs, xs, strict=True))
+        if len(fixed) == len(loop.consts) and len(rows) == len(loop.xs):
+            return loop
+        if loop.test is not None:
+            loop = replace(loop, test=_with_known(loop, made, twins))
+        body = [*made, *_renamed(loop.body.body, twins)]
+        outputs = [twins.get(v, v) for v in loop.body.outputs]
+        graph = Graph(loop.body.inputs, body, outputs, loop.body.name)
+        return replace(loop, body=graph).taking(fixed, None, rows)
+
+    def _without_twins(self, loop: Loop) -> Loop:
+        """One stack of each value."""
+        rows = loop.body.outputs[len(loop.init) :]
+        first: dict[Value, int] = {}
+        for k, row in enumerate(rows):
+            at = first.setdefault(row, k)
+            if at != k:
+                self.moved[loop.stacked[k]] = loop.stacked[at]
+        if len(first) == len(rows):
+            return loop
+        fixed = zip(loop.consts, loop.inputs[0], strict=True)
+        return loop.taking(list(fixed), stacks=set(first.values()))
+
+    def _moved_out(self, loop: Loop) -> Loop:
+        """What no trip changes is computed before the first one."""
+        consts, states, xs = loop.inputs
+        varying = forward_slice(loop.body.body, [*states, *xs])
+        out = [e for e in loop.body.body if _may_leave(e, varying)]
+        if not out:
+            return loop
+        ends = [v for e in out for v in e.outputs]
+        fixed = list(zip(loop.consts, consts, strict=True))
+        inside = set(loop.body.body).difference(out)
+        read = {v for e in inside for v in e.inputs}.union(loop.body.outputs)
+        ends = [v for v in ends if v in read]
+        part = Graph(consts, backward_slice(loop.body.body, ends), ends)
+        made = [Value(v.type) for v in ends]
+        self._inline(part, loop.consts, made)
+        fixed += [(self.moved[v], inner) for v, inner in zip(made, ends, strict=True)]
+        return loop.taking(fixed, body=[e for e in loop.body.body if e in inside])
+
+
+def _without_equals(loop: Loop) -> tuple[Loop, Sequence[int]]:
+    """The loop with one of all carries that are equal in every trip; for each the place of that.
+
+    Carries are taken to be equal that begin with one value, and go on to be so where trips make
+    equal ones of them.
+    """
+    _, states, _ = loop.inputs
+    first: dict[object, int] = {}
+    places = [first.setdefault(v, k) for k, v in enumerate(loop.init)]
+    rounds = 0
+    while len(set(places)) < len(places) and rounds < _ROUNDS:
+        twins = {states[k]: states[n] for k, n in enumerate(places) if k != n}
+        builder = Builder(loop.body.name, source=NOWHERE)
+        for value in loop.body.inputs:
+            builder.share_input(value)
+        found = builder.inline(loop.body, [twins.get(v, v) for v in loop.body.inputs])
+        first = {}
+        pairs = list(zip(places, found, strict=False))
+        finer = [first.setdefault(pair, k) for k, pair in enumerate(pairs)]
+        if finer == places:
+            return _with_one_of_each(loop, twins, places), places
+        places, rounds = finer, rounds + 1
+    return loop, range(len(states))
+
+
+def _with_one_of_each(loop: Loop, twins: dict[Value, Value], places: Sequence[int]) -> Loop:
+    consts, states, _ = loop.inputs
+    body = _renamed(loop.body.body, twins)
+    outputs = [twins.get(v, v) for v in loop.body.outputs]
+    if loop.test is not None:
+        mine = dict(zip(states, loop.test.inputs[len(consts) :], strict=True))
+        same = {mine[a]: mine[b] for a, b in twins.items()}
+        test = loop.test
+        ends = [same.get(v, v) for v in test.outputs]
+        loop = replace(loop, test=Graph(test.inputs, _renamed(test.body, same), ends, test.name))
+    graph = Graph(loop.body.inputs, body, outputs, loop.body.name)
+    fixed = list(zip(loop.consts, consts, strict=True))
+    kept = [k for k, place in enumerate(places) if k == place]
+    return replace(loop, body=graph).taking(fixed, kept)
+
+
+def _may_leave(eqn: Equation, varying: Collection[Value]) -> bool:
+    """Whether an equation gives the same in every trip, and is worth to be kept."""
+    if not eqn.inputs or any(v in varying for v in eqn.inputs):
+        return False
+    costs = isinstance(eqn.op, Primitive) and not eqn.op.is_view and not eqn.op.formal
+    return costs and eqn.op not in _FAILING and not eqn.op.has_bodies
+
+
+def _is_free(eqn: Equation) -> bool:
+    """Whether to have the results again costs nothing."""
+    return isinstance(eqn.op, Primitive) and (eqn.op.is_view or eqn.op.literal)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two numbers are there, and are the same bit by bit."""
+    return one is not None and bits(one) == bits(other)
+
+
+def _literal(number: Any, value: Value) -> Equation:
+    type: TensorType = value.type
+    params = [("value", number), ("shape", type.shape), ("dtype", type.dtype)]
+    return Equation(full, (), freeze_all(params), (value,))
+
+
+def _with_known(loop: Loop, made: Sequence[Equation], twins: dict[Value, Value]) -> Graph:
+    """The test, in which numbers and operands that are given twice are as in the body."""
+    assert loop.test is not None
+    consts, _, _ = loop.inputs
+    mine = dict(zip(consts, loop.test.inputs, strict=False))
+    literals = [_literal(e.kwargs["value"], mine[e.output]) for e in made if e.output in mine]
+    renamed = {mine[a]: mine[b] for a, b in twins.items() if a in mine}
+    body = [*literals, *_renamed(loop.test.body, renamed)]
+    outputs = [renamed.get(v, v) for v in loop.test.outputs]
+    return Graph(loop.test.inputs, body, outputs, loop.test.name)
+
+
+def _renamed(body: Iterable[Equation], moved: dict[Value, Value]) -> list[Equation]:
+    """Equations that read other values."""
+    if not moved:
+        return list(body)
+    return [
+        Equation(e.op, tuple([moved.get(v, v) for v in e.inputs]), e.params, e.outputs, e.source)
+        for e in body
+    ]

@@ -1,0 +1,373 @@
+"""Computes for all trips of a loop at once what no trip has to wait for: before it, or after it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import final
+
+from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import bits, freeze_all
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.slices import backward_slice, forward_slice
+from primgraph.ir.types import leading
+from primgraph.primitives.control import scan
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.shapes import broadcast, slice_
+from primgraph.transforms.batch import batched
+from primgraph.transforms.optimize.loops import Loop
+
+# Fewer trips are not worth it.
+_LEAST_TRIPS = 8
+# Rows of no more numbers take less time than the call that computes them. Longer ones are computed
+# together only where all of them take no more bytes than a cache has.
+_FEW_NUMBERS = 256
+_CACHE = 1 << 20
+# Bodies of as few numbers run on Python's own, one by one.
+_FEWEST = 4
+# What may fail fails in its own trip; products of many rows may be rounded otherwise.
+_ALONE: frozenset[Op] = frozenset({gather, scatter_add, matmul})
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def split_loops(graph: Graph) -> Graph:
+    """The same graph, with less in the bodies of its scans.
+
+    What depends on rows alone is computed for all rows before a loop, what nothing is carried on
+    from after it, and carries that no other carry needs are carried in a loop of their own, where
+    they have what they need in stacks. Calls of functions on many small arrays then become few on
+    large ones. Only what gives the same bits in that way is taken out. A graph with sizes that are
+    not known stays as it is.
+    """
+    if not graph.has_bodies or graph.sizes:
+        return graph
+    body: list[Equation] = []
+    moved: dict[Value, Value] = {}
+    for eqn in graph.body:
+        if not moved.keys().isdisjoint(eqn.inputs):
+            inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+            eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
+        if eqn.op.has_bodies:
+            plain = _within(eqn)
+            body += _Split(moved).equations(plain)
+        else:
+            body.append(eqn)
+    return Graph(graph.inputs, body, [moved.get(v, v) for v in graph.outputs], graph.name)
+
+
+def _within(eqn: Equation) -> Equation:
+    """The equation, with loops in its bodies split."""
+    if not any(b.has_bodies for b in eqn.bodies):
+        return eqn
+    params = {
+        name: split_loops(p)
+        if isinstance(p, Graph)
+        else tuple([split_loops(b) for b in p])
+        if name == "branches"
+        else p
+        for name, p in eqn.kwargs.items()
+    }
+    return Equation(eqn.op, eqn.inputs, freeze_all(params.items()), eqn.outputs, eqn.source)
+
+
+@final
+class _Split:
+    """What takes the place of a loop; `moved` tells what becomes of its results."""
+
+    def __init__(self, moved: dict[Value, Value]) -> None:
+        self.moved = moved
+        self.made: list[Equation] = []
+
+    def equations(self, eqn: Equation) -> list[Equation]:
+        p = eqn.kwargs
+        length = p["length"] if eqn.op is scan else None
+        if type(length) is not int or length < _LEAST_TRIPS or p["counted"]:
+            return [eqn]
+        loop = Loop.of(eqn)
+        sizes = [v.type.size for e in loop.body.body for v in e.outputs]
+        if any(type(n) is not int for n in sizes) or max(sizes, default=0) <= _FEWEST:
+            return [eqn]
+        self.length = length
+        loop, looks = self._without_looks(replace(loop, body=_with_joined_parts(loop.body)))
+        first, second = self._divided(self._early(loop))
+        self.made.append(first.equation())
+        if second is not None:
+            rest = self._early(second)
+            if rest.carried or rest.stacked:
+                self.made.append(rest.equation())
+        for result, part, stack in looks:
+            (self.moved[result],) = self._for_all(part, (), [self.moved.get(stack, stack)])
+        return self.made
+
+    def _without_looks(self, loop: Loop) -> tuple[Loop, list[tuple[Value, Graph, Value]]]:
+        """The loop with stacks of short rows in the place of stacks of parts of these.
+
+        And for each of such results, how it is looked at in a row, and the stack of these rows.
+        """
+        count, outputs = len(loop.init), loop.body.outputs
+        defined = {e.output: e for e in loop.body.body if e.op is slice_}
+        known = dict(zip(outputs[count:], loop.stacked, strict=True))
+        looks, stays = [], []
+        for k, value in enumerate(outputs[count:]):
+            eqn = defined.get(value)
+            if eqn is None or not _is_part_of_few(eqn):
+                stays.append(k)
+                continue
+            (row,) = eqn.inputs
+            stack = known.setdefault(row, Value(leading(self.length, row.type)))
+            looks.append((loop.stacked[k], Graph([row], [eqn], [value], loop.body.name), stack))
+        if not looks:
+            return loop, []
+        kept = {outputs[count + k]: None for k in stays}
+        new = [v for v in known if v not in kept and v not in outputs[count:]]
+        ends = [*outputs[:count], *[outputs[count + k] for k in stays], *new]
+        stacks = [*[loop.stacked[k] for k in stays], *[known[v] for v in new]]
+        graph = Graph(loop.body.inputs, loop.body.body, ends, loop.body.name)
+        return replace(loop, body=graph, stacked=tuple(stacks)), looks
+
+    # Before a loop.
+
+    def _early(self, loop: Loop) -> Loop:
+        """The loop without what depends on rows alone, which is computed for all of them."""
+        body = loop.body.body
+        consts, states, xs = loop.inputs
+        varying = forward_slice(body, xs)
+        known = {*consts, *xs}
+        early: list[Equation] = []
+        for eqn in body:
+            if not known.issuperset(eqn.inputs):
+                continue
+            if varying.isdisjoint(eqn.inputs):
+                known.update(eqn.outputs)
+            elif self._may_leave(eqn):
+                known.update(eqn.outputs)
+                early.append(eqn)
+        ends, rest = self._boundary(loop, early, varying)
+        if not ends:
+            return loop
+        part = Graph([*consts, *xs], backward_slice(body, ends), ends, loop.body.name)
+        found = dict(zip(ends, self._for_all(part, loop.consts, loop.xs), strict=True))
+        carried = len(states)
+        stays = []
+        for k, (result, value) in enumerate(
+            zip(loop.stacked, loop.body.outputs[carried:], strict=True)
+        ):
+            if value in found:
+                self.moved[result] = found[value]
+            else:
+                stays.append(k)
+        read = {v for e in rest for v in e.inputs}.union(loop.body.outputs[:carried])
+        rows = list(zip(loop.xs, xs, strict=True))
+        rows += [(found[v], v) for v in ends if v in read]
+        fixed = list(zip(loop.consts, consts, strict=True))
+        return loop.taking(fixed, None, rows, stays, rest)
+
+    def _boundary(
+        self, loop: Loop, early: Sequence[Equation], varying: Collection[Value]
+    ) -> tuple[list[Value], list[Equation]]:
+        """What is taken from `early` equations by the others, or stacked, and these others.
+
+        Of what is computed only to be looked at in another way, the others look themselves.
+        """
+        outputs, carried = loop.body.outputs, len(loop.init)
+        gone = set(early)
+        stays = [e for e in loop.body.body if e not in gone]
+        wanted = {v for e in stays for v in e.inputs}.union(outputs[:carried])
+        stacked = set(outputs[carried:])
+        kept: set[Equation] = set()
+        computed = 0
+        for eqn in reversed(early):
+            if not wanted.isdisjoint(eqn.outputs) and _is_look(eqn):
+                kept.add(eqn)
+                wanted.update(eqn.inputs)
+            elif not wanted.isdisjoint(eqn.outputs) or not stacked.isdisjoint(eqn.outputs):
+                computed += not _is_look(eqn)
+        ends = [
+            v
+            for e in early
+            if e not in kept or not stacked.isdisjoint(e.outputs)
+            for v in e.outputs
+            if v in wanted or v in stacked
+        ]
+        if not computed:
+            return [], []
+        return ends, [e for e in loop.body.body if e not in gone or e in kept]
+
+    def _for_all(
+        self, part: Graph, consts: Sequence[Value], stacks: Sequence[Value]
+    ) -> list[Value]:
+        """The results of `part`, which takes constants and rows, for all rows at once."""
+        axes = [*[None] * len(consts), *[0] * len(stacks)]
+        graph = batched(part, self.length, axes, [True] * len(part.outputs))
+        known = dict(zip(graph.inputs, (*consts, *stacks), strict=True))
+        for eqn in graph.body:
+            inputs = tuple([known.get(v, v) for v in eqn.inputs])
+            self.made.append(Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source))
+        return [known.get(v, v) for v in graph.outputs]
+
+    def _may_leave(self, eqn: Equation) -> bool:
+        op = eqn.op
+        if not isinstance(op, Primitive) or op in _ALONE or op.has_bodies or not op.has_batch_rule:
+            return False
+        sizes = [v.type for v in (*eqn.inputs, *eqn.outputs)]
+        return all(t.size <= _FEW_NUMBERS or t.nbytes * self.length <= _CACHE for t in sizes)
+
+    # After a loop.
+
+    def _divided(self, loop: Loop) -> tuple[Loop, Loop | None]:
+        """The loop with what its other carries need, and one with the rest, to be done after it."""
+        consts, states, xs = loop.inputs
+        body, outputs, count = loop.body.body, loop.body.outputs, len(loop.init)
+        reached = [set(_inputs_of(body, [v])) for v in outputs[:count]]
+        last = [
+            k
+            for k, state in enumerate(states)
+            if all(state not in reached[j] for j in range(count) if j != k)
+        ]
+        if len(last) == count:
+            last = []
+        core = {*backward_slice(body, [outputs[k] for k in range(count) if k not in last])}
+        rest = [e for e in body if e not in core]
+        # What has to stay, and what it is computed from.
+        ends = forward_slice(body, [states[k] for k in last])
+        alone = [v for e in rest if not self._may_leave(e) for v in e.outputs if v not in ends]
+        core.update(backward_slice(body, alone))
+        late = [e for e in rest if e not in core]
+        bound = set(late)
+        there = {v for e in core for v in e.outputs}.union(
+            [v for k, v in enumerate(states) if k not in last]
+        )
+        late, needed = self._taken(loop, late, there)
+        new = [v for v in needed if v not in outputs[count:]]
+        calls = sum([not _is_look(e) for e in bound if ends.isdisjoint(e.outputs)])
+        fits = all(
+            v.type.size <= _FEW_NUMBERS or v.type.nbytes * self.length <= _CACHE for v in new
+        )
+        if not fits or calls <= len(new) + 2 * len(last):
+            return loop, None
+        made = {v for e in bound for v in e.outputs}
+        stays = [k for k, v in enumerate(outputs[count:]) if v not in made]
+        goes = [k for k, v in enumerate(outputs[count:]) if v in made]
+        stacks = [Value(leading(self.length, v.type)) for v in new]
+        firsts = [k for k in range(count) if k not in last]
+        given = list(zip(loop.consts, consts, strict=True))
+        first = loop.taking(given, firsts, None, stays, [e for e in body if e in core])
+        graph = Graph(
+            first.body.inputs,
+            first.body.body,
+            [*first.body.outputs, *new],
+            first.body.name,
+        )
+        first = replace(first, body=graph, stacked=(*first.stacked, *stacks))
+        stack_of = dict(zip(outputs[count:], loop.stacked, strict=True))
+        stack_of.update(zip(new, stacks, strict=True))
+        rows = [*zip(loop.xs, xs, strict=True), *[(stack_of[v], v) for v in needed]]
+        return first, loop.taking(given, last, rows, goes, late)
+
+    def _taken(
+        self, loop: Loop, late: Sequence[Equation], there: Collection[Value]
+    ) -> tuple[list[Equation], list[Value]]:
+        """The equations that are `late`, with what they look at in other ways, and what they take
+        of what is `there` in the loop."""
+        defined = {v: e for e in loop.body.body for v in e.outputs}
+        consts, _, xs = loop.inputs
+        given = {*consts, *xs}
+        all_of, needed = set(late), dict[Value, None]()
+        waiting = [v for e in late for v in e.inputs]
+        while waiting:
+            value = waiting.pop()
+            eqn = defined.get(value)
+            if eqn in all_of or value in given or value in needed:
+                continue
+            if eqn is None:
+                if value in there:
+                    needed[value] = None
+            elif value not in there or _is_look(eqn) or _is_part_of_few(eqn):
+                all_of.add(eqn)
+                waiting += eqn.inputs
+            else:
+                needed[value] = None
+        return [e for e in loop.body.body if e in all_of], list(needed)
+
+
+def _with_joined_parts(graph: Graph) -> Graph:
+    """The same graph, in which a function of parts of one array that lie side by side is computed
+    once, for all of them."""
+    cuts = {e.output: e for e in graph.body if e.op is slice_}
+    groups: dict[object, list[tuple[int, int, Equation]]] = {}
+    for eqn in graph.body:
+        cut = cuts.get(eqn.inputs[0]) if len(eqn.inputs) == 1 else None
+        if cut is None or not (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
+            continue
+        axis = _axis_of(cut)
+        if axis is not None and cut.inputs[0].type.size <= _FEW_NUMBERS:
+            p = cut.kwargs
+            key = (eqn.op, bits(eqn.params), cut.inputs[0], axis)
+            groups.setdefault(key, []).append((p["starts"][axis], p["sizes"][axis], eqn))
+    made: dict[Equation, list[Equation]] = {}
+    for parts in groups.values():
+        parts.sort(key=lambda part: part[0])
+        starts = [start for start, _, _ in parts]
+        ends = [start + size for start, size, _ in parts]
+        if len(parts) > 1 and starts[1:] == ends[:-1]:
+            first = next(e for e in graph.body if any(e is part for _, _, part in parts))
+            made.update({part: [] for _, _, part in parts})
+            made[first] = _joined(parts, starts[0], ends[-1], cuts)
+    if not made:
+        return graph
+    body = [e for eqn in graph.body for e in made.get(eqn, [eqn])]
+    return Graph(graph.inputs, body, graph.outputs, graph.name)
+
+
+def _axis_of(cut: Equation) -> int | None:
+    """The one axis along which a slice takes a part, without gaps."""
+    (x,), p = cut.inputs, cut.kwargs
+    found = [i for i, n in enumerate(x.shape) if p["sizes"][i] != n]
+    return found[0] if len(found) == 1 and set(p["steps"]) == {1} else None
+
+
+def _joined(
+    parts: Sequence[tuple[int, int, Equation]], start: int, end: int, cuts: dict[Value, Equation]
+) -> list[Equation]:
+    """The function of all parts, and the parts of that."""
+    eqn = parts[0][2]
+    cut = cuts[eqn.inputs[0]]
+    (x,), axis = cut.inputs, _axis_of(cut)
+    assert axis is not None
+    shape = (*x.shape[:axis], end - start, *x.shape[axis + 1 :])
+    made, whole = [], x
+    if shape != x.shape:
+        whole = Value(x.type.with_shape(shape))
+        made.append(_slice_of(x, axis, start, whole, cut))
+    result = Value(eqn.output.type.with_shape(shape))
+    made.append(Equation(eqn.op, (whole,), eqn.params, (result,), eqn.source))
+    made += [_slice_of(result, axis, at - start, part.output, part) for at, _, part in parts]
+    return made
+
+
+def _slice_of(x: Value, axis: int, start: int, part: Value, near: Equation) -> Equation:
+    starts = tuple([start if i == axis else 0 for i in range(len(x.shape))])
+    params = [("starts", starts), ("sizes", part.shape), ("steps", (1,) * len(starts))]
+    return Equation(slice_, (x,), freeze_all(params), (part,), near.source)
+
+
+def _is_look(eqn: Equation) -> bool:
+    """Whether an equation computes nothing, and gives no less than what it takes."""
+    op = eqn.op
+    if not eqn.inputs:
+        return True
+    same = eqn.outputs[0].type.size >= eqn.inputs[0].type.size
+    return op is broadcast or (isinstance(op, Primitive) and op.is_view and same)
+
+
+def _is_part_of_few(eqn: Equation) -> bool:
+    return eqn.op is slice_ and eqn.inputs[0].type.size <= _FEW_NUMBERS
+
+
+def _inputs_of(body: Sequence[Equation], values: Iterable[Value]) -> set[Value]:
+    """All values that these are computed from."""
+    values = list(values)
+    part = backward_slice(body, values)
+    return {v for e in part for v in e.inputs}.union(values)
