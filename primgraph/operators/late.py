@@ -21,6 +21,9 @@ _FAMILIES = {
     "choosing": """
         choose compress extract isin select
         """,
+    "complexes": """
+        angle complex conj conjugate imag iscomplex isreal real
+        """,
     "differences": """
         convolve correlate cumulative_sum ediff1d gradient interp nancumsum nanprod nansum
         trapezoid unwrap
