@@ -219,6 +219,9 @@ ABOUT_NAMES = (
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
 OTHER_MEANINGS = {
+    "primgraph/ir/params.py": {"complex"},
+    "primgraph/ir/text.py": {"complex"},
+    "primgraph/program/save.py": {"complex"},
     "codegen/emit/scalars.py": {
         "cos",
         "cosh",
