@@ -221,7 +221,6 @@ ABOUT_NAMES = (
 OTHER_MEANINGS = {
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/text.py": {"complex"},
-    "primgraph/program/save.py": {"complex"},
     "codegen/emit/scalars.py": {
         "cos",
         "cosh",
@@ -262,7 +261,7 @@ OTHER_MEANINGS = {
     "primgraph/ir/graph.py": {"add", "div", "extent", "full", "mul", "neg", "sub"},
     "primgraph/ir/primitive.py": {"constant"},
     "primgraph/ir/titles.py": {"add", "div", "matmul", "mul", "neg", "sub"},
-    "primgraph/program/save.py": {"constant"},
+    "primgraph/program/save.py": {"complex", "constant"},
     "primgraph/view/growth.py": {"reverse"},
     "transforms/optimize/loops.py": {"reverse"},
     "transforms/analysis/conditions.py": {"reverse"},

@@ -247,6 +247,8 @@ class Seen:
         """What the first of `rules` that does something makes of this equation."""
         outer, found = self.type, None
         self._depth += 1
+        if any(v.type.dtype.kind == "c" for v in inputs) or type.dtype.kind == "c":
+            rules = [rule for rule in rules if rule.any_dtype]
         for rule in rules:
             self.type = type
             try:
@@ -254,7 +256,7 @@ class Seen:
             except UnknownSizeError:
                 # What depends on sizes is decided when these are known.
                 continue
-            if better is not None and (rule.any_dtype or not _has_complex(inputs, type)):
+            if better is not None:
                 if better.type != type:
                     raise InternalError(f"{rule.apply.__name__} turns {type} into {better.type}")
                 found = [better]
@@ -311,10 +313,6 @@ class Seen:
             return True
         self.declined = True
         return False
-
-
-def _has_complex(inputs: Sequence[Value], type: TensorType) -> bool:
-    return type.is_complex or any(v.type.is_complex for v in inputs)
 
 
 def is_zero(scalar: bool | int | float | None, sign: float) -> bool:
