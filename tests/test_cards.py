@@ -219,6 +219,7 @@ ABOUT_NAMES = (
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
 OTHER_MEANINGS = {
+    "primgraph/inspect/check.py": {"imag", "real"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/text.py": {"complex"},
     "codegen/emit/scalars.py": {
