@@ -219,7 +219,6 @@ ABOUT_NAMES = (
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
 OTHER_MEANINGS = {
-    "primgraph/inspect/check.py": {"imag", "real"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/text.py": {"complex"},
     "codegen/emit/scalars.py": {
@@ -258,7 +257,7 @@ OTHER_MEANINGS = {
     "primgraph/eager/steps.py": {"add", "stop_gradient"},
     "primgraph/eager/differentiable.py": {"stop_gradient"},
     "primgraph/functional/derivatives.py": {"reverse"},
-    "primgraph/inspect/check.py": {"reverse"},
+    "primgraph/inspect/check.py": {"imag", "real", "reverse"},
     "primgraph/ir/graph.py": {"add", "div", "extent", "full", "mul", "neg", "sub"},
     "primgraph/ir/primitive.py": {"constant"},
     "primgraph/ir/titles.py": {"add", "div", "matmul", "mul", "neg", "sub"},
