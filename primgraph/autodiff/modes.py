@@ -43,7 +43,7 @@ def reverse(
     alone = count is None and not request.apart
     passed = gradients_passed(request) if alone else {}
     if passed:
-        results = _complete(request, path, seeds, _through_gradients(request, seeds, passed))
+        results = _through_gradients(request, path, seeds, passed)
     else:
         by_input = dict(zip(path.wrt, _turned(request, path, seeds, count), strict=True))
         results = [by_input.get(v) for v in request.inputs]
@@ -74,7 +74,7 @@ def _is_looped(path: Path) -> bool:
 
 
 def _through_gradients(
-    request: Request, seeds: Sequence[Value | None], passed: Passed
+    request: Request, path: Path, seeds: Sequence[Value | None], passed: Passed
 ) -> list[Value | None]:
     """Reverse mode as far as the gradients that are `passed`, and forward mode through these."""
     builder, count = request.builder, len(request.inputs)
@@ -87,11 +87,24 @@ def _through_gradients(
         given = {x: found[g] for x, g in by_input.items() if g in found}
         ends = {i: g for i, x in enumerate(request.inputs) if (g := by_input[x]) is not None}
         after = replace(request, outputs=list(ends.values()), inputs=list(given))
-        ones = [None if full_value(builder, ct) == 1 else ct for ct in given.values()]
-        for i, part in zip(ends, forward(after, ones), strict=True):
+        along = [_seed(builder, ct) for ct in given.values()]
+        for i, part in zip(ends, forward(after, along), strict=True):
             terms[i] += [] if part is None else [part]
     with recording(builder):
-        return [reduce(add, parts) if parts else None for parts in terms]
+        results = [reduce(add, parts) if parts else None for parts in terms]
+    # What comes from the one gradient by the one input is complete.
+    if None not in results and count == 1 and request.outputs == list(passed):
+        return results
+    return _complete(request, path, seeds, results)
+
+
+def _seed(builder: Builder, value: Value) -> Value | None:
+    """A cotangent as a seed: without what it counts as a function of, None for ones."""
+    eqn = builder.definition(value)
+    while eqn is not None and eqn.op is as_function_of:
+        value = eqn.inputs[0]
+        eqn = builder.definition(value)
+    return None if full_value(builder, value) == 1 else value
 
 
 def _complete(

@@ -90,7 +90,9 @@ def gradients_passed(request: Request) -> Passed:
     if not found:
         return {}
     after = replace(request, inputs=[*request.inputs, *found], apart=True).path()
-    return found if _is_whole(after.graph, after.moved) else {}
+    if not _is_whole(after.graph, after.moved):
+        return {}
+    return {v: joint for v, joint in found.items() if v in after.wrt}
 
 
 def _is_whole(graph: Graph, wrt: Sequence[Value]) -> bool:
