@@ -125,11 +125,11 @@ class Handle:
         mine = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
         if method == "__call__" and not kwargs and mine in functions:
             return functions[mine](*inputs)
-        return _numpy_calls().call_ufunc(ufunc, method, inputs, kwargs)
+        return _loaded("numpy_ufuncs").call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let `np.sum(x)` and the like mean what they mean on arrays."""
-        return _numpy_calls().call_function(func, args, kwargs, self._instead)
+        return _loaded("numpy_calls").call_function(func, args, kwargs, self._instead)
 
     def _instead(self, name: str, called: str) -> str:
         """What to write for a function of NumPy's that is not here, if there is more to say."""
@@ -376,9 +376,9 @@ _NAME_OF_UFUNC = {
 }
 
 
-def _numpy_calls() -> Any:
-    """How NumPy's functions are called here, which is loaded when NumPy first asks."""
-    return importlib.import_module("primgraph.operators.numpy_calls")
+def _loaded(name: str) -> Any:
+    """A file on how NumPy's functions are called here, which is loaded when NumPy first asks."""
+    return importlib.import_module(f"primgraph.operators.{name}")
 
 
 ArrayLike: TypeAlias = Handle | npt.ArrayLike
