@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.operators.arithmetic import add
@@ -15,6 +15,7 @@ from primgraph.operators.shaping import permuted, reshaped
 from primgraph.operators.sliding import (
     Sizes,
     Sliding,
+    both_ends,
     channels_first,
     channels_only,
     numbers,
@@ -61,21 +62,6 @@ def _groups(name: str, value: object, *channels: int) -> int:
     return number
 
 
-def _both_ends(name: str, padding: Any, sliding: Sliding) -> list[tuple[int, int]]:
-    """How many zeros there are before and behind each axis."""
-    if padding == "valid":
-        return [(0, 0)] * len(sliding.sizes)
-    if padding == "same":
-        if any(n != 1 for n in sliding.steps):
-            raise ArgumentError(f"{name}: padding 'same' is for a stride of 1")
-        return [((n - 1) // 2, n // 2) for n in sliding.spans]
-    if isinstance(padding, str):
-        raise ArgumentError(
-            f"{name}: padding {padding!r:.60}", hint="use integers, 'same' or 'valid'"
-        )
-    return [(n, n) for n in numbers(name, "padding", padding, len(sliding.sizes), 0)]
-
-
 def _with_bias(name: str, x: Variable, bias: Variable | None) -> Variable:
     """A matrix whose rows are channels, or a stack of matrices for groups, with a bias for each."""
     if bias is None:
@@ -111,7 +97,7 @@ def _convolved(
         numbers(name, "stride", stride, count, 1),
         numbers(name, "dilation", dilation, count, 1),
     )
-    ends = _both_ends(name, padding, sliding)
+    ends = both_ends(name, padding, sliding.spans, sliding.steps)
     extents = [n + a + b for n, (a, b) in zip(value.shape[2:], ends, strict=True)]
     sliding.require_fit(value, extents)
     placed = samples_last(value)

@@ -61,7 +61,7 @@ def _sliding(
     steps = sizes if stride is None else numbers(name, "stride", stride, count, 1)
     edges = numbers(name, "padding", padding, count, 0)
     if any(2 * p > n for n, p in zip(sizes, edges, strict=True)):
-        raise ArgumentError(f"{name}: padding {edges} is more than half of a window of {sizes}")
+        raise ArgumentError(f"{name}: padding {edges} is more than half a window of {sizes}")
     return Sliding(name, sizes, steps, numbers(name, "dilation", dilation, count, 1)), edges
 
 

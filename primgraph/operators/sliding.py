@@ -31,6 +31,23 @@ def numbers(name: str, role: str, value: Any, count: int, least: int) -> Slices:
     return tuple(found)
 
 
+def both_ends(
+    name: str, padding: Any, spans: Sequence[int], steps: Sequence[int]
+) -> list[tuple[int, int]]:
+    """How many elements a convolution has before and behind each axis; "same" keeps extents."""
+    if padding == "valid":
+        return [(0, 0)] * len(spans)
+    if padding == "same":
+        if any(n != 1 for n in steps):
+            raise ArgumentError(f"{name}: padding 'same' is for a stride of 1")
+        return [((n - 1) // 2, n // 2) for n in spans]
+    if isinstance(padding, str):
+        raise ArgumentError(
+            f"{name}: padding {padding!r:.60}", hint="use integers, 'same' or 'valid'"
+        )
+    return [(n, n) for n in numbers(name, "padding", padding, len(spans), 0)]
+
+
 def channels_first(name: str, x: Variable, count: int) -> tuple[Variable, bool]:
     """`x` with an axis of samples and one of channels before `count` others, and whether it had.
 
