@@ -25,7 +25,7 @@ _FAMILIES = {
         conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
         """,
     "differences": """
-        convolve correlate cumulative_sum ediff1d gradient interp nancumsum nanprod nansum
+        convolve correlate ediff1d gradient interp nancumsum nanprod nansum
         trapezoid unwrap
         """,
     "manipulation": """
@@ -50,7 +50,7 @@ _FAMILIES = {
         rad2deg signbit sinc trunc
         """,
     "running": """
-        cummax cummin cumprod cumulative_prod logcumsumexp
+        cummax cummin cumprod cumulative_prod cumulative_sum logcumsumexp
         """,
     "sorting": """
         argpartition argsort digitize lexsort median partition percentile quantile searchsorted
