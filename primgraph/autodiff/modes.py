@@ -41,7 +41,7 @@ def reverse(
     if not path.wrt:
         return [None] * len(request.inputs)
     alone = count is None and not request.apart
-    passed = gradients_passed(request) if alone else {}
+    passed = gradients_passed(request) if alone and not _is_diagonal(path) else {}
     if passed:
         results = _through_gradients(request, path, seeds, passed)
     else:
@@ -56,8 +56,7 @@ def _turned(
     request: Request, path: Path, seeds: Sequence[Value | None], count: int | None
 ) -> list[Value]:
     """The cotangents of what `path` leads from."""
-    single = len(path.moved) == 1
-    diagonal = single and (is_diagonal(path.graph, path.moved) or _is_looped(path))
+    diagonal = _is_diagonal(path) or _is_looped(path)
     if diagonal and len(seeds) == 1:
         return _along(request, path, path.jvp(), seeds, count)
     if diagonal and count is None:
@@ -65,10 +64,14 @@ def _turned(
     return _along(request, path, path.vjp(), seeds, count)
 
 
+def _is_diagonal(path: Path) -> bool:
+    return len(path.moved) == 1 and is_diagonal(path.graph, path.moved)
+
+
 def _is_looped(path: Path) -> bool:
     """Whether loops lead from one number to others: forward mode keeps none of their trips."""
     kind = path.moved[0].type
-    if kind.size != 1 or any(v.type != kind for v in path.graph.outputs):
+    if len(path.moved) > 1 or kind.size != 1 or any(v.type != kind for v in path.graph.outputs):
         return False
     return any(eqn.op in (scan, while_loop) for eqn in path.graph.body)
 
