@@ -62,6 +62,16 @@ CARDS: dict[Op, Card] = {
     p.triangular_solve: function_card(_read_triangular, "triangular_solve", ANALYTIC),
     p.inv: numpy_card("inv", ANALYTIC),
     p.cholesky: numpy_card("cholesky", None),
+    p.cholesky_tangent: function_card(
+        lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
+        "cholesky_tangent",
+        None,
+    ),
+    p.cholesky_slope: function_card(
+        lambda args, step: Text(f"cholesky_slope({args[0].code}, {args[1].code})"),
+        "cholesky_slope",
+        None,
+    ),
     p.slogdet: numpy_card("slogdet", None),
     p.det: numpy_card("det", ANALYTIC),
     p.cofactors: function_card(

@@ -325,6 +325,51 @@ def triangular_solve(a: Any, b: Any, lower: Any, transposed: Any, unit: Any) -> 
     return x
 
 
+def cholesky_tangent(factor: Any, d: Any) -> Any:
+    """How a Cholesky factor moves along the symmetric part of `d`: `l @ Φ(inv(l) @ d @ inv(l).T)`.
+
+    Φ is the lower triangle with half of its diagonal.
+    """
+    known = (factor, True, False, False)
+    part = (d + np.swapaxes(d, -1, -2)) * 0.5
+    for _ in range(2):
+        part = np.swapaxes(triangular_solve(known[0], part, *known[1:]), -1, -2)
+    half = np.tril(part)
+    np.einsum("...ii->...i", half)[...] *= 0.5
+    return np.tril(factor) @ half
+
+
+def cholesky_slope(factor: Any, ct: Any) -> Any:
+    """The gradient by a symmetric matrix from that by its Cholesky factor, lower triangles read.
+
+    From the last block of rows to the first, what the factor was computed by is turned around:
+    I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527, section 4.2.
+    """
+    found, n, size = np.array(ct), ct.shape[-1], 64 if ct.shape[-1] < 1024 else 128
+    for i in reversed(range(0, n, size)):
+        j = min(i + size, n)
+        block, beside = factor[..., i:j, i:j], factor[..., i:j, :i]
+        inverse = np.tril(np.linalg.inv(block))
+        square, below = found[..., i:j, i:j], found[..., j:, i:j]
+        if j < n:
+            below[...] = below @ inverse
+            square -= np.swapaxes(below, -1, -2) @ factor[..., j:, i:j]
+        half = np.tril(np.swapaxes(block, -1, -2) @ np.tril(square))
+        np.einsum("...ii->...i", half)[...] *= 0.5
+        turned = np.swapaxes(inverse, -1, -2) @ half @ inverse
+        square[...] = turned + np.swapaxes(turned, -1, -2)
+        if i:
+            found[..., i:j, :i] -= square @ beside
+            if j < n:
+                found[..., j:, :i] -= below @ beside
+                found[..., i:j, :i] -= np.swapaxes(below, -1, -2) @ factor[..., j:, :i]
+    for i in range(0, n, size):
+        j = min(i + size, n)
+        found[..., i:j, :j] *= 0.5
+        found[..., :i, i:j] = np.swapaxes(found[..., i:j, :i], -1, -2)
+    return found
+
+
 def cofactors(a: Any) -> Any:
     """The derivative of the determinant by each element, `det(a) * inv(a).T`.
 
