@@ -127,8 +127,8 @@ def solve(a: TensorType, b: TensorType) -> TensorType:
 
 @solve.jvp(0)
 def _solve_jvp(x: Value, a: Value, b: Value, d: Value) -> Value:
-    """`d @ x + a @ dx = 0`, solved for `dx`."""
-    return -solve(a, matmul(d, x))
+    """`d @ x + a @ dx = 0`, solved for `dx`, whose transpose solves for `b` as well."""
+    return solve(a, -matmul(d, x))
 
 
 @solve.transpose
@@ -177,7 +177,7 @@ def _triangular_solve_jvp(x: Value, a: Value, b: Value, d: Value, **params: bool
     within = int(params["unit"])
     part = lower_triangle(d, -within) if params["lower"] else upper_triangle(d, within)
     change = swap_last(part) if params["transposed"] else part
-    return -triangular_solve(a, matmul(change, x), **params)
+    return triangular_solve(a, -matmul(change, x), **params)
 
 
 @triangular_solve.transpose
