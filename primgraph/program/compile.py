@@ -199,10 +199,13 @@ def _kernel(
 
 def optimized(graph: Graph, math: str = "exact") -> Graph:
     """The graph that is compiled: lowered and cleaned up at level `math`."""
-    plain = values_alone(clean_up(iterated(lower(graph)), math, last=True))
-    divided = split_loops(plain)
-    if divided is not plain:
-        plain = clean_up(divided, math, last=True)
+    plain = lower(graph)
+    if plain.has_bodies:
+        plain = iterated(plain)
+    plain = values_alone(clean_up(plain, math, last=True))
+    if plain.has_bodies:
+        divided = split_loops(plain)
+        plain = plain if divided is plain else clean_up(divided, math, last=True)
     solved = join_solves(plain)
     if solved is not plain:
         plain = clean_up(solved, math, last=True)
