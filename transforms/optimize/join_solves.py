@@ -25,7 +25,7 @@ def join_solves(graph: Graph) -> Graph:
 
     An inverse is the solution for the identity, and joins in where there are others.
     """
-    if not any(e.op is solve or e.op.has_bodies for e in graph.body):
+    if not (graph.has_bodies or any(e.op is solve for e in graph.body)):
         return graph
     graph = _in_bodies(graph)
     joined = _groups(graph)
@@ -33,13 +33,19 @@ def join_solves(graph: Graph) -> Graph:
 
 
 def _in_bodies(graph: Graph) -> Graph:
-    body = [
-        Equation(e.op, e.inputs, with_bodies(e.params, join_solves), e.outputs, e.source)
-        if e.op.has_bodies
-        else e
-        for e in graph.body
-    ]
+    if not graph.has_bodies:
+        return graph
+    body = [_with_joined_bodies(e) if e.op.has_bodies else e for e in graph.body]
+    if all(a is b for a, b in zip(body, graph.body, strict=True)):
+        return graph
     return Graph(graph.inputs, body, graph.outputs, graph.name)
+
+
+def _with_joined_bodies(eqn: Equation) -> Equation:
+    params = with_bodies(eqn.params, join_solves)
+    if params is eqn.params:
+        return eqn
+    return Equation(eqn.op, eqn.inputs, params, eqn.outputs, eqn.source)
 
 
 def _groups(graph: Graph) -> dict[Equation, list[Equation]]:
