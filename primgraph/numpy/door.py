@@ -10,7 +10,8 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.operators.late import functions
-from primgraph.operators.numpy_calls import call_function, call_ufunc
+from primgraph.operators.numpy_calls import call_function
+from primgraph.operators.numpy_ufuncs import call_ufunc
 from primgraph.operators.variable import handles
 
 # Functions of NumPy's that are written in C and take arrays.
