@@ -175,12 +175,15 @@ class Tensor(Differentiable):
         return bool(self._array().item())
 
     def __float__(self) -> float:
+        """The number; an error in a function that derivatives are taken of: they would be lost."""
+        self._require_no_loss()
         return float(self.item())
 
     def __int__(self) -> int:
         return int(self.item())
 
     def __complex__(self) -> complex:
+        self._require_no_loss()
         return complex(self.item())
 
     def __index__(self) -> int:
@@ -198,9 +201,10 @@ class Tensor(Differentiable):
         """The elements; an array that cannot be written to unless `copy`.
 
         Raises `ArgumentError` in a function that derivatives are taken of, by which they would be
-        lost.
+        lost: integers have none.
         """
-        self._require_no_loss()
+        if dtype is None or np.dtype(dtype).kind not in "biu":
+            self._require_no_loss()
         array = self._array()
         if copy or (dtype is not None and np.dtype(dtype) != array.dtype):
             return array.astype(array.dtype if dtype is None else dtype)

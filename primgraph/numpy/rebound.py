@@ -12,24 +12,30 @@ import dis
 import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any, TypeGuard, final
 
 import numpy as np
 
 from primgraph.numpy import fft, linalg, random
-from primgraph.numpy.changing import ChangingArray, with_fixed_arrays
+from primgraph.numpy.changing import ChangingArray, making, with_fixed_arrays
 from primgraph.numpy.door import door
 from primgraph.numpy.mathematics import mathematics
 from primgraph.operators.variable import Variable
 from primgraph.source import is_library, is_own_name
+
+__all__ = ["making", "rebound", "traceable"]
 
 # What Python itself looks for among the globals of a function.
 _OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
 
 # What functions and methods of NumPy's are called that change an array.
 _IN_PLACE = frozenset(("at", "copyto", "fill", "fill_diagonal", "put", "put_along_axis", "sort"))
+
+
+# Of how many functions it is known what they mention and do.
+_KEPT = 4096
 
 
 @final
@@ -49,12 +55,8 @@ def rebound(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Functions of the user's that it calls are followed, other than those of installed packages.
     """
-    if isinstance(function, partial):
-        inner = rebound(function.func)
-        return partial(inner, *function.args, **function.keywords)
-    if isinstance(function, MethodType):
-        return MethodType(rebound(function.__func__), function.__self__)
-    return _copied(function) if _is_users(function) else function
+    inner = _inner(function)
+    return _around(function, _copied(inner)) if _is_users(inner) else function
 
 
 def traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Variable]]:
@@ -63,14 +65,32 @@ def traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Va
     Those of a function that was written for NumPy may be assigned to, if it or one that it calls
     changes anything in place; else arrays that it makes of numbers stay NumPy's.
     """
-    inner = function
-    while isinstance(inner, partial | MethodType):
-        inner = inner.func if isinstance(inner, partial) else inner.__func__
-    if not _is_users(inner) or _copied(inner) is inner:
+    inner = _inner(function)
+    if not _is_users(inner) or isinstance(inner.__globals__, _Globals):
         return function, Variable
-    if any(map(_changes, _reached(inner))):
-        return rebound(function), ChangingArray
-    return with_fixed_arrays(rebound(function)), Variable
+    copy = _copied(inner)
+    if copy is inner:
+        return function, Variable
+    found = _around(function, copy)
+    if any(_changes(f.__code__) for f in _reached(inner)):
+        return found, ChangingArray
+    return with_fixed_arrays(found), Variable
+
+
+def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a partial function or a method is of."""
+    while isinstance(function, partial | MethodType):
+        function = function.func if isinstance(function, partial) else function.__func__
+    return function
+
+
+def _around(function: Callable[..., Any], copy: FunctionType) -> Callable[..., Any]:
+    """The copy of a function as `function` is of that function: with arguments, or as a method."""
+    if isinstance(function, partial):
+        return partial(_around(function.func, copy), *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        return MethodType(_around(function.__func__, copy), function.__self__)
+    return copy
 
 
 def _reached(function: FunctionType) -> list[FunctionType]:
@@ -86,7 +106,7 @@ def _reached(function: FunctionType) -> list[FunctionType]:
 
 def _copied(function: FunctionType) -> FunctionType:
     """A copy of a function and of all of the user's that it may call, if one mentions NumPy."""
-    reached = [f for f in _reached(function) if not _writes(f)]
+    reached = [f for f in _reached(function) if not _writes(f.__code__)]
     if function not in reached or not any(map(_mentions, reached)):
         return function
     copies = {id(f): _blank(f) for f in reached}
@@ -103,18 +123,20 @@ def _copied(function: FunctionType) -> FunctionType:
     return copies[id(function)]
 
 
-def _writes(function: FunctionType) -> bool:
-    """Whether a function assigns to its globals: a copy would assign to its own."""
+@lru_cache(_KEPT)
+def _writes(code: CodeType) -> bool:
+    """Whether a function of that code assigns to its globals: a copy would assign to its own."""
     return any(
         step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
-        for code in _codes(function.__code__)
-        for step in dis.get_instructions(code)
+        for inner in _codes(code)
+        for step in dis.get_instructions(inner)
     )
 
 
-def _changes(function: FunctionType) -> bool:
-    """Whether a function may change an array in place."""
-    for code in _codes(function.__code__):
+@lru_cache(_KEPT)
+def _changes(whole: CodeType) -> bool:
+    """Whether a function of that code may change an array in place."""
+    for code in _codes(whole):
         if not _IN_PLACE.isdisjoint(code.co_names) or any(
             isinstance(c, tuple) and "out" in c for c in code.co_consts
         ):
@@ -161,17 +183,15 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         waiting += [c for c in inner.co_consts if isinstance(c, CodeType)]
 
 
-def _names(code: CodeType) -> Iterator[str]:
+@lru_cache(_KEPT)
+def _names(code: CodeType) -> tuple[str, ...]:
     """The names that a piece of code mentions, with those of functions within it."""
-    for inner in _codes(code):
-        yield from inner.co_names
+    return tuple(dict.fromkeys(name for inner in _codes(code) for name in inner.co_names))
 
 
 def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
     found = function.__globals__
-    return [
-        (name, found[name]) for name in dict.fromkeys(_names(function.__code__)) if name in found
-    ]
+    return [(name, found[name]) for name in _names(function.__code__) if name in found]
 
 
 def _mentioned(function: FunctionType) -> dict[str, Any]:

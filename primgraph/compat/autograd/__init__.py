@@ -14,9 +14,6 @@ derivatives are those of `pg.grad` and its kind. These differences remain:
 - `Box`, `SparseObject` and nodes, of which autograd is made, are not here.
 """
 
-import sys
-from importlib import import_module
-
 from primgraph.compat.autograd.builtins import dict, isinstance, list, tuple, type
 from primgraph.compat.autograd.core import primitive
 from primgraph.compat.autograd.differential_operators import (
@@ -40,11 +37,6 @@ from primgraph.compat.autograd.differential_operators import (
     value_and_grad,
     vector_jacobian_product,
 )
-
-# NumPy's and SciPy's names are those of primgraph, which are the same modules.
-for _name in ("numpy", "numpy.fft", "numpy.linalg", "numpy.random"):
-    sys.modules[f"{__name__}.{_name}"] = import_module(f"primgraph.{_name}")
-numpy = sys.modules[f"{__name__}.numpy"]
 
 __all__ = [
     "checkpoint",

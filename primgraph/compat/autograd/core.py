@@ -78,11 +78,13 @@ class _OfPrimitive(Definition):
 
     @property
     def pushes(self) -> Callable[..., Any] | None:  # type: ignore[override]
-        return primitive_jvps.get(self._primitive)
+        own = primitive_jvps.get(self._primitive)
+        return self._undefined if own is None and self._primitive not in primitive_vjps else own
 
     @property
     def pulls(self) -> Callable[..., Any] | None:  # type: ignore[override]
-        return primitive_vjps.get(self._primitive)
+        own = primitive_vjps.get(self._primitive)
+        return self._undefined if own is None and self._primitive not in primitive_jvps else own
 
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any]:
         function = self._primitive.fun
@@ -100,14 +102,16 @@ class _OfPrimitive(Definition):
             for a, t in zip(call.args, tangents, strict=True)
         ])  # fmt: skip
         places = [i for i, a in enumerate(args) if any(map(_is_float, tree.leaves(a)))]
-        rule = self._required(self.pushes, "JVP", places)
+        rule = self.pushes
+        assert rule is not None
         found = rule(places, [along[i] for i in places], self._value(call), args, call.kwargs)
         return call.in_a_row(found, rule)
 
     def pull(self, call: Call, cotangents: Sequence[Any]) -> Sequence[Any]:
         args = self._arguments(call.args)
         places = [i for i, a in enumerate(args) if any(map(_is_reached, tree.leaves(a)))]
-        rule = self._required(self.pulls, "VJP", places)
+        rule = self.pulls
+        assert rule is not None
         pull = rule(tuple(places), self._value(call), args, call.kwargs)
         found = dict(zip(places, pull(call.in_form(cotangents)), strict=True))
         row: list[Any] = []
@@ -124,12 +128,11 @@ class _OfPrimitive(Definition):
         """What the function has given, with the derivative that the rules give."""
         return tree.map(lambda kept: call.shown(kept.held), call.state)
 
-    def _required(
-        self, rule: Callable[..., Any] | None, kind: str, places: Sequence[int]
-    ) -> Callable[..., Any]:
-        if rule is None:
-            raise MissingRuleError(f"{kind} of {self.name} wrt argnums {tuple(places)} not defined")
-        return rule
+    def _undefined(self, places: Sequence[int], *_: Any) -> Any:
+        raise MissingRuleError(
+            f"the derivative of {self.name} by its arguments {tuple(places)} is not defined",
+            hint=f"defvjp({self.name}, rule) gives a rule for reverse mode, defjvp for forward",
+        )
 
 
 @final
