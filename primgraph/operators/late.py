@@ -22,7 +22,7 @@ _FAMILIES = {
         choose compress extract isin select
         """,
     "differences": """
-        convolve correlate cumulative_sum ediff1d gradient interp nancumsum nanprod nansum
+        convolve correlate ediff1d gradient interp nancumsum nanprod nansum
         trapezoid unwrap
         """,
     "manipulation": """
@@ -42,7 +42,7 @@ _FAMILIES = {
         rad2deg signbit sinc trunc
         """,
     "running": """
-        cummax cummin cumprod cumulative_prod logcumsumexp
+        cummax cummin cumprod cumulative_prod cumulative_sum logcumsumexp
         """,
     "sorting": """
         argpartition argsort digitize lexsort median partition percentile quantile searchsorted
