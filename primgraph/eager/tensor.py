@@ -200,7 +200,7 @@ class Tensor(Differentiable):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """The elements; an array that cannot be written to unless `copy`.
 
-        Raises `ArgumentError` in a function that derivatives are taken of, by which they would be
+        Raises `BuildError` in a function that derivatives are taken of, by which they would be
         lost: integers have none.
         """
         if dtype is None or np.dtype(dtype).kind not in "biu":
@@ -215,7 +215,7 @@ class Tensor(Differentiable):
     def _require_no_loss(self) -> None:
         """Refuse to be an array of numbers where derivatives would end there unseen."""
         if self.node.tracked and recording.is_followed.get() and recording.is_on.get():
-            raise ArgumentError(
+            raise BuildError(
                 "numbers alone would lose the derivatives that are taken of this function",
                 hint="import primgraph.numpy as np, whose functions take tensors, in lists too; "
                 "x.item(), x.numpy() and x.detach() are numbers on purpose",

@@ -125,11 +125,14 @@ class Computed(Applied):
         outputs, given = [self._outputs[i] for i in live], [values[i] for i in live]
         way, tracked = path(outputs, ready=False), self._follows(values)
         found: Sequence[Node | None]
-        if any(n.passed is not None for n in way):
-            # Rules of the user's are called with numbers, by which they may decide.
-            found = through_hooks(way, outputs, self._arguments, given, tracked=tracked)
-        else:
+        if not any(n.passed is not None for n in way):
             found = gradients(outputs, self._arguments, given, tracked=tracked, way=way)
+        else:
+            # Rules of the user's are called with numbers, by which they may decide.
+            behind = reached(outputs, self._arguments, ready=False)
+            found = through_hooks(
+                way, outputs, self._arguments, given, tracked=tracked, behind=behind
+            )
         return self._with_zeros(found, self._arguments)
 
     def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
@@ -157,7 +160,8 @@ class Computed(Applied):
 
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
         outputs = self._outputs[:count]
-        behind, before = reached(outputs, self._arguments), set(path(outputs))
+        before = set(path(outputs, ready=False))
+        behind = reached(outputs, self._arguments, ready=False)
         return [n in behind for n in outputs], [a in before for a in self._arguments]
 
     def _seeds(self, seeds: Sequence[Any], like: Sequence[Node]) -> list[Node | None]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import dis
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from functools import lru_cache, partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeGuard, final
 
 import numpy as np
@@ -30,9 +31,16 @@ __all__ = ["making", "rebound", "traceable"]
 # What Python itself looks for among the globals of a function.
 _OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
 
+# Modules that have NumPy's functions by the names of the array standard.
+_OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
+                 "scipy._lib.array_api_compat.numpy")  # fmt: skip
+
 # What functions and methods of NumPy's are called that change an array.
 _IN_PLACE = frozenset(("at", "copyto", "fill", "fill_diagonal", "put", "put_along_axis", "sort"))
 
+
+# The names of modules whose functions are followed, though they are installed.
+_followed: ContextVar[tuple[str, ...]] = ContextVar("primgraph_followed_modules", default=())
 
 # Of how many functions it is known what they mention and do.
 _KEPT = 4096
@@ -59,12 +67,23 @@ def rebound(function: Callable[..., Any]) -> Callable[..., Any]:
     return _around(function, _copied(inner)) if _is_users(inner) else function
 
 
-def traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Variable]]:
+def traceable(
+    function: Callable[..., Any], through: Sequence[str] = ()
+) -> tuple[Callable[..., Any], type[Variable]]:
     """What is called where a function is traced, and the class of the handles there.
 
     Those of a function that was written for NumPy may be assigned to, if it or one that it calls
-    changes anything in place; else arrays that it makes of numbers stay NumPy's.
+    changes anything in place; else arrays that it makes of numbers stay NumPy's. Functions of the
+    modules named in `through` are followed as the user's are.
     """
+    token = _followed.set(tuple(through))
+    try:
+        return _traceable(function)
+    finally:
+        _followed.reset(token)
+
+
+def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Variable]]:
     inner = _inner(function)
     if not _is_users(inner) or isinstance(inner.__globals__, _Globals):
         return function, Variable
@@ -211,16 +230,21 @@ def _mentions(function: FunctionType) -> bool:
 
 
 def _is_users(value: Any) -> TypeGuard[FunctionType]:
-    """Whether a value is a function of the user's, not of primgraph or an installed package."""
+    """Whether a value is a function of the user's, not of primgraph or an installed package.
+
+    Those of modules that are to be followed count as the user's.
+    """
     if not isinstance(value, FunctionType):
         return False
     name = value.__globals__.get("__name__", "")
+    if any(name == m or name.startswith(f"{m}.") for m in _followed.get()):
+        return True
     return not is_own_name(name) and not is_library(value.__code__.co_filename)
 
 
 def _stands_for(value: Any) -> Any:
     """What takes the place of something of NumPy's or Python's `math`; itself for all else."""
-    if value is np:
+    if value is np or (isinstance(value, ModuleType) and value.__name__ in _OTHER_NUMPYS):
         return importlib.import_module("primgraph.numpy")
     if value is np.linalg:
         return linalg

@@ -12,18 +12,15 @@ from primgraph.operators.handle import Handle
 # Containers of tensors are Python's own.
 dict = builtins.dict
 list = builtins.list
-tuple = builtins.tuple
+tuple = builtins.tuple  # type: ignore[type-arg]
 
 
 def isinstance(value: Any, kind: Any) -> bool:
     """Python's, for which what a function is called with is an array, or a float where it is one
     number."""
-    kinds = kind if builtins.isinstance(kind, builtins.tuple) else (kind,)
-    if builtins.isinstance(value, kinds):
+    if builtins.isinstance(value, kind):
         return True
-    return builtins.isinstance(value, Handle) and any(
-        k in (np.ndarray, float, np.float64) and type(value) is k for k in kinds
-    )
+    return builtins.isinstance(value, Handle) and issubclass(type(value), kind)
 
 
 def type(value: Any) -> Any:

@@ -176,8 +176,10 @@ def _half_square(x: Any) -> Any:
 def make_ggnvp(
     f: Callable[..., Any], g: Callable[[Any], Any] = _half_square, f_argnum: int = 0
 ) -> Callable[..., Any]:
-    """A function that gives, at a point, the product of the generalized Gauss-Newton matrix of
-    `g(f(x))` with a vector: that of the Jacobian of `f`, the Hessian of `g`, and the first again."""
+    """A function that gives, at a point, the product of a vector with a Gauss-Newton matrix.
+
+    That of `g(f(x))` is the Jacobian of `f`, transposed, times the Hessian of `g` times the first.
+    """
 
     @unary_to_nary
     def make(f: Callable[[Any], Any], x: Any) -> Callable[[Any], Any]:

@@ -106,15 +106,12 @@ def as_float(leaf: Any) -> Any:
 
     Raises `NotDifferentiable` for integers and all else.
     """
-    if isinstance(leaf, Handle):
-        kind, found = leaf.dtype.kind, leaf
-    elif isinstance(leaf, float | complex | np.ndarray | np.generic):
-        kind, found = np.asarray(leaf).dtype.kind, array_of(leaf)
-    else:
-        kind, found = "", leaf
-    if kind not in ("f", "c"):
+    if isinstance(leaf, Handle) and leaf.dtype.kind in "fc":
+        return leaf
+    numbers = isinstance(leaf, float | complex | np.ndarray | np.generic)
+    if not numbers or np.asarray(leaf).dtype.kind not in "fc":
         raise NotDifferentiable(
             f"no derivative is taken by {type(leaf).__name__} {leaf!r:.60}",
             hint="give floats: 2.0 for 2",
         )
-    return found
+    return array_of(leaf)

@@ -31,7 +31,10 @@ def make_diagonal(D: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> An
 
 
 def where(condition: Any, *args: Any, **kwargs: Any) -> Any:
-    """NumPy's, whose branches may be given by name; numbers and lists are chosen as they are by one boolean."""
+    """NumPy's, whose branches may be given by name.
+
+    One boolean chooses between numbers and lists as they are.
+    """
     given = dict(zip(("x", "y"), args, strict=False)) | kwargs
     if not given:
         return drop_in.where(condition)
