@@ -95,7 +95,7 @@ def jit(
     math: str = "exact",
     sizes: Mapping[str, Any] | None = None,
     rebind: bool = True,
-    through: Iterable[ModuleType] = (),
+    through: Sequence[ModuleType] = (),
 ) -> Jit:
     """The same function, compiled: traced and turned into NumPy code for each kind of call.
 

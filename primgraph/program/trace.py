@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, overload
 
@@ -54,7 +54,7 @@ def dim(text: str) -> int:
     return parse_extent(text)
 
 
-def modules_named(through: Iterable[ModuleType]) -> tuple[str, ...]:
+def modules_named(through: Sequence[ModuleType]) -> tuple[str, ...]:
     """The names of modules whose functions are to be followed.
 
     Raises `ArgumentError` for what is no module.
@@ -74,7 +74,7 @@ def trace(
     /,
     *specs: Any,
     rebind: bool = True,
-    through: Iterable[ModuleType] = (),
+    through: Sequence[ModuleType] = (),
     **named: Any,
 ) -> Graph: ...
 @overload
@@ -85,7 +85,7 @@ def trace(
     /,
     *specs: Any,
     rebind: bool = True,
-    through: Iterable[ModuleType] = (),
+    through: Sequence[ModuleType] = (),
     **named: Any,
 ) -> Graph | Variable:
     """The graph of `function`, called once with a variable for each of `specs`.
