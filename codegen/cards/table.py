@@ -27,6 +27,7 @@ from primgraph.codegen.cards import (
     sorting,
     spectra,
     systems,
+    windows,
 )
 from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.literals import dtype_text, scalar_text
@@ -52,6 +53,7 @@ CARDS: dict[Op, Card] = {
     **linalg.CARDS,
     **systems.CARDS,
     **spectra.CARDS,
+    **windows.CARDS,
 }
 
 

@@ -15,6 +15,7 @@ from primgraph.primitives import (
     sorting,
     spectra,
     systems,
+    windows,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "sorting",
     "spectra",
     "systems",
+    "windows",
 ]
