@@ -13,7 +13,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeGuard, final
 
 import numpy as np
@@ -210,6 +210,8 @@ def _stands_for(value: Any) -> Any:
         return random
     if value is math:
         return mathematics
+    if isinstance(value, ModuleType) and value.__name__ in ("scipy", "scipy.special"):
+        return importlib.import_module(f"primgraph.{value.__name__}")
     if isinstance(value, BuiltinFunctionType):
         name = value.__name__
         if getattr(math, name, None) is value:

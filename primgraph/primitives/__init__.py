@@ -12,6 +12,7 @@ from primgraph.primitives import (
     running,
     shapes,
     sorting,
+    special,
     spectra,
     systems,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "running",
     "shapes",
     "sorting",
+    "special",
     "spectra",
     "systems",
 ]
