@@ -27,6 +27,7 @@ from primgraph.codegen.cards import (
     special,
     spectra,
     systems,
+    windows,
 )
 from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.literals import dtype_text, scalar_text
@@ -52,6 +53,7 @@ CARDS: dict[Op, Card] = {
     **systems.CARDS,
     **spectra.CARDS,
     **special.CARDS,
+    **windows.CARDS,
 }
 
 

@@ -15,6 +15,7 @@ from primgraph.primitives import (
     special,
     spectra,
     systems,
+    windows,
 )
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "special",
     "spectra",
     "systems",
+    "windows",
 ]
