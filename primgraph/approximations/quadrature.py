@@ -223,10 +223,10 @@ def beta_tail(a: Any, b: Any, x: Any, rest: Any, j: int, k: int) -> Any:
 def beta_moment(a: Any, b: Any, j: int, k: int) -> Any:
     """The joint moment of log(t) and log(1 - t) about their means, of the beta distribution."""
     total = a + b
-    moments = {}
+    moments = {(0, 0): np.ones_like(a)}
     for m in range(j + 1):
-        for n in range(k + 1):
-            found = np.ones_like(a) if m + n == 0 else np.zeros_like(a)
+        for n in range(m == 0, k + 1):
+            found = np.zeros_like(a)
             # The first index is the one that loses at least one, if it has any.
             lead, other = (m, n) if m else (n, 0)
             outer = 1.0
@@ -266,9 +266,9 @@ def betainc_chunk(a: Any, b: Any, x: Any, j: int, k: int, upper: bool) -> Any:
 
 def gammainc(a: Any, x: Any, k: int, upper: bool, out: Any = None) -> Any:
     """The regularised incomplete gamma function, with a power of the logarithm in its integral."""
-    return in_chunks(lambda *parts: gammainc_chunk(*parts, k, upper), (a, x), out, 128)
+    return in_chunks(lambda p, q: gammainc_chunk(p, q, k, upper), (a, x), out, 128)
 
 
 def betainc(a: Any, b: Any, x: Any, j: int, k: int, upper: bool, out: Any = None) -> Any:
     """The regularised incomplete beta function, with powers of logarithms in its integral."""
-    return in_chunks(lambda *parts: betainc_chunk(*parts, j, k, upper), (a, b, x), out, 128)
+    return in_chunks(lambda p, q, r: betainc_chunk(p, q, r, j, k, upper), (a, b, x), out, 128)

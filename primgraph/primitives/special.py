@@ -72,7 +72,9 @@ gamma: Primitive[Value] = elementwise(
     "gamma", gammas.gamma, singular=True, flops=POLYNOMIAL,
     jvp=lambda z, x, d: d * (z * polygamma(x, n=0)),
 )  # fmt: skip
-polygamma = _ordered("polygamma", lambda x, *, n: gammas.polygamma(x, n), 1, ("n",), 2 * POLYNOMIAL)
+polygamma: Primitive[Value] = _ordered(
+    "polygamma", lambda x, *, n: gammas.polygamma(x, n), 1, ("n",), 2 * POLYNOMIAL
+)
 
 
 @polygamma.jvp()
@@ -100,7 +102,7 @@ beta: Primitive[Value] = elementwise(
 # Incomplete gamma and beta functions. With t distributed as they say, and its logarithm measured
 # from its mean, they are integrals of a power `k` of that below x, or above it if `upper`.
 
-gammainc = _ordered(
+gammainc: Primitive[Value] = _ordered(
     "gammainc",
     lambda a, x, *, k, upper: quadratures.gammainc(a, x, k, upper),
     2,
@@ -128,7 +130,7 @@ def _gammainc_jvp(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool
     return -(d * density) if upper else d * density
 
 
-betainc = _ordered(
+betainc: Primitive[Value] = _ordered(
     "betainc",
     lambda a, b, x, *, j, k, upper: quadratures.betainc(a, b, x, j, k, upper),
     3,
@@ -146,12 +148,13 @@ def _betainc_slope(
     """
     up = (1, 0) if by_first else (0, 1)
     slope = betainc(a, b, x, j=j + up[0], k=k + up[1], upper=upper)
-    both = polygamma(a + b, n=1) if j or k else None
     if j:
-        mean = polygamma(a, n=1) - both if by_first else -both
+        mean = -polygamma(a + b, n=1)
+        mean = polygamma(a, n=1) + mean if by_first else mean
         slope = slope - float(j) * mean * betainc(a, b, x, j=j - 1, k=k, upper=upper)
     if k:
-        mean = -both if by_first else polygamma(b, n=1) - both
+        mean = -polygamma(a + b, n=1)
+        mean = mean if by_first else polygamma(b, n=1) + mean
         slope = slope - float(k) * mean * betainc(a, b, x, j=j, k=k - 1, upper=upper)
     return slope
 
@@ -196,7 +199,9 @@ erfcinv: Primitive[Value] = elementwise(
     "erfcinv", errors.erfcinv, singular=True, flops=POLYNOMIAL,
     jvp=lambda z, x, d: d * (-_ROOT * exp(z * z)),
 )  # fmt: skip
-erfcx = _ordered("erfcx", lambda x, *, n: errors.erfcx(x, n), 1, ("n",), POLYNOMIAL)
+erfcx: Primitive[Value] = _ordered(
+    "erfcx", lambda x, *, n: errors.erfcx(x, n), 1, ("n",), POLYNOMIAL
+)
 
 
 @erfcx.jvp()
