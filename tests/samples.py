@@ -696,7 +696,7 @@ ROWS: dict[str, Row] = {
     "erfc": elementwise(reference=by_mpmath(mpmath.erfc), analytic=DIFFERENCES),
     # Special functions.
     "gammaln": special(log_abs_gamma),
-    "gamma": special(mpmath.gamma),
+    "gamma_function": special(mpmath.gamma),
     "polygamma": special(
         lambda x, *, n: mpmath.psi(n, x), params=[{"n": 0}, {"n": 1}], wrong={"n": -1}
     ),
