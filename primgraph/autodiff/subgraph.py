@@ -11,7 +11,7 @@ from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
 from primgraph.transforms.analysis.bounds import ranges_near, ranges_of
 from primgraph.transforms.analysis.ranges import Range
-from primgraph.transforms.linearize import depending, linearized
+from primgraph.transforms.linearize import linearized
 from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
 

@@ -13,7 +13,7 @@ finite inputs may give such slopes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias, final
@@ -23,15 +23,20 @@ import numpy as np
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.constants import constant_op
+from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
 from primgraph.primitives.reductions import reduce_max, reduce_min
 from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
+from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.boxes import any_of
 from primgraph.transforms.analysis.conditions import BACK, LARGEST, REPEATING, Conditions
+from primgraph.transforms.analysis.frames import Frame, Opening, marked
 from primgraph.transforms.analysis.locality import is_elementwise
+from primgraph.transforms.analysis.passage import Passage
 from primgraph.transforms.analysis.risks import ALWAYS, AT_NAN, NEVER, Risks
 
 # How many nested guards of one value are followed one by one; it bounds the work on chains of
@@ -80,17 +85,23 @@ CHOOSING: frozenset[Op] = frozenset({select, gather, maximum, minimum, *_BEATEN,
 def are_met(graph: Graph, risks: Risks) -> bool:
     """Whether some equation throws elements away whose slopes are of a risk that counts."""
     return any(
-        risks.before.get(v, NEVER) >= (AT_NAN if eqn.op is select else ALWAYS)
+        risks.before.get(v, NEVER) >= (ALWAYS if eqn.op in CHOOSING - {select} else AT_NAN)
         for eqn in graph.body
-        if eqn.op in CHOOSING
+        if chooses(eqn)
         for v in eqn.inputs
     )
 
 
+def chooses(eqn: Equation) -> bool:
+    """Whether `eqn` throws elements of its operands away, or an equation in its bodies does."""
+    return eqn.op in CHOOSING or any(chooses(e) for body in eqn.bodies for e in body.body)
+
+
 def guards_of(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
-) -> tuple[ByOperand, ByOperand]:
-    """For each equation, per operand, the guards that begin to hold there, and those of factors.
+) -> tuple[ByOperand, ByOperand, dict[Equation, Opening]]:
+    """For each equation, per operand, the guards that begin to hold there, and those of factors;
+    and those of results of branches and loops, which begin within.
 
     The first are the risky guards of the operand's use that do not hold for the operand itself,
     the second those of a factor of which only some elements matter. Only uses by active values
@@ -100,7 +111,7 @@ def guards_of(
     walk = _Walk(graph, frozenset(sources), conditions, risks)
     for eqn in reversed(graph.body):
         walk.visit(eqn)
-    return walk.beginning(), walk.factors
+    return walk.beginning(), walk.factors, walk.openings
 
 
 def guards_of_results(
@@ -129,6 +140,7 @@ class _Walk:
         self.factors: ByOperand = {}
         # The guards of results.
         self.held: dict[Value, Guards] = {}
+        self.openings: dict[Equation, Opening] = {}
 
     def beginning(self) -> ByOperand:
         """The guards that begin at uses."""
@@ -147,6 +159,9 @@ class _Walk:
             return
         results = [self._joined(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
         self.held.update(zip([eqn.outputs[i] for i in used], results, strict=True))
+        if eqn.op in CONTROL:
+            self._enter(eqn, dict(zip(used, results, strict=True)))
+            return
         if len(used) == 1:
             self._pass(eqn, eqn.outputs[used[0]], results[0])
         along: list[Guards] = []
@@ -161,6 +176,26 @@ class _Walk:
             self.along.append((eqn, along))
         if eqn.op is matmul and results[0]:
             self._guard_factors(eqn, results[0])
+
+    def _enter(self, eqn: Equation, results: Mapping[int, Guards]) -> None:
+        """Take guards of results into the bodies of `eqn`, and give those that come out of them.
+
+        They begin within, at what the bodies take.
+        """
+        within = _Within(self, eqn, results)
+        self.openings[eqn] = within.opening()
+        for place, guards in results.items():
+            k = within.frame.kept(place)
+            held = {g.condition for g in within.marks.get(k, ())} if k is not None else set()
+            rows = self.conditions.of_row
+            left = tuple(g for g in guards if {m := self.matters(g), rows(m)} & held)
+            self.passed[eqn.outputs[place]] = left
+        for i, value in enumerate(eqn.inputs):
+            if value in self.risks.active:
+                guards = within.operand(i - within.frame.lead)
+                before = self.risks.before[value]
+                guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
+                self.uses.setdefault(value, []).append(_Use(guards))
 
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
         """Note which guards of `value` are left to what it is computed from."""
@@ -221,7 +256,7 @@ class _Walk:
         return (*alike, reduce(self._both, others)) if others else alike
 
     def _both(self, one: Guard, other: Guard) -> Guard:
-        condition = self.conditions.both(self._matters(one), self._matters(other))
+        condition = self.conditions.both(self.matters(one), self.matters(other))
         return Guard(condition, True, one.strict or other.strict, one.risky or other.risky)
 
     def _moved(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
@@ -233,7 +268,7 @@ class _Walk:
         back = self.conditions.before(eqn, position, place, guard.condition)
         if back is not None and self.conditions.repeats_alike(eqn, guard.condition) is not None:
             return replace(guard, condition=back)
-        matters = self._matters(guard)
+        matters = self.matters(guard)
         back = self.conditions.before(eqn, position, place, matters)
         risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
         return Guard(back, True, guard.strict and eqn.op is not matmul, risky)
@@ -263,7 +298,7 @@ class _Walk:
             return guards
         return (self._both(*guards[:2]), *guards[2:])
 
-    def _matters(self, guard: Guard) -> Value:
+    def matters(self, guard: Guard) -> Value:
         """Where what `guard` guards matters."""
         return guard.condition if guard.side else self.conditions.negated(guard.condition)
 
@@ -280,6 +315,10 @@ class _Walk:
         ]
         if any(found):
             self.factors[eqn] = found
+
+    def joined(self, value: Value) -> Guards:
+        """The guards of `value` on the uses that were met."""
+        return self._joined(value, self.uses[value])
 
     def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
         """The guards that hold on all uses; if there are none, that one of them holds.
@@ -324,7 +363,7 @@ class _Walk:
         if not all(uses):
             return ()
         both = self.conditions.both
-        each = [reduce(both, map(self._matters, guards)) for guards in uses]
+        each = [reduce(both, map(self.matters, guards)) for guards in uses]
         found = any_of(self.conditions, each)
         strict = all(any(g.strict for g in guards) for guards in uses)
         return () if self.conditions.always(found) else (Guard(found, True, strict),)
@@ -349,6 +388,125 @@ class _Walk:
         eqn, place = part
         everywhere = self.conditions.everywhere(eqn.outputs[place])
         return self.conditions.before(eqn, 0, place, everywhere)
+
+
+@final
+class _Within:
+    """The guards of results of a branch or a loop, in its bodies and before it.
+
+    `marks` has what holds for results of the bodies, by their places: in every trip, where they
+    are carried on. So a guard of what a loop ends with is one of what it begins with if each
+    element comes from the same one of the trip before.
+    """
+
+    def __init__(self, around: _Walk, eqn: Equation, results: Mapping[int, Guards]) -> None:
+        self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
+        places = [k for k in map(self.frame.kept, results) if k is not None]
+        self.asked = {*places, *range(self.frame.carries)}
+        self.marks = self._first(results)
+        self._follow_unused(set(range(self.frame.carries)).difference(places))
+        while lost := self._lost():
+            for k, guard in lost:
+                self.marks[k].remove(guard)
+            self._walk_through()
+
+    def opening(self) -> Opening:
+        return Opening({k: [g.condition for g in guards] for k, guards in self.marks.items()})
+
+    def operand(self, i: int) -> Guards:
+        """The guards of the operand that the bodies have at `i`."""
+        k = i - self.frame.consts
+        if 0 <= k < self.frame.carries:
+            # It is what the loop ends with, if there are no trips.
+            return tuple(self.marks.get(k, ()))
+        ways = zip(self.frame.bodies, self.marked.bodies, self.walks, strict=True)
+        found = [self._out(own, body, walk, i) for own, body, walk in ways]
+        present = [guards for guards in found if guards is not None]
+        return _common(present) if present else ()
+
+    def _first(self, results: Mapping[int, Guards]) -> dict[int, list[Guard]]:
+        """The guards of results, as conditions that hold where these matter."""
+        frame = self.frame
+        marks: dict[int, list[Guard]] = {}
+        for place, guards in results.items():
+            k = frame.kept(place)
+            takes = not frame.is_loop or frame.stacks or (k is not None and frame.is_carried(k))
+            if k is not None and guards and takes:
+                of_stacks = frame.is_loop and not frame.is_carried(k)
+                marks[k] = [self._of_row(g) if of_stacks else g for g in self._positive(guards)]
+        return marks
+
+    def _of_row(self, guard: Guard) -> Guard:
+        """`guard` of a stack, as one of each row where all of these are alike."""
+        return replace(guard, condition=self.around.conditions.of_row(guard.condition))
+
+    def _positive(self, guards: Guards) -> list[Guard]:
+        return [replace(g, condition=self.around.matters(g), side=True) for g in guards]
+
+    def _follow_unused(self, unused: set[int]) -> None:
+        """Find guards of what is carried on and asked for by other trips only: what these have.
+
+        What no trip asks for is left out.
+        """
+        self.asked -= unused
+        self._walk_through()
+        while unused:
+            (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
+            inputs = own.inputs[self.frame.consts :]
+            found = {k for k in unused if inputs[k] in walk.uses}
+            if not found:
+                return
+            for k in found:
+                guards = self._out(own, body, walk, self.frame.consts + k) or ()
+                self.marks[k] = self._positive(guards)
+            unused -= found
+            self.asked |= found
+            self._walk_through()
+
+    def _out(self, own: Graph, body: Graph, walk: _Walk, i: int) -> Guards | None:
+        """The guards of an input of a body as those of the operand; None if it is not used."""
+        value = own.inputs[i]
+        if value not in walk.uses:
+            return None
+        out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
+        ways = [(g, out.to_operand(i, g.condition)) for g in walk.joined(value)]
+        return tuple(replace(g, condition=c) for g, c in ways if c is not None)
+
+    def _lost(self) -> list[tuple[int, Guard]]:
+        """Guards of what is carried on that a trip does not hand on to the one before."""
+        found: list[tuple[int, Guard]] = []
+        for k in range(self.frame.carries):
+            value, walk = self.frame.bodies[0].inputs[self.frame.consts + k], self.walks[0]
+            if value in walk.uses:
+                held = _sides(walk.joined(value))
+                within = [
+                    (g, self.marked.entry.of(g.condition, False)) for g in self.marks.get(k, ())
+                ]
+                found += [(k, g) for g, c in within if (c, True) not in held]
+        return found
+
+    def _walk_through(self) -> None:
+        self.marked = marked(self.eqn, self.opening(), self.asked)
+        self.walks = list(map(self._walk, self.frame.bodies, self.marked.bodies))
+
+    def _walk(self, own: Graph, body: Graph) -> _Walk:
+        """The guards within `body`, which is `own` with marks."""
+        frame, risks = self.frame, self.around.risks
+        operands = self.eqn.inputs[frame.lead :]
+        present = frame.active([i for i, v in enumerate(operands) if v in risks.active])
+        sources = [own.inputs[i] for i in present]
+        given = ranges_within(self.eqn, [risks.ranges[v] for v in self.eqn.inputs])
+        before = {v: risks.before.get(w, NEVER) for v, w in zip(own.inputs, operands, strict=True)}
+        for value in own.inputs[frame.consts : frame.consts + frame.carries]:
+            before[value] = ALWAYS
+        conditions = Conditions(body)
+        known = dict(zip(own.inputs, given, strict=True))
+        starts = {v: before[v] for v in sources}
+        inner = Risks(body, depending(body, sources), known, conditions, starts)
+        walk = _Walk(body, frozenset(), conditions, inner)
+        for eqn in reversed(body.body):
+            walk.visit(eqn)
+        return walk
 
 
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
