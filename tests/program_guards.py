@@ -103,7 +103,7 @@ def _branch(body: Body, y: pg.Variable, given: Shared) -> pg.Variable:
         shapes.append(found.shape)
         return found
 
-    return pg.cond(given.s > 0.0, taken, lambda v: pg.tanh(given.b) * pg.ones(shapes[0]), y)
+    return pg.cond(given.s < 0.0, lambda v: pg.tanh(given.b) * pg.ones(shapes[0]), taken, y)
 
 
 _BODIES: tuple[Callable[[Body, pg.Variable, Shared], pg.Variable], ...] = (
@@ -118,7 +118,7 @@ _BODIES: tuple[Callable[[Body, pg.Variable, Shared], pg.Variable], ...] = (
 
 def _carried(draw: Choices, function: Body, y: pg.Variable, trips: int) -> pg.Variable:
     """An elementwise function, made on what goes from trip to trip."""
-    kind, kept = draw.below(4), draw.choose((None, "sqrt", 1))
+    kind, kept = draw.below(4), draw.choose((None, "sqrt", 2))
     if kind == 0:
         return pg.fori_loop(0, trips, lambda i, c: function(c), y, checkpoint=kept)
     if kind == 1:
@@ -129,10 +129,10 @@ def _carried(draw: Choices, function: Body, y: pg.Variable, trips: int) -> pg.Va
             max_trips=draw.choose((None, trips, trips + 1)),
         )[0]
     if kind == 2:
-        (value, _), rows = pg.scan(
+        (value, _), _ = pg.scan(
             lambda c, _: ((function(c[0]), c[0]), c[0]), (y, y), None, length=trips, checkpoint=kept
         )
-        return value if trips < 2 else value + 0.0 * rows[0]
+        return value
     return pg.scan(lambda c, _: (function(c), None), y, None, length=trips, checkpoint=kept)[0]
 
 

@@ -22,7 +22,7 @@ from primgraph.primitives import linalg, logic
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 from primgraph.primitives.control import CONTROL
-from primgraph.transforms.analysis.frames import Frame
+from primgraph.transforms.analysis.frames import UNSURE, Frame
 from primgraph.transforms.analysis.ranges import (
     ANYTHING,
     BY_RANGE,
@@ -213,6 +213,10 @@ def _exp_is_finite(x: Range, result: Value) -> bool:
 
 def _of_full(eqn: Equation, given: list[Range], around: _Around) -> Range:
     return _of_array(np.asarray(eqn.kwargs["value"], np.float64))
+
+
+def _of_another(eqn: Equation, given: list[Range], around: _Around) -> Range:
+    return ANYTHING if eqn.kwargs["number"] == UNSURE else given[0]
 
 
 def _of_extent(eqn: Equation, given: list[Range], around: _Around) -> Range:
@@ -412,6 +416,7 @@ _BY_EQUATION: dict[Op, Callable[[Equation, list[Range], _Around], Range]] = {
     c.extent: _of_extent,
     c.constant: _of_constant,
     c.random_uniform: _of_uniform,
+    e.as_another: _of_another,
     e.mul: _of_product,
     e.sub: _of_difference,
     e.integer_pow: _of_integer_pow,

@@ -48,6 +48,9 @@ from primgraph.primitives.shapes import (
 # Constant conditions of more elements are not evaluated.
 LARGEST = 2**20
 
+# How far it is looked into what conditions are made of.
+_DEEP = 8
+
 # These may bring one element to several places.
 REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
 
@@ -175,10 +178,21 @@ class Conditions:
 
     def of_row(self, condition: Value) -> Value:
         """The condition on each row of a stack, where that is the same one; else `condition`."""
+        return self._of_row(condition, _DEEP) or condition
+
+    def _of_row(self, condition: Value, depth: int) -> Value | None:
         eqn = self.definition(condition)
-        if eqn is None or eqn.op is not broadcast or eqn.kwargs["new_axes"] != (0,):
-            return condition
-        return eqn.inputs[0]
+        if eqn is None or depth == 0:
+            return None
+        if eqn.op is broadcast and eqn.kwargs["new_axes"] == (0,):
+            return eqn.inputs[0]
+        if eqn.op is full:
+            return self.record(full, **{**eqn.kwargs, "shape": condition.shape[1:]})
+        if eqn.op not in (logical_and, logical_or, logical_not):
+            return None
+        rows = [self._of_row(v, depth - 1) for v in eqn.inputs]
+        present = [v for v in rows if v is not None]
+        return self.record(eqn.op, *present) if len(present) == len(rows) else None
 
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The elements of `value` if it depends on no input and is not too large."""

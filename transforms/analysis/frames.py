@@ -26,8 +26,8 @@ from primgraph.primitives.elementwise import as_another, stop_gradient
 from primgraph.primitives.logic import select
 from primgraph.transforms.analysis.activity import depending
 
-# The number of marks, which no value of the user's has.
-_MARK = -1
+# The numbers of marks, which no value of the user's has; the second kind may be infinite or NaN.
+_MARK, UNSURE = -1, -2
 
 
 @final
@@ -62,7 +62,7 @@ class Frame:
             carries = len(eqn.inputs) - consts
             return cls((params["body"],), 0, consts, carries, True, True, False)
         lead = int(eqn.op is cond)
-        return cls(eqn.bodies, lead, len(eqn.inputs) - lead, 0, False, False, False)
+        return cls(eqn.bodies, lead, len(eqn.inputs) - lead, 0, False, False, True)
 
     def result(self, k: int) -> int:
         """The place among results of what stands at `k` among those of a body."""
@@ -134,18 +134,26 @@ class Opening:
     """Conditions to be brought into the bodies of an equation.
 
     `matters` has those of results, by their places in the bodies, `differs` that of operands. Where
-    these are stacks, the conditions are such, too, or the same for each row.
+    these are stacks, the conditions are such, too, or the same for each row. Results of bodies at
+    `unused` are asked for by nobody, and inputs at `unsure` may be infinite or NaN.
     """
 
     matters: Mapping[int, Sequence[Value]] = field(default_factory=dict)
     differs: Mapping[int, Value] = field(default_factory=dict)
+    unused: frozenset[int] = frozenset()
+    unsure: frozenset[int] = frozenset()
 
     @property
     def conditions(self) -> list[Value]:
         return [*chain.from_iterable(self.matters.values()), *self.differs.values()]
 
     def joined(self, other: Opening) -> Opening:
-        return Opening({**self.matters, **other.matters}, {**self.differs, **other.differs})
+        return Opening(
+            {**self.matters, **other.matters},
+            {**self.differs, **other.differs},
+            self.unused | other.unused,
+            self.unsure | other.unsure,
+        )
 
 
 NONE = Opening()
@@ -188,7 +196,7 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
     }
     before = {i: entry.of(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()}
     found = Marked(frame, entry, ())
-    bodies = [_marked(found, body, behind, before, outputs, eqn) for body in frame.bodies]
+    bodies = [_marked(found, body, behind, before, outputs, eqn, opening) for body in frame.bodies]
     return replace(found, bodies=tuple(bodies))
 
 
@@ -199,6 +207,7 @@ def _marked(
     before: Mapping[int, Value],
     outputs: Collection[int] | None,
     eqn: Equation,
+    opening: Opening,
 ) -> Graph:
     builder = Builder(body.name, eqn.source or NOWHERE)
     entry = marked.entry
@@ -206,9 +215,14 @@ def _marked(
         builder.share_input(value)
     with builder:
         moved = {body.inputs[i]: _mark(body.inputs[i], c) for i, c in before.items()}
+        for i in sorted(opening.unsure):
+            value = body.inputs[i]
+            moved[value] = _noted(value, moved.get(value, value), UNSURE)
         builder.add_all(body.body, moved, builder.share)
         ends = [
-            reduce(_mark, behind.get(k, ()), moved.get(v, v))
+            _cut(moved.get(v, v))
+            if k in opening.unused
+            else reduce(_mark, behind.get(k, ()), moved.get(v, v))
             for k, v in enumerate(body.outputs)
             if outputs is None or k in outputs
         ]
@@ -217,15 +231,23 @@ def _marked(
 
 def _mark(value: Value, condition: Value) -> Value:
     """`value`, with a tangent only where `condition` holds."""
-    found: Value = as_another(
-        stop_gradient(value), select(condition, value, zeros_like(value)), number=_MARK
-    )
+    return _noted(value, select(condition, value, zeros_like(value)))
+
+
+def _cut(value: Value) -> Value:
+    """`value`, without a tangent."""
+    return _noted(value, stop_gradient(value)) if value.type.is_float else value
+
+
+def _noted(value: Value, other: Value, number: int = _MARK) -> Value:
+    """`value`, with the tangent of `other`."""
+    found: Value = as_another(stop_gradient(value), other, number=number)
     return found
 
 
 def is_mark(eqn: Equation) -> bool:
     """Whether `eqn` marks a value for the derivative that is being taken."""
-    return eqn.op is as_another and eqn.kwargs["number"] == _MARK
+    return eqn.op is as_another and eqn.kwargs["number"] in (_MARK, UNSURE)
 
 
 def opened(eqn: Equation, opening: Opening) -> tuple[Equation, list[int]]:

@@ -185,14 +185,12 @@ class _Walk:
         within = _Within(self, eqn, results)
         self.openings[eqn] = within.opening()
         for place, guards in results.items():
-            k = within.frame.kept(place)
-            held = {g.condition for g in within.marks.get(k, ())} if k is not None else set()
-            rows = self.conditions.of_row
-            left = tuple(g for g in guards if {m := self.matters(g), rows(m)} & held)
-            self.passed[eqn.outputs[place]] = left
+            self.passed[eqn.outputs[place]] = within.handed_on(place, guards)
         for i, value in enumerate(eqn.inputs):
             if value in self.risks.active:
                 guards = within.operand(i - within.frame.lead)
+                if guards is None:
+                    continue
                 before = self.risks.before[value]
                 guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
                 self.uses.setdefault(value, []).append(_Use(guards))
@@ -411,37 +409,50 @@ class _Within:
             self._walk_through()
 
     def opening(self) -> Opening:
-        return Opening({k: [g.condition for g in guards] for k, guards in self.marks.items()})
+        matters = {k: [g.condition for g in guards] for k, guards in self.marks.items()}
+        count = len(self.frame.bodies[0].outputs)
+        return Opening(matters, unused=frozenset(range(count)).difference(self.asked))
 
-    def operand(self, i: int) -> Guards:
-        """The guards of the operand that the bodies have at `i`."""
+    def operand(self, i: int) -> Guards | None:
+        """The guards of the operand that the bodies have at `i`; None if no result needs it."""
         k = i - self.frame.consts
         if 0 <= k < self.frame.carries:
             # It is what the loop ends with, if there are no trips.
-            return tuple(self.marks.get(k, ()))
+            return tuple(self.marks.get(k, ())) if k in self.asked else None
         ways = zip(self.frame.bodies, self.marked.bodies, self.walks, strict=True)
         found = [self._out(own, body, walk, i) for own, body, walk in ways]
         present = [guards for guards in found if guards is not None]
-        return _common(present) if present else ()
+        return _common(present) if present else None
 
     def _first(self, results: Mapping[int, Guards]) -> dict[int, list[Guard]]:
         """The guards of results, as conditions that hold where these matter."""
-        frame = self.frame
         marks: dict[int, list[Guard]] = {}
         for place, guards in results.items():
-            k = frame.kept(place)
-            takes = not frame.is_loop or frame.stacks or (k is not None and frame.is_carried(k))
-            if k is not None and guards and takes:
-                of_stacks = frame.is_loop and not frame.is_carried(k)
-                marks[k] = [self._of_row(g) if of_stacks else g for g in self._positive(guards)]
+            k = self.frame.kept(place)
+            if k is not None and guards:
+                marks[k] = [g for g in self._positive(guards, k) if self._is_taken(g, k)]
         return marks
 
-    def _of_row(self, guard: Guard) -> Guard:
-        """`guard` of a stack, as one of each row where all of these are alike."""
-        return replace(guard, condition=self.around.conditions.of_row(guard.condition))
+    def _is_taken(self, guard: Guard, k: int) -> bool:
+        """Whether the condition can be brought to the bodies: stacks that grow have none."""
+        return self.frame.stacks or guard.condition.shape == self.frame.bodies[0].outputs[k].shape
 
-    def _positive(self, guards: Guards) -> list[Guard]:
+    def _positive(self, guards: Guards, k: int) -> list[Guard]:
+        """`guards` of the result of bodies at `k`; those of stacks as of rows, where all of these
+        are alike."""
+        conditions = self.around.conditions
+        if self.frame.is_loop and not self.frame.is_carried(k):
+            guards = tuple(replace(g, condition=conditions.of_row(g.condition)) for g in guards)
         return [replace(g, condition=self.around.matters(g), side=True) for g in guards]
+
+    def handed_on(self, place: int, guards: Guards) -> Guards:
+        """Those of `guards` of a result that are brought to the bodies."""
+        k = self.frame.kept(place)
+        if k is None:
+            return ()
+        pairs = zip(guards, self._positive(guards, k), strict=True)
+        held = {g.condition for g in self.marks.get(k, ())}
+        return tuple(g for g, inner in pairs if inner.condition in held)
 
     def _follow_unused(self, unused: set[int]) -> None:
         """Find guards of what is carried on and asked for by other trips only: what these have.
@@ -458,7 +469,7 @@ class _Within:
                 return
             for k in found:
                 guards = self._out(own, body, walk, self.frame.consts + k) or ()
-                self.marks[k] = self._positive(guards)
+                self.marks[k] = self._positive(guards, k)
             unused -= found
             self.asked |= found
             self._walk_through()

@@ -7,11 +7,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import Conditions
-from primgraph.transforms.analysis.frames import NONE, Opening
+from primgraph.transforms.analysis.frames import NONE, Frame, Opening
 from primgraph.transforms.analysis.guards import (
     ByOperand,
     Guards,
@@ -71,7 +73,24 @@ def masks_of(
         openings = {e: masks.openings.get(e, NONE).joined(more.get(e, NONE))
                     for e in {**masks.openings, **more}}  # fmt: skip
         masks = replace(masks, results=found, openings=openings)
-    return masks
+    return replace(masks, openings=_with_unsure(at_work, masks.openings, risks))
+
+
+def _with_unsure(
+    equations: Iterable[Equation], openings: Mapping[Equation, Opening], risks: Risks
+) -> dict[Equation, Opening]:
+    """`openings`, and what bodies take that may be infinite or NaN, where something is chosen."""
+    found = dict(openings)
+    for eqn in equations:
+        if eqn.op in CONTROL and (eqn in openings or chooses(eqn) or _joins(eqn)):
+            known = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
+            inputs = eqn.inputs[Frame.of(eqn).lead :]
+            unsure = frozenset(
+                i for i, x in enumerate(known) if not x.finite and inputs[i].type.is_float
+            )
+            if unsure:
+                found[eqn] = found.get(eqn, NONE).joined(Opening(unsure=unsure))
+    return found
 
 
 def _joins(eqn: Equation) -> bool:

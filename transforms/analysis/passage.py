@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import final
 
+from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.shapes import broadcast
-from primgraph.transforms.analysis.conditions import Conditions, any_along
+from primgraph.transforms.analysis.conditions import BACK, Conditions, any_along
 from primgraph.transforms.analysis.frames import Marked
+from primgraph.transforms.analysis.locality import is_elementwise
 
-# What conditions are computed by within a body is computed around it again, if it is no more
-# equations than these, and none of what takes long.
-_FEW = 16
+# What computes conditions within a body does so around it again, if it is no more equations than
+# these, all of which work on elements or move them.
+_FEW = 64
 _LONG: frozenset[Op] = frozenset({matmul})
 
 
@@ -56,39 +59,72 @@ class Passage:
             return None if row else value
         return value if row else self._spread(value, self.eqn.outputs[self.frame.result(k)])
 
-    def _spread(self, condition: Value, like: Value) -> Value | None:
-        """A condition on rows as one on the stack `like`, of which all rows are alike."""
-        if is_open(like.shape):
-            return None
+    def _spread(self, condition: Value, like: Value) -> Value:
+        """A condition on rows as one on the stack `like`, of which all rows are alike.
+
+        Of a stack that grows it is taken as what it is on rows, and not computed.
+        """
         return self.outer.record(broadcast, condition, shape=like.shape, new_axes=(0,))
 
     def _out(self, condition: Value) -> tuple[Value, bool] | None:
         """What `condition` is outside, and whether it is a stack of which this is a row."""
-        known = self.entry.source(condition)
+        known = self._leaf(condition)
         if known is not None:
             return known
-        if condition in self.operands:
-            row = self.frame.is_loop and self.frame.is_row(self.places[condition])
-            fixed = condition in self.fixed
-            return (self.operands[condition], row) if row or fixed else None
         order = self._computing(condition)
         if not order:
             return None
-        moved: dict[Value, Value] = {}
+        made = {e.output for e in order}
+        taken = dict.fromkeys(v for e in order for v in e.inputs if v not in made)
+        leaves = {v: self._leaf(v) for v in taken}
+        present = {v: leaf for v, leaf in leaves.items() if leaf is not None}
+        if len(present) < len(leaves):
+            return None
+        moved = {v: outer for v, (outer, _) in present.items()}
+        rows = [v for v, (_, row) in present.items() if row]
+        if rows:
+            return self._in_all_rows(order, moved, rows, condition), True
         for eqn in order:
-            inputs = [moved.get(v) or self._fixed(v) for v in eqn.inputs]
-            present = [v for v in inputs if v is not None]
-            if len(present) < len(inputs):
-                return None
-            moved[eqn.output] = self.outer.record(eqn.op, *present, **eqn.kwargs)
+            moved[eqn.output] = self._recorded(eqn, moved)
         return moved[condition], False
 
-    def _fixed(self, value: Value) -> Value | None:
-        """What an input of the body is outside, where it is the same in every trip."""
+    def _in_all_rows(
+        self,
+        order: Sequence[Equation],
+        moved: Mapping[Value, Value],
+        rows: Collection[Value],
+        condition: Value,
+    ) -> Value:
+        """What the equations in `order` make of all rows of stacks at once."""
+        builder, having, around = Builder(), set(rows), dict(moved)
+        inner = {v: builder.input(outer.type) for v, outer in moved.items()}
+        around = {inner[v]: outer for v, outer in moved.items()}
+        with builder:
+            for eqn in order:
+                operands = [inner[v] for v in eqn.inputs]
+                if having.isdisjoint(eqn.inputs):
+                    (inner[eqn.output],) = builder.copy(eqn, tuple(operands))
+                    continue
+                assert isinstance(eqn.op, Primitive)
+                flags = tuple([v in having for v in eqn.inputs])
+                inner[eqn.output] = eqn.op.batch_rule(flags, *operands, **eqn.kwargs)
+                having.add(eqn.output)
+        for eqn in builder.body:
+            around[eqn.output] = self._recorded(eqn, around)
+        return around[inner[condition]]
+
+    def _recorded(self, eqn: Equation, moved: Mapping[Value, Value]) -> Value:
+        return self.outer.record(eqn.op, *[moved[v] for v in eqn.inputs], **eqn.kwargs)
+
+    def _leaf(self, value: Value) -> tuple[Value, bool] | None:
+        """What an input of the body is outside, and whether it is a row of that; None for others,
+        and for what goes from trip to trip."""
         known = self.entry.source(value)
-        if known is not None:
-            return None if known[1] else known[0]
-        return self.operands[value] if value in self.fixed else None
+        if known is None and value in self.operands:
+            row = self.frame.is_row(self.places[value]) and self.frame.is_loop
+            if row or value in self.fixed:
+                known = self.operands[value], row
+        return None if known is None or (known[1] and is_open(known[0].shape)) else known
 
     def _computing(self, condition: Value) -> list[Equation] | None:
         """The equations that compute `condition` within, in order; None if they are too many."""
@@ -99,7 +135,7 @@ class Passage:
             if eqn is None or eqn in found:
                 waiting.pop()
                 continue
-            if not isinstance(eqn.op, Primitive) or eqn.op.multiple or eqn.op in _LONG:
+            if eqn.op.multiple or eqn.op in _LONG or not self._is_short(eqn):
                 return None
             missing = [
                 v for v in eqn.inputs
@@ -114,3 +150,7 @@ class Passage:
             if len(found) > _FEW:
                 return None
         return list(found)
+
+    @staticmethod
+    def _is_short(eqn: Equation) -> bool:
+        return not eqn.inputs or eqn.op in BACK or is_elementwise(eqn)

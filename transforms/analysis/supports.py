@@ -152,13 +152,14 @@ class _Within:
         self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
         frame = self.frame
         operands = eqn.inputs[frame.lead :]
-        takes = [not frame.is_loop or frame.stacks or not frame.is_row(i)
-                 for i in range(len(operands))]  # fmt: skip
-        known = {
-            i: around.known[v] for i, v in enumerate(operands) if v in around.known and takes[i]
-        }
         of_row = around.conditions.of_row
-        self.known = {i: of_row(c) if frame.is_row(i) else c for i, c in known.items()}
+        self.known: dict[int, Value] = {}
+        for i, value in enumerate(operands):
+            if value in around.known:
+                is_row = frame.is_loop and frame.is_row(i)
+                condition = of_row(around.known[value]) if is_row else around.known[value]
+                if frame.stacks or condition.shape == frame.bodies[0].inputs[i].shape:
+                    self.known[i] = condition
         self.present = {i for i, v in enumerate(operands) if v in around.risks.active}
         self._follow()
         while lost := self._lost():
