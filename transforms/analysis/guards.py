@@ -20,10 +20,12 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.primitives.constants import constant_op
-from primgraph.primitives.control import CONTROL
+from primgraph.ir.types import Shape
+from primgraph.primitives.constants import constant_op, full
+from primgraph.primitives.control import CONTROL, scan
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.linalg import matmul
@@ -33,7 +35,13 @@ from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, 
 from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.boxes import any_of
-from primgraph.transforms.analysis.conditions import BACK, LARGEST, REPEATING, Conditions
+from primgraph.transforms.analysis.conditions import (
+    BACK,
+    LARGEST,
+    REPEATING,
+    Conditions,
+    any_along,
+)
 from primgraph.transforms.analysis.frames import Frame, Opening, marked
 from primgraph.transforms.analysis.locality import is_elementwise
 from primgraph.transforms.analysis.passage import Passage
@@ -417,12 +425,37 @@ class _Within:
         """The guards of the operand that the bodies have at `i`; None if no result needs it."""
         k = i - self.frame.consts
         if 0 <= k < self.frame.carries:
-            # It is what the loop ends with, if there are no trips.
-            return tuple(self.marks.get(k, ())) if k in self.asked else None
+            return self._first_carried(k) if k in self.asked else None
         ways = zip(self.frame.bodies, self.marked.bodies, self.walks, strict=True)
         found = [self._out(own, body, walk, i) for own, body, walk in ways]
         present = [guards for guards in found if guards is not None]
         return _common(present) if present else None
+
+    def _first_carried(self, k: int) -> Guards:
+        """The guards of what a loop begins with: what it ends with, if there are no trips."""
+        marks = tuple(self.marks.get(k, ()))
+        known = {g.condition for g in marks}
+        (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
+        found = self._out(own, body, walk, self.frame.consts + k) or ()
+        more = [g for g in self._positive(found, k) if g.condition not in known]
+        params = self.eqn.kwargs
+        if not more or self.eqn.op is not scan:
+            return marks
+        if params["counted"]:
+            more = [replace(g, condition=self._unless_no_trips(g.condition)) for g in more]
+        elif bounds(params["length"])[0] < 1:
+            return marks
+        return (*marks, *more)
+
+    def _unless_no_trips(self, condition: Value) -> Value:
+        """Where `condition` holds; everywhere, if the number of trips that is given is 0."""
+        conditions, trips = self.around.conditions, self.eqn.inputs[0]
+        one = conditions.record(full, value=1, shape=(), dtype=trips.dtype)
+        none = conditions.record(less, trips, one)
+        axes = tuple(range(len(condition.shape)))
+        if axes:
+            none = conditions.record(broadcast, none, shape=condition.shape, new_axes=axes)
+        return conditions.either(condition, none)
 
     def _first(self, results: Mapping[int, Guards]) -> dict[int, list[Guard]]:
         """The guards of results, as conditions that hold where these matter."""
@@ -443,16 +476,16 @@ class _Within:
         conditions = self.around.conditions
         if self.frame.is_loop and not self.frame.is_carried(k):
             guards = tuple(replace(g, condition=conditions.of_row(g.condition)) for g in guards)
-        return [replace(g, condition=self.around.matters(g), side=True) for g in guards]
+        found = [replace(g, condition=self.around.matters(g), side=True) for g in guards]
+        return list({g.condition: g for g in found}.values())
 
     def handed_on(self, place: int, guards: Guards) -> Guards:
         """Those of `guards` of a result that are brought to the bodies."""
         k = self.frame.kept(place)
         if k is None:
             return ()
-        pairs = zip(guards, self._positive(guards, k), strict=True)
         held = {g.condition for g in self.marks.get(k, ())}
-        return tuple(g for g, inner in pairs if inner.condition in held)
+        return tuple(g for g in guards if self._positive((g,), k)[0].condition in held)
 
     def _follow_unused(self, unused: set[int]) -> None:
         """Find guards of what is carried on and asked for by other trips only: what these have.
@@ -460,6 +493,8 @@ class _Within:
         What no trip asks for is left out.
         """
         self.asked -= unused
+        if self.frame.carries:
+            self._add_wider()
         self._walk_through()
         while unused:
             (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
@@ -473,6 +508,30 @@ class _Within:
             unused -= found
             self.asked |= found
             self._walk_through()
+
+    def _add_wider(self) -> None:
+        """Beside guards that differ from row to row or from result to result: that one of them
+        holds, which may be the same in all trips where none of them is."""
+        conditions, outputs = self.around.conditions, self.frame.bodies[0].outputs
+        groups: dict[Shape, list[int]] = {}
+        for k, guards in self.marks.items():
+            if guards:
+                groups.setdefault(outputs[k].shape, []).append(k)
+        for shape, places in groups.items():
+            found = []
+            for k in places:
+                held = [
+                    c if c.shape == shape else any_along(conditions, c, (0,))
+                    for c in (g.condition for g in self.marks[k])
+                ]
+                found.append(reduce(conditions.both, held))
+            wider = reduce(conditions.either, dict.fromkeys(found))
+            if conditions.always(wider):
+                continue
+            for k in places:
+                guards = self.marks[k]
+                if wider not in [g.condition for g in guards]:
+                    guards.append(replace(guards[0], condition=wider))
 
     def _out(self, own: Graph, body: Graph, walk: _Walk, i: int) -> Guards | None:
         """The guards of an input of a body as those of the operand; None if it is not used."""
