@@ -10,7 +10,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.logic import select
 from primgraph.transforms.analysis.frames import opened
-from primgraph.transforms.analysis.guards import Guards
+from primgraph.transforms.analysis.guard import Guards
 from primgraph.transforms.analysis.masks import Masks
 
 

@@ -20,58 +20,34 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.types import Shape
-from primgraph.primitives.constants import constant_op, full
-from primgraph.primitives.control import CONTROL, scan
+from primgraph.primitives.constants import constant_op
+from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import COMPARISONS, greater, less, select, unless_nan
 from primgraph.primitives.reductions import reduce_max, reduce_min
 from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
-from primgraph.transforms.analysis.activity import depending
-from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.boxes import any_of
 from primgraph.transforms.analysis.conditions import (
     BACK,
     LARGEST,
     REPEATING,
     Conditions,
-    any_along,
 )
-from primgraph.transforms.analysis.frames import Frame, Opening, marked
+from primgraph.transforms.analysis.frames import Opening
+from primgraph.transforms.analysis.guard import Guard, Guards, common, sides
 from primgraph.transforms.analysis.locality import is_elementwise
-from primgraph.transforms.analysis.passage import Passage
 from primgraph.transforms.analysis.risks import ALWAYS, AT_NAN, NEVER, Risks
+from primgraph.transforms.analysis.within import Within
 
 # How many nested guards of one value are followed one by one; it bounds the work on chains of
 # `select`.
 _NESTING = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A value matters only where `condition` is `side`.
-
-    `strict` if inputs may be infinite or NaN elsewhere. `risky` if a factor on the way to what
-    chooses may be.
-    """
-
-    condition: Value
-    side: bool
-    strict: bool = False
-    risky: bool = False
-
-    @property
-    def least(self) -> int:
-        """The risk from which on slopes count."""
-        return AT_NAN if self.strict else ALWAYS
-
-
-Guards: TypeAlias = tuple[Guard, ...]
 ByOperand: TypeAlias = dict[Equation, list[Guards]]
 
 
@@ -185,23 +161,29 @@ class _Walk:
         if eqn.op is matmul and results[0]:
             self._guard_factors(eqn, results[0])
 
+    def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> _Walk:
+        """Another walk, from the results of `graph` to its inputs."""
+        walk = _Walk(graph, frozenset(), conditions, risks)
+        for eqn in reversed(graph.body):
+            walk.visit(eqn)
+        return walk
+
     def _enter(self, eqn: Equation, results: Mapping[int, Guards]) -> None:
         """Take guards of results into the bodies of `eqn`, and give those that come out of them.
 
         They begin within, at what the bodies take.
         """
-        within = _Within(self, eqn, results)
+        within = Within(self, eqn, results)
         self.openings[eqn] = within.opening()
         for place, guards in results.items():
             self.passed[eqn.outputs[place]] = within.handed_on(place, guards)
         for i, value in enumerate(eqn.inputs):
             if value in self.risks.active:
-                guards = within.operand(i - within.frame.lead)
-                if guards is None:
-                    continue
-                before = self.risks.before[value]
-                guards = self._nested(tuple(g for g in guards if g.risky or before >= g.least))
-                self.uses.setdefault(value, []).append(_Use(guards))
+                found = within.operand(i - within.frame.lead)
+                if found is not None:
+                    before = self.risks.before[value]
+                    kept = self._nested(tuple(g for g in found if g.risky or before >= g.least))
+                    self.uses.setdefault(value, []).append(_Use(kept))
 
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
         """Note which guards of `value` are left to what it is computed from."""
@@ -344,9 +326,9 @@ class _Walk:
         if not guards:
             return self._of_parts(value, parts)
         if not parts:
-            common = _common(guards)
-            if common:
-                return (*common, *self._beside(common, guards))
+            shared = common(guards)
+            if shared:
+                return (*shared, *self._beside(shared, guards))
         elif not (read := self._of_parts(value, parts)):
             return ()
         else:
@@ -396,189 +378,6 @@ class _Walk:
         return self.conditions.before(eqn, 0, place, everywhere)
 
 
-@final
-class _Within:
-    """The guards of results of a branch or a loop, in its bodies and before it.
-
-    `marks` has what holds for results of the bodies, by their places: in every trip, where they
-    are carried on. So a guard of what a loop ends with is one of what it begins with if each
-    element comes from the same one of the trip before.
-    """
-
-    def __init__(self, around: _Walk, eqn: Equation, results: Mapping[int, Guards]) -> None:
-        self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
-        places = [k for k in map(self.frame.kept, results) if k is not None]
-        self.asked = {*places, *range(self.frame.carries)}
-        self.marks = self._first(results)
-        self._follow_unused(set(range(self.frame.carries)).difference(places))
-        while lost := self._lost():
-            for k, guard in lost:
-                self.marks[k].remove(guard)
-            self._walk_through()
-
-    def opening(self) -> Opening:
-        matters = {k: [g.condition for g in guards] for k, guards in self.marks.items()}
-        count = len(self.frame.bodies[0].outputs)
-        return Opening(matters, unused=frozenset(range(count)).difference(self.asked))
-
-    def operand(self, i: int) -> Guards | None:
-        """The guards of the operand that the bodies have at `i`; None if no result needs it."""
-        k = i - self.frame.consts
-        if 0 <= k < self.frame.carries:
-            return self._first_carried(k) if k in self.asked else None
-        ways = zip(self.frame.bodies, self.marked.bodies, self.walks, strict=True)
-        found = [self._out(own, body, walk, i) for own, body, walk in ways]
-        present = [guards for guards in found if guards is not None]
-        return _common(present) if present else None
-
-    def _first_carried(self, k: int) -> Guards:
-        """The guards of what a loop begins with: what it ends with, if there are no trips."""
-        marks = tuple(self.marks.get(k, ()))
-        known = {g.condition for g in marks}
-        (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
-        found = self._out(own, body, walk, self.frame.consts + k) or ()
-        more = [g for g in self._positive(found, k) if g.condition not in known]
-        params = self.eqn.kwargs
-        if not more or self.eqn.op is not scan:
-            return marks
-        if params["counted"]:
-            more = [replace(g, condition=self._unless_no_trips(g.condition)) for g in more]
-        elif bounds(params["length"])[0] < 1:
-            return marks
-        return (*marks, *more)
-
-    def _unless_no_trips(self, condition: Value) -> Value:
-        """Where `condition` holds; everywhere, if the number of trips that is given is 0."""
-        conditions, trips = self.around.conditions, self.eqn.inputs[0]
-        one = conditions.record(full, value=1, shape=(), dtype=trips.dtype)
-        none = conditions.record(less, trips, one)
-        axes = tuple(range(len(condition.shape)))
-        if axes:
-            none = conditions.record(broadcast, none, shape=condition.shape, new_axes=axes)
-        return conditions.either(condition, none)
-
-    def _first(self, results: Mapping[int, Guards]) -> dict[int, list[Guard]]:
-        """The guards of results, as conditions that hold where these matter."""
-        marks: dict[int, list[Guard]] = {}
-        for place, guards in results.items():
-            k = self.frame.kept(place)
-            if k is not None and guards:
-                marks[k] = [g for g in self._positive(guards, k) if self._is_taken(g, k)]
-        return marks
-
-    def _is_taken(self, guard: Guard, k: int) -> bool:
-        """Whether the condition can be brought to the bodies: stacks that grow have none."""
-        return self.frame.stacks or guard.condition.shape == self.frame.bodies[0].outputs[k].shape
-
-    def _positive(self, guards: Guards, k: int) -> list[Guard]:
-        """`guards` of the result of bodies at `k`; those of stacks as of rows, where all of these
-        are alike."""
-        conditions = self.around.conditions
-        if self.frame.is_loop and not self.frame.is_carried(k):
-            guards = tuple(replace(g, condition=conditions.of_row(g.condition)) for g in guards)
-        found = [replace(g, condition=self.around.matters(g), side=True) for g in guards]
-        return list({g.condition: g for g in found}.values())
-
-    def handed_on(self, place: int, guards: Guards) -> Guards:
-        """Those of `guards` of a result that are brought to the bodies."""
-        k = self.frame.kept(place)
-        if k is None:
-            return ()
-        held = {g.condition for g in self.marks.get(k, ())}
-        return tuple(g for g in guards if self._positive((g,), k)[0].condition in held)
-
-    def _follow_unused(self, unused: set[int]) -> None:
-        """Find guards of what is carried on and asked for by other trips only: what these have.
-
-        What no trip asks for is left out.
-        """
-        self.asked -= unused
-        if self.frame.carries:
-            self._add_wider()
-        self._walk_through()
-        while unused:
-            (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
-            inputs = own.inputs[self.frame.consts :]
-            found = {k for k in unused if inputs[k] in walk.uses}
-            if not found:
-                return
-            for k in found:
-                guards = self._out(own, body, walk, self.frame.consts + k) or ()
-                self.marks[k] = self._positive(guards, k)
-            unused -= found
-            self.asked |= found
-            self._walk_through()
-
-    def _add_wider(self) -> None:
-        """Beside guards that differ from row to row or from result to result: that one of them
-        holds, which may be the same in all trips where none of them is."""
-        conditions, outputs = self.around.conditions, self.frame.bodies[0].outputs
-        groups: dict[Shape, list[int]] = {}
-        for k, guards in self.marks.items():
-            if guards:
-                groups.setdefault(outputs[k].shape, []).append(k)
-        for shape, places in groups.items():
-            found = []
-            for k in places:
-                held = [
-                    c if c.shape == shape else any_along(conditions, c, (0,))
-                    for c in (g.condition for g in self.marks[k])
-                ]
-                found.append(reduce(conditions.both, held))
-            wider = reduce(conditions.either, dict.fromkeys(found))
-            if conditions.always(wider):
-                continue
-            for k in places:
-                guards = self.marks[k]
-                if wider not in [g.condition for g in guards]:
-                    guards.append(replace(guards[0], condition=wider))
-
-    def _out(self, own: Graph, body: Graph, walk: _Walk, i: int) -> Guards | None:
-        """The guards of an input of a body as those of the operand; None if it is not used."""
-        value = own.inputs[i]
-        if value not in walk.uses:
-            return None
-        out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
-        ways = [(g, out.to_operand(i, g.condition)) for g in walk.joined(value)]
-        return tuple(replace(g, condition=c) for g, c in ways if c is not None)
-
-    def _lost(self) -> list[tuple[int, Guard]]:
-        """Guards of what is carried on that a trip does not hand on to the one before."""
-        found: list[tuple[int, Guard]] = []
-        for k in range(self.frame.carries):
-            value, walk = self.frame.bodies[0].inputs[self.frame.consts + k], self.walks[0]
-            if value in walk.uses:
-                held = _sides(walk.joined(value))
-                within = [
-                    (g, self.marked.entry.of(g.condition, False)) for g in self.marks.get(k, ())
-                ]
-                found += [(k, g) for g, c in within if (c, True) not in held]
-        return found
-
-    def _walk_through(self) -> None:
-        self.marked = marked(self.eqn, self.opening(), self.asked)
-        self.walks = list(map(self._walk, self.frame.bodies, self.marked.bodies))
-
-    def _walk(self, own: Graph, body: Graph) -> _Walk:
-        """The guards within `body`, which is `own` with marks."""
-        frame, risks = self.frame, self.around.risks
-        operands = self.eqn.inputs[frame.lead :]
-        present = frame.active([i for i, v in enumerate(operands) if v in risks.active])
-        sources = [own.inputs[i] for i in present]
-        given = ranges_within(self.eqn, [risks.ranges[v] for v in self.eqn.inputs])
-        before = {v: risks.before.get(w, NEVER) for v, w in zip(own.inputs, operands, strict=True)}
-        for value in own.inputs[frame.consts : frame.consts + frame.carries]:
-            before[value] = ALWAYS
-        conditions = Conditions(body)
-        known = dict(zip(own.inputs, given, strict=True))
-        starts = {v: before[v] for v in sources}
-        inner = Risks(body, depending(body, sources), known, conditions, starts)
-        walk = _Walk(body, frozenset(), conditions, inner)
-        for eqn in reversed(body.body):
-            walk.visit(eqn)
-        return walk
-
-
 def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
     """Make True what `eqn` reads of its operand for its result `place`."""
     params = eqn.kwargs
@@ -599,12 +398,6 @@ def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
         read[where] = True
 
 
-def _common(uses: Sequence[Guards]) -> Guards:
-    """The guards of the first use that all others have."""
-    shared = set(_sides(uses[0])).intersection(*map(_sides, uses[1:]))
-    return tuple(g for g in uses[0] if (g.condition, g.side) in shared)
-
-
 def _may_matter(guards: Guards) -> bool:
     """Whether `guards` do not demand both sides of one condition."""
     sides = {(g.condition, g.side) for g in guards}
@@ -616,12 +409,12 @@ def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
     found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
     for guards in uses:
         while guards:
-            *outer, (condition, side) = _sides(guards)
+            *outer, (condition, side) = sides(guards)
             twin = found.pop((*outer, (condition, not side)), None)
             if twin is None:
                 break
             guards = _alike(guards[:-1], twin)
-        key = _sides(guards)
+        key = sides(guards)
         found[key] = _alike(guards, found.get(key, guards))
     return list(found.values())
 
@@ -632,10 +425,6 @@ def _alike(one: Guards, other: Guards) -> Guards:
         replace(g, strict=g.strict and h.strict, risky=g.risky or h.risky)
         for g, h in zip(one, other, strict=False)
     )
-
-
-def _sides(guards: Guards) -> tuple[tuple[Value, bool], ...]:
-    return tuple((g.condition, g.side) for g in guards)
 
 
 def _beginning(use: Guards, held: Guards) -> Guards:

@@ -14,9 +14,9 @@ from primgraph.primitives.shapes import concat, pad, slice_assign
 from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import Conditions
 from primgraph.transforms.analysis.frames import NONE, Frame, Opening
+from primgraph.transforms.analysis.guard import Guards
 from primgraph.transforms.analysis.guards import (
     ByOperand,
-    Guards,
     are_met,
     chooses,
     guards_of,
