@@ -38,13 +38,16 @@ from primgraph.operators.shaping import *  # noqa: F403
 from primgraph.operators.statistics import *  # noqa: F403
 
 if TYPE_CHECKING:
+    from primgraph.operators.attention import *  # noqa: F403
     from primgraph.operators.averages import *  # noqa: F403
     from primgraph.operators.building import *  # noqa: F403
     from primgraph.operators.choosing import *  # noqa: F403
+    from primgraph.operators.convolutions import *  # noqa: F403
     from primgraph.operators.differences import *  # noqa: F403
     from primgraph.operators.manipulation import *  # noqa: F403
     from primgraph.operators.matrices import *  # noqa: F403
     from primgraph.operators.polynomials import *  # noqa: F403
+    from primgraph.operators.pools import *  # noqa: F403
     from primgraph.operators.rounding import *  # noqa: F403
     from primgraph.operators.running import *  # noqa: F403
     from primgraph.operators.sorting import *  # noqa: F403

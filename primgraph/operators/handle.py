@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy.typing as npt
@@ -18,10 +18,15 @@ from primgraph.meanings import method_instead, renamed
 from primgraph.operators.late import all_functions, function_named, functions
 
 
+@cache
+def _takes_an_array(function: Callable[..., Any]) -> bool:
+    return next(iter(inspect.signature(function).parameters)) in _ARRAYS
+
+
 def _is_method(name: str) -> bool:
     """Whether there is a public function of that name whose first argument is an array."""
-    function = function_named(name)
-    return function is not None and next(iter(inspect.signature(function).parameters)) in _ARRAYS
+    function = functions.get(name) or function_named(name)
+    return function is not None and _takes_an_array(function)
 
 
 def array_functions() -> list[str]:
@@ -120,11 +125,11 @@ class Handle:
         mine = _NAME_OF_UFUNC.get(ufunc.__name__, ufunc.__name__)
         if method == "__call__" and not kwargs and mine in functions:
             return functions[mine](*inputs)
-        return _numpy_calls().call_ufunc(ufunc, method, inputs, kwargs)
+        return _loaded("numpy_ufuncs").call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Let `np.sum(x)` and the like mean what they mean on arrays."""
-        return _numpy_calls().call_function(func, args, kwargs, self._instead)
+        return _loaded("numpy_calls").call_function(func, args, kwargs, self._instead)
 
     def _instead(self, name: str, called: str) -> str:
         """What to write for a function of NumPy's that is not here, if there is more to say."""
@@ -371,9 +376,9 @@ _NAME_OF_UFUNC = {
 }
 
 
-def _numpy_calls() -> Any:
-    """How NumPy's functions are called here, which is loaded when NumPy first asks."""
-    return importlib.import_module("primgraph.operators.numpy_calls")
+def _loaded(name: str) -> Any:
+    """A file on how NumPy's functions are called here, which is loaded when NumPy first asks."""
+    return importlib.import_module(f"primgraph.operators.{name}")
 
 
 ArrayLike: TypeAlias = Handle | npt.ArrayLike

@@ -1,8 +1,8 @@
 """What NumPy's functions are called here: the one table, and what is not in it, with the reason.
 
 Names are those behind `numpy.`: `sin`, `linalg.norm`. A function that takes what NumPy's takes, in
-another order or by other names, is called as NumPy's signature says; see `numpy_calls`, which has
-those that are called otherwise.
+another order or by other names, is called as NumPy's signature says; what is called otherwise is in
+`numpy_meanings`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ _REASONS = {
     _CONSTANT: """
         arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye
         fft.fftfreq fft.rfftfreq fromfunction full hamming hanning identity indices isscalar
-        iterable kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
+        kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
         isdtype issubdtype promote_types typename
         """,
     _TEXT: """

@@ -1,0 +1,166 @@
+"""How a call by a signature of NumPy's becomes a call of a function that is here."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.errors import ArgumentError
+from primgraph.operators.handle import Handle
+from primgraph.operators.late import function_named, named_function
+
+# What the options of NumPy's are that say how something is computed or stored, and not what.
+_IGNORED = frozenset(
+    ("casting", "copy", "device", "like", "optimize", "order", "signature", "subok")
+)
+# NumPy functions whose `where` leaves elements out, with what stands for these.
+_NEUTRAL: dict[str, Any] = {"sum": 0, "prod": 1, "any": False, "all": True, "nansum": 0}
+_EXTREME = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "multiply"}
+
+
+def called(name: str, *args: Any, **kwargs: Any) -> Any:
+    """What the public function of that name gives."""
+    return named_function(name)(*args, **kwargs)
+
+
+def may_change(array: Any) -> bool:
+    """Whether an array of a program is one that may be assigned to."""
+    return isinstance(array, Handle) and hasattr(type(array), "change_to")
+
+
+def refuse_out(name: str, mine: str) -> None:
+    raise ArgumentError(
+        f"np.{name} cannot write to a NumPy array what is not computed yet",
+        hint=f"a NumPy array takes no variable in place: a = pg.{mine}(a, x) is a new variable",
+    )
+
+
+@final
+class Counterpart:
+    """A function of NumPy's that is called as its signature says, and what it is called here."""
+
+    __slots__ = ("_places", "_taken", "mine", "name", "signature")
+
+    def __init__(self, name: str, original: Callable[..., Any], mine: str) -> None:
+        self.name, self.mine = name, mine
+        own = inspect.signature(function_named(mine) or original)
+        self._taken = own.parameters
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(original)
+        except ValueError:
+            self.signature = None
+        self._places = {} if self.signature is None else self._paired(self.signature, own)
+
+    @staticmethod
+    def _paired(given: inspect.Signature, own: inspect.Signature) -> dict[str, str]:
+        """The name here of each parameter of NumPy's: its own, or that of the next one left."""
+        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        left = [
+            p.name for p in own.parameters.values()
+            if p.kind in positional and p.name not in given.parameters
+        ]  # fmt: skip
+        pairs = {}
+        for parameter in given.parameters.values():
+            if parameter.name in own.parameters:
+                pairs[parameter.name] = parameter.name
+            elif parameter.kind in positional and parameter.name not in _IGNORED and left:
+                pairs[parameter.name] = left.pop(0)
+        return pairs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.signature is None:
+            return called(self.mine, *args, **kwargs)
+        try:
+            arguments = self.signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise ArgumentError(f"np.{self.name}: {error}") from None
+        several: tuple[Any, ...] = ()
+        named: dict[str, Any] = {}
+        options: dict[str, Any] = {}
+        for name, value in arguments.items():
+            kind = self.signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                several = value
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                options |= value
+            elif value is np._NoValue:
+                continue
+            elif name in self._places and not self._is_option(name, value):
+                named[self._places[name]] = value
+            else:
+                options[name] = value
+        return self._with_options(several, named, options)
+
+    def _is_option(self, name: str, value: Any) -> bool:
+        """Whether an argument that ours has too is one that means nothing as it is given."""
+        return name == "dtype" and value is None
+
+    def _with_options(
+        self, several: tuple[Any, ...], named: dict[str, Any], options: dict[str, Any]
+    ) -> Any:
+        out = options.pop("out", None)
+        if out is not None and any(o is not None for o in listed(out)):
+            (target,) = listed(out)
+            if not may_change(target):
+                refuse_out(self.name, self.mine)
+            target.change_to(self._with_options(several, named, options))
+            return target
+        kept = {n: v for n, v in options.items() if v is not None and n not in _IGNORED}
+        if kept.get("where") is True:
+            del kept["where"]
+        first = next(iter(self._taken))
+        mask, start = kept.pop("where", None), kept.pop("initial", None)
+        dtype = kept.pop("dtype", None)
+        if kept:
+            raise ArgumentError(
+                f"np.{self.name}: there is no argument {next(iter(kept))!r} for what is traced",
+                hint=f"pg.{self.mine} takes ({', '.join(self._taken)})",
+            )
+        if dtype is not None and self.mine in ("mean", "var", "std", "nanmean", "nanvar", "nanstd"):
+            named[first] = called("astype", named[first], dtype)
+            dtype = None
+        if mask is not None:
+            found = self._masked(first, named, mask, start)
+        else:
+            found = called(self.mine, *_in_front(self._taken, several, named), **named)
+        if start is not None:
+            if self.mine not in _EXTREME:
+                raise ArgumentError(f"np.{self.name} of what is traced takes no initial value")
+            found = called(_EXTREME[self.mine], found, start)
+        return found if dtype is None else called("astype", found, dtype)
+
+    def _masked(self, first: str, named: dict[str, Any], mask: Any, start: Any) -> Any:
+        """The reduction of the elements at which `mask` is true."""
+        x = named[first]
+        if self.mine in ("mean", "var", "std"):
+            named[first] = called("where", mask, x, math.nan)
+            found = called(f"nan{self.mine}", **named)
+            chosen = called("logical_and", mask, called("isnan", x))
+            bad = called("any", chosen, named.get("axis"), named.get("keepdims", False))
+            return called("where", bad, math.nan, found)
+        neutral = start if self.mine in ("max", "min") else _NEUTRAL.get(self.mine)
+        if neutral is None:
+            raise ArgumentError(f"np.{self.name} with where= takes an initial value")
+        named[first] = called("where", mask, x, neutral)
+        return called(self.mine, *_in_front(self._taken, (), named), **named)
+
+
+def _in_front(
+    taken: Mapping[str, inspect.Parameter], several: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The arguments that have to be given by position, and others in any number behind them."""
+    lead = []
+    for name, parameter in taken.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            break
+        if name in named and (several or parameter.kind is inspect.Parameter.POSITIONAL_ONLY):
+            lead.append(named.pop(name))
+    return (*lead, *several)
+
+
+def listed(out: Any) -> tuple[Any, ...]:
+    return out if isinstance(out, tuple) else (out,)

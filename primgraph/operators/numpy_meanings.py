@@ -1,0 +1,381 @@
+"""Functions of NumPy's that mean their arguments in a way of their own, with NumPy's parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ArgumentError
+from primgraph.operators.handle import Handle
+from primgraph.operators.numpy_arguments import called, may_change, refuse_out
+
+
+def _clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None,
+    max: Any = None, **options: Any,
+) -> Any:  # fmt: skip
+    if out is not None:
+        refuse_out("clip", "clip")
+    low = min if a_min is None or a_min is np._NoValue else a_min
+    high = max if a_max is None or a_max is np._NoValue else a_max
+    return called("clip", a, *(None if v is np._NoValue else v for v in (low, high)))
+
+
+def _reshape(a: Any, shape: Any, order: str = "C", *, copy: Any = None, **names: Any) -> Any:
+    return _in_order(a, shape, order)
+
+
+def _in_order(a: Any, shape: Any, order: str) -> Any:
+    """The elements in another shape, taken and put in row-major or column-major order."""
+    if order in ("C", "K", "A"):
+        return called("reshape", a, shape)
+    if order != "F":
+        raise ArgumentError(f"order is 'C', 'F', 'A' or 'K', not {order!r:.60}")
+    wanted = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    return called("transpose", called("reshape", called("transpose", a), wanted[::-1]))
+
+
+def _ravel(a: Any, order: str = "C") -> Any:
+    return _in_order(a, (-1,), order)
+
+
+def _take(
+    a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
+) -> Any:  # fmt: skip
+    if out is not None:
+        refuse_out("take", "take")
+    extent = a.size if axis is None else called("asarray", a).shape[axis]
+    if mode == "wrap":
+        indices = called("remainder", indices, extent)
+    elif mode == "clip":
+        indices = called("clip", indices, 0, extent - 1)
+    return called("take", a, indices, axis)
+
+
+def _where(condition: Any, *branches: Any) -> Any:
+    if len(branches) != 2:
+        raise ArgumentError(
+            "np.where of one argument has as many elements as are true, and shapes are fixed",
+            hint="choose between arrays of one shape with pg.where(condition, x, y)",
+        )
+    return called("where", condition, *branches)
+
+
+def _linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    found = called("linspace", start, stop, num, endpoint, dtype=dtype)
+    found = found if axis == 0 else called("moveaxis", found, 0, axis)
+    gaps = num - 1 if endpoint else num
+    return (found, (stop - start) / gaps) if retstep else found
+
+
+def _logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    found = called("power", base, _linspace(start, stop, num, endpoint, axis=axis))
+    return found if dtype is None else called("astype", found, dtype)
+
+
+def _geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """Numbers whose ratios are equal: negative ones between negative ends."""
+    sign = called("sign", start)
+    first, last = (called("log", called("multiply", sign, v)) for v in (start, stop))
+    powers = called("exp", _linspace(first, last, num, endpoint, axis=axis))
+    found = called("multiply", sign, powers)
+    return called("astype", found, "float64" if dtype is None else dtype)
+
+
+def _like(name: str) -> Callable[..., Any]:
+    """`zeros_like` and its kind, with a shape of its own where one is given."""
+
+    def made(
+        a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None,
+        *, device: Any = None,
+    ) -> Any:  # fmt: skip
+        dtype = a.dtype if dtype is None else dtype
+        return called(name, a.shape if shape is None else shape, dtype)
+
+    return made
+
+
+def _full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True,
+    shape: Any = None, *, device: Any = None,
+) -> Any:  # fmt: skip
+    like = called("asarray", a)
+    return called("full", like.shape if shape is None else shape, fill_value, dtype or like.dtype)
+
+
+def _pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
+    if callable(mode):
+        raise ArgumentError("np.pad with a function as mode writes to an array in place")
+    if isinstance(pad_width, dict):
+        widths = [(0, 0)] * array.ndim
+        for axis, width in pad_width.items():
+            widths[axis] = width if isinstance(width, tuple) else (width, width)
+        pad_width = widths
+    return called("pad", array, pad_width, mode, **options)
+
+
+def _einsum(*operands: Any, out: Any = None, optimize: Any = False, **options: Any) -> Any:
+    if out is not None:
+        refuse_out("einsum", "einsum")
+    dtype = options.get("dtype")
+    if dtype is None:
+        return called("einsum", *operands)
+    # Behind a string all are arrays; without one every other argument is, but for the result's.
+    by_string = isinstance(operands[0], str)
+    last = len(operands) if by_string else len(operands) // 2 * 2
+    places = range(1, last) if by_string else range(0, last, 2)
+    cast = [called("astype", called("asarray", operands[i]), dtype) if i in places else operands[i]
+            for i in range(len(operands))]  # fmt: skip
+    return called("einsum", *cast)
+
+
+def _shape(a: Any) -> Any:
+    return called("asarray", a).shape
+
+
+def _ndim(a: Any) -> int:
+    return len(_shape(a))
+
+
+def _iterable(y: Any) -> bool:
+    return len(_shape(y)) > 0
+
+
+def _size(a: Any, axis: Any = None) -> Any:
+    shape = _shape(a)
+    axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return math.prod(shape[i] for i in axes)
+
+
+def _result_type(*arrays: Any) -> Any:
+    return np.result_type(*(a.dtype if isinstance(a, Handle) else a for a in arrays))
+
+
+def _min_scalar_type(a: Any) -> Any:
+    return a.dtype
+
+
+def _can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+    return np.can_cast(from_.dtype, to, casting)  # type: ignore[arg-type]
+
+
+def _common_type(*arrays: Any) -> Any:
+    return np.common_type(*(np.zeros(0, a.dtype) for a in arrays))
+
+
+def _real(val: Any) -> Any:
+    return val
+
+
+def _imag(val: Any) -> Any:
+    return called("zeros_like", val)
+
+
+def _angle(z: Any, deg: bool = False) -> Any:
+    """The angle of a real number: pi if it is negative."""
+    value = called("asarray", z)
+    value = called("multiply", value, 1.0) if value.dtype.kind != "f" else value
+    turned = called("where", called("signbit", value), 180.0 if deg else math.pi, 0.0)
+    return called("where", called("isnan", value), math.nan, called("astype", turned, value.dtype))
+
+
+def _isreal(x: Any) -> Any:
+    return called("full", x.shape, True, "bool")
+
+
+def _iscomplex(x: Any) -> Any:
+    return called("full", x.shape, False, "bool")
+
+
+def _iscomplexobj(x: Any) -> bool:
+    return False
+
+
+def _isrealobj(x: Any) -> bool:
+    return True
+
+
+def _real_if_close(a: Any, tol: float = 100) -> Any:
+    return a
+
+
+def _vdot(a: Any, b: Any) -> Any:
+    return called("dot", called("ravel", a), called("ravel", b))
+
+
+def _last_diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    return called("diagonal", x, offset, -2, -1)
+
+
+def _last_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    return called("trace", x, offset, -2, -1, dtype=dtype)
+
+
+def _fftshift(x: Any, axes: Any = None) -> Any:
+    places = listed_axes(x, axes)
+    return called("roll", x, [x.shape[a] // 2 for a in places], places)
+
+
+def _ifftshift(x: Any, axes: Any = None) -> Any:
+    places = listed_axes(x, axes)
+    return called("roll", x, [-(x.shape[a] // 2) for a in places], places)
+
+
+def listed_axes(x: Any, axes: Any) -> list[int]:
+    if axes is None:
+        return list(range(x.ndim))
+    return [axes] if isinstance(axes, int) else list(axes)
+
+
+def _poly(seq_of_zeros: Any) -> Any:
+    """The coefficients of the polynomial with these zeros."""
+    narrow = seq_of_zeros.dtype.kind != "f" or seq_of_zeros.dtype.itemsize < 4
+    zeros = called("astype", seq_of_zeros, "float64") if narrow else seq_of_zeros
+    found = called("ones", (1,), zeros.dtype)
+    for zero in zeros:
+        found = called("convolve", found, called("stack", [called("ones_like", zero), -zero]))
+    return found
+
+
+def _apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+    """`func1d` of each vector along an axis; what it gives lies in the place of that axis."""
+    moved = called("moveaxis", arr, axis, -1)
+    rows = called("reshape", moved, (math.prod(moved.shape[:-1]), moved.shape[-1]))
+    results = [called("asarray", func1d(row, *args, **kwargs)) for row in rows]
+    shape = results[0].shape
+    found = called("reshape", called("stack", results), (*moved.shape[:-1], *shape))
+    lead = moved.ndim - 1
+    places = list(range(lead, lead + len(shape)))
+    return called("moveaxis", found, places, [axis % arr.ndim + i for i in range(len(shape))])
+
+
+def _apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+    for axis in [axes] if isinstance(axes, int) else axes:
+        found = func(a, axis)
+        a = found if found.ndim == a.ndim else called("expand_dims", found, axis)
+    return a
+
+
+def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """What each function gives where its condition is true; of several conditions the last."""
+    conditions = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
+    if isinstance(condlist, np.ndarray) and condlist.ndim > x.ndim:
+        conditions = list(condlist)
+    functions = list(funclist)
+    if len(functions) == len(conditions) + 1:
+        default = called("logical_not", reduce(lambda p, q: called("logical_or", p, q), conditions))
+        conditions, functions = [default, *conditions], [functions[-1], *functions[:-1]]
+    if len(functions) != len(conditions):
+        raise ArgumentError(
+            f"np.piecewise takes {len(conditions)} functions or one more, not {len(functions)}"
+        )
+    found = called("zeros_like", x)
+    for condition, function in zip(conditions, functions, strict=True):
+        value = function(x, *args, **kw) if callable(function) else function
+        found = called("where", condition, called("astype", value, x.dtype), found)
+    return found
+
+
+def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
+    if a.ndim != 2 or wrap:
+        raise ArgumentError("np.fill_diagonal of what is traced takes a matrix, and no wrap=True")
+    return called("where", np.eye(*a.shape, dtype=bool), val, a)
+
+
+def _copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> Any:
+    return called("where", where, src, dst)
+
+
+def _putmask(a: Any, mask: Any, values: Any) -> Any:
+    if np.ndim(values) != 0:
+        raise ArgumentError("np.putmask of what is traced takes one value")
+    return called("where", mask, values, a)
+
+
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
+    flat = called("set_slice", called("ravel", a), np.asarray(ind).reshape(-1), v)
+    return called("reshape", flat, a.shape)
+
+
+def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> Any:
+    places = np.asarray(indices)
+    if axis is None:
+        return _put(arr, places, values)
+    grid: list[Any] = list(np.indices(places.shape, sparse=True))
+    grid[axis] = places
+    return called("set_slice", arr, tuple(grid), values)
+
+
+def _in_place(name: str, given: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that writes to an array, where that may be assigned to; `given` is its result."""
+
+    def call(array: Any, *args: Any, **kwargs: Any) -> None:
+        if not may_change(array):
+            raise ArgumentError(
+                f"np.{name} writes to an array in place, and what is traced does not change",
+                hint="pg.set_slice(x, index, value) is a new array",
+            )
+        array.change_to(given(array, *args, **kwargs))
+
+    return call
+
+
+CALLED: dict[str, Callable[..., Any]] = {
+    "angle": _angle,
+    "apply_along_axis": _apply_along_axis,
+    "apply_over_axes": _apply_over_axes,
+    "can_cast": _can_cast,
+    "clip": _clip,
+    "common_type": _common_type,
+    "einsum": _einsum,
+    "empty_like": _like("zeros"),
+    "fft.fftshift": _fftshift,
+    "fft.ifftshift": _ifftshift,
+    "full_like": _full_like,
+    "geomspace": _geomspace,
+    "imag": _imag,
+    "iscomplex": _iscomplex,
+    "iscomplexobj": _iscomplexobj,
+    "isreal": _isreal,
+    "isrealobj": _isrealobj,
+    "iterable": _iterable,
+    "linalg.diagonal": _last_diagonal,
+    "linalg.trace": _last_trace,
+    "linspace": _linspace,
+    "logspace": _logspace,
+    "min_scalar_type": _min_scalar_type,
+    "ndim": _ndim,
+    "ones_like": _like("ones"),
+    "pad": _pad,
+    "piecewise": _piecewise,
+    "poly": _poly,
+    "ravel": _ravel,
+    "real": _real,
+    "real_if_close": _real_if_close,
+    "reshape": _reshape,
+    "result_type": _result_type,
+    "shape": _shape,
+    "size": _size,
+    "take": _take,
+    "vdot": _vdot,
+    "where": _where,
+    "zeros_like": _like("zeros"),
+    "copyto": _in_place("copyto", _copyto),
+    "fill_diagonal": _in_place("fill_diagonal", _fill_diagonal),
+    "place": _in_place("place", _putmask),
+    "put": _in_place("put", _put),
+    "put_along_axis": _in_place("put_along_axis", _put_along_axis),
+    "putmask": _in_place("putmask", _putmask),
+}  # fmt: skip

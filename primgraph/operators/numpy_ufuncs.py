@@ -1,0 +1,150 @@
+"""NumPy's ufuncs on handles, with their methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import accumulate as running
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ArgumentError
+from primgraph.operators.implementing import implemented
+from primgraph.operators.late import function_named
+from primgraph.operators.numpy_arguments import Counterpart, called, listed, may_change, refuse_out
+from primgraph.operators.numpy_calls import known, missing
+from primgraph.operators.numpy_meanings import listed_axes
+from primgraph.operators.numpy_names import SPECIAL
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """What a ufunc, or one of its methods, gives, with handles among its operands."""
+    if method == "__call__" and ufunc in implemented:
+        return implemented[ufunc](*inputs, **options)
+    name = _name_of(ufunc)
+    if name is None:
+        raise missing(f"numpy.{ufunc.__name__}")
+    if any(o is not None for o in listed(options.get("out"))):
+        (target,) = listed(options["out"])
+        if not may_change(target):
+            refuse_out(ufunc.__name__, name)
+        kept = {n: v for n, v in options.items() if n != "out"}
+        found = _METHODS.get(method, _refused)(ufunc, name, inputs, kept)
+        mask = options.get("where", True)
+        target.change_to(found if mask is True else called("where", mask, found, target))
+        return target
+    return _METHODS.get(method, _refused)(ufunc, name, inputs, options)
+
+
+def _name_of(ufunc: np.ufunc) -> str | None:
+    """The name here of a ufunc of NumPy's or SciPy's."""
+    if ufunc in known():
+        mine = known()[ufunc][1]
+        return mine if isinstance(mine, str) else None
+    return SPECIAL.get(ufunc.__name__)
+
+
+def _applied(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    dtype = options.get("dtype")
+    mask = options.get("where", True)
+    if dtype is not None and np.dtype(dtype).kind != "b":
+        inputs = [_cast(called("asarray", x), dtype) for x in inputs]
+    axis = {"axis": options["axis"]} if ufunc is np.vecdot and "axis" in options else {}
+    strange = [n for n in ("axes", "axis", "keepdims") if options.get(n) and n not in axis]
+    if strange:
+        raise ArgumentError(f"np.{ufunc.__name__} of what is traced takes no {strange[0]}=")
+    found = called(name, *inputs, **axis)
+    if mask is True:
+        return found
+    return called("where", mask, found, called("zeros_like", found))
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    """`x` in the dtype that was given: conditions and their kind take what there is."""
+    return x if dtype is None or np.dtype(dtype).kind == "b" else called("astype", x, dtype)
+
+
+_REDUCED = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
+    "logical_or": "any", "fmax": "nanmax", "fmin": "nanmin", "logaddexp": "logsumexp",
+}  # fmt: skip
+
+
+def _reduce(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A reduction over one axis or several: one that is here, or one element after the other."""
+    (x,) = inputs
+    x = called("asarray", x)
+    axis = options.get("axis", 0)
+    keepdims = bool(options.get("keepdims", False))
+    mask, start = options.get("where", True), options.get("initial", np._NoValue)
+    x = x if name in ("add", "multiply") else _cast(x, options.get("dtype"))
+    if name in _REDUCED and name not in ("logaddexp", "fmax", "fmin", "logical_and", "logical_or"):
+        given = {"keepdims": keepdims, "where": mask, "dtype": options.get("dtype")}
+        given = given if name in ("add", "multiply") else {"keepdims": keepdims, "where": mask}
+        original = getattr(np, _REDUCED[name])
+        initial = {} if start in (np._NoValue, None) else {"initial": start}
+        return Counterpart(_REDUCED[name], original, _REDUCED[name])(
+            x, axis=axis, **given, **initial
+        )
+    if mask is not True:
+        raise ArgumentError(f"np.{ufunc.__name__}.reduce of what is traced takes no where=")
+    if name in _REDUCED:
+        found = called(_REDUCED[name], x, axis, keepdims)
+        return found if start in (np._NoValue, None) else called(name, found, start)
+    found = x
+    axes = listed_axes(x, axis if not isinstance(axis, int) else [axis])
+    for a in sorted({a % x.ndim for a in axes}, reverse=True):
+        parts = list(called("unstack", found, axis=a))
+        parts = parts if start in (np._NoValue, None) else [start, *parts]
+        found = reduce(lambda p, q: called(name, p, q), parts)
+        found = called("expand_dims", found, a) if keepdims else found
+    return found
+
+
+def _accumulate(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Running results along an axis: a function that is here, or one element after the other."""
+    (x,) = inputs
+    x, axis = called("asarray", x), options.get("axis", 0)
+    axis = 0 if axis is None and x.ndim == 1 else axis
+    if name == "add":
+        return called("cumsum", x, axis, dtype=options.get("dtype"))
+    if name == "multiply" and function_named("cumprod") is not None:
+        return called("cumprod", x, axis, dtype=options.get("dtype"))
+    x = _cast(x, options.get("dtype"))
+    parts = list(running(called("unstack", x, axis=axis), lambda p, q: called(name, p, q)))
+    return called("stack", parts, axis)
+
+
+def _outer(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """The function of each element of one array with each of another."""
+    x, y = (called("asarray", v) for v in inputs)
+    x = called("reshape", x, (*x.shape, *(1,) * y.ndim))
+    return _applied(ufunc, name, (x, y), options)
+
+
+def _at(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> None:
+    """Sums at indices of the first axis, in an array that may be assigned to."""
+    array, index, *values = inputs
+    if not may_change(array) or name not in ("add", "subtract") or isinstance(index, tuple):
+        _refused(ufunc, name, inputs, options)
+    places = called("asarray", index)
+    shape = (*places.shape, *array.shape[1:])
+    parts = called(
+        "broadcast_to", called("astype", called("asarray", values[0]), array.dtype), shape
+    )
+    parts = called("negative", parts) if name == "subtract" else parts
+    array.change_to(called("scatter_add", array, places, parts))
+
+
+def _refused(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    raise ArgumentError(
+        f"np.{ufunc.__name__} cannot be built into a program this way",
+        hint="what is traced does not change: pg.scatter_add(x, index, updates) and "
+        "pg.set_slice(x, index, value) are new arrays",
+    )
+
+
+_METHODS = {
+    "__call__": _applied, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at,
+}  # fmt: skip
