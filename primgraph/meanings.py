@@ -86,7 +86,6 @@ EXPRESSIONS: dict[str, str] = {
     "numel": "x.size",
     "trapz": "pg.trapezoid(v)",
     "vector_norm": "pg.norm(x)",
-    "bincount": "pg.sum(pg.one_hot(i, 4), axis=0)",
     # Products.
     "vdot": "pg.dot(u, v)",
     "dist": "pg.norm(u - v)",
