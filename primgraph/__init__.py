@@ -96,7 +96,6 @@ from primgraph.program.program import (
     program_guard,
 )
 from primgraph.program.run import Executor
-from primgraph.program.save import load, save
 from primgraph.program.scope import Scope
 from primgraph.program.sized import SizedKernel
 from primgraph.program.trace import dim, spec, trace
@@ -112,6 +111,7 @@ if TYPE_CHECKING:
     from primgraph.inspect.explain import Explanation, explain
     from primgraph.inspect.profile import Profile, profile
     from primgraph.operators import *  # noqa: F403
+    from primgraph.program.save import load, save
     from primgraph.training.fit import fit, minibatches
     from primgraph.training.scipy_objective import scipy_objective
     from primgraph.view.growth import growth
@@ -131,8 +131,10 @@ else:
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
         "growth": "primgraph.view.growth",
+        "load": "primgraph.program.save",
         "minibatches": "primgraph.training.fit",
         "profile": "primgraph.inspect.profile",
+        "save": "primgraph.program.save",
         "scipy_objective": "primgraph.training.scipy_objective",
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",

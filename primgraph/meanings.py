@@ -78,7 +78,6 @@ EXPRESSIONS: dict[str, str] = {
     "kl_div": "pg.mean(y * (pg.log(y) - x))",
     "cosine_similarity": ("pg.sum(x * y, axis=-1) / (pg.norm(x, axis=-1) * pg.norm(y, axis=-1))"),
     "normalize": "x / pg.norm(x, axis=-1, keepdims=True)",
-    "embedding": "pg.take(x, i, axis=0)",
     # Reductions and scans.
     "amax": "pg.max(x)",
     "amin": "pg.min(x)",
@@ -174,14 +173,14 @@ _PLACED = "programs run on the processor, and there is nothing to move"
 _DRAWN = "pg.uniform, pg.normal and pg.bernoulli take an integer key, another one for each draw"
 _DTYPES = "dtypes are NumPy's: 'float32' or np.float32"
 _STORED = "values never change: compute a new one, such as x = x + y, or use pg.set_slice"
-_NETS = "convolutions and pooling are not among the operators"
+_NETS = "layers of convolutions and pools have torch's names: pg.nn.Conv2d, pg.nn.MaxPool2d"
 
 _GROUPS = [
-    ("nanmedian kthvalue mode unique histogram", _SORTED),
+    ("nanmedian kthvalue mode", _SORTED),
     ("msort sorted topk", "pg.sort, pg.argsort and pg.top_k sort"),
     ("inv pinv solve lstsq det slogdet eigh eigvalsh svd qr cholesky matrix_rank", _LINEAR),
     ("eig eigvals expm", _SOLVED),
-    ("nonzero argwhere flatnonzero masked_select", _COUNTED),
+    ("masked_select", _COUNTED),
     ("lax for_loop", _LOOPED),
     ("cuda gpu device device_put set_device", _PLACED),
     ("random permutation shuffle choice multinomial PRNGKey", _DRAWN),
@@ -189,8 +188,7 @@ _GROUPS = [
     ("put place fill_diagonal put_along_axis scatter_", _STORED),
     ("shape ndim", "x.shape and x.ndim are known as soon as x is"),
     ("copy", "values never change: x itself can be kept"),
-    ("conv1d conv2d conv3d max_pool2d avg_pool2d", _NETS),
-    ("Conv1d Conv2d Conv2D MaxPool2d MaxPool2D AvgPool2d", _NETS),
+    ("Conv1D Conv2D Conv3D MaxPool2D AvgPool2D Conv2DTranspose", _NETS),
     ("gamma lgamma gammaln digamma erfinv", "pg.extend.elementwise adds such a function"),
     ("pi e inf nan newaxis", "constants are NumPy's: np.pi, np.inf"),
     (

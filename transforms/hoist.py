@@ -52,7 +52,7 @@ def _split(graph: Graph, s: list[Value], left: Collection[Value]) -> tuple[Graph
     name = f"{graph.name}_early"
     known, early = set(s), []
     for eqn in graph.body:
-        if known.issuperset(eqn.inputs) and not fills(eqn):
+        if known.issuperset(eqn.inputs) and not (eqn.op.has_bodies and fills(eqn)):
             known.update(eqn.outputs)
             if not _is_free(eqn) and eqn.outputs[0] not in left:
                 early.append(eqn)

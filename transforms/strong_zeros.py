@@ -30,6 +30,7 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
+from primgraph.primitives.windows import overlap_add, windows
 from primgraph.transforms.analysis.bounds import ranges_of
 from primgraph.transforms.analysis.ranges import Range
 
@@ -183,6 +184,14 @@ def _cumsum(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _F
     return not_equal(total, zeros_like(total))
 
 
+def _overlap_add(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Found:
+    (support,) = supports
+    if support is None:
+        return None
+    total = overlap_add(cast(support, dtype=INT64), **eqn.kwargs)
+    return not_equal(total, zeros_like(total))
+
+
 def _any(support: Value | None, axes: tuple[int, ...]) -> Value | None:
     if support is None or support.type.size == 0:
         return None
@@ -217,8 +226,10 @@ _RULES: dict[Op, _Rule] = {
     cumsum: _cumsum,
     cast: _numerator,
     scatter_add: _scatter_add,
+    overlap_add: _overlap_add,
     **dict.fromkeys(
         (broadcast, concat, gather, pad, permute, reshape, reverse, slice_, slice_assign, split),
         _moved,
     ),
+    windows: _moved,
 }

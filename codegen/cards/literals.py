@@ -25,7 +25,7 @@ def dtype_text(dtype: DType) -> str:
 
 
 def shape_text(shape: Shape) -> str:
-    return extents_text(shape)
+    return extents_text(shape) if any(type(n) is Dim for n in shape) else repr(shape)
 
 
 def scalar_text(value: Any, dtype: DType) -> str:

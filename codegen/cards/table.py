@@ -26,6 +26,7 @@ from primgraph.codegen.cards import (
     sorting,
     spectra,
     systems,
+    windows,
 )
 from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.literals import dtype_text, scalar_text
@@ -50,6 +51,7 @@ CARDS: dict[Op, Card] = {
     **linalg.CARDS,
     **systems.CARDS,
     **spectra.CARDS,
+    **windows.CARDS,
 }
 
 

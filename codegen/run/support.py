@@ -339,6 +339,20 @@ def cofactors(a: Any) -> Any:
         return (u * np.stack(others, -1)[..., None, :]) @ vt * sign[..., None, None]
 
 
+def overlap_add(x: Any, axis: Any, extents: Any, steps: Any, dilations: Any) -> Any:
+    """Sums of the elements of windows over axes of `extents`, from `axis` on."""
+    number = len(extents)
+    sizes, counts = x.shape[axis : axis + number], x.shape[axis + number : axis + 2 * number]
+    shape = (*x.shape[:axis], *extents, *x.shape[axis + 2 * number :])
+    total = np.zeros(shape, np.float32 if x.dtype == np.float16 else x.dtype)
+    before = (slice(None),) * axis
+    for offset in np.ndindex(sizes):
+        places = zip(offset, counts, steps, dilations, strict=True)
+        target = tuple([slice(k * d, k * d + (n - 1) * s + 1, s) for k, n, s, d in places])
+        total[before + target] += x[before + offset]
+    return total.astype(x.dtype, copy=False)
+
+
 def aligned(size: int) -> Any:
     """That many bytes, starting where a line of the cache does."""
     whole = np.empty(size + 64, np.uint8)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
+from threading import Lock
 from typing import final
 
 import numpy as np
@@ -23,22 +24,30 @@ class _Seeded:
 
     def __init__(self, seed: int) -> None:
         self._seed = seed % 2**64
-        # The keys of the first run of a program that has this seed.
-        first = self._generator(zlib.crc32(b"random_counter")).uniform(0.0, 2.0**62)
-        self._keys = count(int(first) + 1)
+        self._keys: Iterator[int] | None = None
         self._parameters = count(2**32)
 
     def _generator(self, stream: int) -> np.random.Generator:
         return np.random.Generator(np.random.Philox(key=np.array((self._seed, stream), np.uint64)))
 
     def next_key(self) -> int:
+        # Made when first asked for: NumPy loads its generators late.
+        if self._keys is None:
+            with _LOCK:
+                self._keys = self._keys or self._of_first_run()
         return next(self._keys)
+
+    def _of_first_run(self) -> Iterator[int]:
+        """The keys of the first run of a program that has this seed."""
+        first = self._generator(zlib.crc32(b"random_counter")).uniform(0.0, 2.0**62)
+        return count(int(first) + 1)
 
     def reserved(self) -> Callable[[], np.random.Generator]:
         return partial(self._generator, next(self._parameters))
 
 
 _KEY = TensorType((), INT64)
+_LOCK = Lock()
 _seeded: list[_Seeded] = [_Seeded(0)]
 
 

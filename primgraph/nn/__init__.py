@@ -6,6 +6,14 @@ from primgraph.errors import unknown_name
 from primgraph.nn.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
 from primgraph.nn.basic import BatchNorm, Dropout, LayerNorm, Linear, Sequential
 from primgraph.nn.containers import LayerDict, LayerList, ParameterList
+from primgraph.nn.convolutions import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
 from primgraph.nn.layer import Layer
 from primgraph.nn.losses import (
     BCELoss,
@@ -14,6 +22,21 @@ from primgraph.nn.losses import (
     HuberLoss,
     L1Loss,
     MSELoss,
+)
+from primgraph.nn.pools import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    Flatten,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
 )
 
 if not TYPE_CHECKING:
@@ -24,11 +47,27 @@ if not TYPE_CHECKING:
 
 __all__ = [
     "GELU",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
     "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
     "CrossEntropyLoss",
     "Dropout",
+    "Flatten",
     "HuberLoss",
     "L1Loss",
     "Layer",
@@ -37,6 +76,9 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "MSELoss",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
     "ParameterList",
     "ReLU",
     "Sequential",

@@ -25,7 +25,6 @@ from primgraph.operators.promotion import (
     entries_of,
     fractional,
     lift,
-    require_flag,
     require_integer,
     result_dtype,
 )
@@ -36,7 +35,6 @@ from primgraph.operators.variable import Variable
 __all__ = [
     "convolve",
     "correlate",
-    "cumulative_sum",
     "ediff1d",
     "gradient",
     "interp",
@@ -73,25 +71,6 @@ def nanprod(
 def nancumsum(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Variable:
     """Running sum along `axis`, or over the flattened array, in which NaN counts as 0."""
     return cumsum(_numbers(lift(x), 0), axis, dtype=dtype)
-
-
-@public
-def cumulative_sum(
-    x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
-) -> Variable:
-    """Running sum along `axis`, which a vector need not name; from 0 on with `include_initial`.
-
-    Raises `ArgumentError` for several axes of which none is named.
-    """
-    value = lift(x)
-    if axis is None and value.ndim > 1:
-        raise ArgumentError(f"cumulative_sum of {value.type} takes an axis")
-    number = axis_of("cumulative_sum", value, 0 if axis is None else axis)
-    found = cumsum(value, number, dtype=dtype)
-    if not require_flag("include_initial", include_initial):
-        return found
-    shape = tuple(1 if i == number else n for i, n in enumerate(value.shape))
-    return concatenate([zeros(shape, found.dtype), found], number)
 
 
 def _less_before(x: Variable, axis: int) -> Variable:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import INT64
+from primgraph.ir.types import INT64, as_axes
 from primgraph.operators.arithmetic import minimum
 from primgraph.operators.call import on_handles
 from primgraph.operators.creation import arange, astype
@@ -187,7 +187,7 @@ def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None 
         raise ArgumentError(f"trim_zeros: trim is 'f', 'b' or 'fb', not {trim!r:.40}")
     found = elements("trim_zeros", x, "")
     places = np.argwhere(found)
-    axes = range(found.ndim) if axis is None else np.atleast_1d(axis) % found.ndim
+    axes = as_axes(axis, found.ndim)
     key = []
     for a, extent in enumerate(found.shape):
         if a not in axes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy.typing as npt
@@ -18,10 +18,15 @@ from primgraph.meanings import method_instead, renamed
 from primgraph.operators.late import all_functions, function_named, functions
 
 
+@cache
+def _takes_an_array(function: Callable[..., Any]) -> bool:
+    return next(iter(inspect.signature(function).parameters)) in _ARRAYS
+
+
 def _is_method(name: str) -> bool:
     """Whether there is a public function of that name whose first argument is an array."""
-    function = function_named(name)
-    return function is not None and next(iter(inspect.signature(function).parameters)) in _ARRAYS
+    function = functions.get(name) or function_named(name)
+    return function is not None and _takes_an_array(function)
 
 
 def array_functions() -> list[str]:

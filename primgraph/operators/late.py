@@ -21,8 +21,11 @@ _FAMILIES = {
     "choosing": """
         choose compress extract isin select
         """,
+    "convolutions": """
+        conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+        """,
     "differences": """
-        convolve correlate cumulative_sum ediff1d gradient interp nancumsum nanprod nansum
+        convolve correlate ediff1d gradient interp nancumsum nanprod nansum
         trapezoid unwrap
         """,
     "finding": """
@@ -43,13 +46,18 @@ _FAMILIES = {
     "polynomials": """
         polyadd polyder polyint polymul polysub polyval
         """,
+    "pools": """
+        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool1d
+        max_pool2d max_pool3d
+        """,
     "rounding": """
         allclose array_equal array_equiv cbrt copysign deg2rad divmod fabs fix float_power fmax
         fmin fmod heaviside hypot isclose isneginf isposinf ldexp logaddexp2 modf nan_to_num
         rad2deg signbit sinc trunc
         """,
     "running": """
-        cummax cummin cumprod cumulative_prod logcumsumexp
+        cummax cummin cumprod cumulative_prod cumulative_sum logcumsumexp
         """,
     "sorting": """
         argpartition argsort digitize lexsort median partition percentile quantile searchsorted

@@ -1,7 +1,8 @@
-"""Running products, extrema and sums of exponentials along an axis."""
+"""Running products, extrema and sums of exponentials along an axis, and sums by their new name."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from primgraph.errors import ArgumentError, UnknownSizeError
@@ -9,11 +10,11 @@ from primgraph.ir.dims import Dim
 from primgraph.ir.types import FLOAT64, as_dtype
 from primgraph.operators.arithmetic import logaddexp
 from primgraph.operators.call import public
-from primgraph.operators.creation import ones
+from primgraph.operators.creation import ones, zeros
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.joining import concatenate, sliced
-from primgraph.operators.promotion import axis_of, converted, lift, none_of_no_axes
-from primgraph.operators.reductions import summed_dtype
+from primgraph.operators.promotion import axis_of, converted, lift, none_of_no_axes, require_flag
+from primgraph.operators.reductions import cumsum, summed_dtype
 from primgraph.operators.shaping import reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import running
@@ -23,6 +24,7 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumulative_prod",
+    "cumulative_sum",
     "logcumsumexp",
 ]
 
@@ -47,6 +49,21 @@ def cumprod(x: ArrayLike, axis: int | None = None, *, dtype: Any = None) -> Vari
 
 
 @public
+def cumulative_sum(
+    x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Variable:
+    """Running sum along `axis`, which a vector need not name; from 0 on with `include_initial`.
+
+    Raises `ArgumentError` for several axes of which none is named.
+    """
+    value, number = _named_line("cumulative_sum", lift(x), axis)
+    found = cumsum(value, number, dtype=dtype)
+    if not require_flag("include_initial", include_initial):
+        return found
+    return _from(zeros, found, number)
+
+
+@public
 def cumulative_prod(
     x: ArrayLike, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Variable:
@@ -54,15 +71,24 @@ def cumulative_prod(
 
     Raises `ArgumentError` for several axes of which none is named.
     """
-    value = lift(x)
-    if axis is None and value.ndim > 1:
-        raise ArgumentError(f"cumulative_prod of {value.type} takes an axis")
-    number = axis_of("cumulative_prod", value, 0 if axis is None else axis)
-    result = cumprod(value, number, dtype=dtype)
-    if not include_initial:
-        return result
-    shape = tuple(1 if i == number else n for i, n in enumerate(result.shape))
-    return concatenate([ones(shape, result.dtype), result], number)
+    value, number = _named_line("cumulative_prod", lift(x), axis)
+    found = cumprod(value, number, dtype=dtype)
+    if not require_flag("include_initial", include_initial):
+        return found
+    return _from(ones, found, number)
+
+
+def _named_line(name: str, x: Variable, axis: int | None) -> tuple[Variable, int]:
+    """`x` and the axis along which to go, which must be named where there are several."""
+    if axis is None and x.ndim > 1:
+        raise ArgumentError(f"{name} of {x.type} takes an axis")
+    return x, axis_of(name, x, 0 if axis is None else axis)
+
+
+def _from(start: Callable[..., Variable], x: Variable, axis: int) -> Variable:
+    """`x` with one more element before it along `axis`, made by `start`."""
+    shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+    return concatenate([start(shape, x.dtype), x], axis)
 
 
 @public

@@ -14,6 +14,7 @@ from primgraph.primitives import (
     sorting,
     spectra,
     systems,
+    windows,
 )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "sorting",
     "spectra",
     "systems",
+    "windows",
 ]

@@ -198,10 +198,13 @@ def _kernel(
 
 def optimized(graph: Graph, math: str = "exact") -> Graph:
     """The graph that is compiled: lowered and cleaned up at level `math`."""
-    plain = values_alone(clean_up(iterated(lower(graph)), math, last=True))
-    divided = split_loops(plain)
-    if divided is not plain:
-        plain = clean_up(divided, math, last=True)
+    plain = lower(graph)
+    if plain.has_bodies:
+        plain = iterated(plain)
+    plain = values_alone(clean_up(plain, math, last=True))
+    if plain.has_bodies:
+        divided = split_loops(plain)
+        plain = plain if divided is plain else clean_up(divided, math, last=True)
     if math == "fast":
         joined = join_products(plain)
         plain = matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))

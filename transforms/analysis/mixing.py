@@ -55,6 +55,7 @@ from primgraph.primitives.systems import (
     solve,
     triangular_solve,
 )
+from primgraph.primitives.windows import overlap_add, windows
 from primgraph.transforms.analysis.bodies import (
     Analysis,
     Fault,
@@ -326,6 +327,27 @@ def _reverse(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return "turns the samples round" if place.axis in eqn.kwargs["axes"] else [place]
 
 
+def _windows(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """Windows have twice as many axes in the place of those that they slide over."""
+    _, place = _only(places)
+    number = len(eqn.kwargs["sizes"])
+    return _beside_windows(place, eqn.kwargs["axis"], number, number)
+
+
+def _overlap_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    _, place = _only(places)
+    number = len(eqn.kwargs["extents"])
+    return _beside_windows(place, eqn.kwargs["axis"], 2 * number, -number)
+
+
+def _beside_windows(place: Place, axis: int, number: int, more: int) -> Found:
+    if axis <= place.axis < axis + number:
+        return "slides over the axis of the samples"
+    if place.axis < axis:
+        return [place]
+    return [replace(place, axis=place.axis + more)]
+
+
 def _matmul(eqn: Equation, places: Places, counts: _Counts) -> Found:
     """Rows of the left and columns of the right factor stay apart, and what lies before both."""
     last = eqn.output.type.ndim - 1
@@ -516,4 +538,6 @@ _RULES: dict[Op, _Rule] = {
     slice_: _slice,
     slice_assign: _slice_assign,
     split: _split,
+    windows: _windows,
+    overlap_add: _overlap_add,
 }

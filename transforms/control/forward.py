@@ -42,13 +42,7 @@ def _scan_pushforward(
     dx = {i - counted: d for i, d in tangents.items()}
     joint = _linearized_loop(body, dx, turned, consts, carries)
     active = sorted(joint.tangents)
-    outputs = body.outputs
-    both = Graph(
-        _beside(body.inputs, joint.tangents, consts, carries),
-        joint.graph.body,
-        _beside(joint.graph.outputs[: len(outputs)], joint.results, 0, carries),
-        body.name,
-    )
+    both = _with_tangents(body, joint, consts, carries)
     seeds = {i: dx[i] if i in dx else zeros_like(given[i]) for i in active}
     found = scan(
         *inputs[:counted],
@@ -60,7 +54,7 @@ def _scan_pushforward(
         reverse=reverse,
         counted=counted,
     )
-    return _picked(found, joint.results, carries, len(outputs))
+    return _picked(found, joint.results, carries, len(body.outputs))
 
 
 @while_loop.pushforward
@@ -77,13 +71,7 @@ def _while_pushforward(
     carries = len(inputs) - consts
     joint = _linearized_loop(body, tangents, turned, consts, carries)
     active = sorted(joint.tangents)
-    outputs = body.outputs
-    both = Graph(
-        _beside(body.inputs, joint.tangents, consts, carries),
-        joint.graph.body,
-        _beside(joint.graph.outputs[: len(outputs)], joint.results, 0, carries),
-        body.name,
-    )
+    both = _with_tangents(body, joint, consts, carries)
     ignored = {i: Value(inputs[i].type) for i in active}
     asked = Graph(
         _beside(test.inputs, ignored, consts, carries), test.body, test.outputs, test.name
@@ -97,7 +85,7 @@ def _while_pushforward(
         limit=limit,
     )
     end = carries + sum(k < carries for k in joint.results)
-    picked = _picked((*found[:end], *found[end + 1 :]), joint.results, carries, len(outputs))
+    picked = _picked((*found[:end], *found[end + 1 :]), joint.results, carries, len(body.outputs))
     return [*picked[:carries], None, *picked[carries:]]
 
 
@@ -188,6 +176,16 @@ def _slopes(body: Graph, joint: Graph) -> dict[int, Value]:
     """The tangents of the float outputs of `body` in what `linearize` has made of it."""
     floats = [k for k, v in enumerate(body.outputs) if v.type.is_float]
     return dict(zip(floats, joint.outputs[len(body.outputs) :], strict=True))
+
+
+def _with_tangents(body: Graph, joint: _Joint, consts: int, carries: int) -> Graph:
+    """The body that computes both: each group of inputs and outputs has its tangents behind it."""
+    return Graph(
+        _beside(body.inputs, joint.tangents, consts, carries),
+        joint.graph.body,
+        _beside(joint.graph.outputs[: len(body.outputs)], joint.results, 0, carries),
+        body.name,
+    )
 
 
 def _beside(

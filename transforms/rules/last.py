@@ -15,13 +15,13 @@ from primgraph.primitives import logic
 from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add, as_another, stop_gradient
 from primgraph.primitives.reductions import as_softmax_of
-from primgraph.primitives.shapes import broadcast, pad, reshape, slice_assign
+from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_assign
 from primgraph.primitives.systems import as_cholesky_of, as_symmetric
 from primgraph.transforms.rules.assembly import sum_of_overlapping
 from primgraph.transforms.rules.rows import rows
 from primgraph.transforms.rules.rule import Family, Seen
 from primgraph.transforms.rules.terms import words, x, y
-from primgraph.transforms.rules.views import repeated, reshaped
+from primgraph.transforms.rules.views import permuted, repeated, reshaped
 
 LAST = Family()
 # Those by which what derivatives are taken of becomes what is computed.
@@ -76,6 +76,23 @@ def _before_moving(op: Primitive[Value]) -> None:
         if first.op is reshape:
             return reshaped(result, shape)
         return repeated(result, shape, first.kwargs["new_axes"])
+
+
+def _before_turning(op: Primitive[Value]) -> None:
+    @_rule(op, of=(permute,))
+    def before_turning(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+        """What depends on each element alone is computed before the last axis comes to the front.
+
+        Convolutions have the samples in the last axis, where neighbours are neighbours in memory;
+        what follows them goes along that memory, too, and two of them meet.
+        """
+        rank = seen.type.ndim
+        axes = (rank - 1, *range(rank - 1))
+        made = [seen.made_by(permute, v) for v in inputs]
+        if rank < 3 or not any(e is not None and e.kwargs["axes"] == axes for e in made):
+            return None
+        operands = [permuted(v, [*range(1, rank), 0]) for v in inputs]
+        return permuted(op(*operands, **params), axes)
 
 
 def _small(eqn: Equation, shape: tuple[int, ...]) -> Value:
@@ -135,3 +152,4 @@ for _choices in (
 for _op in registered().values():
     if isinstance(_op, Primitive) and _op.elementwise:
         _before_moving(_op)
+        _before_turning(_op)

@@ -1,0 +1,154 @@
+"""Cards of windows that slide, and of the sum of windows that overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from primgraph.codegen.cards.card import Card, Marks, plain
+from primgraph.codegen.cards.complex_step import ANALYTIC
+from primgraph.codegen.cards.literals import shape_text
+from primgraph.codegen.cards.notation import Target, Text
+from primgraph.codegen.cards.shapes import moved
+from primgraph.codegen.plan.card import Site
+from primgraph.codegen.plan.places import Place
+from primgraph.codegen.plan.roles import Axes, Blocking, Role
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.views import tuple_text
+from primgraph.codegen.plan.work import per_element
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT16, Shape
+from primgraph.ir.views import Slice, sliced
+from primgraph.primitives import windows as p
+
+# Offsets in a window up to which each has a statement of its own.
+_FEW = 27
+
+
+def _sizes(step: Step) -> tuple[int, ...]:
+    """The extents of a window."""
+    axis, number = step.params["axis"], len(step.params["steps"])
+    windowed = step.results[0] if step.op is p.windows else step.operands[0]
+    return windowed.shape[axis : axis + number]
+
+
+def _read_windows(args: Sequence[Text], step: Step) -> Text:
+    """NumPy's view of all windows, of which those that are wanted are copied in order."""
+    axis, sizes, steps, apart = (step.params[k] for k in ("axis", "sizes", "steps", "dilations"))
+    number, rank = len(sizes), step.operands[0].ndim
+    spans = tuple_text([str(p.span(n, d)) for n, d in zip(sizes, apart, strict=True)])
+    axes = tuple_text([str(axis + i) for i in range(number)])
+    seen = f"np.lib.stride_tricks.sliding_window_view({args[0].code}, {spans}, {axes})"
+    by = [1] * axis + list(steps) + [1] * (rank - axis - number) + list(apart)
+    while by and by[-1] == 1:
+        by.pop()
+    if by:
+        seen += f"[{', '.join(':' if n == 1 else f'::{n}' for n in by)}]"
+    order = [*range(axis), *range(rank, rank + number), *range(axis, rank)]
+    if order != sorted(order):
+        seen += f".transpose({', '.join(map(str, order))})"
+    return Text(f"{seen}.copy()")
+
+
+def _at_offset(shape: Shape, axis: int, offset: Sequence[int]) -> Slice | None:
+    """The elements at `offset` of all windows, in axes of one element."""
+    slices = [slice(0, n) for n in shape]
+    for i, k in enumerate(offset):
+        slices[axis + i] = slice(k, k + 1)
+    return sliced(slices, shape)
+
+
+def _at_places(shape: Shape, step: Step, offset: Sequence[int]) -> Slice | None:
+    """Where these elements are in an array."""
+    axis, number = step.params["axis"], len(offset)
+    windowed = step.results[0] if step.op is p.windows else step.operands[0]
+    counts = windowed.shape[axis + number : axis + 2 * number]
+    slices = [slice(0, n) for n in shape]
+    steps, apart = step.params["steps"], step.params["dilations"]
+    slices[axis : axis + number] = p.places(offset, counts, steps, apart)
+    return sliced(slices, shape)
+
+
+def _offsets(step: Step) -> list[tuple[int, ...]]:
+    sizes = _sizes(step)
+    return list(np.ndindex(sizes)) if prod(sizes) <= _FEW else []
+
+
+def _windows_parts(site: Site) -> list[Place]:
+    """For each offset the elements of the result, and where they come from."""
+    step, found = site.step, []
+    whole, shape = step.operands[0].shape, step.results[0].shape
+    for offset in _offsets(step):
+        found.append(site.part(_at_offset(shape, step.params["axis"], offset)))
+        found.append(site.operand_part(0, _at_places(whole, step, offset)))
+    return found
+
+
+def _apart(step: Step, part: str) -> str:
+    """A part of all windows without the axes of one element, which are those of the offset."""
+    axis, number = step.params["axis"], len(_sizes(step))
+    return f"{part}[{', '.join([':'] * axis + ['0'] * number)}]"
+
+
+def _write_windows(to: Target) -> list[str]:
+    if not to.parts:
+        return [f"{to.out}[...] = {_read_windows([Text(to.args[0])], to.step).code}"]
+    pairs = zip(to.parts[::2], to.parts[1::2], strict=True)
+    return [f"{_apart(to.step, part)}[...] = {source}" for part, source in pairs]
+
+
+def _read_overlap(args: Sequence[Text], step: Step) -> Text:
+    extents, steps, apart = (shape_text(step.params[k]) for k in ("extents", "steps", "dilations"))
+    axis = step.params["axis"]
+    return Text(f"overlap_add({args[0].code}, {axis}, {extents}, {steps}, {apart})")
+
+
+def _overlap_parts(site: Site) -> list[Place]:
+    """For each offset where its elements go, and these; before them zero, and after them none."""
+    step, found = site.step, []
+    if step.results[0].dtype == FLOAT16:
+        return []
+    shape, windowed = step.results[0].shape, step.operands[0].shape
+    for offset in _offsets(step):
+        found.append(site.part(_at_places(shape, step, offset)))
+        found.append(site.operand_part(0, _at_offset(windowed, step.params["axis"], offset)))
+    return found
+
+
+def _write_overlap(to: Target) -> list[str]:
+    if not to.parts:
+        return [f"{to.out}[...] = {_read_overlap([Text(to.args[0])], to.step).code}"]
+    add = to.np("add")
+    lines = [f"{to.out}[...] = 0"]
+    for target, part in zip(to.parts[::2], to.parts[1::2], strict=True):
+        lines.append(f"{add}({target}, {_apart(to.step, part)}, {target})")
+    return lines
+
+
+def _rows(step: Step, axes: Axes) -> Role | None:
+    """Rows along an axis before those that windows slide over."""
+    axis = axes[0]
+    return Role(axis, (axis,)) if axis is not None and axis < step.params["axis"] else None
+
+
+CARDS: dict[Op, Card] = {
+    p.windows: replace(
+        moved(_read_windows, _write_windows, _windows_parts, Blocking(_rows, 0, "")), scalar=None
+    ),
+    p.overlap_add: replace(
+        plain(
+            read=_read_overlap,
+            write=_write_overlap,
+            needs=_overlap_parts,
+            blocking=Blocking(_rows, 0, ""),
+            nanoseconds=per_element(1.0, 1.0),
+            scalar=None,
+            complex_step=ANALYTIC,
+            marks=Marks.UNKNOWN,
+        ),
+        helper="overlap_add",
+    ),
+}

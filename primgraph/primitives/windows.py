@@ -1,0 +1,155 @@
+"""Windows that slide over the elements of an array, and the sum of windows that overlap.
+
+Convolutions and pools are made of these two, which are each other's transposes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import DTypeError, ShapeError
+from primgraph.ir.assumptions import at_least, equal
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.types import BOOL, Shape, TensorType, as_shape
+from primgraph.primitives.reductions import accumulator
+
+Slices = tuple[int, ...]
+
+
+def span(size: int, dilation: int) -> int:
+    """How many elements a window of `size` reaches over."""
+    return dilation * (size - 1) + 1
+
+
+def _counts(
+    name: str, x: TensorType, axis: int, extents: Shape, sizes: Slices, steps: Slices, apart: Slices
+) -> Shape:
+    """How many windows there are along each axis; raises `ShapeError` for none."""
+    number = len(sizes)
+    if not len(steps) == len(apart) == len(extents) == number or not 0 <= axis <= x.ndim - number:
+        raise ShapeError(f"{name} of {x}: windows {sizes} from axis {axis} on do not fit")
+    if not all(type(n) is int and n > 0 for n in (*sizes, *steps, *apart)):
+        raise ShapeError(f"{name} takes sizes, steps and dilations of at least 1")
+    counts = []
+    for extent, size, step, dilation in zip(extents, sizes, steps, apart, strict=True):
+        rest = extent - span(size, dilation)
+        if not at_least(rest, 0):
+            raise ShapeError(
+                f"{name}: a window of {span(size, dilation)} elements leaves an axis of {extent}"
+            )
+        counts.append(rest // step + 1)
+    return tuple(counts)
+
+
+def places(
+    offset: Sequence[int], counts: Sequence[int], steps: Slices, dilations: Slices
+) -> list[slice]:
+    """Where the elements at `offset` of all windows are."""
+    return [
+        slice(k * d, k * d + (n - 1) * step + 1, step)
+        for k, n, step, d in zip(offset, counts, steps, dilations, strict=True)
+    ]
+
+
+def _windows(x: Any, *, axis: int, sizes: Slices, steps: Slices, dilations: Slices) -> Any:
+    number, shape = len(sizes), np.shape(x)
+    reach = [span(n, d) for n, d in zip(sizes, dilations, strict=True)]
+    extents = shape[axis : axis + number]
+    counts = [(n - m) // s + 1 for n, m, s in zip(extents, reach, steps, strict=True)]
+    result = np.empty((*shape[:axis], *sizes, *counts, *shape[axis + number :]), x.dtype)
+    before = (slice(None),) * axis
+    for offset in np.ndindex(sizes):
+        result[(*before, *offset)] = x[(*before, *places(offset, counts, steps, dilations))]
+    return result
+
+
+@primitive(impl=_windows, linear=True, moves=True, flops=0)
+def windows(
+    x: TensorType, *, axis: int, sizes: Slices, steps: Slices, dilations: Slices
+) -> TensorType:
+    """Windows of `sizes` elements, `dilations` apart, whose starts are `steps` apart.
+
+    For the axes from `axis` on come as many along which elements of a window lie, and then as many
+    that count windows: element `[k, i]` of windows along one axis is `x[i * step + k * dilation]`.
+    """
+    end = axis + len(sizes)
+    counts = _counts("windows", x, axis, x.shape[axis:end], sizes, steps, dilations)
+    return x.with_shape((*x.shape[:axis], *sizes, *counts, *x.shape[end:]))
+
+
+@windows.transpose
+def _windows_transpose(
+    ct: Value, x: Linear, *, axis: int, sizes: Slices, steps: Slices, dilations: Slices
+) -> tuple[Value]:
+    extents = x.shape[axis : axis + len(sizes)]
+    return (overlap_add(ct, axis=axis, extents=extents, steps=steps, dilations=dilations),)
+
+
+@windows.batch
+def _windows_batch(
+    batched: tuple[bool, ...],
+    x: Value,
+    *,
+    axis: int,
+    sizes: Slices,
+    steps: Slices,
+    dilations: Slices,
+) -> Value:
+    return windows(x, axis=axis + 1, sizes=sizes, steps=steps, dilations=dilations)
+
+
+def _overlap_add(x: Any, *, axis: int, extents: Shape, steps: Slices, dilations: Slices) -> Any:
+    """One after the other, so that elements add up in the order of offsets in their windows."""
+    shape, number = np.shape(x), len(extents)
+    ends = (*shape[:axis], *extents, *shape[axis + 2 * number :])
+    total = np.zeros(ends, accumulator(x.dtype))
+    before = (slice(None),) * axis
+    counts = shape[axis + number : axis + 2 * number]
+    for offset in np.ndindex(shape[axis : axis + number]):
+        total[(*before, *places(offset, counts, steps, dilations))] += x[(*before, *offset)]
+    return total.astype(x.dtype)
+
+
+@primitive(impl=_overlap_add, linear=True, flops=lambda x, **_: x.size)
+def overlap_add(
+    x: TensorType, *, axis: int, extents: Shape, steps: Slices, dilations: Slices
+) -> TensorType:
+    """Sums of the elements of windows at their places, in axes of `extents`.
+
+    Windows are as those of `windows`. Elements that lie in no window are 0; float16 is added up in
+    float32.
+    """
+    if x.dtype == BOOL:
+        raise DTypeError(f"overlap_add does not take {x}", hint="cast it to an integer dtype first")
+    number = len(extents)
+    sizes, found = x.shape[axis : axis + number], x.shape[axis + number : axis + 2 * number]
+    whole = x.with_shape((*x.shape[:axis], *as_shape(extents), *x.shape[axis + 2 * number :]))
+    counts = _counts("overlap_add", x, axis, extents, sizes, steps, dilations)
+    if len(found) != number or not all(equal(a, b) for a, b in zip(found, counts, strict=True)):
+        raise ShapeError(f"overlap_add of {x}: axes of {extents} have windows {counts}")
+    return whole
+
+
+@overlap_add.transpose
+def _overlap_add_transpose(
+    ct: Value, x: Linear, *, axis: int, extents: Shape, steps: Slices, dilations: Slices
+) -> tuple[Value]:
+    sizes = x.shape[axis : axis + len(extents)]
+    return (windows(ct, axis=axis, sizes=sizes, steps=steps, dilations=dilations),)
+
+
+@overlap_add.batch
+def _overlap_add_batch(
+    batched: tuple[bool, ...],
+    x: Value,
+    *,
+    axis: int,
+    extents: Shape,
+    steps: Slices,
+    dilations: Slices,
+) -> Value:
+    return overlap_add(x, axis=axis + 1, extents=extents, steps=steps, dilations=dilations)
