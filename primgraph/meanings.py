@@ -158,7 +158,6 @@ METHODS: dict[str, str] = {
     "bool": "x.astype('bool')",
     "half": "x.astype('float16')",
     "at": "pg.set_slice(x, 0, 1.0)",
-    "mT": "pg.swapaxes(x, -1, -2)",
     "fill_": "pg.full_like(x, 0.0)",
     "zero_": "pg.zeros_like(x)",
 }
@@ -182,7 +181,7 @@ _GROUPS = [
     ("eig eigvals expm", _SOLVED),
     ("masked_select", _COUNTED),
     ("lax for_loop", _LOOPED),
-    ("cuda gpu device device_put set_device", _PLACED),
+    ("cuda gpu device_put set_device", _PLACED),
     ("random permutation shuffle choice multinomial PRNGKey", _DRAWN),
     ("float16 float32 float64 int8 int16 int32 int64 uint8 bool_ double half dtype", _DTYPES),
     ("put place fill_diagonal put_along_axis scatter_", _STORED),
