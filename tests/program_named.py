@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from complex_step import widened
 from program_checks import check_round_trips, demand_equal
 from program_derivatives import demand
@@ -21,7 +22,7 @@ from program_unrolled import pulled, pushed, unrolled
 from random_programs import Program, random_draft
 
 import primgraph as pg
-from primgraph.errors import UnknownSizeError
+from primgraph.errors import FeedError, UnknownSizeError
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.sizes import Fitting
@@ -67,6 +68,9 @@ def check_named(program: Program, seen: Counter[str] | None = None) -> None:
         check_forms(graph, program.feeds, draw.rng, seen)
     lowered = lower(graph)
     runs = [program.feeds, program.others]
+    if _are_refused(graph, program.others):
+        runs[1] = program.feeds
+        seen["named: other sizes against an assumption"] += 1
     for transform in _PASSES:
         result = verify(transform(graph if transform is lower else lowered))
         check_round_trips(result)
@@ -82,6 +86,19 @@ def check_named(program: Program, seen: Counter[str] | None = None) -> None:
     ends = [v for v in lowered.outputs if v.type.is_float]
     if program.smooth and wrt and ends:
         _check_slopes(widened(dead_code(lowered.with_outputs(ends))), wrt, runs, draw, seen)
+
+
+def _are_refused(graph: Graph, feeds: Arrays) -> bool:
+    """Whether their sizes are against what the program assumes, which all ways to run it say."""
+    try:
+        interpret(graph, *feeds)
+    except FeedError as refusal:
+        demand("assumed by" in str(refusal), f"refused: {refusal}")
+        for style in ("planned", "readable"):
+            with pytest.raises(FeedError, match="assumed by"):
+                pg.compile(graph, style=style)(*feeds)
+        return True
+    return False
 
 
 def _at(graph: Graph, feeds: Arrays) -> Graph:

@@ -279,3 +279,35 @@ def test_arrays_of_numbers_stay_numpys_where_nothing_is_changed_in_place():
 
     kernel = pg.compile(pg.trace(function, pg.spec(3)))
     assert kernel(np.arange(3.0)).tolist() == [1.0, 3.0, 5.0]
+
+
+def _heat(u, steps):
+    n = u.shape[0]
+    x, new = np.linspace(0.0, 1.0, n), np.zeros(n)
+    for _ in range(steps):
+        new[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+        u = new + x * np.ones(n) / math.sqrt(n)
+    return np.sum(u) / np.sqrt(n) + np.arange(n) @ u + np.sum(np.eye(n) @ np.full((n, 2), 0.5))
+
+
+def test_functions_of_numpy_are_for_all_sizes() -> None:
+    """Extents with names go where NumPy takes numbers of elements, and into its functions."""
+    graph = pg.trace(functools.partial(_heat, steps=3), pg.spec(("N",)))
+    assert graph.sizes == ("N",)
+    kernel = pg.compile(graph)
+    for n in (2, 3, 8, 13):
+        u = np.random.default_rng(n).normal(size=n)
+        np.testing.assert_allclose(kernel(u), _heat(u, 3), rtol=1e-13)
+
+
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_points_of_as_many_as_there_are_have_the_bits_of_numpys(endpoint: bool) -> None:
+    def spaced(x, a, b):
+        known = pg.linspace(0.3, 1.7, x.shape[0], endpoint)
+        return known, pg.linspace(a, b, x.shape[0], endpoint)
+
+    kernel = pg.compile(pg.trace(spaced, pg.spec(("N",)), 1.0, 1.0))
+    for n in (0, 1, 2, 3, 50, 101):
+        found = kernel(np.ones(n), -3.0, 1e-3)
+        for mine, (a, b) in zip(found, [(0.3, 1.7), (-3.0, 1e-3)], strict=True):
+            np.testing.assert_array_equal(mine, np.linspace(a, b, n, endpoint))

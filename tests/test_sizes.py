@@ -154,6 +154,21 @@ def test_what_needs_a_number_says_so() -> None:
             range(x.shape[0])
 
 
+def test_loops_over_a_size_and_its_length_are_told_what_to_write() -> None:
+    with pg.Program():
+        x = pg.data("x", ("N", 3))
+        with pytest.raises(pg.UnknownSizeError, match=r"pg\.scan\(f, state, x\)"):
+            for _ in x:
+                pass
+        with pytest.raises(pg.UnknownSizeError, match=r"pg\.fori_loop\(0, n, f, state\)"):
+            for _ in range(x.shape[0]):
+                pass
+        with pytest.raises(pg.UnknownSizeError, match=r"pg\.map\(f, x\)"):
+            [row + 1.0 for row in x]
+        with pytest.raises(pg.UnknownSizeError, match=r"write x\.shape\[0\], which is a size"):
+            len(x)
+
+
 # What is assumed.
 
 

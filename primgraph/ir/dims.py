@@ -11,16 +11,18 @@ symbolic dimensions in `jax.export`, in small.
 
 from __future__ import annotations
 
+import ast
 import math
 import operator
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, final
 
 from primgraph.errors import ArgumentError, LoadError, ShapeError, UnknownSizeError
 from primgraph.ir.fixed import Fixed
+from primgraph.ir.written import expressions, text_of
 from primgraph.source import is_own
 
 if TYPE_CHECKING:
@@ -266,7 +268,7 @@ class Dim(Fixed, _Integer):
     # What needs a number.
 
     def __index__(self) -> NoReturn:
-        raise self._unknown(f"a number for {self}")
+        raise self._unknown(f"a number for {self}", _for_a_number())
 
     def __int__(self) -> NoReturn:
         raise self._unknown(f"int({self})")
@@ -793,3 +795,27 @@ def as_extent(number: Any) -> int:
     if isinstance(number, bool) or type(number).__name__ == "bool_":
         raise TypeError("a boolean is no integer")
     return operator.index(number)
+
+
+def _for_a_number() -> str:
+    """What to write where Python asks for a number: in loops, and for a length."""
+    nodes = expressions()
+    match nodes[:1]:
+        case [ast.Call(func=ast.Name(id="len"), args=[operand])]:
+            return f"{text_of(operand)}.shape[0], which is a size"
+    # What iterates is at the whole loop, what is called there at the expression.
+    if not any(map(_loops, nodes[:1])) and all(
+        g.iter not in nodes for n in nodes for g in _loops(n)
+    ):
+        return ""
+    return (
+        "pg.scan(f, state, x), which goes through the rows of x, pg.fori_loop(0, n, f, state), "
+        "which counts, or pg.map(f, x), which keeps what f gives"
+    )
+
+
+def _loops(node: ast.AST) -> Sequence[ast.For | ast.comprehension]:
+    if isinstance(node, ast.For):
+        return [node]
+    comprehensions = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    return node.generators if isinstance(node, comprehensions) else []

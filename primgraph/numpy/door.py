@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, final
 
 import numpy as np
 
-from primgraph.operators.late import functions
+from primgraph.ir.dims import Dim
+from primgraph.operators.late import functions, named_function
 from primgraph.operators.numpy_calls import call_function
 from primgraph.operators.numpy_ufuncs import call_ufunc
 from primgraph.operators.variable import handles
+
+# Those that make arrays of extents, which may be sizes, and what they are called here.
+_OF_EXTENTS = {
+    "arange": "arange",
+    "empty": "zeros",
+    "eye": "eye",
+    "full": "full",
+    "identity": "eye",
+    "indices": "indices",
+    "linspace": "linspace",
+    "ones": "ones",
+    "tri": "tri",
+    "zeros": "zeros",
+}
 
 # Functions of NumPy's that are written in C and take arrays.
 _COMPILED = type(np.concatenate)
@@ -55,6 +70,8 @@ class Ufunc:
         return self._applied("at", args, kwargs)
 
     def _applied(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(type(a) is Dim for a in args):
+            args = tuple([functions["asarray"](a) if type(a) is Dim else a for a in args])
         if handles((*args, *kwargs.values())):
             return call_ufunc(self._ufunc, method, [_joined(a) for a in args], kwargs)
         return getattr(self._ufunc, method)(*args, **kwargs)
@@ -96,10 +113,20 @@ def _of_sizes(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recording(original: Callable[..., Any]) -> Callable[..., Any]:
+    of_extents = _OF_EXTENTS.get(original.__name__)
+
     @wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         if handles((*args, *kwargs.values())):
             return call_function(original, args, kwargs, lambda *_: "")
+        if of_extents is not None and _holds_a_size((*args, *kwargs.values())):
+            return named_function(of_extents)(*args, **kwargs)
         return original(*args, **kwargs)
 
     return call
+
+
+def _holds_a_size(arguments: Iterable[Any]) -> bool:
+    return any(
+        type(a) is Dim or (isinstance(a, list | tuple) and _holds_a_size(a)) for a in arguments
+    )

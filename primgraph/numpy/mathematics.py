@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, final
 
+from primgraph.ir.dims import Dim
 from primgraph.operators.late import named_function
 from primgraph.operators.variable import handles
 
@@ -31,6 +32,7 @@ class _Mathematics:
             return found
 
         def call(*args: Any, **kwargs: Any) -> Any:
+            args = tuple([named_function("asarray")(a) if type(a) is Dim else a for a in args])
             if not handles((*args, *kwargs.values())):
                 return found(*args, **kwargs)
             if name == "log" and len(args) == 2:

@@ -201,12 +201,13 @@ def linspace(
     """`num` numbers from `start` to `stop`, evenly spaced; without `endpoint`, `stop` is left out.
 
     `start` and `stop` are numbers, or arrays and variables, which are broadcast: the numbers lie
-    along a new first axis. An integer `dtype` rounds them down. Raises `ArgumentError` for a `num`
-    that is no whole number.
+    along a new first axis. An integer `dtype` rounds them down. `num` may be a size. Raises
+    `ArgumentError` for one that is no whole number.
     """
     count, last = _count("linspace", num), require_flag("endpoint", endpoint)
     rounds_down = dtype is not None and as_dtype(dtype).kind in "iu"
-    if all(isinstance(x, int | float | np.integer | np.floating) for x in (start, stop)):
+    known = not isinstance(count, Dim)
+    if known and all(isinstance(x, int | float | np.integer | np.floating) for x in (start, stop)):
         numbers = np.linspace(float(start), float(stop), count, last)  # type: ignore[arg-type]
         return lift(np.floor(numbers) if rounds_down else numbers, dtype_or_default(dtype))
     first, end = promoted(start, stop, dtype=fractional(start, stop), name="linspace")
@@ -217,6 +218,8 @@ def linspace(
 
 
 def _count(name: str, num: Any) -> int:
+    if isinstance(num, Dim):
+        return num
     _require_numbers(name, num)
     if not 0 <= num <= sys.maxsize or num != int(num):
         raise ArgumentError(f"{name} makes a whole number of elements, not {num}")
@@ -227,21 +230,26 @@ def _spaced(start: Variable, stop: Variable, count: int, endpoint: bool) -> Vari
     """`count` arrays from `start` to `stop`, rounded as NumPy rounds them."""
     shape = (count, *start.shape)
     number = emit(constants.iota, shape=shape, axis=0, dtype=start.dtype)
-    gaps, whole = count - 1 if endpoint else count, stop - start
-    if gaps > 0:
-        step = whole / float(gaps)
-        # Steps that underflow are taken from the whole, all of them if one does.
-        lost = emit(reductions.reduce_max, equal(step, 0.0), axes=tuple(range(step.ndim)))
-        lost = broadcasted(lost if step.ndim else equal(step, 0.0), shape)
-        found = where(lost, number / float(gaps) * whole, number * step)
-    else:
-        found = number * whole
-    found = found + start
+    gaps, whole = count - int(endpoint), stop - start
+    if isinstance(count, Dim):
+        divisor = converted(lift(gaps.max(1)), start.dtype)  # type: ignore[attr-defined]
+        found = _steps(number, divisor, whole) + start
+        return where(equal(number, divisor), stop, found) if endpoint else found
+    found = (_steps(number, float(gaps), whole) if gaps > 0 else number * whole) + start
     if endpoint and count > 1:
         starts, steps = (count - 1, *[0] * start.ndim), (1,) * len(shape)
         last = emit(reshape, stop, shape=(1, *start.shape))
         found = emit(slice_assign, found, last, starts=starts, steps=steps)
     return found
+
+
+def _steps(number: Variable, gaps: ArrayLike, whole: Variable) -> Variable:
+    """What each element lies behind the first."""
+    step = whole / gaps
+    # Steps that underflow are taken from the whole, all of them if one does.
+    lost = emit(reductions.reduce_max, equal(step, 0.0), axes=tuple(range(step.ndim)))
+    lost = broadcasted(lost if step.ndim else equal(step, 0.0), number.shape)
+    return where(lost, number / gaps * whole, number * step)
 
 
 @public
