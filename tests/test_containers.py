@@ -143,6 +143,8 @@ CALLS: dict[str, Any] = {
     "moveaxis source": lambda t, c: pg.moveaxis(t.m, c([1, 0]), [0, 1]),
     "moveaxis destination": lambda t, c: pg.moveaxis(t.m, [0, 1], c([1, 0])),
     "layer_norm axis": lambda t, c: pg.layer_norm(t.m, axis=c([1, 0])),
+    "rms_norm axis": lambda t, c: pg.rms_norm(t.m, axis=c([1, 0])),
+    "nn.RMSNorm.__init__ shape": lambda t, c: nn.RMSNorm(c([2, 3])) and 0,
     "repeat repeats": lambda t, c: pg.repeat(t.m, c([3, 2]), axis=0),
     "roll shift": lambda t, c: pg.roll(t.m, c([2, 1]), axis=[0, 1]),
     "roll axis": lambda t, c: pg.roll(t.m, [1, 2], axis=c([1, 0])),
