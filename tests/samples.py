@@ -352,6 +352,13 @@ def positive_definite(i: int, x: np.ndarray) -> np.ndarray:
     return x @ np.swapaxes(x, -1, -2) + np.eye(x.shape[-1], dtype=x.dtype)
 
 
+FACTORS = [Call(f"x[{s}]", f"x[{s}]") for s in ("3,3", "1,1", "2,2,2", "0,0", "0,2,2")]
+UNFIT_FACTORS = [
+    Refused(ShapeError, "f64[3,3]", "f64[3,2]"),
+    Refused(ShapeError, "f64[2,3]", "f64[2,3]"),
+    Refused(DTypeError, "f16[3,3]", "f16[3,3]"),
+]
+
 SYSTEMS = [
     Call("x[3,3]", "x[3,2]"),
     Call("x[1,1]", "x[1,1]"),
@@ -428,6 +435,23 @@ def cholesky_known(z: np.ndarray, a: np.ndarray) -> np.ndarray:
     """The factor of `z @ z.T`, moving as that of the symmetric part of `a` would."""
     known = z.real @ np.swapaxes(z.real, -1, -2)
     return cholesky_by_rows(known + 0.5j * (a.imag + np.swapaxes(a.imag, -1, -2)))
+
+
+def cholesky_tangent_by_steps(z: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """The complex step of the elimination by rows."""
+    part, wide = np.tril(z).astype(np.float64), d.astype(np.float64)
+    moved = part @ np.swapaxes(part, -1, -2) + 0.5e-30j * (wide + np.swapaxes(wide, -1, -2))
+    return (cholesky_by_rows(moved).imag / 1e-30).astype(z.dtype)
+
+
+def cholesky_slope_by_tangents(z: np.ndarray, ct: np.ndarray) -> np.ndarray:
+    """The sum of what each element of a symmetric matrix moves."""
+    result = np.zeros_like(ct)
+    for i, j in np.ndindex(z.shape[-2:]):
+        unit = np.zeros_like(z)
+        unit[..., i, j] = 1
+        result[..., i, j] = np.sum(ct * cholesky_tangent_by_steps(z, unit), (-1, -2))
+    return result
 
 
 def det_by_minors(a: np.ndarray) -> np.ndarray:
@@ -1138,6 +1162,22 @@ ROWS: dict[str, Row] = {
     "det": of_square(reference=det_by_minors, made_fit=regular),
     "cofactors": of_square(
         reference=cofactors_by_minors, analytic=cofactors_by_minors, made_fit=regular
+    ),
+    "cholesky_tangent": Row(
+        FACTORS,
+        UNFIT_FACTORS,
+        dtypes=("f64", "f32"),
+        analytic=DIFFERENCES,
+        reference=cholesky_tangent_by_steps,
+        made_fit=lambda i, x: regular(i, np.tril(x)),
+    ),
+    "cholesky_slope": Row(
+        FACTORS,
+        UNFIT_FACTORS,
+        dtypes=("f64", "f32"),
+        analytic=DIFFERENCES,
+        reference=cholesky_slope_by_tangents,
+        made_fit=lambda i, x: regular(i, np.tril(x)),
     ),
     "as_symmetric": Row(
         [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],

@@ -116,7 +116,7 @@ _REASONS = {
     _CONSTANT: """
         arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye
         fft.fftfreq fft.rfftfreq fromfunction full hamming hanning identity indices isscalar
-        iterable kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
+        kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
         isdtype issubdtype promote_types typename
         """,
     _TEXT: """
