@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards import (
+    assumed,
     bits,
     constants,
     elementwise,
@@ -50,6 +51,7 @@ CARDS: dict[Op, Card] = {
     **sorting.CARDS,
     **linalg.CARDS,
     **systems.CARDS,
+    **assumed.CARDS,
     **spectra.CARDS,
     **windows.CARDS,
 }
