@@ -25,6 +25,7 @@ from primgraph.codegen.cards import (
     running,
     shapes,
     sorting,
+    special,
     spectra,
     systems,
     windows,
@@ -53,6 +54,7 @@ CARDS: dict[Op, Card] = {
     **systems.CARDS,
     **assumed.CARDS,
     **spectra.CARDS,
+    **special.CARDS,
     **windows.CARDS,
 }
 
