@@ -196,3 +196,12 @@ def test_loops_of_all_tools_agree():
         assert float(cells[0]) > 0, name
         assert float(cells[3]) > 0, name
     assert float(cases["recurrent T=20"][1]) > 0
+
+
+def test_networks_by_hand_are_those_that_are_compiled():
+    rows = short("networks.py")
+    assert [row[:3] for row in rows[1:4]] == [
+        ["4", "float64", name]
+        for name in ("primgraph", "by hand, a row a window", "by hand, samples last")
+    ]
+    assert all(float(row[3]) > 0 for row in rows[1:])
