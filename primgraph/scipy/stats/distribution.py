@@ -144,8 +144,7 @@ class Distribution:
             found = where(found_high, high, found)
         if found_low is not None:
             found = where(found_low, low, found)
-        # Parameters out of range have made the scale NaN.
-        return add(found, where(equal(scale, scale), 0.0, math.nan))
+        return _with_nan_of(scale, found)
 
     def _beyond(self, y: Variable, last: Any) -> Variable:
         return greater(y, subtract(last, 0.5) if self._is_discrete else last)
@@ -170,7 +169,7 @@ class Distribution:
         found = found if self._is_discrete else subtract(found, log(scale))
         if outside is not None:
             found = where(outside, -math.inf, found)
-        return add(found, where(equal(scale, scale), 0.0, math.nan))
+        return _with_nan_of(scale, found)
 
     def _density(self, *at: Any) -> Variable:
         return exp(self._logdensity(*at))
@@ -212,6 +211,11 @@ class Distribution:
         assert rule is not None
         found = add(loc, where(greater(scale, 0.0), scale, math.nan) * rule(value, *rest[:-2]))
         return found
+
+
+def _with_nan_of(scale: Variable, found: Variable) -> Variable:
+    """What was found, and NaN where parameters out of range have made the scale NaN."""
+    return add(found, where(equal(scale, scale), lift(0.0, found.dtype), math.nan))
 
 
 def _is_infinite(bound: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -32,8 +32,8 @@ _LOG_TAU = math.log(2.0 * math.pi)
 class _OfVectors:
     """What the distributions here have in common: SciPy's for what they lack."""
 
-    name: str
-    own: dict[str, Any]
+    name: ClassVar[str]
+    own: ClassVar[dict[str, Any]]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
         """The distribution with these parameters."""
@@ -96,7 +96,7 @@ def _normal_logpdf(
         squares, logdet, rank = _by_spectrum(matrix, apart)
     else:
         squares, logdet, rank = _by_factor(matrix, apart)
-    found = -0.5 * (rank * _LOG_TAU + logdet + squares)
+    found: Variable = -0.5 * (rank * _LOG_TAU + logdet + squares)
     return found
 
 
@@ -124,7 +124,8 @@ def _normal_entropy(mean: Any = None, cov: Any = 1) -> Variable:
     given = [v for v in (mean, cov) if v is not None]
     _, matrix = _parameters(mean, cov, fractional(*given))
     logdet = 2.0 * sum(log(diagonal(cholesky(matrix))))
-    return 0.5 * (matrix.shape[0] * (_LOG_TAU + 1.0) + logdet)
+    entropy: Variable = 0.5 * (matrix.shape[0] * (_LOG_TAU + 1.0) + logdet)
+    return entropy
 
 
 @final
@@ -138,7 +139,7 @@ class MultivariateNormal(_OfVectors):
     """
 
     name = "multivariate_normal"
-    own = {
+    own: ClassVar[dict[str, Any]] = {
         "logpdf": of_namespace(_normal_logpdf),
         "pdf": of_namespace(lambda *args, **kwargs: exp(_normal_logpdf(*args, **kwargs))),
         "entropy": of_namespace(_normal_entropy),
@@ -170,7 +171,7 @@ class Dirichlet(_OfVectors):
     """
 
     name = "dirichlet"
-    own = {
+    own: ClassVar[dict[str, Any]] = {
         "logpdf": of_namespace(_dirichlet_logpdf),
         "pdf": of_namespace(lambda *args, **kwargs: exp(_dirichlet_logpdf(*args, **kwargs))),
     }
