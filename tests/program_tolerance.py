@@ -32,6 +32,7 @@ ULPS: dict[str, tuple[float, str]] = {
     **dict.fromkeys(("reduce_sum", "reduce_prod", "cumsum", "matmul", "scatter_add"), (4, _ORDER)),
     **dict.fromkeys(("root_of_squares", "cumprod"), (4, _ORDER)),
     **dict.fromkeys(("solve", "triangular_solve", "inv", "cholesky"), (16, _ELIMINATION)),
+    **dict.fromkeys(("cholesky_slope", "cholesky_tangent"), (64, _ELIMINATION)),
     **dict.fromkeys(("eigh", "eigvalsh", "svd", "svdvals", "qr", "pinv"), (16, _ELIMINATION)),
     **dict.fromkeys(("det", "slogdet", "cofactors"), (64, _ELIMINATION)),
     **dict.fromkeys(("erf", "erfc"), (4, _FDLIBM)),
@@ -99,6 +100,8 @@ def may_differ(eqn: Equation) -> bool:
 
 def same_bits(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Which elements are equal bit by bit, all NaNs being one."""
+    if x.dtype.kind == "c":
+        return same_bits(x.real, y.real) & same_bits(x.imag, y.imag)
     if x.dtype.kind != "f":
         return np.asarray(x == y)
     both_nan = np.isnan(x) & np.isnan(y)

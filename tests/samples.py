@@ -7,10 +7,11 @@ row leaves out has a default that suits elementwise functions of floats.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
+import complex_samples
 import mpmath
 import numpy as np
 from sampled_loops import (
@@ -383,6 +384,13 @@ def positive_definite(i: int, x: np.ndarray) -> np.ndarray:
     return x @ np.swapaxes(x, -1, -2) + np.eye(x.shape[-1], dtype=x.dtype)
 
 
+FACTORS = [Call(f"x[{s}]", f"x[{s}]") for s in ("3,3", "1,1", "2,2,2", "0,0", "0,2,2")]
+UNFIT_FACTORS = [
+    Refused(ShapeError, "f64[3,3]", "f64[3,2]"),
+    Refused(ShapeError, "f64[2,3]", "f64[2,3]"),
+    Refused(DTypeError, "f16[3,3]", "f16[3,3]"),
+]
+
 SYSTEMS = [
     Call("x[3,3]", "x[3,2]"),
     Call("x[1,1]", "x[1,1]"),
@@ -459,6 +467,23 @@ def cholesky_known(z: np.ndarray, a: np.ndarray) -> np.ndarray:
     """The factor of `z @ z.T`, moving as that of the symmetric part of `a` would."""
     known = z.real @ np.swapaxes(z.real, -1, -2)
     return cholesky_by_rows(known + 0.5j * (a.imag + np.swapaxes(a.imag, -1, -2)))
+
+
+def cholesky_tangent_by_steps(z: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """The complex step of the elimination by rows."""
+    part, wide = np.tril(z).astype(np.float64), d.astype(np.float64)
+    moved = part @ np.swapaxes(part, -1, -2) + 0.5e-30j * (wide + np.swapaxes(wide, -1, -2))
+    return (cholesky_by_rows(moved).imag / 1e-30).astype(z.dtype)
+
+
+def cholesky_slope_by_tangents(z: np.ndarray, ct: np.ndarray) -> np.ndarray:
+    """The sum of what each element of a symmetric matrix moves."""
+    result = np.zeros_like(ct)
+    for i, j in np.ndindex(z.shape[-2:]):
+        unit = np.zeros_like(z)
+        unit[..., i, j] = 1
+        result[..., i, j] = np.sum(ct * cholesky_tangent_by_steps(z, unit), (-1, -2))
+    return result
 
 
 def det_by_minors(a: np.ndarray) -> np.ndarray:
@@ -696,7 +721,7 @@ ROWS: dict[str, Row] = {
     "erfc": elementwise(reference=by_mpmath(mpmath.erfc), analytic=DIFFERENCES),
     # Special functions.
     "gammaln": special(log_abs_gamma),
-    "gamma": special(mpmath.gamma),
+    "gamma_function": special(mpmath.gamma),
     "polygamma": special(
         lambda x, *, n: mpmath.psi(n, x), params=[{"n": 0}, {"n": 1}], wrong={"n": -1}
     ),
@@ -1198,6 +1223,22 @@ ROWS: dict[str, Row] = {
     "cofactors": of_square(
         reference=cofactors_by_minors, analytic=cofactors_by_minors, made_fit=regular
     ),
+    "cholesky_tangent": Row(
+        FACTORS,
+        UNFIT_FACTORS,
+        dtypes=("f64", "f32"),
+        analytic=DIFFERENCES,
+        reference=cholesky_tangent_by_steps,
+        made_fit=lambda i, x: regular(i, np.tril(x)),
+    ),
+    "cholesky_slope": Row(
+        FACTORS,
+        UNFIT_FACTORS,
+        dtypes=("f64", "f32"),
+        analytic=DIFFERENCES,
+        reference=cholesky_slope_by_tangents,
+        made_fit=lambda i, x: regular(i, np.tril(x)),
+    ),
     "as_symmetric": Row(
         [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],
         [
@@ -1337,3 +1378,32 @@ ROWS: dict[str, Row] = {
         analytic=DIFFERENCES,
     ),
 }
+
+# The same, and a few of their own, of complex numbers.
+
+_NO_PARTS = [Refused(DTypeError, t) for t in ("f64[3]", "i64[3]", "bool[3]")]
+
+ROWS |= {
+    "real": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS, reference=lambda z: z.real),
+    "imag": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS, reference=lambda z: z.imag),
+    "conj": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS,
+                reference=lambda z: z.real - 1j * z.imag),
+    "modulus": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS,
+                   reference=lambda z: np.hypot(z.real, z.imag)),
+    "complex": Row(
+        [Call(f"f64[{s}]", f"f64[{s}]") for s in SHAPES],
+        [
+            *(Refused(DTypeError, t, t) for t in ("f16[3]", "i64[3]", "bool[3]", "c128[3]")),
+            Refused(DTypeError, "f64[3]", "f32[3]"),
+            Refused(ShapeError, "f64[3]", "f64[1]"),
+        ],
+        reference=lambda x, y: x + 1j * y,
+    ),
+}  # fmt: skip
+
+for _name, _calls in complex_samples.CALLS.items():
+    _more = [Call(*operands, **params) for operands, params in _calls]
+    ROWS[_name] = replace(ROWS[_name], calls=[*ROWS[_name].calls, *_more])
+for _name, _calls in complex_samples.REFUSED.items():
+    _more = [Refused(DTypeError, *operands, **params) for operands, params in _calls]
+    ROWS[_name] = replace(ROWS[_name], refused=[*ROWS[_name].refused, *_more])

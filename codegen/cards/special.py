@@ -45,7 +45,7 @@ def _called(op: Op, time: Time) -> Card:
 
 CARDS: dict[Op, Card] = {
     s.gammaln: _called(s.gammaln, per_element(60.0, 60.0)),
-    s.gamma: _called(s.gamma, per_element(70.0, 70.0)),
+    s.gamma_function: _called(s.gamma_function, per_element(70.0, 70.0)),
     s.polygamma: _called(s.polygamma, per_element(70.0, 70.0)),
     s.betaln: _called(s.betaln, per_element(250.0, 250.0)),
     s.beta: _called(s.beta, per_element(300.0, 300.0)),

@@ -26,8 +26,8 @@ from primgraph.approximations.gamma import in_chunks, polynomial
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ValueError, divmod, enumerate, float, len, max, min, range,
-        reversed, slice, tuple, zip,
+        __import__, ArithmeticError, ValueError, complex, divmod, enumerate, float, len, max, min,
+        range, reversed, slice, tuple, zip,
     )
 }  # fmt: skip
 
@@ -44,6 +44,15 @@ def power_of_each(x: Any, y: Any) -> Any:
     """x**y by powers alone: for a single exponent of 0.5, NumPy takes the square root."""
     x, y = np.broadcast_arrays(x, y)
     return np.power(x.reshape(-1), y.flatten()).reshape(x.shape)
+
+
+def complex_of(x: Any, y: Any) -> Any:
+    """x + iy, put together of its parts: a sum would make NaN of infinities, and lose -0."""
+    made = np.empty(
+        np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y, np.complex64)
+    )
+    made.real, made.imag = x, y
+    return made
 
 
 def root_of_squares(
@@ -276,13 +285,24 @@ def random_bernoulli(key: Any, shape: Any, p: float) -> Any:
     return each_key(key, shape, np.bool_, lambda rng: rng.random(shape) < p)
 
 
-def triangular_solve(a: Any, b: Any, lower: Any, transposed: Any, unit: Any) -> Any:
-    """The solution of equations with a triangle of `a`, some rows at a time.
+def taken(x: Any, out: Any) -> Any:
+    """The elements of `x` to be changed: in `out`, which may be `x`, or in a new array."""
+    if out is None:
+        return np.array(x)
+    if out is not x:
+        out[...] = x
+    return out
+
+
+def triangular_solve(
+    a: Any, b: Any, lower: Any, transposed: Any, unit: Any, out: Any = None
+) -> Any:
+    """The solution of equations with a triangle of `a`, some rows at a time; `out` may be `b`.
 
     Each block of rows takes a product with what is known, and an elimination in its own triangle;
     where there are many right-hand sides products with its inverse, and one step of refinement.
     """
-    x, n = np.array(b), a.shape[-1]
+    x, n = taken(b, out), a.shape[-1]
     t = np.swapaxes(a, -1, -2) if transposed else a
     down, many = lower != transposed, b.shape[-1] > 32
     size = 32 if many else 64
@@ -302,6 +322,75 @@ def triangular_solve(a: Any, b: Any, lower: Any, transposed: Any, unit: Any) -> 
         else:
             rows[...] = np.linalg.solve(block, rows)
     return x
+
+
+def cholesky_in_blocks(a: Any, out: Any) -> Any:
+    """The Cholesky factor in `out`, which may be `a`, some columns at a time.
+
+    Those below a block are a product with its inverse, and one step of refinement. It spares the
+    new array that NumPy makes, which takes longer than the factor of a few hundred rows.
+    """
+    found, n, size = taken(a, out), a.shape[-1], 48 if a.shape[-1] < 1024 else 64
+    for i in range(0, n, size):
+        j = min(i + size, n)
+        before, square = found[..., i:j, :i], found[..., i:j, i:j]
+        if i:
+            square -= before @ np.swapaxes(before, -1, -2)
+        square[...] = np.linalg.cholesky(square)
+        if j < n:
+            below = found[..., j:, i:j]
+            if i:
+                below -= found[..., j:, :i] @ np.swapaxes(before, -1, -2)
+            inverse = np.swapaxes(np.linalg.inv(square), -1, -2)
+            first = below @ inverse
+            below[...] = first + (below - first @ np.swapaxes(square, -1, -2)) @ inverse
+            found[..., i:j, j:] = 0.0
+    return found
+
+
+def cholesky_tangent(factor: Any, d: Any) -> Any:
+    """How a Cholesky factor moves along the symmetric part of `d`: `l @ Φ(inv(l) @ d @ inv(l).T)`.
+
+    Φ is the lower triangle with half of its diagonal.
+    """
+    known = (factor, True, False, False)
+    part = (d + np.swapaxes(d, -1, -2)) * 0.5
+    for _ in range(2):
+        part = np.swapaxes(triangular_solve(known[0], part, *known[1:]), -1, -2)
+    half = np.tril(part)
+    np.einsum("...ii->...i", half)[...] *= 0.5
+    return np.tril(factor) @ half
+
+
+def cholesky_slope(factor: Any, ct: Any, out: Any = None) -> Any:
+    """The gradient by a symmetric matrix from that by its Cholesky factor, lower triangles read.
+
+    From the last block of rows to the first, what the factor was computed by is turned around:
+    I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527, section 4.2.
+    """
+    found, n, size = taken(ct, out), ct.shape[-1], 64 if ct.shape[-1] < 1024 else 128
+    for i in reversed(range(0, n, size)):
+        j = min(i + size, n)
+        block, beside = factor[..., i:j, i:j], factor[..., i:j, :i]
+        inverse = np.tril(np.linalg.inv(block))
+        square, below = found[..., i:j, i:j], found[..., j:, i:j]
+        if j < n:
+            below[...] = below @ inverse
+            square -= np.swapaxes(below, -1, -2) @ factor[..., j:, i:j]
+        half = np.tril(np.swapaxes(block, -1, -2) @ np.tril(square))
+        np.einsum("...ii->...i", half)[...] *= 0.5
+        turned = np.swapaxes(inverse, -1, -2) @ half @ inverse
+        square[...] = turned + np.swapaxes(turned, -1, -2)
+        if i:
+            found[..., i:j, :i] -= square @ beside
+            if j < n:
+                found[..., j:, :i] -= below @ beside
+                found[..., i:j, :i] -= np.swapaxes(below, -1, -2) @ factor[..., j:, :i]
+    for i in range(0, n, size):
+        j = min(i + size, n)
+        found[..., i:j, :j] *= 0.5
+        found[..., :i, i:j] = np.swapaxes(found[..., i:j, :i], -1, -2)
+    return found
 
 
 def cofactors(a: Any) -> Any:

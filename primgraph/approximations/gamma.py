@@ -336,7 +336,7 @@ def gammaln(x: Any, out: Any = None) -> Any:
     return in_chunks(gammaln_chunk, (x,), out)
 
 
-def gamma(x: Any, out: Any = None) -> Any:
+def gamma_function(x: Any, out: Any = None) -> Any:
     """The gamma function."""
     return in_chunks(gamma_chunk, (x,), out)
 

@@ -69,7 +69,7 @@ def gammaln(x: ArrayLike) -> Variable:
 @of_namespace
 def gamma(x: ArrayLike) -> Variable:
     """The gamma function, `factorial(x - 1)` of whole numbers; NaN at its poles below zero."""
-    return emit(special.gamma, _one(x))
+    return emit(special.gamma_function, _one(x))
 
 
 @of_namespace

@@ -68,8 +68,8 @@ gammaln: Primitive[Value] = elementwise(
     "gammaln", gammas.gammaln, singular=True, flops=POLYNOMIAL,
     jvp=lambda z, x, d: d * polygamma(x, n=0),
 )  # fmt: skip
-gamma: Primitive[Value] = elementwise(
-    "gamma", gammas.gamma, singular=True, flops=POLYNOMIAL,
+gamma_function: Primitive[Value] = elementwise(
+    "gamma_function", gammas.gamma_function, singular=True, flops=POLYNOMIAL,
     jvp=lambda z, x, d: d * (z * polygamma(x, n=0)),
 )  # fmt: skip
 polygamma: Primitive[Value] = _ordered(

@@ -48,6 +48,8 @@ from primgraph.primitives.systems import (
     as_cholesky_of,
     as_symmetric,
     cholesky,
+    cholesky_slope,
+    cholesky_tangent,
     cofactors,
     det,
     inv,
@@ -151,7 +153,7 @@ def _relevant(graph: Graph) -> set[Value]:
     relevant = {v for v in graph.outputs if v.type.size != 0}
     for eqn in reversed(graph.body):
         if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
-            relevant.update(v for v in _operands(eqn) if v.type.is_float and v.type.size != 0)
+            relevant.update(v for v in _operands(eqn) if v.type.is_inexact and v.type.size != 0)
     return relevant
 
 
@@ -514,7 +516,7 @@ _RULES: dict[Op, _Rule] = {
     as_function_of: _unchanged,
     as_softmax_of: _within,
     **dict.fromkeys((as_cholesky_of, as_symmetric, cholesky, cofactors, det, inv), _stack),
-    **dict.fromkeys((slogdet, solve, triangular_solve), _stack),
+    **dict.fromkeys((cholesky_slope, cholesky_tangent, slogdet, solve, triangular_solve), _stack),
     **dict.fromkeys((eigh, eigvalsh, pinv, qr, svd, svdvals), _stack),
     cond: _into_bodies(through_cond),
     checkpoint: _into_bodies(through_checkpoint),
