@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
-from primgraph.transforms.linearize import depending
+from primgraph.transforms.analysis.activity import depending
 
 
 def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:

@@ -22,6 +22,8 @@ from primgraph.ir.rebuild import (
 )
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import add
+from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.frames import is_mark
 from primgraph.transforms.analysis.masks import masks_of
 from primgraph.transforms.analysis.ranges import Range
 from primgraph.transforms.masking import Masking
@@ -87,15 +89,6 @@ def differentiated(graph: Graph, wrt: Sequence[int | Value] | None) -> list[Valu
     return values
 
 
-def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
-    """The float values that depend on `sources` in a differentiable way, and those themselves."""
-    active = set(sources)
-    for eqn in graph.body:
-        if not active.isdisjoint(eqn.inputs) and not eqn.op.stops:
-            active.update(v for v in eqn.outputs if v.type.is_float)
-    return active
-
-
 def push_forward(
     builder: Builder,
     graph: Graph,
@@ -139,6 +132,11 @@ def _reached(
             for condition in masks.conditions(eqn):
                 copy(builder, condition, moved)
             yield eqn
+        if is_mark(eqn):
+            # What is marked is told by the tangent; the value is what it was.
+            held = builder.definition(moved[eqn.inputs[0]])
+            assert held is not None
+            moved[eqn.output] = held.inputs[0]
 
 
 def _tangents(
@@ -162,6 +160,8 @@ def _tangents(
     z: Any = results if op.multiple else results[0]
     dx = masks.tangents(eqn, dx)
     if op.pushforward_rule is not None:
+        eqn, places = masks.opened(eqn)
+        x, dx = [moved[v] for v in eqn.inputs], {places[i]: d for i, d in dx.items()}
         found: Tangents = op.pushforward_rule(x, dx, turned, **eqn.kwargs)
         return found
     linear = _linear(eqn, op, x, dx)

@@ -9,9 +9,10 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.primitives.elementwise import as_another
+from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.bounds import ranges_near, ranges_of
 from primgraph.transforms.analysis.ranges import Range
-from primgraph.transforms.linearize import depending, linearized
+from primgraph.transforms.linearize import linearized
 from primgraph.transforms.lower import lower
 from primgraph.transforms.transpose import transpose
 

@@ -263,8 +263,11 @@ class Differentiable(Handle):
         return self
 
     def clone(self) -> Self:
-        """The same elements, with derivatives going through."""
-        return self._given("assign", self)
+        """The same elements, with derivatives going through, as a tensor that is no view."""
+        found = self._given("assign", self)
+        if isinstance(found, Differentiable):
+            found.node.base = None
+        return found
 
 
 def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:

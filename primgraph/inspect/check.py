@@ -26,6 +26,7 @@ from primgraph.ir.sizes import fitted
 from primgraph.ir.slices import without_formal
 from primgraph.ir.types import Shape
 from primgraph.primitives.elementwise import stop_gradient
+from primgraph.primitives.reductions import root_of_squares
 from primgraph.program.program import Program
 from primgraph.program.trace import is_container, trace
 from primgraph.transforms.linearize import linearize
@@ -245,10 +246,13 @@ class Level:
     def _without_stops(self) -> tuple[Graph, list[Array]]:
         """The graph with what stops gradients as further inputs, and arrays for all of them."""
         plain = without_formal(self.graph)
-        stops = [e for e in plain.body if e.op is stop_gradient]
+        # The sum of squares beside what it is made of is no constant, but a root's own shortcut.
+        squares = {e.inputs[1] for e in plain.body if e.op is root_of_squares}
+        stops = [e for e in plain.body if e.op is stop_gradient and e.output not in squares]
         held = [e.output for e in stops]
         values = interpret(plain.with_outputs(held), *self.arrays)
-        body = [e for e in plain.body if e.op is not stop_gradient]
+        stopped = set(held)
+        body = [e for e in plain.body if stopped.isdisjoint(e.outputs)]
         graph = Graph([*plain.inputs, *held], body, plain.outputs, plain.name)
         return graph, [*self.arrays, *values]
 

@@ -105,6 +105,35 @@ class Handle:
         """The array with its axes in reverse order."""
         return self._given("transpose", self)
 
+    @property
+    def mT(self) -> Self:
+        """The transposes of a stack of matrices."""
+        return self._given("matrix_transpose", self)
+
+    @property
+    def device(self) -> Any:
+        """Where the elements are: "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
+        """The array itself. Raises `ArgumentError` for another device than the one it is on."""
+        if device != self.device:
+            raise ArgumentError(f"there is no device {device!r:.60}: all arrays are on 'cpu'")
+        return self
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the array API standard, see `primgraph.array_api`.
+
+        Raises `ArgumentError` for a version that is newer than that one, or is none.
+        """
+        found = importlib.import_module("primgraph.array_api")
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", found.__array_api_version__):
+            raise ArgumentError(
+                f"there is no version {api_version!r:.60} of the array API standard here",
+                hint=f"primgraph.array_api is of {found.__array_api_version__}",
+            )
+        return found
+
     def __len__(self) -> int:
         if not self.shape:
             raise ArgumentError(f"{self._called} without axes has no length")

@@ -57,11 +57,10 @@ def _take(
 
 
 def _where(condition: Any, *branches: Any) -> Any:
+    if not branches:
+        return called("nonzero", condition)
     if len(branches) != 2:
-        raise ArgumentError(
-            "np.where of one argument has as many elements as are true, and shapes are fixed",
-            hint="choose between arrays of one shape with pg.where(condition, x, y)",
-        )
+        raise ArgumentError("np.where takes a condition alone, or with two arrays to choose from")
     return called("where", condition, *branches)
 
 

@@ -7,7 +7,7 @@ its exponentials is at least 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -21,6 +21,8 @@ from primgraph.primitives import elementwise as e
 from primgraph.primitives import linalg, logic
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
+from primgraph.primitives.control import CONTROL
+from primgraph.transforms.analysis.frames import UNSURE, Frame
 from primgraph.transforms.analysis.ranges import (
     ANYTHING,
     BY_RANGE,
@@ -54,7 +56,11 @@ class _Around:
     def add(self, eqn: Equation) -> None:
         """Find the ranges of the results of `eqn`."""
         self.made.update(dict.fromkeys(eqn.outputs, eqn))
-        found = _range(eqn, [self.known[v] for v in eqn.inputs], self)
+        given = [self.known[v] for v in eqn.inputs]
+        if eqn.op in CONTROL:
+            self.known.update(zip(eqn.outputs, _of_bodies(eqn, given), strict=True))
+            return
+        found = _range(eqn, given, self)
         self.known.update(dict.fromkeys(eqn.outputs, found))
 
 
@@ -95,6 +101,48 @@ def ranges_near(
             else:
                 around.add(eqn)
     return known
+
+
+def ranges_within(eqn: Equation, given: Sequence[Range]) -> list[Range]:
+    """The ranges of the inputs of bodies in any trip, of operands in ranges that are `given`.
+
+    Of what goes from trip to trip only that is looked for whether it stays finite.
+    """
+    frame = Frame.of(eqn)
+    known = [replace(x, peak=None) for x in given[frame.lead :]]
+    if not frame.is_loop:
+        return known
+    places = range(frame.consts, frame.consts + frame.carries)
+    for i in places:
+        known[i] = REAL if known[i].finite else ANYTHING
+    while True:
+        found = _of_outputs(frame.bodies[0], known)
+        lost = [i for i, x in zip(places, found, strict=False) if known[i].finite and not x.finite]
+        if not lost:
+            return known
+        for i in lost:
+            known[i] = ANYTHING
+
+
+def _of_bodies(eqn: Equation, given: Sequence[Range]) -> list[Range]:
+    """The ranges of the results of branches and loops. Stacks have zeros for trips not made."""
+    frame = Frame.of(eqn)
+    known = ranges_within(eqn, given)
+    results = [_of_outputs(body, known) for body in frame.bodies]
+    found = [hull(ranges) for ranges in zip(*results, strict=True)]
+    if not frame.is_loop:
+        return found
+    carried = known[frame.consts : frame.consts + frame.carries]
+    stacked = [hull([x, _ZERO]) for x in found[frame.carries :]]
+    return [*carried, *[REAL] * frame.counts, *stacked]
+
+
+def _of_outputs(body: Graph, known: Sequence[Range]) -> list[Range]:
+    found = ranges_of(body, dict(zip(body.inputs, known, strict=True)))
+    return [found[v] for v in body.outputs]
+
+
+_ZERO = Range(0.0, 0.0)
 
 
 def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
@@ -165,6 +213,10 @@ def _exp_is_finite(x: Range, result: Value) -> bool:
 
 def _of_full(eqn: Equation, given: list[Range], around: _Around) -> Range:
     return _of_array(np.asarray(eqn.kwargs["value"], np.float64))
+
+
+def _of_another(eqn: Equation, given: list[Range], around: _Around) -> Range:
+    return ANYTHING if eqn.kwargs["number"] == UNSURE else given[0]
 
 
 def _of_extent(eqn: Equation, given: list[Range], around: _Around) -> Range:
@@ -364,6 +416,7 @@ _BY_EQUATION: dict[Op, Callable[[Equation, list[Range], _Around], Range]] = {
     c.extent: _of_extent,
     c.constant: _of_constant,
     c.random_uniform: _of_uniform,
+    e.as_another: _of_another,
     e.mul: _of_product,
     e.sub: _of_difference,
     e.integer_pow: _of_integer_pow,

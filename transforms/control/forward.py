@@ -9,7 +9,8 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.slices import forward_slice
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import cond, scan, while_loop
-from primgraph.transforms.linearize import Tangents, depending, linearize
+from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.separate import separated
 

@@ -15,10 +15,10 @@ from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import BOOL
 from primgraph.primitives.constants import full
 from primgraph.primitives.logic import logical_not, select
+from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.guards import CHOOSING
 from primgraph.transforms.analysis.masks import guards_at
 from primgraph.transforms.control.residuals import Residuals
-from primgraph.transforms.linearize import depending
 
 
 def guarded(
