@@ -217,6 +217,24 @@ def cholesky_slope(factor: Any, ct: Any, out: Any = None) -> Any:
     return found
 
 
+def assumed(x: Any, facts: Any) -> Any:
+    """`x`, whose matrices are as they were declared to be, up to rounding."""
+    turned, size = np.swapaxes(x, -1, -2), np.max(np.abs(x), initial=0.0)
+    bound = size * np.finfo(x.dtype).eps * 64
+    for fact in facts:
+        if fact == "lower_triangular" and np.any(np.triu(x, 1)):
+            raise ValueError("a matrix is not lower_triangular, as it was assumed to be")
+        if fact == "upper_triangular" and np.any(np.tril(x, -1)):
+            raise ValueError("a matrix is not upper_triangular, as it was assumed to be")
+        if fact == "diagonal" and (np.any(np.triu(x, 1)) or np.any(np.tril(x, -1))):
+            raise ValueError("a matrix is not diagonal, as it was assumed to be")
+        if fact in ("symmetric", "positive_definite") and np.any(np.abs(x - turned) > bound):
+            raise ValueError("a matrix is not symmetric, as it was assumed to be")
+        if fact == "positive_definite":
+            np.linalg.cholesky(x)
+    return np.array(x)
+
+
 def cofactors(a: Any) -> Any:
     """The derivative of the determinant by each element, `det(a) * inv(a).T`.
 
