@@ -7,10 +7,11 @@ row leaves out has a default that suits elementwise functions of floats.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
+import complex_samples
 import mpmath
 import numpy as np
 from sampled_loops import (
@@ -31,6 +32,16 @@ from sampled_loops import (
     scan_by_hand,
     solution_by_hand,
     while_by_hand,
+)
+from sampled_special import (
+    beta_moment,
+    each,
+    gamma_moment,
+    inverse_erfc,
+    log_abs_gamma,
+    log_beta,
+    log_normal,
+    scaled_erfc,
 )
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
@@ -113,9 +124,30 @@ def elementwise(
         refused.append(Refused(DTypeError, *["i64[3]"] * operands))
     if operands == 2:
         refused += _unequal("f64[3]")
-    each = domain if isinstance(domain[0][0], tuple) else (domain,)
+    intervals = domain if isinstance(domain[0][0], tuple) else (domain,)
     calls = [Call(*[f"x[{shape}]"] * operands) for shape in SHAPES]
-    return Row(calls, refused, dtypes, each, **details)
+    return Row(calls, refused, dtypes, intervals, **details)
+
+
+def special(
+    function: Callable[..., Any],
+    operands: int = 1,
+    *,
+    domain: Sequence[Union] = (ABOVE_ONE,),
+    params: Sequence[dict[str, Any]] = ({},),
+    wrong: dict[str, Any] | None = None,
+) -> Row:
+    """The row of a special function that mpmath knows as `function`; `wrong` is refused."""
+    calls = [
+        Call(*[f"x[{shape}]"] * operands, **given) for shape in ("", "0", "2,3") for given in params
+    ]
+    refused = [Refused(DTypeError, *["i64[3]"] * operands, **params[0])]
+    if wrong is not None:
+        refused.append(Refused(ArgumentError, *["f64[3]"] * operands, **wrong))
+    if operands > 1:
+        kinds = ["f64[3]"] * (operands - 1)
+        refused.append(Refused(ShapeError, "f64[2]", *kinds, **params[0]))
+    return Row(calls, refused, domain=domain, reference=each(function), analytic=DIFFERENCES)
 
 
 def comparison() -> Row:
@@ -687,6 +719,34 @@ ROWS: dict[str, Row] = {
     ),
     "erf": elementwise(reference=by_mpmath(mpmath.erf), analytic=DIFFERENCES),
     "erfc": elementwise(reference=by_mpmath(mpmath.erfc), analytic=DIFFERENCES),
+    # Special functions.
+    "gammaln": special(log_abs_gamma),
+    "gamma_function": special(mpmath.gamma),
+    "polygamma": special(
+        lambda x, *, n: mpmath.psi(n, x), params=[{"n": 0}, {"n": 1}], wrong={"n": -1}
+    ),
+    "betaln": special(log_beta, 2),
+    "beta": special(mpmath.beta, 2),
+    "gammainc": special(
+        gamma_moment,
+        2,
+        params=[{"k": 0, "upper": False}, {"k": 1, "upper": True}],
+        wrong={"k": -1, "upper": True},
+    ),
+    "betainc": special(
+        beta_moment,
+        3,
+        domain=[ABOVE_ONE, ABOVE_ONE, ((0.3, 0.6),)],
+        params=[{"j": 0, "k": 0, "upper": False}, {"j": 1, "k": 1, "upper": True}],
+        wrong={"j": 0, "k": -1, "upper": True},
+    ),
+    "erfinv": special(mpmath.erfinv, domain=[((-0.7, 0.7),)]),
+    "erfcinv": special(inverse_erfc, domain=[((0.3, 1.7),)]),
+    "erfcx": special(scaled_erfc, params=[{"n": 0}, {"n": 1}], wrong={"n": -1}),
+    "log_ndtr": special(log_normal, domain=[REAL]),
+    "xlogy": special(lambda x, y: x * mpmath.log(y), 2),
+    "xlog1py": special(lambda x, y: x * mpmath.log1p(y), 2),
+    "logit": special(lambda x: mpmath.log(x / (1 - x)), domain=[((0.3, 0.7),)]),
     # With kinks, and with derivative zero.
     "abs": elementwise(1, NONZERO, NUMBERS, analytic=lambda x: x * np.sign(x.real)),
     "maximum": elementwise(
@@ -1179,6 +1239,18 @@ ROWS: dict[str, Row] = {
         reference=cholesky_slope_by_tangents,
         made_fit=lambda i, x: regular(i, np.tril(x)),
     ),
+    "assumed": Row(
+        [Call(f"x[{s}]", facts=("symmetric",)) for s in ("3,3", "2,2,2", "0,0")],
+        [
+            Refused(ShapeError, "f64[3,2]", facts=("symmetric",)),
+            Refused(DTypeError, "i64[3,3]", facts=("symmetric",)),
+            Refused(ArgumentError, "f64[3,3]", facts=("large",)),
+        ],
+        dtypes=("f64", "f32"),
+        reference=lambda x, *, facts: x,
+        analytic=lambda x, *, facts: x,
+        made_fit=lambda i, x: x + np.swapaxes(x, -1, -2),
+    ),
     "as_symmetric": Row(
         [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],
         [
@@ -1318,3 +1390,32 @@ ROWS: dict[str, Row] = {
         analytic=DIFFERENCES,
     ),
 }
+
+# The same, and a few of their own, of complex numbers.
+
+_NO_PARTS = [Refused(DTypeError, t) for t in ("f64[3]", "i64[3]", "bool[3]")]
+
+ROWS |= {
+    "real": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS, reference=lambda z: z.real),
+    "imag": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS, reference=lambda z: z.imag),
+    "conj": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS,
+                reference=lambda z: z.real - 1j * z.imag),
+    "modulus": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS,
+                   reference=lambda z: np.hypot(z.real, z.imag)),
+    "complex": Row(
+        [Call(f"f64[{s}]", f"f64[{s}]") for s in SHAPES],
+        [
+            *(Refused(DTypeError, t, t) for t in ("f16[3]", "i64[3]", "bool[3]", "c128[3]")),
+            Refused(DTypeError, "f64[3]", "f32[3]"),
+            Refused(ShapeError, "f64[3]", "f64[1]"),
+        ],
+        reference=lambda x, y: x + 1j * y,
+    ),
+}  # fmt: skip
+
+for _name, _calls in complex_samples.CALLS.items():
+    _more = [Call(*operands, **params) for operands, params in _calls]
+    ROWS[_name] = replace(ROWS[_name], calls=[*ROWS[_name].calls, *_more])
+for _name, _calls in complex_samples.REFUSED.items():
+    _more = [Refused(DTypeError, *operands, **params) for operands, params in _calls]
+    ROWS[_name] = replace(ROWS[_name], refused=[*ROWS[_name].refused, *_more])

@@ -1,30 +1,35 @@
 """NumPy functions that generated code calls where NumPy has no single function of its own.
 
 The text of each is copied into sources that stand alone, so every function here uses nothing but
-`np`, other functions of this file, and the builtins that are listed here, which are all that
-generated code has.
+`np`, other functions of this file or of those that it collects, their constants, and the builtins
+that are listed here, which are all that generated code has.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Iterator
+from functools import cache
 from inspect import isfunction
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from primgraph.approximations import error as error_functions
+from primgraph.approximations import gamma as gamma_functions
+from primgraph.approximations import quadrature
+from primgraph.approximations.gamma import in_chunks, polynomial
 
 # What generated code, and with it the text of functions of this file, has of Python's builtins.
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ValueError, divmod, enumerate, float, len, max, min, range,
-        reversed, slice, tuple, zip,
+        __import__, ArithmeticError, ValueError, complex, divmod, enumerate, float, len, max, min,
+        range, reversed, slice, tuple, zip,
     )
 }  # fmt: skip
-
-# How many elements `in_chunks` works on at a time.
-CHUNK = 8192
 
 
 def sigmoid(x: Any) -> Any:
@@ -39,6 +44,15 @@ def power_of_each(x: Any, y: Any) -> Any:
     """x**y by powers alone: for a single exponent of 0.5, NumPy takes the square root."""
     x, y = np.broadcast_arrays(x, y)
     return np.power(x.reshape(-1), y.flatten()).reshape(x.shape)
+
+
+def complex_of(x: Any, y: Any) -> Any:
+    """x + iy, put together of its parts: a sum would make NaN of infinities, and lose -0."""
+    made = np.empty(
+        np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y, np.complex64)
+    )
+    made.real, made.imag = x, y
+    return made
 
 
 def root_of_squares(
@@ -64,15 +78,6 @@ def root_of_squares(
         return root
     out[...] = root
     return out
-
-
-def polynomial(x: Any, *coefficients: float) -> Any:
-    """The polynomial with these coefficients, constant term first, by Horner's rule."""
-    total = np.full_like(x, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        total *= x
-        total += coefficient
-    return total
 
 
 def erf_near_zero(x: Any) -> Any:
@@ -191,23 +196,6 @@ def erfc_ratio_right(s: Any) -> Any:
     return above / below
 
 
-def in_chunks(function: Any, x: Any, out: Any = None) -> Any:
-    """What `function` makes of `x` in double precision, so many elements at a time as fit a cache.
-
-    It is written into `out`, which may be `x` itself or larger than it, or into a new array.
-    """
-    x = np.asarray(x)
-    direct = out is not None and out.shape == x.shape and out.flags.c_contiguous
-    result = out if direct else np.empty(x.shape, x.dtype)
-    flat, into = x.reshape(-1), result.reshape(-1)
-    for i in range(0, flat.size, 8192):
-        into[i : i + 8192] = function(np.asarray(flat[i : i + 8192], np.float64))
-    if out is None or direct:
-        return result
-    out[...] = result
-    return out
-
-
 def erf_chunk(wide: Any) -> Any:
     """The error function, by the rational approximations of FDLIBM's s_erf.c.
 
@@ -259,12 +247,12 @@ def erfc_chunk(wide: Any) -> Any:
 
 def erf(x: Any, out: Any = None) -> Any:
     """The error function."""
-    return in_chunks(erf_chunk, x, out)
+    return in_chunks(erf_chunk, (x,), out)
 
 
 def erfc(x: Any, out: Any = None) -> Any:
     """1 - erf(x) without cancellation."""
-    return in_chunks(erfc_chunk, x, out)
+    return in_chunks(erfc_chunk, (x,), out)
 
 
 def each_key(key: Any, shape: Any, dtype: Any, draw: Any) -> Any:
@@ -405,6 +393,24 @@ def cholesky_slope(factor: Any, ct: Any, out: Any = None) -> Any:
     return found
 
 
+def assumed(x: Any, facts: Any) -> Any:
+    """`x`, whose matrices are as they were declared to be, up to rounding."""
+    turned, size = np.swapaxes(x, -1, -2), np.max(np.abs(x), initial=0.0)
+    bound = size * np.finfo(x.dtype).eps * 64
+    for fact in facts:
+        if fact == "lower_triangular" and np.any(np.triu(x, 1)):
+            raise ValueError("a matrix is not lower_triangular, as it was assumed to be")
+        if fact == "upper_triangular" and np.any(np.tril(x, -1)):
+            raise ValueError("a matrix is not upper_triangular, as it was assumed to be")
+        if fact == "diagonal" and (np.any(np.triu(x, 1)) or np.any(np.tril(x, -1))):
+            raise ValueError("a matrix is not diagonal, as it was assumed to be")
+        if fact in ("symmetric", "positive_definite") and np.any(np.abs(x - turned) > bound):
+            raise ValueError("a matrix is not symmetric, as it was assumed to be")
+        if fact == "positive_definite":
+            np.linalg.cholesky(x)
+    return np.array(x)
+
+
 def cofactors(a: Any) -> Any:
     """The derivative of the determinant by each element, `det(a) * inv(a).T`.
 
@@ -461,11 +467,47 @@ def _called(code: CodeType) -> Iterator[str]:
             yield from _called(inner)
 
 
-_FUNCTIONS = {n: f for n, f in globals().items() if isfunction(f) and f.__module__ == __name__}
+_COLLECTED: tuple[ModuleType, ...] = (gamma_functions, quadrature, error_functions)
 
-# Which other functions of this file each one calls.
-REQUIRES: dict[str, tuple[str, ...]] = {
-    name: tuple(dict.fromkeys(n for n in _called(function.__code__) if n in _FUNCTIONS))
-    for name, function in _FUNCTIONS.items()
-    if not name.startswith("_")
+_FUNCTIONS = {
+    name: value
+    for names in (globals(), *map(vars, _COLLECTED))
+    for name, value in names.items()
+    if isfunction(value)
+    and value.__module__ in (__name__, *(m.__name__ for m in _COLLECTED))
+    and not name.startswith("_")
 }
+# Each with the first of the files that has it, which the others import it from.
+_CONSTANTS = {
+    name: module for module in _COLLECTED[::-1] for name in vars(module) if name.isupper()
+}
+
+
+globals().update(_FUNCTIONS, **{n: vars(module)[n] for n, module in _CONSTANTS.items()})
+
+# Which other functions, and which constants, each one uses.
+REQUIRES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_CONSTANTS, ()),
+    **{
+        name: tuple(
+            dict.fromkeys(
+                n for n in _called(function.__code__) if n in _FUNCTIONS or n in _CONSTANTS
+            )
+        )
+        for name, function in _FUNCTIONS.items()
+    },
+}
+
+
+@cache
+def text_of(name: str) -> str:
+    """The text of a function or a constant, as its file has it."""
+    if name in _FUNCTIONS:
+        return inspect.getsource(_FUNCTIONS[name])
+    source = inspect.getsource(_CONSTANTS[name])
+    (assignment,) = (
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+    )
+    return f"{ast.get_source_segment(source, assignment)}\n"

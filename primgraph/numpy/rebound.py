@@ -254,6 +254,8 @@ def _stands_for(value: Any) -> Any:
         return random
     if value is math:
         return mathematics
+    if isinstance(value, ModuleType) and value.__name__ in ("scipy", "scipy.special"):
+        return importlib.import_module(f"primgraph.{value.__name__}")
     if isinstance(value, BuiltinFunctionType):
         name = value.__name__
         if getattr(math, name, None) is value:
