@@ -22,7 +22,7 @@ class Library:
     """A copy of NumPy that can be differentiated, and what it has beside NumPy's functions.
 
     `scan(f, init, xs, length)`, `while_loop(test, f, init, most)`, where `most` may be None,
-    `sigmoid`, and `slope(f)`, the derivative of a function of one number.
+    `sigmoid`, `slope(f)`, the derivative of a function of one number, and `solve_triangular`.
     """
 
     np: Any
@@ -30,6 +30,7 @@ class Library:
     while_loop: Function
     sigmoid: Function
     slope: Function
+    solve_triangular: Function
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ def with_primgraph(case: Case) -> Call:
         lambda test, f, init, most: pg.while_loop(test, f, init, max_trips=most),
         pg.sigmoid,
         slope,
+        pg.linalg.solve_triangular,
     )
 
     def whole(*arrays: Any) -> Any:
@@ -80,7 +81,8 @@ def with_jax(case: Case) -> Call:
 
         return jax.lax.scan(step, init, None, length=most or 10)[0]
 
-    library = Library(jax.numpy, jax.lax.scan, bounded, jax.nn.sigmoid, jax.grad)
+    solve = importlib.import_module("jax.scipy.linalg").solve_triangular
+    library = Library(jax.numpy, jax.lax.scan, bounded, jax.nn.sigmoid, jax.grad, solve)
     gradient = jax.jit(jax.value_and_grad(lambda *a: case.model(library, *a), case.wrt))
     arrays = [jax.numpy.asarray(a) for a in case.arrays]
 
@@ -118,15 +120,16 @@ def seconds_a_call(call: Call, seconds: float) -> list[float]:
     return found
 
 
-WAYS = {"primgraph": with_primgraph, "jax": with_jax, "hand": with_hand}
+WAYS = {"primgraph": with_primgraph, "jax": with_jax}
 
 
-def serve(tool: str, short: bool) -> None:
+def serve(tool: str, table: Sequence[Case], by_hand: Callable[[Case], Call | None]) -> None:
     """Prepare and measure cases as lines of the standard input ask for it."""
-    known = {case.name: case for case in cases(short)}
+    known = {case.name: case for case in table}
     call: Call | None = None
+    make = WAYS.get(tool, by_hand)
     warm = Case("", lambda lib, x: lib.np.sum(lib.np.sin(x)), [np.ones(3)], (0,))
-    ready = WAYS[tool](warm)
+    ready = make(warm)
     if ready is not None:
         ready()
     for line in sys.stdin:
@@ -134,7 +137,7 @@ def serve(tool: str, short: bool) -> None:
         if order["do"] == "prepare":
             start = time.process_time()
             try:
-                call = WAYS[tool](known[order["case"]])
+                call = make(known[order["case"]])
                 results = call() if call is not None else None
             except Exception as error:
                 print(json.dumps({"failure": f"{type(error).__name__}: {error}"}), flush=True)
@@ -155,13 +158,13 @@ def serve(tool: str, short: bool) -> None:
 class Tool:
     """The process of a tool."""
 
-    def __init__(self, name: str, python: str, short: bool) -> None:
+    def __init__(self, script: str, name: str, python: str, short: bool) -> None:
         self.name = name
         threads = {
             **dict.fromkeys(THREADS, "1"),
             "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         }
-        command = [python, str(FOLDER / "loops.py"), "--serve", name, *["--short"] * short]
+        command = [python, script, "--serve", name, *["--short"] * short]
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -217,9 +220,15 @@ def compare(case: Case, tools: list[Tool], rounds: int, seconds: float) -> list[
     return cells
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--short", action="store_true", help="few trips, to see that it works")
+def main(
+    script: str,
+    told: str | None,
+    of: Callable[[bool], Sequence[Case]],
+    by_hand: Callable[[Case], Call | None],
+) -> None:
+    """Compare the cases that `of` gives, as the script at this path says."""
+    parser = argparse.ArgumentParser(description=told)
+    parser.add_argument("--short", action="store_true", help="small cases, to see that it works")
     parser.add_argument("--only", nargs="*", default=[], help="cases that begin with one of these")
     parser.add_argument("--peers", default=sys.executable, help="the interpreter that has JAX")
     parser.add_argument("--rounds", type=int, default=5)
@@ -227,16 +236,16 @@ def main() -> None:
     parser.add_argument("--serve", choices=TOOLS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve, options.short)
+        serve(options.serve, of(options.short), by_hand)
         return
     pythons = {"primgraph": sys.executable, "hand": sys.executable, "jax": options.peers}
     if options.peers == sys.executable and importlib.util.find_spec("jax") is None:
         del pythons["jax"]
-    tools = [Tool(name, python, options.short) for name, python in pythons.items()]
+    tools = [Tool(script, name, python, options.short) for name, python in pythons.items()]
     rounds, seconds = (1, 0.01) if options.short else (options.rounds, options.seconds)
     print("| case | ms | / by hand | / JAX | first call, s | of JAX, s |")
     print("|---|---|---|---|---|---|")
-    for case in cases(options.short):
+    for case in of(options.short):
         if not options.only or case.name.startswith(tuple(options.only)):
             print(f"| {' | '.join(compare(case, tools, rounds, seconds))} |", flush=True)
     for tool in tools:
@@ -244,4 +253,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(__file__, __doc__, cases, with_hand)

@@ -30,6 +30,7 @@ MODULES = [
     "primgraph.nn",
     "primgraph.operators",
     "primgraph.optimizer",
+    "primgraph.special",
     "primgraph.transforms",
     "primgraph.view",
 ]

@@ -29,9 +29,10 @@ PICTURE = Path(__file__).parent.parent / "docs" / "static" / "map.svg"
 FLOORS = (
     ("primgraph.cells", "primgraph.checkout", "primgraph.meanings"),
     ("primgraph.errors", "primgraph.frames", "primgraph.source"),
-    ("primgraph.ir",),
+    ("primgraph.approximations", "primgraph.ir"),
     ("primgraph.defaults", "primgraph.initializers", "primgraph.primitives", "primgraph.tables"),
-    ("primgraph.linalg", "primgraph.operators"),
+    ("primgraph.linalg", "primgraph.operators", "primgraph.special"),
+    ("primgraph.scipy",),
     ("primgraph.numpy",),
     ("primgraph.codegen.run",),
     ("primgraph.codegen.plan",),
@@ -107,11 +108,13 @@ def floor(module: str) -> int:
 # What a room is drawn as, and what its box tells of it: the parts of pictures lend their colours.
 ROOMS = {
     "errors, source": ("input", "lines of the user's, errors, names"),
+    "approximations": ("input", "special functions in NumPy"),
     "ir": ("forward", "types, graph, builder, text, slices"),
     "primitives": ("forward", "meaning, derivative, batching"),
     "defaults, initializers, tables": ("input", "what others share"),
     "operators": ("forward", "what users write"),
     "numpy": ("forward", "NumPy's names"),
+    "scipy": ("forward", "SciPy's names"),
     "codegen/run": ("cotangent", "threads, BLAS, feeds"),
     "codegen/plan": ("cotangent", "order, blocks, memory: data"),
     "codegen/cards": ("cotangent", "a primitive's text and costs"),
@@ -140,7 +143,7 @@ ROOMS = {
 _TOGETHER = {
     "eager": ("autograd", "eager"),
     "functional": ("functional", "tree"),
-    "operators": ("linalg", "operators"),
+    "operators": ("linalg", "operators", "special"),
     "errors, source": ("cells", "checkout", "errors", "frames", "meanings", "source"),
     "defaults, initializers, tables": ("defaults", "initializers", "tables"),
 }

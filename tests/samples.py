@@ -32,6 +32,16 @@ from sampled_loops import (
     solution_by_hand,
     while_by_hand,
 )
+from sampled_special import (
+    beta_moment,
+    each,
+    gamma_moment,
+    inverse_erfc,
+    log_abs_gamma,
+    log_beta,
+    log_normal,
+    scaled_erfc,
+)
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.params import Array
@@ -113,9 +123,30 @@ def elementwise(
         refused.append(Refused(DTypeError, *["i64[3]"] * operands))
     if operands == 2:
         refused += _unequal("f64[3]")
-    each = domain if isinstance(domain[0][0], tuple) else (domain,)
+    intervals = domain if isinstance(domain[0][0], tuple) else (domain,)
     calls = [Call(*[f"x[{shape}]"] * operands) for shape in SHAPES]
-    return Row(calls, refused, dtypes, each, **details)
+    return Row(calls, refused, dtypes, intervals, **details)
+
+
+def special(
+    function: Callable[..., Any],
+    operands: int = 1,
+    *,
+    domain: Sequence[Union] = (ABOVE_ONE,),
+    params: Sequence[dict[str, Any]] = ({},),
+    wrong: dict[str, Any] | None = None,
+) -> Row:
+    """The row of a special function that mpmath knows as `function`; `wrong` is refused."""
+    calls = [
+        Call(*[f"x[{shape}]"] * operands, **given) for shape in ("", "0", "2,3") for given in params
+    ]
+    refused = [Refused(DTypeError, *["i64[3]"] * operands, **params[0])]
+    if wrong is not None:
+        refused.append(Refused(ArgumentError, *["f64[3]"] * operands, **wrong))
+    if operands > 1:
+        kinds = ["f64[3]"] * (operands - 1)
+        refused.append(Refused(ShapeError, "f64[2]", *kinds, **params[0]))
+    return Row(calls, refused, domain=domain, reference=each(function), analytic=DIFFERENCES)
 
 
 def comparison() -> Row:
@@ -352,6 +383,13 @@ def positive_definite(i: int, x: np.ndarray) -> np.ndarray:
     return x @ np.swapaxes(x, -1, -2) + np.eye(x.shape[-1], dtype=x.dtype)
 
 
+FACTORS = [Call(f"x[{s}]", f"x[{s}]") for s in ("3,3", "1,1", "2,2,2", "0,0", "0,2,2")]
+UNFIT_FACTORS = [
+    Refused(ShapeError, "f64[3,3]", "f64[3,2]"),
+    Refused(ShapeError, "f64[2,3]", "f64[2,3]"),
+    Refused(DTypeError, "f16[3,3]", "f16[3,3]"),
+]
+
 SYSTEMS = [
     Call("x[3,3]", "x[3,2]"),
     Call("x[1,1]", "x[1,1]"),
@@ -428,6 +466,23 @@ def cholesky_known(z: np.ndarray, a: np.ndarray) -> np.ndarray:
     """The factor of `z @ z.T`, moving as that of the symmetric part of `a` would."""
     known = z.real @ np.swapaxes(z.real, -1, -2)
     return cholesky_by_rows(known + 0.5j * (a.imag + np.swapaxes(a.imag, -1, -2)))
+
+
+def cholesky_tangent_by_steps(z: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """The complex step of the elimination by rows."""
+    part, wide = np.tril(z).astype(np.float64), d.astype(np.float64)
+    moved = part @ np.swapaxes(part, -1, -2) + 0.5e-30j * (wide + np.swapaxes(wide, -1, -2))
+    return (cholesky_by_rows(moved).imag / 1e-30).astype(z.dtype)
+
+
+def cholesky_slope_by_tangents(z: np.ndarray, ct: np.ndarray) -> np.ndarray:
+    """The sum of what each element of a symmetric matrix moves."""
+    result = np.zeros_like(ct)
+    for i, j in np.ndindex(z.shape[-2:]):
+        unit = np.zeros_like(z)
+        unit[..., i, j] = 1
+        result[..., i, j] = np.sum(ct * cholesky_tangent_by_steps(z, unit), (-1, -2))
+    return result
 
 
 def det_by_minors(a: np.ndarray) -> np.ndarray:
@@ -663,6 +718,34 @@ ROWS: dict[str, Row] = {
     ),
     "erf": elementwise(reference=by_mpmath(mpmath.erf), analytic=DIFFERENCES),
     "erfc": elementwise(reference=by_mpmath(mpmath.erfc), analytic=DIFFERENCES),
+    # Special functions.
+    "gammaln": special(log_abs_gamma),
+    "gamma_function": special(mpmath.gamma),
+    "polygamma": special(
+        lambda x, *, n: mpmath.psi(n, x), params=[{"n": 0}, {"n": 1}], wrong={"n": -1}
+    ),
+    "betaln": special(log_beta, 2),
+    "beta": special(mpmath.beta, 2),
+    "gammainc": special(
+        gamma_moment,
+        2,
+        params=[{"k": 0, "upper": False}, {"k": 1, "upper": True}],
+        wrong={"k": -1, "upper": True},
+    ),
+    "betainc": special(
+        beta_moment,
+        3,
+        domain=[ABOVE_ONE, ABOVE_ONE, ((0.3, 0.6),)],
+        params=[{"j": 0, "k": 0, "upper": False}, {"j": 1, "k": 1, "upper": True}],
+        wrong={"j": 0, "k": -1, "upper": True},
+    ),
+    "erfinv": special(mpmath.erfinv, domain=[((-0.7, 0.7),)]),
+    "erfcinv": special(inverse_erfc, domain=[((0.3, 1.7),)]),
+    "erfcx": special(scaled_erfc, params=[{"n": 0}, {"n": 1}], wrong={"n": -1}),
+    "log_ndtr": special(log_normal, domain=[REAL]),
+    "xlogy": special(lambda x, y: x * mpmath.log(y), 2),
+    "xlog1py": special(lambda x, y: x * mpmath.log1p(y), 2),
+    "logit": special(lambda x: mpmath.log(x / (1 - x)), domain=[((0.3, 0.7),)]),
     # With kinks, and with derivative zero.
     "abs": elementwise(1, NONZERO, NUMBERS, analytic=lambda x: x * np.sign(x.real)),
     "maximum": elementwise(
@@ -1138,6 +1221,22 @@ ROWS: dict[str, Row] = {
     "det": of_square(reference=det_by_minors, made_fit=regular),
     "cofactors": of_square(
         reference=cofactors_by_minors, analytic=cofactors_by_minors, made_fit=regular
+    ),
+    "cholesky_tangent": Row(
+        FACTORS,
+        UNFIT_FACTORS,
+        dtypes=("f64", "f32"),
+        analytic=DIFFERENCES,
+        reference=cholesky_tangent_by_steps,
+        made_fit=lambda i, x: regular(i, np.tril(x)),
+    ),
+    "cholesky_slope": Row(
+        FACTORS,
+        UNFIT_FACTORS,
+        dtypes=("f64", "f32"),
+        analytic=DIFFERENCES,
+        reference=cholesky_slope_by_tangents,
+        made_fit=lambda i, x: regular(i, np.tril(x)),
     ),
     "as_symmetric": Row(
         [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],

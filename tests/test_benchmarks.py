@@ -196,3 +196,12 @@ def test_loops_of_all_tools_agree():
         assert float(cells[0]) > 0, name
         assert float(cells[3]) > 0, name
     assert float(cases["recurrent T=20"][1]) > 0
+
+
+def test_linear_algebra_agrees_with_what_is_written_by_hand():
+    rows = short("linear_algebra.py")
+    cases = {row[0]: row[1:] for row in rows[1:]}
+    assert {name.split()[0] for name in cases} == {"gaussian", "kalman", "systems"}
+    for cells in cases.values():
+        assert float(cells[0]) > 0
+        assert float(cells[1]) > 0

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -68,13 +69,24 @@ def _elementwise_sample(name, op, type):
     if name == "integer_pow":
         powers = range(-3, 5) if type.is_float else range(4)
         return [(name, [type], {"n": n}) for n in powers] if type.dtype.kind != "b" else []
-    for operands in (1, 2):
-        try:
-            op.infer((type,) * operands, {})
-        except (TypeError, ValueError):
-            continue
-        return [(name, [type] * operands, {})]
+    for operands in (1, 2, 3):
+        samples = []
+        for params in ORDERS.get(name, ({},)):
+            with suppress(TypeError, ValueError):
+                op.infer((type,) * operands, params)
+                samples.append((name, [type] * operands, params))
+        if samples:
+            return samples
     return []
+
+
+# Parameters of elementwise primitives that have some.
+ORDERS = {
+    "betainc": ({"j": 0, "k": 0, "upper": False}, {"j": 1, "k": 0, "upper": True}),
+    "erfcx": ({"n": 0}, {"n": 2}),
+    "gammainc": ({"k": 0, "upper": False}, {"k": 2, "upper": True}),
+    "polygamma": ({"n": 0}, {"n": 1}, {"n": 4}),
+}
 
 
 STRUCTURAL = [

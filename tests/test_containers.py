@@ -1,6 +1,7 @@
 """Containers of arguments: taken in an order that means something, or refused, never in silence."""
 
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,8 @@ CALLS: dict[str, Any] = {
     "cost fetch_list": lambda t, c: pg.cost(t.program, c([t.a, t.b])),
     "check_grads inputs": lambda t, c: pg.check_grads(pg.arctan2, c([1.0, 2.0])),
     "check_grads modes": lambda t, c: pg.check_grads(pg.sin, [ONES], modes=c(["forward"])),
+    "jit through": lambda t, c: pg.jit(square, through=c([math]))(2.0, 3.0),
+    "trace through": lambda t, c: pg.trace(pg.sum, pg.spec(2), through=c([math])),
     "trace": lambda t, c: pg.trace(pg.sum, c([1.0, 2.0])),
     "permute axes": lambda t, c: pg.permute(t.m, c([1, 0])),
     "transpose axes": lambda t, c: pg.transpose(t.m, c([1, 0])),
@@ -142,6 +145,8 @@ CALLS: dict[str, Any] = {
     "moveaxis source": lambda t, c: pg.moveaxis(t.m, c([1, 0]), [0, 1]),
     "moveaxis destination": lambda t, c: pg.moveaxis(t.m, [0, 1], c([1, 0])),
     "layer_norm axis": lambda t, c: pg.layer_norm(t.m, axis=c([1, 0])),
+    "rms_norm axis": lambda t, c: pg.rms_norm(t.m, axis=c([1, 0])),
+    "nn.RMSNorm.__init__ shape": lambda t, c: nn.RMSNorm(c([2, 3])) and 0,
     "repeat repeats": lambda t, c: pg.repeat(t.m, c([3, 2]), axis=0),
     "roll shift": lambda t, c: pg.roll(t.m, c([2, 1]), axis=[0, 1]),
     "roll axis": lambda t, c: pg.roll(t.m, [1, 2], axis=c([1, 0])),

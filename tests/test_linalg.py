@@ -220,6 +220,62 @@ def test_large_triangles_are_solved_in_blocks(size: int, trans: int, lower: bool
     np.testing.assert_allclose(pg.compile(graph)(a, b), expected, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.parametrize("size", [127, 128, 200])
+def test_factors_and_slopes_of_large_matrices_are_found_in_blocks(size: int) -> None:
+    a, weights = positive(2, size, size), np.tril(general(size, size))
+    graph = pg.trace(
+        lambda a: pg.value_and_grad(lambda x: pg.sum(pg.linalg.cholesky(x) * weights))(a)[1],
+        pg.spec(a.shape),
+    )
+    factor = np.linalg.cholesky(a)
+    within = np.tril(np.swapaxes(factor, -1, -2) @ weights)
+    within -= 0.5 * within * np.eye(size)
+    left = np.linalg.solve(np.swapaxes(factor, -1, -2), within)
+    both = np.linalg.solve(np.swapaxes(factor, -1, -2), np.swapaxes(left, -1, -2))
+    expected = 0.5 * (both + np.swapaxes(both, -1, -2))
+    np.testing.assert_allclose(pg.compile(graph)(a), expected, rtol=1e-9, atol=1e-12)
+    found = pg.compile(pg.trace(lambda x: pg.linalg.cholesky(x), pg.spec(a.shape)))(a)
+    np.testing.assert_allclose(found, factor, rtol=1e-12, atol=1e-13)
+    assert np.all(np.triu(found, 1) == 0)
+
+
+def test_factors_of_ill_conditioned_matrices_are_as_close_as_lapacks() -> None:
+    x = np.linspace(0, 10, 300)
+    matrix = np.exp(-0.5 * (x[:, None] - x) ** 2) + 1e-9 * np.eye(300)
+    kernel = pg.compile(pg.trace(lambda x: pg.linalg.cholesky(x), pg.spec(matrix.shape)))
+    found = kernel(matrix)
+    assert np.abs(found @ found.T - matrix).max() < 300 * np.finfo(float).eps
+    matrix[250, 250] = -1.0
+    with pytest.raises(np.linalg.LinAlgError):
+        kernel(matrix)
+
+
+def test_equations_with_the_same_matrix_are_solved_at_once() -> None:
+    def several(a: Any, b: Any, c: Any) -> Any:
+        first = pg.linalg.solve(a, b)
+        return pg.linalg.inv(a), first, pg.linalg.solve(a, c), pg.linalg.solve(a, first)
+
+    a, b, c = regular(3, 3), general(3), general(3, 2)
+    kernel = pg.compile(pg.trace(several, a, b, c))
+    assert kernel.source.count("np.linalg") == 2
+    first = np.linalg.solve(a, b)
+    expected = np.linalg.inv(a), first, np.linalg.solve(a, c), np.linalg.solve(a, first)
+    for mine, theirs in zip(kernel(a, b, c), expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+    def steps(a: Any, b: Any) -> Any:
+        def step(carry: Any, _: Any) -> Any:
+            found = pg.linalg.solve(a + carry[:, None], carry)
+            return found, pg.sum(found) + pg.linalg.slogdet(a + carry[:, None])[1]
+
+        return pg.sum(pg.scan(step, b, None, length=3)[1])
+
+    looped = pg.compile(pg.trace(lambda a, b: pg.grad(steps(a, b), [a, b]), a, b))
+    assert looped.source.count("np.linalg") == 2
+    with pg.transforms.debug():
+        pg.check_grads(steps, (a, b), order=1)
+
+
 @pytest.mark.parametrize("look", [False, True])
 def test_linear_algebra_of_tensors(look: bool) -> None:
     a, b = positive(3, 3), general(3)

@@ -437,7 +437,7 @@ def test_only_loops_take_and_give_stacks_that_grow(text, fault):
 
 
 def test_a_stack_that_grows_is_neither_fed_nor_returned_nor_taken_by_a_body():
-    graph = clean_up(lower(traced(lambda a: pg.grad(newton(a), a), np.array(0.5))))
+    graph = clean_up(lower(traced(lambda a: pg.grad(newton(a), a), np.ones(2))))
     (stack, *_) = [v for e in graph.body for v in e.outputs if is_open(v.shape)]
     with pytest.raises(pg.BuildError, match="stacks that grow are for loops"):
         pg.compile(graph.with_outputs([stack]))
@@ -486,7 +486,7 @@ def test_unzip_runs_the_loop_in_both_parts():
 
 
 def test_readable_code_puts_rows_into_lists_and_goes_back_along_them():
-    kernel = pg.compile(pg.trace(lambda a: pg.grad(newton(a), a), 0.5), style="readable")
+    kernel = pg.compile(pg.trace(lambda a: pg.grad(newton(a), a), np.ones(2)), style="readable")
     lines = [line.strip() for line in kernel.source.splitlines()]
     assert "stack0 = []" in lines
     assert any(line.startswith("stack0.append(") for line in lines)

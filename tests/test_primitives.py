@@ -519,6 +519,8 @@ UNEVEN: dict[str, list[Call]] = {
         Call("f64[20,20]", "f64[20,40]", lower=True, transposed=False, unit=False),
         Call("f64[2,20,20]", "f64[2,20,1]", lower=True, transposed=False, unit=False),
     ],
+    "cholesky_tangent": [Call("f64[20,20]", "f64[20,20]")],
+    "cholesky_slope": [Call("f64[20,20]", "f64[20,20]")],
     "as_symmetric": [Call("f64[20,20]", "f64[20,20]")],
     "as_cholesky_of": [Call("f64[20,20]", "f64[20,20]")],
     "scatter_add": [

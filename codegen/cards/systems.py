@@ -40,6 +40,16 @@ def function_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
     return replace(made, helper=helper, fallible=True, blas=True)
 
 
+def changing_card(read: Read, helper: str, step: ComplexStep | None) -> Card:
+    """The card of a helper that works in an array `out`, which may be its second operand."""
+
+    def write(to: Target) -> list[str]:
+        call = read([Text(a) for a in to.args], to.step).code
+        return [f"{call[:-1]}, out={to.out})"]
+
+    return replace(function_card(read, helper, step), write=write, in_place=(1,))
+
+
 def numpy_card(name: str, step: ComplexStep | None) -> Card:
     """The card of a function of `numpy.linalg` that takes nothing but arrays."""
 
@@ -47,6 +57,17 @@ def numpy_card(name: str, step: ComplexStep | None) -> Card:
         return Text(f"np.linalg.{name}({', '.join(a.code for a in args)})")
 
     return function_card(read, "", step)
+
+
+# Rows from which on a factor is computed in the array that is there.
+_MANY_ROWS = 128
+
+
+def _write_cholesky(to: Target) -> list[str]:
+    (a,), rows = to.args, to.step.operands[0].shape[-1]
+    if type(rows) is int and rows >= _MANY_ROWS:
+        return [f"cholesky_in_blocks({a}, {to.out})"]
+    return [f"{to.out}[...] = np.linalg.cholesky({a})"]
 
 
 def _read_triangular(args: Sequence[Text], step: Step) -> Text:
@@ -59,9 +80,19 @@ CARDS: dict[Op, Card] = {
         numpy_card("solve", ANALYTIC),
         advice="its matrix is singular, or nearly so",
     ),
-    p.triangular_solve: function_card(_read_triangular, "triangular_solve", ANALYTIC),
+    p.triangular_solve: changing_card(_read_triangular, "triangular_solve", ANALYTIC),
     p.inv: numpy_card("inv", ANALYTIC),
-    p.cholesky: numpy_card("cholesky", None),
+    p.cholesky: replace(numpy_card("cholesky", None), write=_write_cholesky, in_place=(0,)),
+    p.cholesky_tangent: function_card(
+        lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
+        "cholesky_tangent",
+        None,
+    ),
+    p.cholesky_slope: changing_card(
+        lambda args, step: Text(f"cholesky_slope({args[0].code}, {args[1].code})"),
+        "cholesky_slope",
+        None,
+    ),
     p.slogdet: numpy_card("slogdet", None),
     p.det: numpy_card("det", ANALYTIC),
     p.cofactors: function_card(

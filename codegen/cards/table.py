@@ -24,6 +24,7 @@ from primgraph.codegen.cards import (
     running,
     shapes,
     sorting,
+    special,
     spectra,
     systems,
     windows,
@@ -51,6 +52,7 @@ CARDS: dict[Op, Card] = {
     **linalg.CARDS,
     **systems.CARDS,
     **spectra.CARDS,
+    **special.CARDS,
     **windows.CARDS,
 }
 

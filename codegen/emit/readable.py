@@ -7,7 +7,6 @@ one element), `page` (what is folded into which line), `expressions` and `views`
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 
 from primgraph.codegen.cards.notation import Text
@@ -50,7 +49,7 @@ def readable(
     if len(page.opening) > 1:
         page.opening.insert(1, "")
     functions[-1].docstring = interface.docstring()
-    helpers = [_untyped(inspect.getsource(getattr(support, name))) for name in page.helpers]
+    helpers = [_untyped(support.text_of(name)) for name in page.helpers]
     return Module(page.opening, helpers, functions, functions[-1].name, page.table, page.users)
 
 
@@ -119,6 +118,8 @@ def _several(page: Page, interface: Interface) -> list[Function]:
 
 def _untyped(function: str) -> str:
     """The text of a helper without the annotations of its signature: names that are not there."""
+    if not function.startswith("def "):
+        return function
     head, colon, body = function.partition(":\n")
     name, _, parameters = head.removeprefix("def ").removesuffix(" -> Any").partition("(")
     listed = [p.strip() for p in parameters.removesuffix(")").split(",") if p.strip()]
@@ -127,6 +128,9 @@ def _untyped(function: str) -> str:
         (": float = ", "="),
         (": Any", ""),
         (": float", ""),
+        (": int = ", "="),
+        (": int", ""),
+        (": bool", ""),
     ):
         listed = [p.replace(annotation, text) for p in listed]
     return "\n".join(signature(name, listed))[:-1] + colon + body

@@ -1,18 +1,26 @@
 """NumPy functions that generated code calls where NumPy has no single function of its own.
 
 The text of each is copied into sources that stand alone, so every function here uses nothing but
-`np`, other functions of this file, and the builtins that are listed here, which are all that
-generated code has.
+`np`, other functions of this file or of those that it collects, their constants, and the builtins
+that are listed here, which are all that generated code has.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Iterator
+from functools import cache
 from inspect import isfunction
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
+
+from primgraph.approximations import error as error_functions
+from primgraph.approximations import gamma as gamma_functions
+from primgraph.approximations import quadrature
+from primgraph.approximations.gamma import in_chunks, polynomial
 
 # What generated code, and with it the text of functions of this file, has of Python's builtins.
 BUILTINS = {
@@ -22,9 +30,6 @@ BUILTINS = {
         reversed, slice, tuple, zip,
     )
 }  # fmt: skip
-
-# How many elements `in_chunks` works on at a time.
-CHUNK = 8192
 
 
 def sigmoid(x: Any) -> Any:
@@ -64,15 +69,6 @@ def root_of_squares(
         return root
     out[...] = root
     return out
-
-
-def polynomial(x: Any, *coefficients: float) -> Any:
-    """The polynomial with these coefficients, constant term first, by Horner's rule."""
-    total = np.full_like(x, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        total *= x
-        total += coefficient
-    return total
 
 
 def erf_near_zero(x: Any) -> Any:
@@ -191,23 +187,6 @@ def erfc_ratio_right(s: Any) -> Any:
     return above / below
 
 
-def in_chunks(function: Any, x: Any, out: Any = None) -> Any:
-    """What `function` makes of `x` in double precision, so many elements at a time as fit a cache.
-
-    It is written into `out`, which may be `x` itself or larger than it, or into a new array.
-    """
-    x = np.asarray(x)
-    direct = out is not None and out.shape == x.shape and out.flags.c_contiguous
-    result = out if direct else np.empty(x.shape, x.dtype)
-    flat, into = x.reshape(-1), result.reshape(-1)
-    for i in range(0, flat.size, 8192):
-        into[i : i + 8192] = function(np.asarray(flat[i : i + 8192], np.float64))
-    if out is None or direct:
-        return result
-    out[...] = result
-    return out
-
-
 def erf_chunk(wide: Any) -> Any:
     """The error function, by the rational approximations of FDLIBM's s_erf.c.
 
@@ -259,12 +238,12 @@ def erfc_chunk(wide: Any) -> Any:
 
 def erf(x: Any, out: Any = None) -> Any:
     """The error function."""
-    return in_chunks(erf_chunk, x, out)
+    return in_chunks(erf_chunk, (x,), out)
 
 
 def erfc(x: Any, out: Any = None) -> Any:
     """1 - erf(x) without cancellation."""
-    return in_chunks(erfc_chunk, x, out)
+    return in_chunks(erfc_chunk, (x,), out)
 
 
 def each_key(key: Any, shape: Any, dtype: Any, draw: Any) -> Any:
@@ -297,13 +276,24 @@ def random_bernoulli(key: Any, shape: Any, p: float) -> Any:
     return each_key(key, shape, np.bool_, lambda rng: rng.random(shape) < p)
 
 
-def triangular_solve(a: Any, b: Any, lower: Any, transposed: Any, unit: Any) -> Any:
-    """The solution of equations with a triangle of `a`, some rows at a time.
+def taken(x: Any, out: Any) -> Any:
+    """The elements of `x` to be changed: in `out`, which may be `x`, or in a new array."""
+    if out is None:
+        return np.array(x)
+    if out is not x:
+        out[...] = x
+    return out
+
+
+def triangular_solve(
+    a: Any, b: Any, lower: Any, transposed: Any, unit: Any, out: Any = None
+) -> Any:
+    """The solution of equations with a triangle of `a`, some rows at a time; `out` may be `b`.
 
     Each block of rows takes a product with what is known, and an elimination in its own triangle;
     where there are many right-hand sides products with its inverse, and one step of refinement.
     """
-    x, n = np.array(b), a.shape[-1]
+    x, n = taken(b, out), a.shape[-1]
     t = np.swapaxes(a, -1, -2) if transposed else a
     down, many = lower != transposed, b.shape[-1] > 32
     size = 32 if many else 64
@@ -323,6 +313,75 @@ def triangular_solve(a: Any, b: Any, lower: Any, transposed: Any, unit: Any) -> 
         else:
             rows[...] = np.linalg.solve(block, rows)
     return x
+
+
+def cholesky_in_blocks(a: Any, out: Any) -> Any:
+    """The Cholesky factor in `out`, which may be `a`, some columns at a time.
+
+    Those below a block are a product with its inverse, and one step of refinement. It spares the
+    new array that NumPy makes, which takes longer than the factor of a few hundred rows.
+    """
+    found, n, size = taken(a, out), a.shape[-1], 48 if a.shape[-1] < 1024 else 64
+    for i in range(0, n, size):
+        j = min(i + size, n)
+        before, square = found[..., i:j, :i], found[..., i:j, i:j]
+        if i:
+            square -= before @ np.swapaxes(before, -1, -2)
+        square[...] = np.linalg.cholesky(square)
+        if j < n:
+            below = found[..., j:, i:j]
+            if i:
+                below -= found[..., j:, :i] @ np.swapaxes(before, -1, -2)
+            inverse = np.swapaxes(np.linalg.inv(square), -1, -2)
+            first = below @ inverse
+            below[...] = first + (below - first @ np.swapaxes(square, -1, -2)) @ inverse
+            found[..., i:j, j:] = 0.0
+    return found
+
+
+def cholesky_tangent(factor: Any, d: Any) -> Any:
+    """How a Cholesky factor moves along the symmetric part of `d`: `l @ Φ(inv(l) @ d @ inv(l).T)`.
+
+    Φ is the lower triangle with half of its diagonal.
+    """
+    known = (factor, True, False, False)
+    part = (d + np.swapaxes(d, -1, -2)) * 0.5
+    for _ in range(2):
+        part = np.swapaxes(triangular_solve(known[0], part, *known[1:]), -1, -2)
+    half = np.tril(part)
+    np.einsum("...ii->...i", half)[...] *= 0.5
+    return np.tril(factor) @ half
+
+
+def cholesky_slope(factor: Any, ct: Any, out: Any = None) -> Any:
+    """The gradient by a symmetric matrix from that by its Cholesky factor, lower triangles read.
+
+    From the last block of rows to the first, what the factor was computed by is turned around:
+    I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527, section 4.2.
+    """
+    found, n, size = taken(ct, out), ct.shape[-1], 64 if ct.shape[-1] < 1024 else 128
+    for i in reversed(range(0, n, size)):
+        j = min(i + size, n)
+        block, beside = factor[..., i:j, i:j], factor[..., i:j, :i]
+        inverse = np.tril(np.linalg.inv(block))
+        square, below = found[..., i:j, i:j], found[..., j:, i:j]
+        if j < n:
+            below[...] = below @ inverse
+            square -= np.swapaxes(below, -1, -2) @ factor[..., j:, i:j]
+        half = np.tril(np.swapaxes(block, -1, -2) @ np.tril(square))
+        np.einsum("...ii->...i", half)[...] *= 0.5
+        turned = np.swapaxes(inverse, -1, -2) @ half @ inverse
+        square[...] = turned + np.swapaxes(turned, -1, -2)
+        if i:
+            found[..., i:j, :i] -= square @ beside
+            if j < n:
+                found[..., j:, :i] -= below @ beside
+                found[..., i:j, :i] -= np.swapaxes(below, -1, -2) @ factor[..., j:, :i]
+    for i in range(0, n, size):
+        j = min(i + size, n)
+        found[..., i:j, :j] *= 0.5
+        found[..., :i, i:j] = np.swapaxes(found[..., i:j, :i], -1, -2)
+    return found
 
 
 def cofactors(a: Any) -> Any:
@@ -381,11 +440,47 @@ def _called(code: CodeType) -> Iterator[str]:
             yield from _called(inner)
 
 
-_FUNCTIONS = {n: f for n, f in globals().items() if isfunction(f) and f.__module__ == __name__}
+_COLLECTED: tuple[ModuleType, ...] = (gamma_functions, quadrature, error_functions)
 
-# Which other functions of this file each one calls.
-REQUIRES: dict[str, tuple[str, ...]] = {
-    name: tuple(dict.fromkeys(n for n in _called(function.__code__) if n in _FUNCTIONS))
-    for name, function in _FUNCTIONS.items()
-    if not name.startswith("_")
+_FUNCTIONS = {
+    name: value
+    for names in (globals(), *map(vars, _COLLECTED))
+    for name, value in names.items()
+    if isfunction(value)
+    and value.__module__ in (__name__, *(m.__name__ for m in _COLLECTED))
+    and not name.startswith("_")
 }
+# Each with the first of the files that has it, which the others import it from.
+_CONSTANTS = {
+    name: module for module in _COLLECTED[::-1] for name in vars(module) if name.isupper()
+}
+
+
+globals().update(_FUNCTIONS, **{n: vars(module)[n] for n, module in _CONSTANTS.items()})
+
+# Which other functions, and which constants, each one uses.
+REQUIRES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_CONSTANTS, ()),
+    **{
+        name: tuple(
+            dict.fromkeys(
+                n for n in _called(function.__code__) if n in _FUNCTIONS or n in _CONSTANTS
+            )
+        )
+        for name, function in _FUNCTIONS.items()
+    },
+}
+
+
+@cache
+def text_of(name: str) -> str:
+    """The text of a function or a constant, as its file has it."""
+    if name in _FUNCTIONS:
+        return inspect.getsource(_FUNCTIONS[name])
+    source = inspect.getsource(_CONSTANTS[name])
+    (assignment,) = (
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
+    )
+    return f"{ast.get_source_segment(source, assignment)}\n"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from primgraph.autodiff.request import Request, called
 from primgraph.autodiff.subgraph import Path, reached_by
+from primgraph.autodiff.symmetry import Passed, gradients_passed, note_joint
 from primgraph.errors import NotDifferentiable
 from primgraph.ir.builder import Builder
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.rebuild import full_value
 from primgraph.primitives.constants import filled
+from primgraph.primitives.control import scan, while_loop
 from primgraph.primitives.elementwise import add, as_function_of, mul
 from primgraph.transforms.batch import batch
 from primgraph.transforms.bind import bind
@@ -27,23 +31,98 @@ def reverse(
 ) -> list[Value | None]:
     """One cotangent for each input of `request`, from those of its outputs.
 
-    By forward mode where the Jacobian is diagonal, as that is its own transpose. Raises
-    `NotDifferentiable` if no output depends on an input, unless `lenient`.
+    By forward mode where the Jacobian is its own transpose: where it is diagonal, and through
+    gradients by the same inputs. Raises `NotDifferentiable` if no output depends on an input,
+    unless `lenient`.
     """
     path = request.path()
     if not lenient:
         _refuse_independent(request, path)
     if not path.wrt:
         return [None] * len(request.inputs)
-    diagonal = len(path.moved) == 1 and is_diagonal(path.graph, path.moved)
-    if diagonal and len(seeds) == 1:
-        found = _along(request, path, path.jvp(), seeds, count)
-    elif diagonal and count is None:
-        found = [_by_diagonal(request, path, seeds)]
+    alone = count is None and not request.apart
+    passed = gradients_passed(request) if alone and not _is_diagonal(path) else {}
+    if passed:
+        results = _through_gradients(request, path, seeds, passed)
     else:
-        found = _along(request, path, path.vjp(), seeds, count)
-    by_input = dict(zip(path.wrt, found, strict=True))
-    return [by_input.get(v) for v in request.inputs]
+        by_input = dict(zip(path.wrt, _turned(request, path, seeds, count), strict=True))
+        results = [by_input.get(v) for v in request.inputs]
+    if alone:
+        note_joint(request, path, seeds, results)
+    return results
+
+
+def _turned(
+    request: Request, path: Path, seeds: Sequence[Value | None], count: int | None
+) -> list[Value]:
+    """The cotangents of what `path` leads from."""
+    diagonal = _is_diagonal(path) or _is_looped(path)
+    if diagonal and len(seeds) == 1:
+        return _along(request, path, path.jvp(), seeds, count)
+    if diagonal and count is None:
+        return [_by_diagonal(request, path, seeds)]
+    return _along(request, path, path.vjp(), seeds, count)
+
+
+def _is_diagonal(path: Path) -> bool:
+    return len(path.moved) == 1 and is_diagonal(path.graph, path.moved)
+
+
+def _is_looped(path: Path) -> bool:
+    """Whether loops lead from one number to others: forward mode keeps none of their trips."""
+    kind = path.moved[0].type
+    if len(path.moved) > 1 or kind.size != 1 or any(v.type != kind for v in path.graph.outputs):
+        return False
+    return any(eqn.op in (scan, while_loop) for eqn in path.graph.body)
+
+
+def _through_gradients(
+    request: Request, path: Path, seeds: Sequence[Value | None], passed: Passed
+) -> list[Value | None]:
+    """Reverse mode as far as the gradients that are `passed`, and forward mode through these."""
+    builder, count = request.builder, len(request.inputs)
+    before = replace(request, inputs=[*request.inputs, *passed], apart=True)
+    cts = reverse(before, seeds, None, lenient=True)
+    terms: list[list[Value]] = [[] if ct is None else [ct] for ct in cts[:count]]
+    found = {v: ct for v, ct in zip(passed, cts[count:], strict=True) if ct is not None}
+    for joint in dict.fromkeys(passed[v] for v in found):
+        by_input = dict(zip(joint.inputs, joint.gradients, strict=True))
+        given = {x: found[g] for x, g in by_input.items() if g in found}
+        ends = {i: g for i, x in enumerate(request.inputs) if (g := by_input[x]) is not None}
+        after = replace(request, outputs=list(ends.values()), inputs=list(given))
+        along = [_seed(builder, ct) for ct in given.values()]
+        for i, part in zip(ends, forward(after, along), strict=True):
+            terms[i] += [] if part is None else [part]
+    with recording(builder):
+        results = [reduce(add, parts) if parts else None for parts in terms]
+    # What comes from the one gradient by the one input is complete.
+    if None not in results and count == 1 and request.outputs == list(passed):
+        return results
+    return _complete(request, path, seeds, results)
+
+
+def _seed(builder: Builder, value: Value) -> Value | None:
+    """A cotangent as a seed: without what it counts as a function of, None for ones."""
+    eqn = builder.definition(value)
+    while eqn is not None and eqn.op is as_function_of:
+        value = eqn.inputs[0]
+        eqn = builder.definition(value)
+    return None if full_value(builder, value) == 1 else value
+
+
+def _complete(
+    request: Request, path: Path, seeds: Sequence[Value | None], results: Sequence[Value | None]
+) -> list[Value | None]:
+    """The results as functions of all that outputs depend on, zeros where none is there yet."""
+    whole = _whole(request.builder, path.reached, request.outputs, seeds)
+    with recording(request.builder):
+        found = [
+            filled(0, x.type) if v is None and x in path.wrt else v
+            for x, v in zip(request.inputs, results, strict=True)
+        ]
+        if whole is None:
+            return found
+        return [None if v is None else as_function_of(v, whole) for v in found]
 
 
 def _refuse_independent(request: Request, path: Path) -> None:
@@ -134,7 +213,8 @@ def record(
     complete = _depending_on_all(builder, path, graph, present)
     if all(complete):
         return results
-    whole = _whole(builder, path, path.ends if ends is None else ends, present)
+    given_seeds = [v for i, v in present.items() if i >= len(path.free)]
+    whole = _whole(builder, path.reached, path.ends if ends is None else ends, given_seeds)
     if whole is None:
         return results
     with recording(builder):
@@ -145,12 +225,12 @@ def record(
 
 
 def _whole(
-    builder: Builder, path: Path, ends: Sequence[Value], present: Mapping[int, Value]
+    builder: Builder, reached: Sequence[bool], ends: Sequence[Value], seeds: Sequence[Value | None]
 ) -> Value | None:
     """A value that depends on all `ends` that are reached, and on all seeds."""
-    reached = (v for v, r in zip(ends, path.reached, strict=True) if r)
-    seeds = (v for i, v in present.items() if i >= len(path.free))
-    others = [v for v in dict.fromkeys((*reached, *seeds)) if _varies(builder, v)]
+    known = [v for v, r in zip(ends, reached, strict=True) if r]
+    known += [v for v in seeds if v is not None]
+    others = [v for v in dict.fromkeys(known) if _varies(builder, v)]
     with recording(builder):
         return reduce(as_function_of, others) if others else None
 

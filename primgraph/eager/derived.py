@@ -217,10 +217,13 @@ def matrix(
     return [found[i : i + width] for i in range(0, len(found), width)]
 
 
-def reached(outputs: Sequence[Node], inputs: Sequence[Node]) -> set[Node]:
-    """Of all that derivatives of `outputs` go through, what depends on `inputs`."""
+def reached(outputs: Sequence[Node], inputs: Sequence[Node], *, ready: bool = True) -> set[Node]:
+    """Of all that derivatives of `outputs` go through, what depends on `inputs`.
+
+    It is made `ready` to be differentiated, as by `path`.
+    """
     found = set(inputs)
-    for node in sorted(path(outputs), key=lambda n: n.number):
+    for node in sorted(path(outputs, ready=ready), key=lambda n: n.number):
         step = node.step
         if step is not None and any(node.inputs[i] in found for i in step.reaching):
             found.add(node)
@@ -239,7 +242,8 @@ def depends_beyond(outputs: Sequence[Node], arguments: Sequence[Node]) -> bool:
     if any(n.inputs and n.inputs[0].tracked for n in arguments):
         return True
     first = min((n.number for n in arguments), default=0)
-    return any(n not in own and _is_source(n, first) for n in path(outputs, arguments))
+    way = path(outputs, arguments, ready=False)
+    return any(n not in own and _is_source(n, first) for n in way)
 
 
 def _is_source(node: Node, first: int) -> bool:

@@ -71,12 +71,14 @@ def through_hooks(
     tracked: bool,
     count: int | None = None,
     cut: Sequence[Node] = (),
+    behind: Set[Node] | None = None,
 ) -> list[Node | None]:
     """The gradients by `inputs`, where those of tensors with hooks are what the hooks give.
 
     What comes before a tensor gets what its hooks have made of the gradient, and what was given
     to a function with rules of its own what these make of it; seeds of batches, of which there are
     `count`, go through such functions by their rules in a graph. Nothing passes the nodes in `cut`.
+    Rules are asked for what depends on `inputs` only where it is known to be `behind` these.
     """
     passed = False
     # What is asked for has to be found in its gradients when these are differentiated, too: a
@@ -91,7 +93,7 @@ def through_hooks(
     if not hooked and not (passed and count is None):
         known = None if passed else way
         return gradients(outputs, inputs, seeds, tracked=tracked, count=count, cut=cut, way=known)
-    regions = _Regions(way, frozenset(inputs), tracked, count, cut)
+    regions = _Regions(way, frozenset(inputs), tracked, count, cut, behind)
     for node, seed in zip(outputs, seeds, strict=True):
         regions.deliver(node, _ones(node, count) if seed is None else seed)
     regions.run()
@@ -116,7 +118,9 @@ class _Regions:
         tracked: bool,
         count: int | None,
         cut: Sequence[Node],
+        behind: Set[Node] | None,
     ) -> None:
+        self._behind = behind
         self.totals: dict[Node, Node] = {}
         self._tracked = tracked
         self._count = count
@@ -171,7 +175,7 @@ class _Regions:
         found: dict[Passed, list[Node]] = {}
         for node in self._stops:
             passed = self._passed(node)
-            if passed is not None:
+            if passed is not None and (self._behind is None or node in self._behind):
                 found.setdefault(passed, []).append(node)
         by_level: dict[int, list[tuple[Passed, list[Node]]]] = {}
         for passed, nodes in found.items():

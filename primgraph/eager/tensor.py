@@ -175,12 +175,15 @@ class Tensor(Differentiable):
         return bool(self._array().item())
 
     def __float__(self) -> float:
+        """The number; an error in a function that derivatives are taken of: they would be lost."""
+        self._require_no_loss()
         return float(self.item())
 
     def __int__(self) -> int:
         return int(self.item())
 
     def __complex__(self) -> complex:
+        self._require_no_loss()
         return complex(self.item())
 
     def __index__(self) -> int:
@@ -197,10 +200,11 @@ class Tensor(Differentiable):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """The elements; an array that cannot be written to unless `copy`.
 
-        Raises `ArgumentError` in a function that derivatives are taken of, by which they would be
-        lost.
+        Raises `BuildError` in a function that derivatives are taken of, by which they would be
+        lost: integers have none.
         """
-        self._require_no_loss()
+        if dtype is None or np.dtype(dtype).kind not in "biu":
+            self._require_no_loss()
         array = self._array()
         if copy or (dtype is not None and np.dtype(dtype) != array.dtype):
             return array.astype(array.dtype if dtype is None else dtype)
@@ -211,7 +215,7 @@ class Tensor(Differentiable):
     def _require_no_loss(self) -> None:
         """Refuse to be an array of numbers where derivatives would end there unseen."""
         if self.node.tracked and recording.is_followed.get() and recording.is_on.get():
-            raise ArgumentError(
+            raise BuildError(
                 "numbers alone would lose the derivatives that are taken of this function",
                 hint="import primgraph.numpy as np, whose functions take tensors, in lists too; "
                 "x.item(), x.numpy() and x.detach() are numbers on purpose",

@@ -20,7 +20,9 @@ from primgraph.eager.adoption import adopting
 from primgraph.eager.derived import argument, depends_beyond, matrix, reached, tangents
 from primgraph.eager.gradients import gradients, path
 from primgraph.eager.mixed import brought
-from primgraph.eager.node import Node, given
+from primgraph.eager.node import Node
+from primgraph.eager.node import given as node_of
+from primgraph.eager.reverse import through_hooks
 from primgraph.eager.tensor import Tensor, family_of, tensor
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.graph import Value
@@ -120,12 +122,17 @@ class Computed(Applied):
     def vjp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
         values = self._seeds(seeds, self._outputs[:count])
         live = [i for i in range(count) if self._outputs[i].tracked]
-        found: Sequence[Node | None] = gradients(
-            [self._outputs[i] for i in live],
-            self._arguments,
-            [values[i] for i in live],
-            tracked=self._follows(values),
-        )
+        outputs, given = [self._outputs[i] for i in live], [values[i] for i in live]
+        way, tracked = path(outputs, ready=False), self._follows(values)
+        found: Sequence[Node | None]
+        if not any(n.passed is not None for n in way):
+            found = gradients(outputs, self._arguments, given, tracked=tracked, way=way)
+        else:
+            # Rules of the user's are called with numbers, by which they may decide.
+            behind = reached(outputs, self._arguments, ready=False)
+            found = through_hooks(
+                way, outputs, self._arguments, given, tracked=tracked, behind=behind
+            )
         return self._with_zeros(found, self._arguments)
 
     def jvp(self, count: int, seeds: Sequence[Any]) -> list[Handle]:
@@ -153,7 +160,8 @@ class Computed(Applied):
 
     def depends(self, count: int) -> tuple[list[bool], list[bool]]:
         outputs = self._outputs[:count]
-        behind, before = reached(outputs, self._arguments), set(path(outputs))
+        before = set(path(outputs, ready=False))
+        behind = reached(outputs, self._arguments, ready=False)
         return [n in behind for n in outputs], [a in before for a in self._arguments]
 
     def _seeds(self, seeds: Sequence[Any], like: Sequence[Node]) -> list[Node | None]:
@@ -171,7 +179,7 @@ class Computed(Applied):
         return [self._zeros(n.type) if f is None else self._family(f) for f, n in pairs]
 
     def _zeros(self, type: TensorType) -> Tensor:
-        return self._family(given(np.zeros(type.shape, type.dtype)))
+        return self._family(node_of(np.zeros(type.shape, type.dtype)))
 
 
 def in_program(recorder: Recorder, leaf: Any) -> Variable:

@@ -6,12 +6,14 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any, final
 
 import numpy as np
 
 from primgraph import tree
 from primgraph.defaults import get_default_dtype
+from primgraph.eager.tensor import tensor
 from primgraph.errors import ArgumentError, NotDifferentiable
 from primgraph.functional.world import World, is_array, world_of
 from primgraph.ir.signature import applied
@@ -107,7 +109,7 @@ class Chosen:
         args = list(self.args)
         for place, value in zip(self.places, self.filled(leaves), strict=True):
             args[place] = value
-        return applied(self.function, *args, **self.kwargs)
+        return following(self.function, *args, **self.kwargs)
 
     def filled(self, leaves: Sequence[Any]) -> list[Any]:
         """The containers of the chosen arguments, with other leaves."""
@@ -117,6 +119,20 @@ class Chosen:
             found.append(tree.unflatten(structure, leaves[start:end]))
             start = end
         return found
+
+
+def following(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """What a function of the user's gives, of which derivatives are taken by its arguments.
+
+    One that was written for NumPy is called as a copy in which NumPy's names mean those of
+    `primgraph.numpy`, as in `pg.trace`: arrays may be made of tensors there, and assigned to.
+    """
+    rooms = import_module("primgraph.numpy.rebound")
+    written, _ = rooms.traceable(function)
+    if written is function:
+        return applied(function, *args, **kwargs)
+    with rooms.making(tensor):
+        return applied(written, *args, **kwargs)
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:

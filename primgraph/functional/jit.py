@@ -6,6 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -33,6 +34,7 @@ from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compile
 from primgraph.program.sized import SizedKernel
+from primgraph.program.trace import modules_named
 
 # Where an argument of a call is: its position, or its name.
 _Place: TypeAlias = "int | str"
@@ -93,6 +95,7 @@ def jit(
     math: str = "exact",
     sizes: Mapping[str, Any] | None = None,
     rebind: bool = True,
+    through: Sequence[ModuleType] = (),
 ) -> Jit:
     """The same function, compiled: traced and turned into NumPy code for each kind of call.
 
@@ -112,7 +115,8 @@ def jit(
     `math` is as in `pg.compile`.
 
     A function that was written for NumPy is traced as it is: a copy of it in which NumPy's names
-    mean those of `primgraph.numpy`, as in `pg.trace`; `rebind=False` traces the function itself.
+    mean those of `primgraph.numpy`, as in `pg.trace`, and functions of the modules in `through` are
+    followed; `rebind=False` traces the function itself.
 
     `sizes` has shapes for arrays, by the names of parameters, as in `sizes={"x": ("N", 3)}`: for
     arrays of all shapes that fit the function is then called once, and what it is compiled to finds
@@ -124,7 +128,8 @@ def jit(
     place, and for static ones that cannot be hashed; where Python asks a variable for numbers, the
     error has the line.
     """
-    return Jit(function, static_argnums, static_argnames, math, sizes, rebind)
+    names = modules_named(through)
+    return Jit(function, static_argnums, static_argnames, math, sizes, rebind, names)
 
 
 @final
@@ -139,15 +144,17 @@ class Jit(Transformed):
         math: str = "exact",
         sizes: Mapping[str, Any] | None = None,
         rebind: bool = True,
+        through: tuple[str, ...] = (),
     ) -> None:
         super().__init__("jit", function)
         self.rebind = rebind
+        self.through = through
         self.sizes = _declared(sizes or {})
         names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
         places = (
             positions_of("jit", static_argnums, "static_argnums") if static_argnums != () else ()
         )
-        self._options = places, names, math, dict(self.sizes), rebind
+        self._options = places, names, math, dict(self.sizes), rebind, through
         self.ordered = _ordered(function)
         self.statics = _statics(function, places, names)
         self._math = math
@@ -409,7 +416,7 @@ class _Call:
         kind = self.key.kind
         if kind is Variable and self._jit.rebind:
             rooms = importlib.import_module("primgraph.numpy.rebound")
-            self._written, kind = rooms.traceable(self._jit.function)
+            self._written, kind = rooms.traceable(self._jit.function, self._jit.through)
         found = traced("jit", self._called, types, hints, title, kind)
         kernel = compile(found.graph, math=math)
         # Sizes are not used where tensors are.

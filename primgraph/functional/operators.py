@@ -13,12 +13,12 @@ from primgraph.eager.derived import answers, argument, depends_beyond, reached
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
 from primgraph.functional.applied import in_program
+from primgraph.functional.arguments import following
 from primgraph.functional.built import nodes_of, zeros
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import InProgram, as_tensor, world_of
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
-from primgraph.ir.signature import applied
 from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable, handle_of
@@ -58,7 +58,7 @@ class Operator(Transformed):
         world = world_of(x)
         if isinstance(world, InProgram):
             variable = _apart(in_program(world.recorder, x))
-            y = applied(self.function, variable)
+            y = following(self.function, variable)
             return differential(self.name, y, variable, *self._options)
         start = as_tensor(x)
         if start.dtype.kind != "f":
@@ -67,7 +67,7 @@ class Operator(Transformed):
             )
         node = argument(start.node)
         with recording.followed():
-            y = applied(self.function, start.family(node))
+            y = following(self.function, start.family(node))
         with recording.enable_grad():
             if not isinstance(y, Tensor):
                 raise ArgumentError(f"{self.name}: the function returned {y!r:.80}, not a tensor")

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from primgraph.ir.graph import Equation, Value
 from primgraph.ir.titles import UNTITLED, Title, target_name
+
+
+class Joint(NamedTuple):
+    """All gradients of one function by `inputs`; None by those that do not matter to it."""
+
+    inputs: tuple[Value, ...]
+    gradients: tuple[Value | None, ...]
 
 
 class Gradients(Protocol):

@@ -633,6 +633,7 @@ def _parse_equation(
     known.update(scope)
     assert line.rows is not None
     source = Source(TEXT_FILE, begun.number - line.rows.start)
-    return Equation(
-        op, tuple(inputs), shared.setdefault(bits(frozen), frozen), tuple(outputs), source
-    )
+    if not op.has_bodies:
+        # Equal graphs may have other names for their values, and are to print as they were.
+        frozen = shared.setdefault(bits(frozen), frozen)
+    return Equation(op, tuple(inputs), frozen, tuple(outputs), source)

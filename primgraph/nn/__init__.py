@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.errors import unknown_name
 from primgraph.nn.activations import GELU, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
+from primgraph.nn.attention import Embedding, MultiheadAttention
 from primgraph.nn.basic import BatchNorm, Dropout, LayerNorm, Linear, Sequential
 from primgraph.nn.containers import LayerDict, LayerList, ParameterList
 from primgraph.nn.convolutions import (
@@ -23,6 +24,7 @@ from primgraph.nn.losses import (
     L1Loss,
     MSELoss,
 )
+from primgraph.nn.normalization import GroupNorm, InstanceNorm, RMSNorm
 from primgraph.nn.pools import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -38,6 +40,7 @@ from primgraph.nn.pools import (
     MaxPool2d,
     MaxPool3d,
 )
+from primgraph.nn.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
 if not TYPE_CHECKING:
 
@@ -47,6 +50,9 @@ if not TYPE_CHECKING:
 
 __all__ = [
     "GELU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
@@ -67,9 +73,14 @@ __all__ = [
     "ConvTranspose3d",
     "CrossEntropyLoss",
     "Dropout",
+    "Embedding",
     "Flatten",
+    "GRUCell",
+    "GroupNorm",
     "HuberLoss",
+    "InstanceNorm",
     "L1Loss",
+    "LSTMCell",
     "Layer",
     "LayerDict",
     "LayerList",
@@ -79,7 +90,10 @@ __all__ = [
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MultiheadAttention",
     "ParameterList",
+    "RMSNorm",
+    "RNNCell",
     "ReLU",
     "Sequential",
     "SiLU",

@@ -197,10 +197,10 @@ class Dropout(Layer):
         """`x` with its mask in training, scaled or unchanged in evaluation."""
         if not self.training:
             return dropout(x, 0, self.rate, self.mode, training=False)
-        return dropout(x, _key_for(x), self.rate, self.mode)
+        return dropout(x, key_for(x), self.rate, self.mode)
 
 
-def _key_for(x: ArrayLike) -> Variable | Tensor:
+def key_for(x: ArrayLike) -> Variable | Tensor:
     """A key that is another one whenever what is computed from `x` is computed."""
     if isinstance(x, Variable) and adopting.get() is None:
         return program_of(x).next_key()

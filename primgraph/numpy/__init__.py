@@ -35,6 +35,7 @@ _OWN = {
 }
 
 __all__ = list(numpy.__all__)
+__version__ = numpy.__version__
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,8 @@ changed is an error where it is used afterwards, with both lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, Self
@@ -248,6 +249,23 @@ FILLED = frozenset((
 are_fixed: ContextVar[bool] = ContextVar("primgraph_arrays_are_fixed", default=False)
 
 
+# What arrays that are made of numbers become outside of programs; None where they stay NumPy's.
+_made_into: ContextVar[Callable[[Any], Any] | None] = ContextVar("primgraph_made", default=None)
+
+
+@contextmanager
+def making(kind: Callable[[Any], Any]) -> Iterator[None]:
+    """Let what functions make of numbers, to be filled, be of that kind where there is no program.
+
+    It is still NumPy's in functions that change nothing in place.
+    """
+    token = _made_into.set(kind)
+    try:
+        yield
+    finally:
+        _made_into.reset(token)
+
+
 def with_fixed_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, where arrays that it makes of numbers are NumPy's."""
 
@@ -284,9 +302,11 @@ def changing(found: Any) -> Any:
         return found
     if isinstance(found, Variable):
         return ChangingArray(found.recorder, found.value)
-    entered = innermost.get()
     is_float = isinstance(found, np.ndarray) and found.dtype.kind == "f"
-    if entered is None or not is_float or are_fixed.get() or handles((found,)):
+    if not is_float or are_fixed.get() or handles((found,)):
         return found
-    made: Variable = functions["array"](found)
-    return ChangingArray(made.recorder, made.value) if isinstance(made, Variable) else found
+    if innermost.get() is None:
+        made = _made_into.get()
+        return found if made is None else made(found)
+    variable: Variable = functions["array"](found)
+    return ChangingArray(variable.recorder, variable.value)

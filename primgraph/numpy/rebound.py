@@ -11,25 +11,39 @@ from __future__ import annotations
 import dis
 import importlib
 import math
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeGuard, final
 
 import numpy as np
 
 from primgraph.numpy import fft, linalg, random
-from primgraph.numpy.changing import ChangingArray, with_fixed_arrays
+from primgraph.numpy.changing import ChangingArray, making, with_fixed_arrays
 from primgraph.numpy.door import door
 from primgraph.numpy.mathematics import mathematics
 from primgraph.operators.variable import Variable
 from primgraph.source import is_library, is_own_name
 
+__all__ = ["making", "rebound", "traceable"]
+
 # What Python itself looks for among the globals of a function.
 _OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
 
+# Modules that have NumPy's functions by the names of the array standard.
+_OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
+                 "scipy._lib.array_api_compat.numpy")  # fmt: skip
+
 # What functions and methods of NumPy's are called that change an array.
 _IN_PLACE = frozenset(("at", "copyto", "fill", "fill_diagonal", "put", "put_along_axis", "sort"))
+
+
+# The names of modules whose functions are followed, though they are installed.
+_followed: ContextVar[tuple[str, ...]] = ContextVar("primgraph_followed_modules", default=())
+
+# Of how many functions it is known what they mention and do.
+_KEPT = 4096
 
 
 @final
@@ -49,28 +63,53 @@ def rebound(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Functions of the user's that it calls are followed, other than those of installed packages.
     """
-    if isinstance(function, partial):
-        inner = rebound(function.func)
-        return partial(inner, *function.args, **function.keywords)
-    if isinstance(function, MethodType):
-        return MethodType(rebound(function.__func__), function.__self__)
-    return _copied(function) if _is_users(function) else function
+    inner = _inner(function)
+    return _around(function, _copied(inner)) if _is_users(inner) else function
 
 
-def traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Variable]]:
+def traceable(
+    function: Callable[..., Any], through: Sequence[str] = ()
+) -> tuple[Callable[..., Any], type[Variable]]:
     """What is called where a function is traced, and the class of the handles there.
 
     Those of a function that was written for NumPy may be assigned to, if it or one that it calls
-    changes anything in place; else arrays that it makes of numbers stay NumPy's.
+    changes anything in place; else arrays that it makes of numbers stay NumPy's. Functions of the
+    modules named in `through` are followed as the user's are.
     """
-    inner = function
-    while isinstance(inner, partial | MethodType):
-        inner = inner.func if isinstance(inner, partial) else inner.__func__
-    if not _is_users(inner) or _copied(inner) is inner:
+    token = _followed.set(tuple(through))
+    try:
+        return _traceable(function)
+    finally:
+        _followed.reset(token)
+
+
+def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[Variable]]:
+    inner = _inner(function)
+    if not _is_users(inner) or isinstance(inner.__globals__, _Globals):
         return function, Variable
-    if any(map(_changes, _reached(inner))):
-        return rebound(function), ChangingArray
-    return with_fixed_arrays(rebound(function)), Variable
+    copy = _copied(inner)
+    if copy is inner:
+        return function, Variable
+    found = _around(function, copy)
+    if any(_changes(f.__code__) for f in _reached(inner)):
+        return found, ChangingArray
+    return with_fixed_arrays(found), Variable
+
+
+def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a partial function or a method is of."""
+    while isinstance(function, partial | MethodType):
+        function = function.func if isinstance(function, partial) else function.__func__
+    return function
+
+
+def _around(function: Callable[..., Any], copy: FunctionType) -> Callable[..., Any]:
+    """The copy of a function as `function` is of that function: with arguments, or as a method."""
+    if isinstance(function, partial):
+        return partial(_around(function.func, copy), *function.args, **function.keywords)
+    if isinstance(function, MethodType):
+        return MethodType(_around(function.__func__, copy), function.__self__)
+    return copy
 
 
 def _reached(function: FunctionType) -> list[FunctionType]:
@@ -86,7 +125,7 @@ def _reached(function: FunctionType) -> list[FunctionType]:
 
 def _copied(function: FunctionType) -> FunctionType:
     """A copy of a function and of all of the user's that it may call, if one mentions NumPy."""
-    reached = [f for f in _reached(function) if not _writes(f)]
+    reached = [f for f in _reached(function) if not _writes(f.__code__)]
     if function not in reached or not any(map(_mentions, reached)):
         return function
     copies = {id(f): _blank(f) for f in reached}
@@ -103,18 +142,20 @@ def _copied(function: FunctionType) -> FunctionType:
     return copies[id(function)]
 
 
-def _writes(function: FunctionType) -> bool:
-    """Whether a function assigns to its globals: a copy would assign to its own."""
+@lru_cache(_KEPT)
+def _writes(code: CodeType) -> bool:
+    """Whether a function of that code assigns to its globals: a copy would assign to its own."""
     return any(
         step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
-        for code in _codes(function.__code__)
-        for step in dis.get_instructions(code)
+        for inner in _codes(code)
+        for step in dis.get_instructions(inner)
     )
 
 
-def _changes(function: FunctionType) -> bool:
-    """Whether a function may change an array in place."""
-    for code in _codes(function.__code__):
+@lru_cache(_KEPT)
+def _changes(whole: CodeType) -> bool:
+    """Whether a function of that code may change an array in place."""
+    for code in _codes(whole):
         if not _IN_PLACE.isdisjoint(code.co_names) or any(
             isinstance(c, tuple) and "out" in c for c in code.co_consts
         ):
@@ -161,17 +202,15 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         waiting += [c for c in inner.co_consts if isinstance(c, CodeType)]
 
 
-def _names(code: CodeType) -> Iterator[str]:
+@lru_cache(_KEPT)
+def _names(code: CodeType) -> tuple[str, ...]:
     """The names that a piece of code mentions, with those of functions within it."""
-    for inner in _codes(code):
-        yield from inner.co_names
+    return tuple(dict.fromkeys(name for inner in _codes(code) for name in inner.co_names))
 
 
 def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
     found = function.__globals__
-    return [
-        (name, found[name]) for name in dict.fromkeys(_names(function.__code__)) if name in found
-    ]
+    return [(name, found[name]) for name in _names(function.__code__) if name in found]
 
 
 def _mentioned(function: FunctionType) -> dict[str, Any]:
@@ -191,16 +230,21 @@ def _mentions(function: FunctionType) -> bool:
 
 
 def _is_users(value: Any) -> TypeGuard[FunctionType]:
-    """Whether a value is a function of the user's, not of primgraph or an installed package."""
+    """Whether a value is a function of the user's, not of primgraph or an installed package.
+
+    Those of modules that are to be followed count as the user's.
+    """
     if not isinstance(value, FunctionType):
         return False
     name = value.__globals__.get("__name__", "")
+    if any(name == m or name.startswith(f"{m}.") for m in _followed.get()):
+        return True
     return not is_own_name(name) and not is_library(value.__code__.co_filename)
 
 
 def _stands_for(value: Any) -> Any:
     """What takes the place of something of NumPy's or Python's `math`; itself for all else."""
-    if value is np:
+    if value is np or (isinstance(value, ModuleType) and value.__name__ in _OTHER_NUMPYS):
         return importlib.import_module("primgraph.numpy")
     if value is np.linalg:
         return linalg
@@ -210,6 +254,8 @@ def _stands_for(value: Any) -> Any:
         return random
     if value is math:
         return mathematics
+    if isinstance(value, ModuleType) and value.__name__ in ("scipy", "scipy.special"):
+        return importlib.import_module(f"primgraph.{value.__name__}")
     if isinstance(value, BuiltinFunctionType):
         name = value.__name__
         if getattr(math, name, None) is value:

@@ -38,6 +38,7 @@ from primgraph.operators.shaping import *  # noqa: F403
 from primgraph.operators.statistics import *  # noqa: F403
 
 if TYPE_CHECKING:
+    from primgraph.operators.attention import *  # noqa: F403
     from primgraph.operators.averages import *  # noqa: F403
     from primgraph.operators.building import *  # noqa: F403
     from primgraph.operators.choosing import *  # noqa: F403

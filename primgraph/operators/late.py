@@ -11,6 +11,9 @@ from typing import Any
 functions: dict[str, Callable[..., Any]] = {}
 
 _FAMILIES = {
+    "attention": """
+        embedding scaled_dot_product_attention
+        """,
     "averages": """
         average corrcoef cov nanargmax nanargmin nanmax nanmean nanmin nanstd nanvar ptp
         """,

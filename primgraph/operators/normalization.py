@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from primgraph.errors import ShapeError
 from primgraph.operators.arithmetic import add, multiply, square
 from primgraph.operators.call import operator
@@ -14,6 +16,7 @@ from primgraph.operators.promotion import (
     floating,
     lift,
     require_flag,
+    require_integer,
     require_number,
 )
 from primgraph.operators.shaping import reshaped
@@ -22,7 +25,10 @@ from primgraph.operators.variable import Variable
 
 __all__ = [
     "batch_norm",
+    "group_norm",
+    "instance_norm",
     "layer_norm",
+    "rms_norm",
 ]
 
 
@@ -112,3 +118,72 @@ def batch_norm(
 
 def _average(x: Variable, axes: tuple[int, ...]) -> Variable:
     return mean(x, axes, True)
+
+
+@operator("x", "weight", "bias")
+def group_norm(
+    x: ArrayLike,
+    num_groups: int,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    eps: float = 1e-5,
+) -> Variable:
+    """`layer_norm` over each of `num_groups` groups of channels, axis 1, and all that is behind
+    them, then `weight` and `bias` of each channel (Wu and He, Group normalization, 2018).
+
+    float16 is normalised in float32. Raises `ShapeError` for groups that do not divide the
+    channels, and for weights of another size.
+    """
+    value, groups = lift(x, floating(x)), require_integer("group_norm: num_groups", num_groups)
+    if value.ndim < 2:
+        raise ShapeError(f"group_norm takes samples and channels, not {value.type}")
+    samples, channels, *rest = value.shape
+    if groups < 1 or channels % groups:
+        raise ShapeError(f"group_norm of {value.type}: {groups} groups do not divide its channels")
+    parts = reshaped(wide(value), (samples, groups, channels // groups, *rest))
+    axes = tuple(range(2, parts.ndim))
+    centered = parts - _average(parts, axes)
+    spread = _average(square(centered), axes)
+    normal = reshaped(centered * rsqrt(spread + require_number("eps", eps)), value.shape)
+    return _affine("group_norm", value, normal, weight, bias, (1,))
+
+
+@operator("x", "weight", "bias")
+def instance_norm(
+    x: ArrayLike,
+    weight: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    eps: float = 1e-5,
+) -> Variable:
+    """`batch_norm` of each sample by itself: over all axes behind samples and channels (Ulyanov,
+    Vedaldi and Lempitsky, Instance normalization, 2016).
+
+    float16 is normalised in float32. Raises `ShapeError` where there are no such axes.
+    """
+    value = lift(x, floating(x))
+    if value.ndim < 3:
+        raise ShapeError(f"instance_norm takes samples, channels and more axes, not {value.type}")
+    elements, axes = wide(value), tuple(range(2, value.ndim))
+    centered = elements - _average(elements, axes)
+    spread = _average(square(centered), axes)
+    normal = centered * rsqrt(spread + require_number("eps", eps))
+    return _affine("instance_norm", value, normal, weight, bias, (1,))
+
+
+@operator("x", "weight")
+def rms_norm(
+    x: ArrayLike, weight: ArrayLike | None = None, axis: Axes = -1, eps: float | None = None
+) -> Variable:
+    """`x / sqrt(mean(x**2) + eps) * weight` over `axis` (Zhang and Sennrich, Root mean square layer
+    normalization, 2019).
+
+    `weight` has the extents of `x` at these axes; `eps` is the distance from 1 to the next number
+    of the dtype unless given. float16 is normalised in float32. Raises `ShapeError` for other
+    extents and for axes that `x` lacks.
+    """
+    value = lift(x, floating(x))
+    axes = axes_of("rms_norm", value, axis)
+    elements = wide(value)
+    small = float(np.finfo(value.dtype).eps) if eps is None else require_number("eps", eps)
+    normal = elements * rsqrt(_average(square(elements), axes) + small)
+    return _affine("rms_norm", value, normal, weight, None, axes)

@@ -149,6 +149,10 @@ def _ndim(a: Any) -> int:
     return len(_shape(a))
 
 
+def _iterable(y: Any) -> bool:
+    return len(_shape(y)) > 0
+
+
 def _size(a: Any, axis: Any = None) -> Any:
     shape = _shape(a)
     axes = range(len(shape)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -346,6 +350,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "iscomplexobj": _iscomplexobj,
     "isreal": _isreal,
     "isrealobj": _isrealobj,
+    "iterable": _iterable,
     "linalg.diagonal": _last_diagonal,
     "linalg.trace": _last_trace,
     "linspace": _linspace,

@@ -74,13 +74,28 @@ IN_FILES = {
 }
 
 # Functions of scipy.special, where they are ufuncs, by the names that they have there.
+_SPECIAL = """
+    beta betainc betaincc betaln entr erfcinv erfcx erfinv expit gamma gammainc gammaincc gammaln
+    kl_div log_expit log_ndtr logit ndtr ndtri rel_entr xlog1py xlogy
+    """
 SPECIAL = {
     "erf": "erf",
     "erfc": "erfc",
     "exp2": "exp2",
-    "expit": "sigmoid",
     "expm1": "expm1",
     "log1p": "log1p",
+    "psi": "special.digamma",
+    **{name: f"special.{name}" for name in _SPECIAL.split()},
+}
+
+# Those that are none.
+SPECIAL_FUNCTIONS = {
+    "digamma": "special.digamma",
+    "log_softmax": "log_softmax",
+    "logsumexp": "logsumexp",
+    "multigammaln": "special.multigammaln",
+    "polygamma": "special.polygamma",
+    "softmax": "softmax",
 }
 
 _SORTED = "there is no such thing here: compute it with NumPy from what a run returns"
@@ -120,7 +135,7 @@ _REASONS = {
     _CONSTANT: """
         arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye
         fft.fftfreq fft.rfftfreq fromfunction full hamming hanning identity indices isscalar
-        iterable kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
+        kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
         isdtype issubdtype promote_types typename
         """,
     _TEXT: """

@@ -127,8 +127,8 @@ def solve(a: TensorType, b: TensorType) -> TensorType:
 
 @solve.jvp(0)
 def _solve_jvp(x: Value, a: Value, b: Value, d: Value) -> Value:
-    """`d @ x + a @ dx = 0`, solved for `dx`."""
-    return -solve(a, matmul(d, x))
+    """`d @ x + a @ dx = 0`, solved for `dx`, whose transpose solves for `b` as well."""
+    return solve(a, -matmul(d, x))
 
 
 @solve.transpose
@@ -177,7 +177,7 @@ def _triangular_solve_jvp(x: Value, a: Value, b: Value, d: Value, **params: bool
     within = int(params["unit"])
     part = lower_triangle(d, -within) if params["lower"] else upper_triangle(d, within)
     change = swap_last(part) if params["transposed"] else part
-    return -triangular_solve(a, matmul(change, x), **params)
+    return triangular_solve(a, -matmul(change, x), **params)
 
 
 @triangular_solve.transpose
@@ -261,16 +261,119 @@ def cholesky(a: TensorType) -> TensorType:
     return a
 
 
-def _factor_tangent(factor: Value, d: Value) -> Value:
-    """`dl = l @ Φ(inv(l) @ da @ inv(l).T)` for a symmetric `da`, where Φ is the half (Murray)."""
-    left = triangular_solve(factor, d, lower=True, transposed=False, unit=False)
-    both = triangular_solve(factor, swap_last(left), lower=True, transposed=False, unit=False)
-    return matmul(factor, half_lower(both))
+def _between(factor: Value, x: Value) -> Value:
+    """`inv(l) @ x @ inv(l).T`, of a symmetric `x`."""
+    left = triangular_solve(factor, x, lower=True, transposed=False, unit=False)
+    return triangular_solve(factor, swap_last(left), lower=True, transposed=False, unit=False)
+
+
+def _around(factor: Value, x: Value) -> Value:
+    """The symmetric part of `inv(l).T @ x @ inv(l)`."""
+    left = triangular_solve(factor, x, lower=True, transposed=True, unit=False)
+    both = triangular_solve(factor, swap_last(left), lower=True, transposed=True, unit=False)
+    return symmetric_part(both)
+
+
+def _factor_and_change(name: str, factor: TensorType, d: TensorType) -> TensorType:
+    require_square(name, factor)
+    if factor != d:
+        raise ShapeError(f"{name} of a factor {factor} takes a change of that type, not {d}")
+    return factor
+
+
+def _cholesky_tangent(factor: Any, d: Any) -> Any:
+    part = np.tril(factor)
+    inverse = np.linalg.inv(part)
+    both = inverse @ (d + np.swapaxes(d, -1, -2)) @ np.swapaxes(inverse, -1, -2)
+    half = np.tril(both) - np.eye(d.shape[-1]) * both / 2
+    return (part @ half / 2).astype(factor.dtype)
+
+
+def _tangent_flops(factor: TensorType, d: TensorType) -> int:
+    """Two solutions, of a triangle each, and a product."""
+    return 4 * factor.size * factor.shape[-1]
+
+
+@primitive(impl=_cholesky_tangent, linear=(1,), singular=True, flops=_tangent_flops)
+def cholesky_tangent(factor: TensorType, d: TensorType) -> TensorType:
+    """How the factor of a matrix moves when that moves along the symmetric part of `d`.
+
+    It is `l @ Φ(inv(l) @ d @ inv(l).T)` for the lower triangle `l`, where Φ is the lower triangle
+    with half of its diagonal (Murray).
+    """
+    return _factor_and_change("cholesky_tangent", factor, d)
+
+
+@cholesky_tangent.jvp(0)
+def _cholesky_tangent_jvp(z: Value, factor: Value, d: Value, moved: Value) -> Value:
+    """`dl @ Φ(x) - l @ Φ(y @ x + x @ y.T)` with `y = inv(l) @ dl`, `x` what Φ is taken of."""
+    moved = lower_triangle(moved)
+    between = _between(factor, symmetric_part(d))
+    turn = triangular_solve(factor, moved, lower=True, transposed=False, unit=False)
+    change = matmul(turn, between)
+    less = half_lower(change + swap_last(change))
+    return matmul(moved, half_lower(between)) - matmul(lower_triangle(factor), less)
+
+
+@cholesky_tangent.transpose
+def _cholesky_tangent_transpose(ct: Value, factor: Value, d: Linear) -> tuple[None, Value]:
+    return None, cholesky_slope(factor, ct)
+
+
+@cholesky_tangent.batch
+def _cholesky_tangent_batch(batched: tuple[bool, ...], factor: Value, d: Value) -> Value:
+    factor, d = with_batch_axis(batched, (factor, d))
+    return cholesky_tangent(factor, d)
+
+
+def _cholesky_slope(factor: Any, ct: Any) -> Any:
+    part = np.tril(factor)
+    product = np.tril(np.swapaxes(part, -1, -2) @ np.tril(ct))
+    inverse = np.linalg.inv(part)
+    half = product - np.eye(ct.shape[-1]) * product / 2
+    both = np.swapaxes(inverse, -1, -2) @ half @ inverse
+    return ((both + np.swapaxes(both, -1, -2)) / 2).astype(ct.dtype)
+
+
+def _slope_flops(factor: TensorType, ct: TensorType) -> int:
+    """Products of blocks of rows with what lies before them, in the triangle."""
+    return 2 * factor.size * factor.shape[-1] // 3
+
+
+@primitive(impl=_cholesky_slope, linear=(1,), singular=True, flops=_slope_flops)
+def cholesky_slope(factor: TensorType, ct: TensorType) -> TensorType:
+    """The gradient by a symmetric matrix, from `ct`, that by the elements of its factor.
+
+    It is the symmetric part of `inv(l).T @ Φ(l.T @ ct) @ inv(l)`, where Φ is the lower triangle
+    with half of its diagonal. Of the factor and of `ct` the lower triangles are read.
+    """
+    return _factor_and_change("cholesky_slope", factor, ct)
+
+
+@cholesky_slope.jvp(0)
+def _cholesky_slope_jvp(z: Value, factor: Value, ct: Value, moved: Value) -> Value:
+    """Of `inv(l).T @ s @ inv(l)` with `2 s = Φ(l.T @ ct) + Φ(l.T @ ct).T`."""
+    moved = lower_triangle(moved)
+    inner = half_lower(matmul(swap_last(moved), lower_triangle(ct)))
+    outer = triangular_solve(factor, matmul(swap_last(moved), z), lower=True, transposed=True,
+                             unit=False)  # fmt: skip
+    return _around(factor, inner) - outer - swap_last(outer)
+
+
+@cholesky_slope.transpose
+def _cholesky_slope_transpose(ct: Value, factor: Value, d: Linear) -> tuple[None, Value]:
+    return None, cholesky_tangent(factor, ct)
+
+
+@cholesky_slope.batch
+def _cholesky_slope_batch(batched: tuple[bool, ...], factor: Value, ct: Value) -> Value:
+    factor, ct = with_batch_axis(batched, (factor, ct))
+    return cholesky_slope(factor, ct)
 
 
 @cholesky.jvp()
 def _cholesky_jvp(z: Value, a: Value, d: Value) -> Value:
-    return _factor_tangent(z, from_lower(d))
+    return cholesky_tangent(z, from_lower(d))
 
 
 @cholesky.batch
@@ -297,7 +400,7 @@ def _as_cholesky_of_jvp_of_value(s: Value, z: Value, a: Value, d: Value) -> None
 
 @as_cholesky_of.jvp(1)
 def _as_cholesky_of_jvp(s: Value, z: Value, a: Value, d: Value) -> Value:
-    return _factor_tangent(s, symmetric_part(d))
+    return cholesky_tangent(s, d)
 
 
 @as_cholesky_of.batch

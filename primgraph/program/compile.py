@@ -21,6 +21,7 @@ from primgraph.transforms.hoist import hoist, input_free
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.join_products import join_products
+from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.matrix_chain import matrix_chain
 from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import check_level
@@ -205,6 +206,9 @@ def optimized(graph: Graph, math: str = "exact") -> Graph:
     if plain.has_bodies:
         divided = split_loops(plain)
         plain = plain if divided is plain else clean_up(divided, math, last=True)
+    solved = join_solves(plain)
+    if solved is not plain:
+        plain = clean_up(solved, math, last=True)
     if math == "fast":
         joined = join_products(plain)
         plain = matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))

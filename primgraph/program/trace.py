@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, overload
 
 import numpy as np
@@ -53,14 +54,40 @@ def dim(text: str) -> int:
     return parse_extent(text)
 
 
+def modules_named(through: Sequence[ModuleType]) -> tuple[str, ...]:
+    """The names of modules whose functions are to be followed.
+
+    Raises `ArgumentError` for what is no module.
+    """
+    listed = tuple(through)
+    for module in listed:
+        if not isinstance(module, ModuleType):
+            raise ArgumentError(
+                f"through is a list of modules, not of {type(module).__name__} {module!r:.60}"
+            )
+    return tuple([module.__name__ for module in listed])
+
+
 @overload
 def trace(
-    function: Callable[..., Any], /, *specs: Any, rebind: bool = True, **named: Any
+    function: Callable[..., Any],
+    /,
+    *specs: Any,
+    rebind: bool = True,
+    through: Sequence[ModuleType] = (),
+    **named: Any,
 ) -> Graph: ...
 @overload
 def trace(function: Handle | npt.NDArray[Any], /, *specs: Any, **named: Any) -> Variable: ...
 @checked
-def trace(function: Any, /, *specs: Any, rebind: bool = True, **named: Any) -> Graph | Variable:
+def trace(
+    function: Any,
+    /,
+    *specs: Any,
+    rebind: bool = True,
+    through: Sequence[ModuleType] = (),
+    **named: Any,
+) -> Graph | Variable:
     """The graph of `function`, called once with a variable for each of `specs`.
 
     Each of `specs` is what `spec` gives, a tuple of integers as the shape of an array of the
@@ -71,7 +98,8 @@ def trace(function: Any, /, *specs: Any, rebind: bool = True, **named: Any) -> G
 
     A function that was written for NumPy is called as it is: a copy of it in which NumPy's names
     mean those of `primgraph.numpy`, and so do those of functions of yours that it calls; arrays may
-    be assigned to there. `rebind=False` calls the function itself.
+    be assigned to there. Functions of the modules in `through`, which may be of installed packages,
+    are followed as yours are. `rebind=False` calls the function itself.
 
     The function returns a variable, or such a container of variables. Inputs have the names of
     the function's parameters, with the keys that lead to them. The form of the graph keeps the
@@ -92,7 +120,9 @@ def trace(function: Any, /, *specs: Any, rebind: bool = True, **named: Any) -> G
     name = getattr(function, "__name__", "")
     written, kind = function, Variable
     if rebind:
-        written, kind = importlib.import_module("primgraph.numpy.rebound").traceable(function)
+        written, kind = importlib.import_module("primgraph.numpy.rebound").traceable(
+            function, modules_named(through)
+        )
     builder = Builder(name if name.isidentifier() else "f")
     titles = [*_parameter_names(function, len(specs)), *named]
     arguments, given = [], []

@@ -1,0 +1,361 @@
+"""The gamma function and its kin, in NumPy alone: what primitives mean, and generated code calls.
+
+The text of each function is copied into sources that stand alone, so it uses nothing but `np`,
+other functions and constants of files of this kind, and few of Python's builtins. Polynomials are
+Chebyshev interpolants of the functions named, found with forty digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def polynomial(x: Any, *coefficients: float) -> Any:
+    """The polynomial with these coefficients, constant term first, by Horner's rule."""
+    total = np.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total *= x
+        total += coefficient
+    return total
+
+
+def in_chunks(function: Any, xs: Any, out: Any = None, size: int = 8192) -> Any:
+    """What `function` makes of arrays in double precision, `size` elements at a time.
+
+    These fit a cache. The result is written into `out`, which may be one of the arrays itself or
+    larger than they are, or into a new array.
+    """
+    xs = [np.asarray(x) for x in xs]
+    shape, dtype = xs[0].shape, xs[0].dtype
+    direct = out is not None and out.shape == shape and out.flags.c_contiguous
+    result = out if direct else np.empty(shape, dtype)
+    flat, into = [x.reshape(-1) for x in xs], result.reshape(-1)
+    for i in range(0, into.size, size):
+        parts = [np.asarray(x[i : i + size], np.float64) for x in flat]
+        into[i : i + size] = function(*parts)
+    if out is None or direct:
+        return result
+    out[...] = result
+    return out
+
+
+def stirling(x: Any) -> Any:
+    """log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi)/2 for x >= 8.5. DLMF 5.11.1."""
+    inverse = 1.0 / x
+    series = polynomial(
+        inverse * inverse,
+        1 / 12,
+        -1 / 360,
+        1 / 1260,
+        -1 / 1680,
+        1 / 1188,
+        -691 / 360360,
+        1 / 156,
+        -3617 / 122400,
+        43867 / 244188,
+    )
+    return inverse * series
+
+
+def distance_to_two(x: Any) -> Any:
+    """The distance `t` of 0 <= x < 8.5 to a whole number, `f` and whether gamma falls.
+
+    gamma(x) is f gamma(2 + t), or gamma(2 + t) / f where it is smaller than that.
+    """
+    whole = np.rint(x)
+    factor = np.where(whole == 1.0, x, 1.0)
+    factor[whole == 0.0] = (x * (x + 1.0))[whole == 0.0]
+    for k in range(1, 7):
+        np.multiply(factor, x - k, out=factor, where=whole > k + 1)
+    return x - whole, factor, whole < 2.0
+
+
+def gammaln_above_zero(x: Any) -> Any:
+    """log(gamma(x)) for x >= 0."""
+    large = np.maximum(x, 8.5)
+    result = (large - 0.5) * (np.log(large) - 1.0) + (0.4189385332046727 + stirling(large))
+    near = x < 8.5
+    t, factor, falls = distance_to_two(x[near])
+    logarithm = np.log(factor)
+    # log(gamma(2 + t)) / t
+    quotient = polynomial(
+        t,
+        0.42278433509846713,
+        0.3224670334241132,
+        -0.06735230105319563,
+        0.02058080842778338,
+        -0.007385551028935545,
+        0.002890510330865901,
+        -0.0011927539009983087,
+        0.0005096695196526673,
+        -0.00022315497746292723,
+        9.945761692157133e-05,
+        -4.4923727564247656e-05,
+        2.050601970174762e-05,
+        -9.45628851510172e-06,
+        4.3828545383846665e-06,
+        -1.9743106888421067e-06,
+        9.242852225162277e-07,
+        -5.811277768921246e-07,
+        2.7475390051909663e-07,
+    )
+    result[near] = t * quotient + np.where(falls, -logarithm, logarithm)
+    return result
+
+
+def gammaln_chunk(x: Any) -> Any:
+    """log(abs(gamma(x))); below zero by reflection, DLMF 5.5.3."""
+    size = np.abs(x)
+    result = gammaln_above_zero(size)
+    below = x < 0.0
+    if below.any():
+        part = size[below]
+        sine = np.abs(np.sin(np.pi * (part - np.rint(part))))
+        reflected = 1.1447298858494002 - np.log(part * sine) - result[below]
+        result[below] = np.where(part == np.inf, -np.inf, reflected)
+    return result
+
+
+def gamma_factors(x: Any) -> Any:
+    """Two factors of gamma(x) for x >= 0, neither of which overflows below x = 200."""
+    large = np.clip(x, 8.5, 200.0)
+    second = large ** (0.5 * large - 0.25)
+    first = second * np.exp(-large) * (2.5066282746310007 * np.exp(stirling(large)))
+    near = x < 8.5
+    t, factor, falls = distance_to_two(x[near])
+    # gamma(2 + t)
+    value = polynomial(
+        t,
+        1.0,
+        0.4227843350984671,
+        0.41184033042639173,
+        0.08157691924711025,
+        0.0742490107586179,
+        -0.00026698207129733937,
+        0.011154045509310614,
+        -0.002852645716731871,
+        0.002103937610469369,
+        -0.0009195759739844205,
+        0.0004903395755189122,
+        -0.0002409169950366213,
+        0.00012200059419124122,
+        -6.095630515446432e-05,
+        2.9194145041417985e-05,
+        -1.4605147247966914e-05,
+        1.0167926427102734e-05,
+        -5.085355881064242e-06,
+    )
+    first[near] = np.where(falls, value / factor, value * factor)
+    second[near] = 1.0
+    return first, second
+
+
+def gamma_chunk(x: Any) -> Any:
+    """The gamma function; below zero by reflection, NaN at its poles there."""
+    size = np.abs(x)
+    first, second = gamma_factors(size)
+    result = first * second
+    below = x < 0.0
+    if below.any():
+        part = size[below]
+        whole = np.rint(part)
+        sine = np.where(whole % 2.0 == 0.0, -1.0, 1.0) * np.sin(np.pi * (part - whole))
+        reflected = np.pi / (part * sine) / first[below] / second[below]
+        result[below] = np.where((sine == 0.0) | (part == np.inf), np.nan, reflected)
+    result[x == 0.0] = np.copysign(np.inf, x[x == 0.0])
+    return result
+
+
+def digamma_above_zero(x: Any) -> Any:
+    """The derivative of log(gamma(x)) for x >= 0. DLMF 5.11.2 and 5.5.2."""
+    large = np.maximum(x, 10.0)
+    inverse = 1.0 / large
+    square = inverse * inverse
+    series = polynomial(
+        square, 1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160
+    )
+    result = np.log(large) - 0.5 * inverse - square * series
+    near = x < 10.0
+    part = x[near]
+    whole = np.floor(part)
+    base = part - (whole - 1.0)
+    # digamma(base) / (base - root), where 1 <= base < 2 and the root is the sum of two numbers.
+    quotient = polynomial(
+        base - 1.5,
+        0.951055876031833,
+        -0.4236274212814605,
+        0.2405424842407742,
+        -0.14840492305390884,
+        0.09498872445494122,
+        -0.061922133273064534,
+        0.04076083381242074,
+        -0.02697579675613825,
+        0.0179072524394512,
+        -0.011908218001568644,
+        0.007926944646403797,
+        -0.005279964873257405,
+        0.003519006401502276,
+        -0.002345267632540769,
+        0.0015566317474486838,
+        -0.0010376374098418604,
+        0.0007233266279287554,
+        -0.0004821990530566789,
+        0.0002272331660987376,
+        -0.00015148586836773365,
+        0.00025968482126430747,
+        -0.00017312261802727394,
+    )
+    steps = np.where(whole == 0.0, -1.0 / part, 0.0)
+    for k in range(1, 9):
+        steps += np.where(whole > k, 1.0 / (part - k), 0.0)
+    result[near] = (base - 1.4616321449683622 - 9.549995429965697e-17) * quotient + steps
+    return result
+
+
+def digamma_chunk(x: Any) -> Any:
+    """The derivative of log(gamma(x)); below zero by reflection, NaN at its poles there."""
+    below = x < 0.0
+    result = digamma_above_zero(np.where(below, 1.0 - x, x))
+    if below.any():
+        tangent = np.tan(np.pi * (x[below] - np.rint(x[below])))
+        reflected = result[below] - np.pi / tangent
+        result[below] = np.where(tangent == 0.0, np.nan, reflected)
+    zero = x == 0.0
+    result[zero] = -np.copysign(np.inf, x[zero])
+    return result
+
+
+def zeta_above_zero(s: Any, x: Any, steps: int) -> Any:
+    """The sum of (x + k)**-s over all k >= 0, for x > 0: `steps` of them, and Euler-Maclaurin."""
+    total = np.zeros_like(x)
+    for k in range(steps):
+        total += (x + k) ** -s
+    end = x + float(steps)
+    power = end**-s
+    total += end ** (1.0 - s) / (s - 1.0) + 0.5 * power
+    square = 1.0 / (end * end)
+    term = power * (s / end)
+    # Bernoulli's numbers over factorials.
+    for k, number in enumerate(
+        (
+            1 / 12,
+            -1 / 720,
+            1 / 30240,
+            -1 / 1209600,
+            1 / 47900160,
+            -691 / 1307674368000,
+            1 / 74724249600,
+            -3617 / 10670622842880000,
+            43867 / 5109094217170944000,
+            -174611 / 802857662698291200000,
+        )
+    ):
+        total += number * term
+        term = term * ((s + (2 * k + 1)) * (s + (2 * k + 2)) * square)
+    return total
+
+
+def polygamma_chunk(x: Any, n: int) -> Any:
+    """Derivative `n` of the digamma function; below zero by reflection. DLMF 5.15.1 and 5.15.6."""
+    if n == 0:
+        return digamma_chunk(x)
+    factorial = 1.0
+    for k in range(2, n + 1):
+        factorial *= k
+    sign = -1.0 if n % 2 == 0 else 1.0
+    below = x < 0.0
+    positive = np.where(below, 1.0 - x, np.abs(x))
+    result = sign * factorial * zeta_above_zero(n + 1.0, positive, 10 + n)
+    result[x == np.inf] = 0.0
+    if below.any():
+        # Derivatives of the cotangent are polynomials of it: p(c)' is -(1 + c*c) p'(c).
+        powers = np.array([0.0, 1.0])
+        for _ in range(n):
+            powers = -np.convolve(np.polynomial.polynomial.polyder(powers), [1.0, 0.0, 1.0])
+        tangent = np.tan(np.pi * (x[below] - np.rint(x[below])))
+        derivative = np.pi ** (n + 1.0) * polynomial(1.0 / tangent, *powers)
+        reflected = -sign * result[below] - derivative
+        result[below] = np.where(tangent == 0.0, sign * np.inf, reflected)
+    return result
+
+
+def less_logarithm(x: Any) -> Any:
+    """x - log(1 + x), without cancellation near zero."""
+    ratio = x / (2.0 + x)
+    square = ratio * ratio
+    # log(1 + x) is 2 arctanh(ratio), and x - 2 ratio is x ratio.
+    series = polynomial(np.minimum(square, 0.1), *[2.0 / (2 * k + 3) for k in range(16)])
+    return np.where(square < 0.1, ratio * (x - square * series), x - np.log1p(x))
+
+
+def relative_entropy(off: Any, ratio: Any) -> Any:
+    """off - log(ratio), where off is ratio - 1."""
+    return np.where(np.abs(off) < 0.5, less_logarithm(off), off - np.log(ratio))
+
+
+def betaln_chunk(a: Any, b: Any) -> Any:
+    """log(abs(beta(a, b))); where the larger one is large, by Stirling's series."""
+    small, large = np.minimum(a, b), np.maximum(a, b)
+    result = gammaln_chunk(small) + (gammaln_chunk(large) - gammaln_chunk(small + large))
+    far = (large >= 8.5) & (small > 0.0)
+    if far.any():
+        p, q = small[far], large[far]
+        total = p + q
+        rest = stirling(q) - stirling(total) + 0.5 * np.log1p(p / q)
+        both = np.maximum(p, 8.5)
+        even = (
+            -both * np.log1p(q / both)
+            - q * np.log1p(both / q)
+            + (0.9189385332046727 - 0.5 * np.log(both) + stirling(both))
+        )
+        uneven = gammaln_above_zero(p) + q * less_logarithm(p / q) - p * np.log(total)
+        found = rest + np.where(p < 8.5, uneven, even)
+        result[far] = np.where(total == np.inf, -np.inf, found)
+    result[(small == 0.0) & (large < np.inf)] = np.inf
+    return result
+
+
+def beta_chunk(a: Any, b: Any) -> Any:
+    """gamma(a) gamma(b) / gamma(a + b), by the logarithm where these would overflow."""
+    first, second = np.minimum(a, b), np.maximum(a, b)
+    total = first + second
+    # What the sum has lost to rounding, times the slope of the logarithm at large numbers.
+    lost = (first - (total - second)) * (np.log(np.maximum(total, 1.0)))
+    product = gamma_chunk(second) / gamma_chunk(total) * gamma_chunk(first) * (1.0 - lost)
+    far = (np.abs(a) > 85.0) | (np.abs(b) > 85.0) | (np.abs(total) > 170.0)
+    far |= (first == 0.0) | (second == 0.0)
+    result = np.where(far & (first >= 0.0), np.exp(betaln_chunk(first, second)), product)
+    pole = (total <= 0.0) & (total == np.rint(total)) & (first != np.rint(first))
+    return np.where(pole, 0.0, result)
+
+
+def gammaln(x: Any, out: Any = None) -> Any:
+    """The logarithm of the absolute value of the gamma function."""
+    return in_chunks(gammaln_chunk, (x,), out)
+
+
+def gamma_function(x: Any, out: Any = None) -> Any:
+    """The gamma function."""
+    return in_chunks(gamma_chunk, (x,), out)
+
+
+def digamma(x: Any, out: Any = None) -> Any:
+    """The derivative of the logarithm of the gamma function."""
+    return in_chunks(digamma_chunk, (x,), out)
+
+
+def polygamma(x: Any, n: int, out: Any = None) -> Any:
+    """Derivative `n` of the digamma function."""
+    return in_chunks(lambda part: polygamma_chunk(part, n), (x,), out)
+
+
+def betaln(a: Any, b: Any, out: Any = None) -> Any:
+    """The logarithm of the absolute value of the beta function."""
+    return in_chunks(betaln_chunk, (a, b), out)
+
+
+def beta(a: Any, b: Any, out: Any = None) -> Any:
+    """The beta function."""
+    return in_chunks(beta_chunk, (a, b), out)

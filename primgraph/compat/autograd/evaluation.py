@@ -1,0 +1,117 @@
+"""A function that was called on arrays of its own, and products with its derivative."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.errors import NotDifferentiable
+from primgraph.functional.derivatives import Outputs
+from primgraph.functional.world import world_of
+from primgraph.operators.handle import Handle
+from primgraph.operators.promotion import array_of
+
+
+@final
+class Evaluated:
+    """`function(x)`, where `x` is an array or a container of them, and so is what it gives.
+
+    With `has_aux` what is given second may be anything, and has no derivative.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], x: Any, has_aux: bool = False) -> None:
+        leaves, self._structure = tree.flatten(x)
+        self._function = function
+        self._has_aux = has_aux
+        self._name = str(getattr(function, "__name__", "a function"))
+        self._outputs = Outputs(self._name)
+        self._world = world_of(x)
+        self.leaves = [as_float(leaf) for leaf in leaves]
+        self.applied = self._world.apply(self._name, self._called, self.leaves)
+
+    def _called(self, leaves: Sequence[Any]) -> list[Any]:
+        found = self._function(tree.unflatten(self._structure, leaves))
+        value, aux = found if self._has_aux else (found, None)
+        return self._outputs.opened(value, aux)
+
+    @property
+    def count(self) -> int:
+        """How many arrays there are in the value."""
+        return self._outputs.count
+
+    @property
+    def results(self) -> Sequence[Handle]:
+        """The arrays in the value."""
+        return self.applied.results[: self.count]
+
+    def value(self) -> Any:
+        """What the function has given; with `has_aux` two."""
+        value, aux = self._outputs.closed(self.applied.results)
+        return self.given_back((value, aux) if self._has_aux else value)
+
+    def given_back(self, value: Any) -> Any:
+        """A container as the caller gets it: numbers for arrays without axes."""
+        return tree.map(_as_number, self._world.given_back(value))
+
+    def tell_of_independence(self) -> bool:
+        """Whether the value does not depend on `x`, of which a warning tells."""
+        if any(self.applied.depends(self.count)[0]):
+            return False
+        warnings.warn("Output seems independent of input.", stacklevel=4)
+        return True
+
+    def vjp(self, seeds: Any) -> Any:
+        """The product of `seeds`, which are like the value, with the Jacobian: like `x`."""
+        given = self._like(seeds, self._outputs.structure, self.results)
+        return self.given_back(tree.unflatten(self._structure, self.applied.vjp(self.count, given)))
+
+    def jvp(self, tangents: Any) -> Any:
+        """The product of the Jacobian with `tangents`, which are like `x`: like the value."""
+        given = self._like(tangents, self._structure, self.leaves)
+        found = self.applied.jvp(self.count, given)
+        return self.given_back(tree.unflatten(self._outputs.structure, found))
+
+    def jacobian(self) -> Any:
+        """The matrix of an array by an array, with the axes of both."""
+        if self.count != 1 or len(self.leaves) != 1:
+            raise NotDifferentiable(f"the jacobian of {self._name} is of one array by one array")
+        (row,) = self.applied.matrix(1, "reverse")
+        return self.given_back(row[0])
+
+    def _like(self, given: Any, structure: tree.Structure, arrays: Sequence[Any]) -> list[Any]:
+        """Seeds in a row, in the dtypes of `arrays`: what is not there is zero."""
+        found = tree.spread(given, structure, "v")
+        return [_cast(s, a) for s, a in zip(found, arrays, strict=True)]
+
+
+def _cast(seed: Any, array: Any) -> Any:
+    if seed is None or isinstance(seed, Handle):
+        return seed
+    found = np.asarray(seed)
+    if found.dtype.kind == "c" and array.dtype.kind != "c":
+        return found
+    return np.broadcast_to(found.astype(array.dtype), array.shape)
+
+
+def _as_number(leaf: Any) -> Any:
+    return leaf[()] if isinstance(leaf, np.ndarray) and leaf.ndim == 0 else leaf
+
+
+def as_float(leaf: Any) -> Any:
+    """An array that derivatives are taken by.
+
+    Raises `NotDifferentiable` for integers and all else.
+    """
+    if isinstance(leaf, Handle) and leaf.dtype.kind in "fc":
+        return leaf
+    numbers = isinstance(leaf, float | complex | np.ndarray | np.generic)
+    if not numbers or np.asarray(leaf).dtype.kind not in "fc":
+        raise NotDifferentiable(
+            f"no derivative is taken by {type(leaf).__name__} {leaf!r:.60}",
+            hint="give floats: 2.0 for 2",
+        )
+    return array_of(leaf)

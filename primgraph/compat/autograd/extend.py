@@ -1,0 +1,29 @@
+"""Functions with rules of their own, and vector spaces."""
+
+from primgraph.compat.autograd.core import (
+    VSpace,
+    def_linear,
+    defjvp,
+    defjvp_argnum,
+    defjvp_argnums,
+    defvjp,
+    defvjp_argnum,
+    defvjp_argnums,
+    primitive,
+    vspace,
+)
+from primgraph.compat.autograd.tracer import notrace_primitive
+
+__all__ = [
+    "VSpace",
+    "def_linear",
+    "defjvp",
+    "defjvp_argnum",
+    "defjvp_argnums",
+    "defvjp",
+    "defvjp_argnum",
+    "defvjp_argnums",
+    "notrace_primitive",
+    "primitive",
+    "vspace",
+]

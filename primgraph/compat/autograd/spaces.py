@@ -1,0 +1,135 @@
+"""The vector spaces that values are elements of: arrays of one type, and containers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.errors import NotDifferentiable
+from primgraph.numpy.door import door
+from primgraph.operators.handle import Handle
+
+_conj, _ravel, _real, _dot = (door(f) for f in (np.conj, np.ravel, np.real, np.dot))
+
+
+@final
+class VSpace:
+    """The space of a value: its containers, and the shapes and dtypes of the arrays in them."""
+
+    def __init__(self, value: Any) -> None:
+        leaves, self._structure = tree.flatten(value)
+        self._types = tuple([_type_of(leaf) for leaf in leaves])
+
+    @property
+    def shape(self) -> Any:
+        """That of an array; for a container, the spaces in it."""
+        if self._structure == tree.LEAF:
+            return self._types[0][0]
+        return tree.unflatten(self._structure, [vspace(np.zeros(*t)) for t in self._types])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of an array."""
+        return self._types[0][1]
+
+    @property
+    def iscomplex(self) -> bool:
+        """Whether there are complex numbers in it."""
+        return any(dtype.kind == "c" for _, dtype in self._types)
+
+    @property
+    def size(self) -> int:
+        """The number of its real dimensions."""
+        counts = [
+            int(np.prod(shape)) * (2 if dtype.kind == "c" else 1) for shape, dtype in self._types
+        ]
+        return sum(counts)
+
+    @property
+    def ndim(self) -> int:
+        """That of an array."""
+        return len(self._types[0][0])
+
+    def _made(self, arrays: Any) -> Any:
+        return tree.unflatten(self._structure, [a[()] for a in arrays])
+
+    def zeros(self) -> Any:
+        """The zero of it."""
+        return self._made([np.zeros(*t) for t in self._types])
+
+    def ones(self) -> Any:
+        """Ones, which of complex numbers have no imaginary part."""
+        return self._made([np.ones(*t) for t in self._types])
+
+    def randn(self) -> Any:
+        """An element of normal numbers, of NumPy's global generator."""
+        return self._made([_normal(*t) for t in self._types])
+
+    def standard_basis(self) -> Iterator[Any]:
+        """Elements that are one at one place, or i, and zero elsewhere."""
+        for place, (shape, dtype) in enumerate(self._types):
+            units = (1, 1j) if dtype.kind == "c" else (1,)
+            for index in np.ndindex(*shape):
+                for unit in units:
+                    arrays = [np.zeros(*t) for t in self._types]
+                    arrays[place][index] = unit
+                    yield self._made(arrays)
+
+    def add(self, x: Any, y: Any) -> Any:
+        """The sum of two elements."""
+        return tree.map(lambda a, b: a + b, x, y)
+
+    def scalar_mul(self, x: Any, a: Any) -> Any:
+        """An element times a number."""
+        return tree.map(lambda leaf: leaf * a, x)
+
+    def inner_prod(self, x: Any, y: Any) -> Any:
+        """The inner product, a real number."""
+        pairs = zip(tree.leaves(x), tree.leaves(y), strict=True)
+        products = [_real(_dot(_ravel(_conj(a)), _ravel(b))) for a, b in pairs]
+        return sum(products[1:], start=products[0]) if products else 0.0
+
+    def covector(self, x: Any) -> Any:
+        """The element that multiplies as this one does in an inner product: its conjugate."""
+        return tree.map(lambda leaf: _conj(leaf) if _type_of(leaf)[1].kind == "c" else leaf, x)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VSpace) and (self._structure, self._types) == (
+            other._structure,
+            other._types,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._structure, self._types))
+
+    def __repr__(self) -> str:
+        named = [f"{dtype}{list(shape)}" for shape, dtype in self._types]
+        return f"VSpace({tree.unflatten(self._structure, named)})"
+
+
+def _type_of(leaf: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    if isinstance(leaf, Handle):
+        return leaf.shape, np.dtype(leaf.dtype)
+    if isinstance(leaf, np.ndarray | np.generic) or type(leaf) in (float, complex):
+        array = np.asarray(leaf)
+        if array.dtype.kind in "fciu":
+            return array.shape, array.dtype
+    if type(leaf) is int:
+        return (), np.dtype(np.float64)
+    raise NotDifferentiable(f"{type(leaf).__name__} {leaf!r:.60} is an element of no vector space")
+
+
+def _normal(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    # The generator is the one that programs and tests of autograd's seed.
+    found: Any = np.random.standard_normal(shape)  # noqa: NPY002
+    if dtype.kind == "c":
+        found = found + 1j * np.random.standard_normal(shape)  # noqa: NPY002
+    return np.asarray(found, dtype)
+
+
+def vspace(value: Any) -> VSpace:
+    """The space of a value; `NotDifferentiable`, a TypeError, for one that is in none."""
+    return VSpace(value)

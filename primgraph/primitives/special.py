@@ -1,0 +1,246 @@
+"""Special functions: gamma, beta and their incomplete forms, and the error function's kin.
+
+They are closed under differentiation: every derivative is made of functions of this file, to any
+order, by parameters as well. In rules `x, y, a, b` are operands, `z` the result and `d` the
+tangent of the operand that the rule is for. Formulas are those of DLMF, chapters 5 to 8.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from primgraph.approximations import error as errors
+from primgraph.approximations import gamma as gammas
+from primgraph.approximations import quadrature as quadratures
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Primitive, Rule
+from primgraph.ir.types import TensorType, common_type
+from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.elementwise import elementwise, exp, integer_pow, log, log1p
+from primgraph.primitives.logic import equal, greater, logical_and, select
+from primgraph.primitives.shapes import with_batch_axis
+
+# What an element costs, as `elementwise` counts it, where a polynomial or two are taken, and
+# where a quadrature is.
+POLYNOMIAL = 50
+QUADRATURE = 2000
+
+
+def _ordered(
+    name: str, impl: Rule, operands: int, params: tuple[str, ...], flops: int
+) -> Primitive[Value]:
+    """A primitive on equal floats; its parameters are orders of derivatives, and perhaps a side."""
+    orders = [param for param in params if param != "upper"]
+
+    def type_rule(*types: TensorType, **given: Any) -> TensorType:
+        if len(types) != operands:
+            raise ShapeError(f"{name} takes {operands} operands, not {len(types)}")
+        if set(given) != set(params):
+            raise ArgumentError(f"{name} takes {' and '.join(params)}")
+        first = common_type(name, *types)
+        if first.dtype.kind != "f":
+            raise DTypeError(f"{name} does not take {first}")
+        for order in orders:
+            if given[order] < 0:
+                raise ArgumentError(f"{name} has no order {given[order]}")
+        return first
+
+    op: Primitive[Value] = Primitive(
+        name, type_rule, impl, elementwise=True, singular=True, flops=flops
+    )
+
+    @op.batch
+    def batch_rule(batched: tuple[bool, ...], *inputs: Value, **params: Any) -> Value:
+        return op(*with_batch_axis(batched, inputs), **params)
+
+    return op
+
+
+def _to_power(x: Value, n: int) -> Value:
+    return x if n == 1 else integer_pow(x, n=n)
+
+
+# The gamma function, its logarithm and the derivatives of that.
+
+gammaln: Primitive[Value] = elementwise(
+    "gammaln", gammas.gammaln, singular=True, flops=POLYNOMIAL,
+    jvp=lambda z, x, d: d * polygamma(x, n=0),
+)  # fmt: skip
+gamma_function: Primitive[Value] = elementwise(
+    "gamma_function", gammas.gamma_function, singular=True, flops=POLYNOMIAL,
+    jvp=lambda z, x, d: d * (z * polygamma(x, n=0)),
+)  # fmt: skip
+polygamma: Primitive[Value] = _ordered(
+    "polygamma", lambda x, *, n: gammas.polygamma(x, n), 1, ("n",), 2 * POLYNOMIAL
+)
+
+
+@polygamma.jvp()
+def _polygamma_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value:
+    return d * polygamma(x, n=n + 1)
+
+
+def _difference(a: Value, b: Value) -> Value:
+    """The derivative of `betaln(a, b)` by `a`."""
+    return polygamma(a, n=0) - polygamma(a + b, n=0)
+
+
+betaln: Primitive[Value] = elementwise(
+    "betaln", gammas.betaln, operands=2, commutative=True, singular=True, flops=3 * POLYNOMIAL,
+    jvp=(lambda z, a, b, d: d * _difference(a, b), lambda z, a, b, d: d * _difference(b, a)),
+)  # fmt: skip
+beta: Primitive[Value] = elementwise(
+    "beta", gammas.beta, operands=2, commutative=True, singular=True, flops=5 * POLYNOMIAL,
+    jvp=(
+        lambda z, a, b, d: d * (z * _difference(a, b)),
+        lambda z, a, b, d: d * (z * _difference(b, a)),
+    ),
+)  # fmt: skip
+
+# Incomplete gamma and beta functions. With t distributed as they say, and its logarithm measured
+# from its mean, they are integrals of a power `k` of that below x, or above it if `upper`.
+
+gammainc: Primitive[Value] = _ordered(
+    "gammainc",
+    lambda a, x, *, k, upper: quadratures.gammainc(a, x, k, upper),
+    2,
+    ("k", "upper"),
+    QUADRATURE,
+)
+
+
+@gammainc.jvp(0)
+def _gammainc_jvp_of_shape(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool) -> Value:
+    """The density's derivative is the density times log(t) - digamma(a)."""
+    slope = gammainc(a, x, k=k + 1, upper=upper)
+    if k:
+        mean = float(k) * polygamma(a, n=1)
+        slope = slope - mean * gammainc(a, x, k=k - 1, upper=upper)
+    return d * slope
+
+
+@gammainc.jvp(1)
+def _gammainc_jvp(z: Value, a: Value, x: Value, d: Value, *, k: int, upper: bool) -> Value:
+    """The density at x, times the power of the logarithm."""
+    density = exp(xlogy(a - 1.0, x) - x - gammaln(a))
+    if k:
+        density = density * _to_power(log(x) - polygamma(a, n=0), k)
+    return -(d * density) if upper else d * density
+
+
+betainc: Primitive[Value] = _ordered(
+    "betainc",
+    lambda a, b, x, *, j, k, upper: quadratures.betainc(a, b, x, j, k, upper),
+    3,
+    ("j", "k", "upper"),
+    3 * QUADRATURE,
+)
+
+
+def _betainc_slope(
+    a: Value, b: Value, x: Value, j: int, k: int, upper: bool, by_first: bool
+) -> Value:
+    """The derivative by `a` if `by_first`, else that by `b`.
+
+    `j` is the power of log(t), `k` that of log(1 - t), each less its mean.
+    """
+    up = (1, 0) if by_first else (0, 1)
+    slope = betainc(a, b, x, j=j + up[0], k=k + up[1], upper=upper)
+    if j:
+        mean = -polygamma(a + b, n=1)
+        mean = polygamma(a, n=1) + mean if by_first else mean
+        slope = slope - float(j) * mean * betainc(a, b, x, j=j - 1, k=k, upper=upper)
+    if k:
+        mean = -polygamma(a + b, n=1)
+        mean = mean if by_first else polygamma(b, n=1) + mean
+        slope = slope - float(k) * mean * betainc(a, b, x, j=j, k=k - 1, upper=upper)
+    return slope
+
+
+@betainc.jvp(0)
+def _betainc_jvp_of_first(
+    z: Value, a: Value, b: Value, x: Value, d: Value, *, j: int, k: int, upper: bool
+) -> Value:
+    return d * _betainc_slope(a, b, x, j, k, upper, by_first=True)
+
+
+@betainc.jvp(1)
+def _betainc_jvp_of_second(
+    z: Value, a: Value, b: Value, x: Value, d: Value, *, j: int, k: int, upper: bool
+) -> Value:
+    return d * _betainc_slope(a, b, x, j, k, upper, by_first=False)
+
+
+@betainc.jvp(2)
+def _betainc_jvp(
+    z: Value, a: Value, b: Value, x: Value, d: Value, *, j: int, k: int, upper: bool
+) -> Value:
+    """The density at x, times the powers of logarithms."""
+    density = exp(xlogy(a - 1.0, x) + xlog1py(b - 1.0, -x) - betaln(a, b))
+    mean = polygamma(a + b, n=0)
+    if j:
+        density = density * _to_power(log(x) - polygamma(a, n=0) + mean, j)
+    if k:
+        density = density * _to_power(log1p(-x) - polygamma(b, n=0) + mean, k)
+    return -(d * density) if upper else d * density
+
+
+# The error function's inverses, scaled forms and logarithm.
+
+_ROOT = math.sqrt(math.pi) / 2
+
+erfinv: Primitive[Value] = elementwise(
+    "erfinv", errors.erfinv, singular=True, flops=POLYNOMIAL,
+    jvp=lambda z, x, d: d * (_ROOT * exp(z * z)),
+)  # fmt: skip
+erfcinv: Primitive[Value] = elementwise(
+    "erfcinv", errors.erfcinv, singular=True, flops=POLYNOMIAL,
+    jvp=lambda z, x, d: d * (-_ROOT * exp(z * z)),
+)  # fmt: skip
+erfcx: Primitive[Value] = _ordered(
+    "erfcx", lambda x, *, n: errors.erfcx(x, n), 1, ("n",), POLYNOMIAL
+)
+
+
+@erfcx.jvp()
+def _erfcx_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value:
+    """All derivatives without their signs, which alternate."""
+    return -(d * erfcx(x, n=n + 1))
+
+
+def _log_ndtr_jvp(z: Value, x: Value, d: Value) -> Value:
+    """The density over the distribution function; in the left tail one over a scaled one."""
+    right = greater(x, zeros_like(x))
+    tail = select(right, zeros_like(x), x)
+    by_tail = math.sqrt(2 / math.pi) / erfcx(tail * -math.sqrt(0.5), n=0)
+    by_density = math.sqrt(0.5 / math.pi) * exp(-0.5 * (x * x) - z)
+    return d * select(right, by_density, by_tail)
+
+
+log_ndtr: Primitive[Value] = elementwise(
+    "log_ndtr", errors.log_ndtr, flops=POLYNOMIAL, jvp=_log_ndtr_jvp
+)  # fmt: skip
+
+# Products with logarithms, which are 0 where the first factor is, and the inverse of the logistic
+# function.
+
+
+def _ratio(x: Value, y: Value) -> Value:
+    """`x / y`, and 0 where both are."""
+    none = logical_and(equal(x, zeros_like(x)), equal(y, zeros_like(y)))
+    return x / select(none, filled(1, y.type), y)
+
+
+xlogy: Primitive[Value] = elementwise(
+    "xlogy", errors.xlogy, operands=2, singular=True,
+    jvp=(lambda z, x, y, d: d * log(y), lambda z, x, y, d: d * _ratio(x, y)),
+)  # fmt: skip
+xlog1py: Primitive[Value] = elementwise(
+    "xlog1py", errors.xlog1py, operands=2, singular=True,
+    jvp=(lambda z, x, y, d: d * log1p(y), lambda z, x, y, d: d * _ratio(x, 1.0 + y)),
+)  # fmt: skip
+logit: Primitive[Value] = elementwise(
+    "logit", errors.logit, singular=True, jvp=lambda z, x, d: d / (x * (1.0 - x))
+)

@@ -1,0 +1,18 @@
+"""Special functions, named as in scipy.special; code for them needs NumPy alone."""
+
+from typing import TYPE_CHECKING, NoReturn
+
+from primgraph.errors import unknown_name
+from primgraph.operators import special
+from primgraph.operators.activations import log_softmax, softmax
+from primgraph.operators.elementary import erf, erfc
+from primgraph.operators.special import *  # noqa: F403
+from primgraph.operators.statistics import logsumexp
+
+__all__ = ["erf", "erfc", "log_softmax", "logsumexp", "softmax"]
+
+if not TYPE_CHECKING:
+    __all__ += special.__all__
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.special", name, __all__)

@@ -1,0 +1,68 @@
+"""Functions of tensors, arrays and installed modules mean the drop-in as what is traced does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+
+X = np.array([0.3, 0.6, 0.9])
+
+
+def test_functions_of_installed_modules_are_followed_where_they_are_named() -> None:
+    scipy = pytest.importorskip("scipy")
+    optimize = pytest.importorskip("scipy.optimize")
+    x = np.array([1.1, 0.9, 1.3])
+    for traced in (pg.compile(pg.trace(optimize.rosen, x, through=[scipy])),
+                   pg.jit(optimize.rosen, through=[scipy])):  # fmt: skip
+        np.testing.assert_allclose(traced(x), optimize.rosen(x), rtol=1e-15)
+    with pytest.raises(TypeError, match="no elements before the program runs"):
+        pg.trace(optimize.rosen, x)
+    with pytest.raises(pg.ArgumentError, match="through is a list of modules, not of str 'scipy'"):
+        pg.jit(optimize.rosen, through=["scipy"])  # type: ignore[list-item]
+
+
+def filled(x: Any) -> Any:
+    y = np.zeros(3)
+    y[0] = x[0] * x[1]
+    y[1:] = np.array([math.sin(x[0]), float(3)])
+    return np.sum(y**2)
+
+
+def test_functions_of_tensors_mean_the_drop_in_too() -> None:
+    at = np.array([0.3, 0.7])
+    wanted = pg.jit(pg.grad(filled))(at)
+    assert np.all(wanted != 0.0)
+    np.testing.assert_allclose(pg.grad(filled)(at), wanted, rtol=1e-15)
+    np.testing.assert_allclose(pg.vjp(filled, at)[1], wanted, rtol=1e-15)
+    np.testing.assert_allclose(
+        pg.hessian(filled)(at), pg.jacfwd(pg.grad(filled))(at), rtol=1e-14
+    )  # fmt: skip
+    np.testing.assert_allclose(pg.laplacian(filled)(at), np.trace(pg.hessian(filled)(at)))
+    # What Python decides by, it decides by numbers.
+    turned = pg.grad(lambda x: np.sum(np.array([x[0], x[1]])) if x[0] > x[1] else x[0] * 3.0)
+    np.testing.assert_array_equal(turned(np.array([2.0, 1.0])), [1.0, 1.0])
+    np.testing.assert_array_equal(turned(np.array([1.0, 2.0])), [3.0, 0.0])
+
+
+OUTSIDE = np.zeros(2)
+
+
+def test_numbers_are_not_taken_unseen_of_what_derivatives_go_through() -> None:
+    def kept(x: Any) -> Any:
+        OUTSIDE[0] = x[0]
+        return np.sum(x) + OUTSIDE[0]
+
+    # NumPy says what it could not do, and names the reason as the cause.
+    with pytest.raises(ValueError, match="setting an array element") as caught:
+        pg.grad(kept)(X)
+    assert "numbers alone would lose the derivatives" in str(caught.value.__cause__)
+    with pytest.raises(pg.BuildError, match="numbers alone would lose the derivatives"):
+        pg.grad(lambda x: x[0] * float(x[1]))(X)
+    # Integers have no derivative, and numbers may be asked for by name.
+    assert pg.grad(lambda x: x[0] * int(x[1] * 10.0) * np.int64(x[2] * 10.0))(X)[0] == 54.0
+    assert pg.grad(lambda x: x[0] * x[1].item())(X)[0] == 0.6

@@ -1,0 +1,138 @@
+"""Gradients of gradients: their derivatives are symmetric, and small at every order."""
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.ir.graph import Graph
+from primgraph.transforms import clean_up, lower
+
+rng = np.random.default_rng(11)
+AT = rng.uniform(0.3, 1.2, 3)
+
+
+def equations(graph: Graph) -> int:
+    """How many there are, those of bodies included."""
+    return sum(1 + sum(map(equations, e.bodies if e.op.has_bodies else ())) for e in graph.body)
+
+
+def counts(mode, function, shape, orders):
+    """The equations of derivatives 1 to `orders`, the first one by `grad`, and whether all that
+    was recorded for them is little."""
+    found = []
+    with pg.Program() as program:
+        x = pg.data("x", shape)
+        y = function(x)
+        for k in range(orders):
+            y = mode(y, x) if k else pg.grad(y, x)
+            found.append(equations(clean_up(lower(program.graph([y])))))
+    return found, len(program.builder.body) < 2 * sum(found)
+
+
+def network(x):
+    for n, m in ((2, 5), (5, 4), (4, 1)):
+        x = pg.tanh(x @ np.random.default_rng(n).normal(size=(n, m)))
+    return x
+
+
+def scanned(x):
+    xs = np.linspace(-1.0, 1.0, 6)
+    return pg.scan(lambda c, t: (pg.tanh(x * c + t), None), pg.zeros(x.shape), xs)[0]
+
+
+@pytest.mark.parametrize(("function", "shape"), [(network, (3, 2)), (scanned, (4,)), (scanned, ())])
+def test_gradients_of_gradients_are_as_small_as_tangents_of_gradients(function, shape):
+    found = counts(pg.grad, function, shape, 4)
+    assert found == counts(pg.forward_grad, function, shape, 4)
+    assert found[1]
+
+
+def test_a_number_through_a_loop_is_differentiated_forward():
+    with pg.Program() as program:
+        x = pg.data("x", ())
+        slope = pg.grad(scanned(x), x)
+    assert [e.op.name for e in clean_up(lower(program.graph([slope]))).body].count("scan") == 1
+
+
+# By reverse mode of several seeds at once, everything is transposed.
+
+
+def by_transposing(outputs, inputs):
+    seeds = [np.ones((1, *v.shape)) for v in outputs]
+    found = pg.grad(outputs, inputs, seeds, is_grads_batched=True, materialize_grads=True)
+    return [g[0] for g in found]
+
+
+def two(x, y):
+    return pg.sum(pg.sin(x) * y) + pg.sum(x @ pg.exp(y)) ** 2 + pg.sum(x**3)
+
+
+def passing(x, y):
+    a, b = pg.grad(two(x, y), [x, y])
+    return [pg.sum(a * b) + pg.sum(pg.tanh(a)), b * x]
+
+
+def one_of_two(x, y):
+    a, b = pg.grad(two(x, y), [x, y])
+    return [b, pg.sum(a) * y]
+
+
+def twice(x, y):
+    a = pg.grad(two(x, y), x)
+    b = pg.grad(pg.sum(a * np.arange(3.0)) + pg.sum(a * a), x)
+    return [b, a * b]
+
+
+def seeded_by_itself(x, y):
+    """No gradient of one function: the seed varies."""
+    return [pg.grad(pg.sin(x) * pg.sum(x), x, pg.exp(y) * x)]
+
+
+def held(x, y):
+    """Something on the way counts as a constant."""
+    return [pg.grad(pg.sum(pg.stop_gradient(pg.prod(x)) * x), x)]
+
+
+def held_in_a_loop(x, y):
+    def step(c, k):
+        return c * x + pg.stop_gradient(pg.flip(c, 0) * x), None
+
+    return [pg.grad(pg.sum(pg.scan(step, y, np.arange(3.0))[0]), x)]
+
+
+def selected(x, y):
+    a = pg.grad(two(x, y), x)
+    return [a[1:], pg.where(a > 0.0, a, y)]
+
+
+@pg.custom_jvp
+def skewed(x):
+    return x * pg.sum(x)
+
+
+@skewed.defjvp
+def _slope_of_skewed(primals, tangents):
+    (x,), (d,) = primals, tangents
+    return skewed(x), d * np.arange(1.0, 4.0) * pg.flip(x, 0)
+
+
+def declared(x, y):
+    return [pg.grad(pg.sum(skewed(x) ** 2), x)]
+
+
+ALL = (
+    passing, one_of_two, twice, seeded_by_itself, held, held_in_a_loop, selected, declared,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("function", ALL, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("wrt", ["x", "y", "xy"])
+def test_reverse_mode_through_gradients_gives_what_is_transposed(function, wrt):
+    with pg.Program() as program:
+        known = {n: pg.data(n, (3,)) for n in "xy"}
+        outputs, inputs = function(*known.values()), [known[n] for n in wrt]
+        found = pg.grad(outputs, inputs, materialize_grads=True)
+        expected = by_transposing(outputs, inputs)
+    values = pg.Executor().run(program, {"x": AT, "y": AT[::-1] * 0.5}, [*found, *expected])
+    for a, b in zip(values[: len(found)], values[len(found) :], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
