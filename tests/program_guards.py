@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -22,6 +22,8 @@ from primgraph.transforms import lower
 
 _WIDE = 0.06
 _STEPS_BEFORE, _STEPS_AFTER = 4, 3
+_IN_BODIES = 0.15
+_CARRIED = 0.2
 
 # What functions of the partial ones are singular at; the second kind only behind a `where` that
 # elementwise functions, sums and moves lead to.
@@ -62,11 +64,76 @@ class Shared:
 
 
 Step = Callable[[Choices, Rows, Shared], Rows]
+Body = Callable[[pg.Variable], pg.Variable]
 
 
 def _as(rows: Rows, value: pg.Variable, *, plain: bool = True, rising: bool = False) -> Rows:
     lowest = rows.lowest if rising else None
     return replace(rows, value=value, plain=rows.plain and plain, lowest=lowest)
+
+
+# Bodies of branches and loops, in which some steps are made.
+
+
+def _within(step: Step) -> Step:
+    """`step`, at times in a body."""
+
+    def found(draw: Choices, rows: Rows, given: Shared) -> Rows:
+        if not draw.chance(_IN_BODIES):
+            return step(draw, rows, given)
+        place = draw.choose(_BODIES)
+        noted: list[Rows] = []
+
+        def body(y: pg.Variable) -> pg.Variable:
+            noted.append(step(draw, replace(rows, value=y), given))
+            return noted[-1].value
+
+        value = place(body, rows.value, given)
+        return replace(noted[-1], value=value)
+
+    return found
+
+
+def _branch(body: Body, y: pg.Variable, given: Shared) -> pg.Variable:
+    """The branch that is taken, beside one of ordinary numbers."""
+    shapes: list[tuple[int, ...]] = []
+
+    def taken(v: pg.Variable) -> pg.Variable:
+        found = body(v)
+        shapes.append(found.shape)
+        return found
+
+    return pg.cond(given.s < 0.0, lambda v: pg.tanh(given.b) * pg.ones(shapes[0]), taken, y)
+
+
+_BODIES: tuple[Callable[[Body, pg.Variable, Shared], pg.Variable], ...] = (
+    lambda body, y, p: pg.checkpoint(body)(y),
+    _branch,
+    lambda body, y, p: pg.switch(pg.astype(p.s, "int64") - 1, [body], y),
+    lambda body, y, p: pg.map(body, y[None])[0],
+    lambda body, y, p: pg.scan(lambda c, v: (c * p.b, body(v)), p.s, y[None], reverse=True)[1][0],
+    lambda body, y, p: pg.checkpoint(lambda v: pg.map(body, pg.stack([v, v]))[1])(y),
+)
+
+
+def _carried(draw: Choices, function: Body, y: pg.Variable, trips: int) -> pg.Variable:
+    """An elementwise function, made on what goes from trip to trip."""
+    kind, kept = draw.below(4), draw.choose((None, "sqrt", 2))
+    if kind == 0:
+        return pg.fori_loop(0, trips, lambda i, c: function(c), y, checkpoint=kept)
+    if kind == 1:
+        return pg.while_loop(
+            lambda state: state[1] < trips,
+            lambda state: (function(state[0]), state[1] + 1),
+            (y, 0),
+            max_trips=draw.choose((None, trips, trips + 1)),
+        )[0]
+    if kind == 2:
+        (value, _), _ = pg.scan(
+            lambda c, _: ((function(c[0]), c[0]), c[0]), (y, y), None, length=trips, checkpoint=kept
+        )
+        return value
+    return pg.scan(lambda c, _: (function(c), None), y, None, length=trips, checkpoint=kept)[0]
 
 
 # Partial functions. Operands are rows of numbers between 0.3 and 0.9.
@@ -114,7 +181,11 @@ _NOT_PLAIN = list(_PARTIAL)[list(_PARTIAL).index("logarithm of a softmax") :]
 
 def _partial(draw: Choices, rows: Rows, given: Shared) -> Rows:
     name = draw.choose(_RISING if draw.chance(0.5) else list(_PARTIAL))
-    value = _PARTIAL[name](rows.value, given)
+    function = partial(_PARTIAL[name], p=given)
+    if name in _RISING and draw.chance(_CARRIED):
+        value = _carried(draw, function, rows.value, 1)
+    else:
+        value = function(rows.value)
     lowest = None
     if name in _RISING:
         lowest = -1.0 if name in _LOWEST_AT_MINUS_ONE else 0.0
@@ -158,7 +229,11 @@ _OF_THOSE_RISING = 6
 
 def _elementwise(draw: Choices, rows: Rows, given: Shared) -> Rows:
     place = draw.below(_OF_THOSE_RISING if draw.chance(0.4) else len(_ELEMENTWISE))
-    value = _ELEMENTWISE[place](rows.value, given)
+    function = partial(_ELEMENTWISE[place], p=given)
+    if draw.chance(_CARRIED):
+        value = _carried(draw, function, rows.value, draw.below(3))
+    else:
+        value = function(rows.value)
     return _as(rows, value, rising=place < _OF_THOSE_RISING)
 
 
@@ -233,7 +308,7 @@ _SHARES = (0.5, 0.14, 0.2, 0.1, 0.06)
 
 
 def _between(draw: Choices, rows: Rows, given: Shared) -> Rows:
-    found: Rows = draw.choose(_BETWEEN, _SHARES)(draw, rows, given)
+    found: Rows = _within(draw.choose(_BETWEEN, _SHARES))(draw, rows, given)
     return found if found.value.size <= 1000 else rows
 
 
@@ -449,7 +524,7 @@ class GuardedProgram:
         if harmless:
             x = pg.where(pg.array(self.fine[:, None]), x, _LOWEST - 0.05)
         rows = Rows(_operand(kind, x, given) if harmless else raw, self.fine, kind != 2)
-        rows = _partial(self.draw(3), rows, given)
+        rows = _within(_partial)(self.draw(3), rows, given)
         guarded = rows
         for i, step in enumerate(self.steps):
             if i not in self.left_out or step is _choice:

@@ -9,7 +9,8 @@ from typing import final
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.logic import select
-from primgraph.transforms.analysis.guards import Guards
+from primgraph.transforms.analysis.frames import opened
+from primgraph.transforms.analysis.guard import Guards
 from primgraph.transforms.analysis.masks import Masks
 
 
@@ -24,7 +25,7 @@ class Masking:
         self.masks = masks
         self.moved = moved
         self.definitions = dict(masks.made)
-        if masks.tangents or masks.factors or masks.results:
+        if masks.tangents or masks.factors or masks.results or masks.openings:
             self.definitions.update((v, e) for e in graph.body for v in e.outputs)
 
     def tangents(self, eqn: Equation, dx: Mapping[int, Value]) -> Mapping[int, Value]:
@@ -61,6 +62,8 @@ class Masking:
         guards = chain(self.masks.tangents.get(eqn, ()), self.masks.factors.get(eqn, ()))
         waiting = [g.condition for g in chain.from_iterable(guards)]
         waiting += [c for c in self.masks.results.get(eqn, ()) if c is not None]
+        if eqn in self.masks.openings:
+            waiting += self.masks.openings[eqn].conditions
         while waiting:
             if waiting[-1] in self.moved:
                 waiting.pop()
@@ -71,6 +74,11 @@ class Masking:
                 waiting += missing
             else:
                 yield needed
+
+    def opened(self, eqn: Equation) -> tuple[Equation, Sequence[int]]:
+        """`eqn` with what is masked in its bodies, and where its operands stand there."""
+        opening = self.masks.openings.get(eqn)
+        return (eqn, range(len(eqn.inputs))) if opening is None else opened(eqn, opening)
 
     def _within(self, condition: Value | None, found: Value | None) -> Value | None:
         if condition is None or found is None:

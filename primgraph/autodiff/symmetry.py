@@ -36,7 +36,7 @@ from primgraph.primitives.elementwise import (
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, permute, reshape
-from primgraph.transforms.linearize import depending
+from primgraph.transforms.analysis.activity import depending
 
 # What uses every element of its operands, whatever these are.
 _WHOLE: frozenset[Op] = frozenset((

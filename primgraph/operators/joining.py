@@ -299,8 +299,8 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
     counts = [require_integer("repeat", n) for n in entries_of(repeats)]
     if not all(at_least(n, 0) for n in counts) or len(counts) not in (1, extent):
         raise ShapeError(f"repeat of {value.type} along axis {number}: {counts} does not fit")
-    if len(counts) > 1:
-        index = lift(np.repeat(np.arange(extent), counts))
+    if len(counts) != 1:
+        index = lift(np.repeat(np.arange(extent), np.array(counts, np.int64)))
         return emit(indexing.gather, value, index, axis=number)
     lead, rest = value.shape[:number], value.shape[number + 1 :]
     spaced = reshaped(value, (*lead, extent, 1, *rest))
@@ -331,7 +331,7 @@ def pad(
             f"pad mode {mode!r:.60} is not supported",
             hint="modes: 'constant', 'edge', 'reflect', 'symmetric', 'wrap'",
         )
-    if not isinstance(constant_values, bool | int | float | np.generic):
+    if not isinstance(constant_values, bool | int | float | complex | np.generic):
         raise ArgumentError(f"constant_values is one number, not {constant_values!r:.60}")
     if constant_values == 0:
         return emit(shapes.pad, value, low=low, high=high)

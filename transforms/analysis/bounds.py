@@ -7,7 +7,7 @@ its exponentials is at least 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,9 +18,12 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives import constants as c
 from primgraph.primitives import elementwise as e
-from primgraph.primitives import linalg, logic
+from primgraph.primitives import linalg, logic, parts
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
+from primgraph.primitives.control import CONTROL
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.transforms.analysis.frames import UNSURE, Frame
 from primgraph.transforms.analysis.ranges import (
     ANYTHING,
     BY_RANGE,
@@ -54,7 +57,11 @@ class _Around:
     def add(self, eqn: Equation) -> None:
         """Find the ranges of the results of `eqn`."""
         self.made.update(dict.fromkeys(eqn.outputs, eqn))
-        found = _range(eqn, [self.known[v] for v in eqn.inputs], self)
+        given = [self.known[v] for v in eqn.inputs]
+        if eqn.op in CONTROL:
+            self.known.update(zip(eqn.outputs, _of_bodies(eqn, given), strict=True))
+            return
+        found = _range(eqn, given, self)
         self.known.update(dict.fromkeys(eqn.outputs, found))
 
 
@@ -97,9 +104,53 @@ def ranges_near(
     return known
 
 
+def ranges_within(eqn: Equation, given: Sequence[Range]) -> list[Range]:
+    """The ranges of the inputs of bodies in any trip, of operands in ranges that are `given`.
+
+    Of what goes from trip to trip only that is looked for whether it stays finite.
+    """
+    frame = Frame.of(eqn)
+    known = [replace(x, peak=None) for x in given[frame.lead :]]
+    if not frame.is_loop:
+        return known
+    places = range(frame.consts, frame.consts + frame.carries)
+    for i in places:
+        known[i] = REAL if known[i].finite else ANYTHING
+    while True:
+        found = _of_outputs(frame.bodies[0], known)
+        lost = [i for i, x in zip(places, found, strict=False) if known[i].finite and not x.finite]
+        if not lost:
+            return known
+        for i in lost:
+            known[i] = ANYTHING
+
+
+def _of_bodies(eqn: Equation, given: Sequence[Range]) -> list[Range]:
+    """The ranges of the results of branches and loops. Stacks have zeros for trips not made."""
+    frame = Frame.of(eqn)
+    known = ranges_within(eqn, given)
+    results = [_of_outputs(body, known) for body in frame.bodies]
+    found = [hull(ranges) for ranges in zip(*results, strict=True)]
+    if not frame.is_loop:
+        return found
+    carried = known[frame.consts : frame.consts + frame.carries]
+    stacked = [hull([x, _ZERO]) for x in found[frame.carries :]]
+    return [*carried, *[REAL] * frame.counts, *stacked]
+
+
+def _of_outputs(body: Graph, known: Sequence[Range]) -> list[Range]:
+    found = ranges_of(body, dict(zip(body.inputs, known, strict=True)))
+    return [found[v] for v in body.outputs]
+
+
+_ZERO = Range(0.0, 0.0)
+
+
 def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    if not eqn.outputs[0].type.is_float:
+    if not eqn.outputs[0].type.is_inexact:
         return REAL
+    if _has_complex(eqn):
+        return _range_of_complex(eqn, given, around)
     if eqn.op in _BY_EQUATION:
         return _BY_EQUATION[eqn.op](eqn, given, around)
     if eqn.op in BY_RANGE:
@@ -108,6 +159,31 @@ def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
         return hull(given)
     harmless = not (isinstance(eqn.op, Primitive) and eqn.op.singular)
     return REAL if harmless and all(x.finite for x in given) else ANYTHING
+
+
+def _has_complex(eqn: Equation) -> bool:
+    return eqn.outputs[0].type.is_complex or any(v.type.is_complex for v in eqn.inputs)
+
+
+# What complex numbers go through without becoming infinite; functions that are bounded for real
+# numbers have poles there, or grow like exponentials.
+_POLYNOMIAL: frozenset[Op] = MOVES | {
+    e.add, e.sub, e.neg, e.mul, linalg.matmul, r.reduce_sum, r.cumsum, logic.select,
+    parts.real, parts.imag, parts.conj, parts.complex_, parts.modulus, s.reshape, s.permute,
+    s.broadcast, s.pad, gather, scatter_add,
+}  # fmt: skip
+
+
+def _range_of_complex(eqn: Equation, given: list[Range], around: _Around) -> Range:
+    """Of complex numbers it is only known whether they are finite: they have no bounds."""
+    if eqn.op is parts.modulus:
+        return replace(absolute(given[0]), low=0.0)
+    if eqn.op in (c.full, c.constant):
+        value = eqn.kwargs["value"]
+        array = np.asarray(value if eqn.op is c.full else value.data)
+        return REAL if bool(np.isfinite(array).all()) else ANYTHING
+    finite = all(x.finite for x in given)
+    return REAL if finite and eqn.op in _POLYNOMIAL else ANYTHING
 
 
 # What a slope needs to stay finite.
@@ -131,6 +207,9 @@ def slope_stays_finite(eqn: Equation, position: int, ranges: dict[Value, Range])
     if op.constant or op.linear is True or (op is e.remainder and position == 0):
         return True
     given = [ranges[v] for v in eqn.inputs]
+    if _has_complex(eqn):
+        factors = [given[i] for i in factors_of_slope(op, position, len(given))]
+        return op in _POLYNOMIAL and all(x.finite for x in factors)
     if op in _FLAT_ENDS:
         return not any(x.nan for x in given)
     if op in (e.exp, e.expm1):
@@ -165,6 +244,10 @@ def _exp_is_finite(x: Range, result: Value) -> bool:
 
 def _of_full(eqn: Equation, given: list[Range], around: _Around) -> Range:
     return _of_array(np.asarray(eqn.kwargs["value"], np.float64))
+
+
+def _of_another(eqn: Equation, given: list[Range], around: _Around) -> Range:
+    return ANYTHING if eqn.kwargs["number"] == UNSURE else given[0]
 
 
 def _of_extent(eqn: Equation, given: list[Range], around: _Around) -> Range:
@@ -364,6 +447,7 @@ _BY_EQUATION: dict[Op, Callable[[Equation, list[Range], _Around], Range]] = {
     c.extent: _of_extent,
     c.constant: _of_constant,
     c.random_uniform: _of_uniform,
+    e.as_another: _of_another,
     e.mul: _of_product,
     e.sub: _of_difference,
     e.integer_pow: _of_integer_pow,

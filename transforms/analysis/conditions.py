@@ -48,6 +48,9 @@ from primgraph.primitives.shapes import (
 # Constant conditions of more elements are not evaluated.
 LARGEST = 2**20
 
+# How far it is looked into what conditions are made of.
+_DEEP = 8
+
 # These may bring one element to several places.
 REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
 
@@ -173,6 +176,24 @@ class Conditions:
         array = self.array(condition)
         return array is not None and not array.any()
 
+    def of_row(self, condition: Value) -> Value:
+        """The condition on each row of a stack, where that is the same one; else `condition`."""
+        return self._of_row(condition, _DEEP) or condition
+
+    def _of_row(self, condition: Value, depth: int) -> Value | None:
+        eqn = self.definition(condition)
+        if eqn is None or depth == 0:
+            return None
+        if eqn.op is broadcast and eqn.kwargs["new_axes"] == (0,):
+            return eqn.inputs[0]
+        if eqn.op is full:
+            return self.record(full, **{**eqn.kwargs, "shape": condition.shape[1:]})
+        if eqn.op not in (logical_and, logical_or, logical_not):
+            return None
+        rows = [self._of_row(v, depth - 1) for v in eqn.inputs]
+        present = [v for v in rows if v is not None]
+        return self.record(eqn.op, *present) if len(present) == len(rows) else None
+
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The elements of `value` if it depends on no input and is not too large."""
         waiting = [value]
@@ -232,7 +253,7 @@ class Conditions:
 _UNKNOWN = np.zeros(0)
 
 
-def _any(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> Value:
+def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> Value:
     """Where some element along `axes` matters."""
     if matters.type.size == 0:
         shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
@@ -249,7 +270,7 @@ def _any(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> Value
 def _before_broadcast(
     conditions: Conditions, eqn: Equation, position: int, place: int, matters: Value
 ) -> Value:
-    return _any(conditions, matters, eqn.kwargs["new_axes"])
+    return any_along(conditions, matters, eqn.kwargs["new_axes"])
 
 
 def _before_reduction(
@@ -264,7 +285,7 @@ def _before_softmax(
 ) -> Value:
     """Each element matters to all others along the axes."""
     axes = eqn.kwargs["axes"]
-    found = _any(conditions, matters, axes)
+    found = any_along(conditions, matters, axes)
     return conditions.record(broadcast, found, shape=matters.shape, new_axes=axes)
 
 
@@ -380,7 +401,7 @@ def _before_matmul(
     """Of the left factor whole rows, of the right one whole columns."""
     rank = len(matters.shape)
     lost, new = (rank - 1, rank - 1) if position == 0 else (rank - 2, rank - 2)
-    found = _any(conditions, matters, (lost,))
+    found = any_along(conditions, matters, (lost,))
     return conditions.record(broadcast, found, shape=eqn.inputs[position].shape, new_axes=(new,))
 
 
@@ -450,7 +471,7 @@ def _any_of_sum(
     conditions: Conditions, eqn: Equation, place: int, operands: Sequence[Value | None]
 ) -> Value | None:
     known = operands[0]
-    return None if known is None else _any(conditions, known, eqn.kwargs["axes"])
+    return None if known is None else any_along(conditions, known, eqn.kwargs["axes"])
 
 
 # Where a result depends on operands, from where each of those counts.

@@ -13,7 +13,7 @@ finite inputs may give such slopes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, TypeAlias, final
@@ -23,6 +23,7 @@ import numpy as np
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.constants import constant_op
+from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.linalg import matmul
@@ -30,35 +31,23 @@ from primgraph.primitives.logic import COMPARISONS, greater, less, select, unles
 from primgraph.primitives.reductions import reduce_max, reduce_min
 from primgraph.primitives.shapes import broadcast, slice_, slice_assign, split, strided
 from primgraph.transforms.analysis.boxes import any_of
-from primgraph.transforms.analysis.conditions import BACK, LARGEST, REPEATING, Conditions
+from primgraph.transforms.analysis.conditions import (
+    BACK,
+    LARGEST,
+    REPEATING,
+    Conditions,
+)
+from primgraph.transforms.analysis.frames import Opening
+from primgraph.transforms.analysis.guard import Guard, Guards, common, sides
 from primgraph.transforms.analysis.locality import is_elementwise
 from primgraph.transforms.analysis.risks import ALWAYS, AT_NAN, NEVER, Risks
+from primgraph.transforms.analysis.within import Within
 
 # How many nested guards of one value are followed one by one; it bounds the work on chains of
 # `select`.
 _NESTING = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
-    """A value matters only where `condition` is `side`.
-
-    `strict` if inputs may be infinite or NaN elsewhere. `risky` if a factor on the way to what
-    chooses may be.
-    """
-
-    condition: Value
-    side: bool
-    strict: bool = False
-    risky: bool = False
-
-    @property
-    def least(self) -> int:
-        """The risk from which on slopes count."""
-        return AT_NAN if self.strict else ALWAYS
-
-
-Guards: TypeAlias = tuple[Guard, ...]
 ByOperand: TypeAlias = dict[Equation, list[Guards]]
 
 
@@ -80,17 +69,23 @@ CHOOSING: frozenset[Op] = frozenset({select, gather, maximum, minimum, *_BEATEN,
 def are_met(graph: Graph, risks: Risks) -> bool:
     """Whether some equation throws elements away whose slopes are of a risk that counts."""
     return any(
-        risks.before.get(v, NEVER) >= (AT_NAN if eqn.op is select else ALWAYS)
+        risks.before.get(v, NEVER) >= (ALWAYS if eqn.op in CHOOSING - {select} else AT_NAN)
         for eqn in graph.body
-        if eqn.op in CHOOSING
+        if chooses(eqn)
         for v in eqn.inputs
     )
 
 
+def chooses(eqn: Equation) -> bool:
+    """Whether `eqn` throws elements of its operands away, or an equation in its bodies does."""
+    return eqn.op in CHOOSING or any(chooses(e) for body in eqn.bodies for e in body.body)
+
+
 def guards_of(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
-) -> tuple[ByOperand, ByOperand]:
-    """For each equation, per operand, the guards that begin to hold there, and those of factors.
+) -> tuple[ByOperand, ByOperand, dict[Equation, Opening]]:
+    """For each equation, per operand, the guards that begin to hold there, and those of factors;
+    and those of results of branches and loops, which begin within.
 
     The first are the risky guards of the operand's use that do not hold for the operand itself,
     the second those of a factor of which only some elements matter. Only uses by active values
@@ -100,7 +95,7 @@ def guards_of(
     walk = _Walk(graph, frozenset(sources), conditions, risks)
     for eqn in reversed(graph.body):
         walk.visit(eqn)
-    return walk.beginning(), walk.factors
+    return walk.beginning(), walk.factors, walk.openings
 
 
 def guards_of_results(
@@ -129,6 +124,7 @@ class _Walk:
         self.factors: ByOperand = {}
         # The guards of results.
         self.held: dict[Value, Guards] = {}
+        self.openings: dict[Equation, Opening] = {}
 
     def beginning(self) -> ByOperand:
         """The guards that begin at uses."""
@@ -147,6 +143,9 @@ class _Walk:
             return
         results = [self._joined(v, self.uses.pop(v)) for v in (eqn.outputs[i] for i in used)]
         self.held.update(zip([eqn.outputs[i] for i in used], results, strict=True))
+        if eqn.op in CONTROL:
+            self._enter(eqn, dict(zip(used, results, strict=True)))
+            return
         if len(used) == 1:
             self._pass(eqn, eqn.outputs[used[0]], results[0])
         along: list[Guards] = []
@@ -161,6 +160,30 @@ class _Walk:
             self.along.append((eqn, along))
         if eqn.op is matmul and results[0]:
             self._guard_factors(eqn, results[0])
+
+    def through(self, graph: Graph, conditions: Conditions, risks: Risks) -> _Walk:
+        """Another walk, from the results of `graph` to its inputs."""
+        walk = _Walk(graph, frozenset(), conditions, risks)
+        for eqn in reversed(graph.body):
+            walk.visit(eqn)
+        return walk
+
+    def _enter(self, eqn: Equation, results: Mapping[int, Guards]) -> None:
+        """Take guards of results into the bodies of `eqn`, and give those that come out of them.
+
+        They begin within, at what the bodies take.
+        """
+        within = Within(self, eqn, results)
+        self.openings[eqn] = within.opening()
+        for place, guards in results.items():
+            self.passed[eqn.outputs[place]] = within.handed_on(place, guards)
+        for i, value in enumerate(eqn.inputs):
+            if value in self.risks.active:
+                found = within.operand(i - within.frame.lead)
+                if found is not None:
+                    before = self.risks.before[value]
+                    kept = self._nested(tuple(g for g in found if g.risky or before >= g.least))
+                    self.uses.setdefault(value, []).append(_Use(kept))
 
     def _pass(self, eqn: Equation, value: Value, guards: Guards) -> None:
         """Note which guards of `value` are left to what it is computed from."""
@@ -221,7 +244,7 @@ class _Walk:
         return (*alike, reduce(self._both, others)) if others else alike
 
     def _both(self, one: Guard, other: Guard) -> Guard:
-        condition = self.conditions.both(self._matters(one), self._matters(other))
+        condition = self.conditions.both(self.matters(one), self.matters(other))
         return Guard(condition, True, one.strict or other.strict, one.risky or other.risky)
 
     def _moved(self, eqn: Equation, position: int, place: int, guard: Guard) -> Guard:
@@ -233,7 +256,7 @@ class _Walk:
         back = self.conditions.before(eqn, position, place, guard.condition)
         if back is not None and self.conditions.repeats_alike(eqn, guard.condition) is not None:
             return replace(guard, condition=back)
-        matters = self._matters(guard)
+        matters = self.matters(guard)
         back = self.conditions.before(eqn, position, place, matters)
         risky = guard.risky and self.conditions.keeps(eqn, guard.condition)
         return Guard(back, True, guard.strict and eqn.op is not matmul, risky)
@@ -263,7 +286,7 @@ class _Walk:
             return guards
         return (self._both(*guards[:2]), *guards[2:])
 
-    def _matters(self, guard: Guard) -> Value:
+    def matters(self, guard: Guard) -> Value:
         """Where what `guard` guards matters."""
         return guard.condition if guard.side else self.conditions.negated(guard.condition)
 
@@ -280,6 +303,10 @@ class _Walk:
         ]
         if any(found):
             self.factors[eqn] = found
+
+    def joined(self, value: Value) -> Guards:
+        """The guards of `value` on the uses that were met."""
+        return self._joined(value, self.uses[value])
 
     def _joined(self, value: Value, uses: Sequence[_Use]) -> Guards:
         """The guards that hold on all uses; if there are none, that one of them holds.
@@ -299,9 +326,9 @@ class _Walk:
         if not guards:
             return self._of_parts(value, parts)
         if not parts:
-            common = _common(guards)
-            if common:
-                return (*common, *self._beside(common, guards))
+            shared = common(guards)
+            if shared:
+                return (*shared, *self._beside(shared, guards))
         elif not (read := self._of_parts(value, parts)):
             return ()
         else:
@@ -324,7 +351,7 @@ class _Walk:
         if not all(uses):
             return ()
         both = self.conditions.both
-        each = [reduce(both, map(self._matters, guards)) for guards in uses]
+        each = [reduce(both, map(self.matters, guards)) for guards in uses]
         found = any_of(self.conditions, each)
         strict = all(any(g.strict for g in guards) for guards in uses)
         return () if self.conditions.always(found) else (Guard(found, True, strict),)
@@ -371,12 +398,6 @@ def _mark(read: np.ndarray[Any, Any], eqn: Equation, place: int) -> None:
         read[where] = True
 
 
-def _common(uses: Sequence[Guards]) -> Guards:
-    """The guards of the first use that all others have."""
-    shared = set(_sides(uses[0])).intersection(*map(_sides, uses[1:]))
-    return tuple(g for g in uses[0] if (g.condition, g.side) in shared)
-
-
 def _may_matter(guards: Guards) -> bool:
     """Whether `guards` do not demand both sides of one condition."""
     sides = {(g.condition, g.side) for g in guards}
@@ -388,12 +409,12 @@ def _without_twins(uses: Sequence[Guards]) -> list[Guards]:
     found: dict[tuple[tuple[Value, bool], ...], Guards] = {}
     for guards in uses:
         while guards:
-            *outer, (condition, side) = _sides(guards)
+            *outer, (condition, side) = sides(guards)
             twin = found.pop((*outer, (condition, not side)), None)
             if twin is None:
                 break
             guards = _alike(guards[:-1], twin)
-        key = _sides(guards)
+        key = sides(guards)
         found[key] = _alike(guards, found.get(key, guards))
     return list(found.values())
 
@@ -404,10 +425,6 @@ def _alike(one: Guards, other: Guards) -> Guards:
         replace(g, strict=g.strict and h.strict, risky=g.risky or h.risky)
         for g, h in zip(one, other, strict=False)
     )
-
-
-def _sides(guards: Guards) -> tuple[tuple[Value, bool], ...]:
-    return tuple((g.condition, g.side) for g in guards)
 
 
 def _beginning(use: Guards, held: Guards) -> Guards:

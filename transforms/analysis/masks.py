@@ -7,15 +7,18 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import select
 from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import Conditions
+from primgraph.transforms.analysis.frames import NONE, Frame, Opening
+from primgraph.transforms.analysis.guard import Guards
 from primgraph.transforms.analysis.guards import (
-    CHOOSING,
     ByOperand,
-    Guards,
     are_met,
+    chooses,
     guards_of,
     guards_of_results,
 )
@@ -29,13 +32,15 @@ class Masks:
     """Masks of a graph, by equations and there by operands.
 
     `tangents` has guards of operands' tangents, `factors` those of the factors of products of
-    matrices, `results` the places where what a tangent contributes may differ from zero. `made`
-    has the equations of conditions that the graph does not have itself, by their results.
+    matrices, `results` the places where what a tangent contributes may differ from zero, `openings`
+    what is to be masked within branches and loops. `made` has the equations of conditions that the
+    graph does not have itself, by their results.
     """
 
     tangents: ByOperand = field(default_factory=dict)
     factors: ByOperand = field(default_factory=dict)
     results: dict[Equation, list[Value | None]] = field(default_factory=dict)
+    openings: dict[Equation, Opening] = field(default_factory=dict)
     made: dict[Value, Equation] = field(default_factory=dict)
 
 
@@ -55,17 +60,41 @@ def masks_of(
     inputs, if these matter.
     """
     at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
-    if not any(e.op in CHOOSING or e.op in _JOINING for e in at_work):
+    if not any(chooses(e) or _joins(e) for e in at_work):
         return Masks()
     conditions = Conditions(graph)
     risks = Risks(graph, active, given(), conditions)
     masks = Masks(made=conditions.made)
     if are_met(graph, risks):
-        begin, factors = guards_of(graph, sources, conditions, risks)
-        masks = replace(masks, tangents=begin, factors=factors)
-    if any(e.op in _JOINING for e in at_work) and ALWAYS in risks.before.values():
-        masks = replace(masks, results=supports_of(graph, sources, conditions, risks))
-    return masks
+        begin, factors, openings = guards_of(graph, sources, conditions, risks)
+        masks = replace(masks, tangents=begin, factors=factors, openings=openings)
+    if any(map(_joins, at_work)) and ALWAYS in risks.before.values():
+        found, more = supports_of(graph, sources, conditions, risks)
+        openings = {e: masks.openings.get(e, NONE).joined(more.get(e, NONE))
+                    for e in {**masks.openings, **more}}  # fmt: skip
+        masks = replace(masks, results=found, openings=openings)
+    return replace(masks, openings=_with_unsure(at_work, masks.openings, risks))
+
+
+def _with_unsure(
+    equations: Iterable[Equation], openings: Mapping[Equation, Opening], risks: Risks
+) -> dict[Equation, Opening]:
+    """`openings`, and what bodies take that may be infinite or NaN, where something is chosen."""
+    found = dict(openings)
+    for eqn in equations:
+        if eqn.op in CONTROL and (eqn in openings or chooses(eqn) or _joins(eqn)):
+            known = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
+            inputs = eqn.inputs[Frame.of(eqn).lead :]
+            unsure = frozenset(
+                i for i, x in enumerate(known) if not x.finite and inputs[i].type.is_inexact
+            )
+            if unsure:
+                found[eqn] = found.get(eqn, NONE).joined(Opening(unsure=unsure))
+    return found
+
+
+def _joins(eqn: Equation) -> bool:
+    return eqn.op in _JOINING or any(_joins(e) for body in eqn.bodies for e in body.body)
 
 
 def guards_at(

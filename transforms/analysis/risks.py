@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from types import MappingProxyType
 from typing import final
 
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
+from primgraph.primitives.control import CONTROL
 from primgraph.primitives.linalg import matmul
-from primgraph.transforms.analysis.bounds import factors_of_slope, ranges_of, slope_stays_finite
+from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.bounds import (
+    factors_of_slope,
+    ranges_of,
+    ranges_within,
+    slope_stays_finite,
+)
 from primgraph.transforms.analysis.conditions import Conditions
+from primgraph.transforms.analysis.frames import Frame
 from primgraph.transforms.analysis.ranges import Range
 
 # A slope that is a finite constant; that is finite if all inputs are; that may be infinite or NaN
@@ -20,7 +29,10 @@ NEVER, AT_NAN, ALWAYS = 0, 1, 2
 
 @final
 class Risks:
-    """How far slopes may be infinite or NaN: along operands, and anywhere before a value."""
+    """How far slopes may be infinite or NaN: along operands, and anywhere before a value.
+
+    `before` has the risks before inputs, where there is one.
+    """
 
     def __init__(
         self,
@@ -28,10 +40,12 @@ class Risks:
         active: AbstractSet[Value],
         given: Mapping[Value, Range],
         conditions: Conditions,
+        before: Mapping[Value, int] = MappingProxyType({}),
     ) -> None:
         self.active = active
         self.ranges = ranges_of(graph, given, conditions.array)
-        self.before = dict.fromkeys(active, NEVER)
+        self.before = {**dict.fromkeys(active, NEVER), **before}
+        self._within: dict[Equation, int] = {}
         self.fixed = {v for v in graph.inputs if self.ranges[v].is_number}
         for eqn in graph.body:
             if self.fixed.issuperset(eqn.inputs):
@@ -47,6 +61,8 @@ class Risks:
         assert isinstance(eqn.op, Primitive)
         if eqn.op.constant or eqn.op.linear is True:
             return NEVER
+        if eqn.op in CONTROL:
+            return self._of_bodies(eqn)
         if not slope_stays_finite(eqn, position, self.ranges):
             return ALWAYS
         factors = [eqn.inputs[i] for i in factors_of_slope(eqn.op, position, len(eqn.inputs))]
@@ -54,5 +70,21 @@ class Risks:
             return ALWAYS
         if eqn.op is matmul:
             return NEVER
-        varying = any(v.type.is_float and v not in self.fixed for v in factors)
+        varying = any(v.type.is_inexact and v not in self.fixed for v in factors)
         return AT_NAN if varying else NEVER
+
+    def _of_bodies(self, eqn: Equation) -> int:
+        """The largest risk on a way through the bodies of `eqn`."""
+        if eqn not in self._within:
+            frame = Frame.of(eqn)
+            inputs = eqn.inputs[frame.lead :]
+            present = frame.active([i for i, v in enumerate(inputs) if v in self.active])
+            known = ranges_within(eqn, [self.ranges[v] for v in eqn.inputs])
+            found = NEVER
+            for body in frame.bodies:
+                active = depending(body, [body.inputs[i] for i in present])
+                given = dict(zip(body.inputs, known, strict=True))
+                inner = Risks(body, active, given, Conditions(body))
+                found = max([found, *[inner.before.get(v, NEVER) for v in body.outputs]])
+            self._within[eqn] = found
+        return self._within[eqn]

@@ -14,23 +14,28 @@ from typing import final
 from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Primitive
+from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import greater, select
+from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import FORTH, Conditions
+from primgraph.transforms.analysis.frames import Frame, Opening, marked
 from primgraph.transforms.analysis.locality import is_elementwise
+from primgraph.transforms.analysis.passage import Passage
 from primgraph.transforms.analysis.risks import ALWAYS, Risks
 
 
 def supports_of(
     graph: Graph, sources: Iterable[Value], conditions: Conditions, risks: Risks
-) -> dict[Equation, list[Value | None]]:
+) -> tuple[dict[Equation, list[Value | None]], dict[Equation, Opening]]:
     """For each equation with slopes that may be infinite or NaN, where its operands' tangents may
-    differ from zero, if not everywhere."""
+    differ from zero, if not everywhere; those of branches and loops are brought into these."""
     walk = _Walk(conditions, risks, frozenset(sources))
     for eqn in graph.body:
         if not risks.active.isdisjoint(eqn.outputs):
             walk.visit(eqn)
-    return walk.found
+    return walk.found, walk.openings
 
 
 @final
@@ -43,9 +48,13 @@ class _Walk:
         self.sources = sources
         self.known: dict[Value, Value] = {}
         self.found: dict[Equation, list[Value | None]] = {}
+        self.openings: dict[Equation, Opening] = {}
 
     def visit(self, eqn: Equation) -> None:
         """Note where the results of `eqn` may have a tangent, and which of its slopes to hold."""
+        if eqn.op in CONTROL:
+            self._enter(eqn)
+            return
         operands = [self._support(v) for v in eqn.inputs]
         for place, value in enumerate(eqn.outputs):
             support = None if value in self.sources else self._behind(eqn, place, operands)
@@ -55,13 +64,25 @@ class _Walk:
         if self.known.keys().isdisjoint(eqn.inputs) or not is_elementwise(eqn):
             return
         found = [
-            self.known.get(v) if v in self.risks.active and self._is_risky(eqn, i) else None
+            self.known.get(v) if v in self.risks.active and self.is_risky(eqn, i) else None
             for i, v in enumerate(eqn.inputs)
         ]
         if any(found):
             self.found[eqn] = found
 
-    def _is_risky(self, eqn: Equation, position: int) -> bool:
+    def _enter(self, eqn: Equation) -> None:
+        """Take what is known of operands into the bodies of `eqn`, and out what is found there."""
+        within = _Within(self, eqn)
+        risky = (self.is_risky(eqn, i) for i, v in enumerate(eqn.inputs) if v in self.risks.active)
+        if within.known and any(risky):
+            self.openings[eqn] = Opening(differs=within.known)
+        for place, value in enumerate(eqn.outputs):
+            if value in self.risks.active and value not in self.sources:
+                support = within.result(place)
+                if support is not None and not self.conditions.always(support):
+                    self.known[value] = support
+
+    def is_risky(self, eqn: Equation, position: int) -> bool:
         return self.risks.along(eqn, position) == ALWAYS
 
     def _support(self, value: Value) -> Value | None:
@@ -117,3 +138,102 @@ class _Walk:
 
     def _within(self, condition: Value, value: Value, support: Value) -> Value:
         return self.conditions.both(condition, support) if value in self.known else condition
+
+
+@final
+class _Within:
+    """Where tangents may differ from zero in the bodies of a branch or a loop, and behind it.
+
+    `known` has the conditions on what the bodies take, by position: in every trip, so far as it
+    goes from trip to trip. Zeros that a loop begins with stay zeros if each trip leaves them such.
+    """
+
+    def __init__(self, around: _Walk, eqn: Equation) -> None:
+        self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
+        frame = self.frame
+        operands = eqn.inputs[frame.lead :]
+        of_row = around.conditions.of_row
+        self.known: dict[int, Value] = {}
+        for i, value in enumerate(operands):
+            if value in around.known:
+                is_row = frame.is_loop and frame.is_row(i)
+                condition = of_row(around.known[value]) if is_row else around.known[value]
+                if frame.stacks or condition.shape == frame.bodies[0].inputs[i].shape:
+                    self.known[i] = condition
+        self.present = {i for i, v in enumerate(operands) if v in around.risks.active}
+        self._follow()
+        while lost := self._lost():
+            for i in lost:
+                del self.known[i]
+            self._walk_through()
+
+    def result(self, place: int) -> Value | None:
+        """Where the result at `place` may have a tangent; None if that is not known."""
+        k = self.frame.kept(place)
+        if k is None:
+            return None
+        if self.frame.is_carried(k):
+            return self.known.get(self.frame.consts + k)
+        return self._behind(k)
+
+    def _follow(self) -> None:
+        """Find where what has a tangent in later trips only has it behind the first of them."""
+        self._walk_through()
+        while True:
+            found = [i for i, value in self._carried() if value in self.walks[0].risks.active]
+            found = [i for i in found if i not in self.present]
+            if not found:
+                return
+            for i in found:
+                support = self._behind(i - self.frame.consts)
+                if support is not None:
+                    self.known[i] = support
+            self.present.update(found)
+            self._walk_through()
+
+    def _lost(self) -> list[int]:
+        """What is carried on with a tangent that a trip does not leave zero where it was."""
+        walk, of = self.walks[0], self.marked.entry.of
+        return [
+            i
+            for i, value in self._carried()
+            if i in self.known
+            and value in walk.risks.active
+            and walk.known.get(value) is not of(self.known[i], False)
+        ]
+
+    def _carried(self) -> list[tuple[int, Value]]:
+        """What each trip carries on, with the position at which the next one takes it."""
+        outputs = self.marked.bodies[0].outputs[: self.frame.carries]
+        return list(enumerate(outputs, self.frame.consts))
+
+    def _behind(self, k: int) -> Value | None:
+        """Where the result of the bodies at `k` may have a tangent, by what each of them tells."""
+        supports = []
+        for walk, body in zip(self.walks, self.marked.bodies, strict=True):
+            value = body.outputs[k]
+            if value in walk.risks.active:
+                way = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
+                inner = walk.known.get(value)
+                support = None if inner is None else way.to_result(k, inner)
+                if support is None:
+                    return None
+                supports.append(support)
+        return reduce(self.around.conditions.either, supports) if supports else None
+
+    def _walk_through(self) -> None:
+        self.marked = marked(self.eqn, Opening(differs=self.known))
+        self.walks = list(map(self._walk, self.frame.bodies, self.marked.bodies))
+
+    def _walk(self, own: Graph, body: Graph) -> _Walk:
+        """What is known within `body`, which is `own` with marks."""
+        ranges = self.around.risks.ranges
+        given = ranges_within(self.eqn, [ranges[v] for v in self.eqn.inputs])
+        conditions = Conditions(body)
+        active = depending(body, [own.inputs[i] for i in sorted(self.present)])
+        risks = Risks(body, active, dict(zip(own.inputs, given, strict=True)), conditions)
+        walk = _Walk(conditions, risks, frozenset())
+        for inner in body.body:
+            if not active.isdisjoint(inner.outputs):
+                walk.visit(inner)
+        return walk

@@ -9,7 +9,8 @@ from primgraph.ir.graph import Graph, Value
 from primgraph.ir.slices import forward_slice
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import cond, scan, while_loop
-from primgraph.transforms.linearize import Tangents, depending, linearize
+from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.optimize.dead_code import dead_code
 from primgraph.transforms.separate import separated
 
@@ -174,7 +175,7 @@ def _reached(body: Graph, joint: _Joint, positions: Collection[int], turned: boo
 
 def _slopes(body: Graph, joint: Graph) -> dict[int, Value]:
     """The tangents of the float outputs of `body` in what `linearize` has made of it."""
-    floats = [k for k, v in enumerate(body.outputs) if v.type.is_float]
+    floats = [k for k, v in enumerate(body.outputs) if v.type.is_inexact]
     return dict(zip(floats, joint.outputs[len(body.outputs) :], strict=True))
 
 

@@ -15,10 +15,10 @@ from primgraph.ir.slices import backward_slice, forward_slice
 from primgraph.ir.types import BOOL
 from primgraph.primitives.constants import full
 from primgraph.primitives.logic import logical_not, select
+from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.guards import CHOOSING
 from primgraph.transforms.analysis.masks import guards_at
 from primgraph.transforms.control.residuals import Residuals
-from primgraph.transforms.linearize import depending
 
 
 def guarded(
@@ -30,9 +30,9 @@ def guarded(
     """
     body = backward_slice(graph.body, ends)
     kept = {e.output for e in body if len(e.outputs) == 1}.intersection(parts.kept)
-    if not any(v.type.is_float for v in kept) or not any(e.op in CHOOSING for e in body):
+    if not any(v.type.is_inexact for v in kept) or not any(e.op in CHOOSING for e in body):
         return [], {}
-    sources = [v for v in graph.inputs if v.type.is_float]
+    sources = [v for v in graph.inputs if v.type.is_inexact]
     part = Graph(graph.inputs, body, ends, graph.name)
     held, made = guards_at(part, depending(part, sources), sources, kept)
     linear = forward_slice(made, parts.linear)

@@ -1,0 +1,166 @@
+"""What a `where` throws away of branches, loops and checkpoints puts no NaN into derivatives."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from derive import cotangents_of, tangents_of
+
+import primgraph as pg
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.transforms import lower
+from primgraph.transforms.optimize.clean_up import clean_up
+
+Function = Callable[[pg.Variable], pg.Variable]
+
+# At the last two a square root of a square root has no finite slope.
+_X = np.array([0.5, 0.7, -1.0, 0.0])
+
+
+def _twice(t: pg.Variable) -> pg.Variable:
+    return pg.sqrt(pg.sqrt(t))
+
+
+def _chosen(function: Function) -> Function:
+    return lambda x: pg.where(x > 0, function(x), 0.0)
+
+
+def _in_turn(count: int, limit: int | None) -> Function:
+    return lambda x: pg.while_loop(
+        lambda state: state[1] < count,
+        lambda state: (pg.sqrt(state[0]), state[1] + 1),
+        (x, 0),
+        max_trips=limit,
+    )[0]
+
+
+def _with_rows(x: pg.Variable) -> pg.Variable:
+    """A loop of two carries, of which one is asked for by trips only, and a stack."""
+    last, rows = pg.scan(
+        lambda c, _: ((pg.sqrt(c[0] * c[1]), c[0]), pg.sqrt(c[0])), (x, x), None, length=2
+    )
+    return last[0] + pg.sum(rows, axis=0)
+
+
+def _unrolled_rows(x: pg.Variable) -> pg.Variable:
+    one = pg.sqrt(x * x)
+    return pg.sqrt(one * x) + pg.sqrt(x) + pg.sqrt(one)
+
+
+# With bodies, and without.
+_PAIRS: dict[str, tuple[Function, Function]] = {
+    "checkpoint": (_chosen(pg.checkpoint(_twice)), _chosen(_twice)),
+    "scan": (
+        _chosen(lambda x: pg.scan(lambda c, _: (pg.sqrt(c), None), x, None, length=2)[0]),
+        _chosen(_twice),
+    ),
+    "scan of two carries": (_chosen(_with_rows), _chosen(_unrolled_rows)),
+    "map": (_chosen(lambda x: pg.map(_twice, x)), _chosen(_twice)),
+    "fori_loop": (
+        _chosen(lambda x: pg.fori_loop(0, 2, lambda i, c: pg.sqrt(c), x)),
+        _chosen(_twice),
+    ),
+    "while_loop": (_chosen(_in_turn(2, None)), _chosen(_twice)),
+    "while_loop with a limit": (_chosen(_in_turn(2, 3)), _chosen(_twice)),
+    "cond": (
+        _chosen(lambda x: pg.cond(pg.sum(x) < 9.0, _twice, lambda t: t, x)),
+        _chosen(_twice),
+    ),
+    "switch": (
+        _chosen(lambda x: pg.switch(pg.astype(pg.sum(x), "int64"), [_twice, pg.exp], x)),
+        _chosen(_twice),
+    ),
+    "captured": (
+        _chosen(lambda x: pg.fori_loop(0, 2, lambda i, c: c * pg.sqrt(x), pg.ones(4))),
+        _chosen(lambda x: pg.sqrt(x) * pg.sqrt(x)),
+    ),
+    "before a body": (
+        _chosen(lambda x: pg.checkpoint(pg.tanh)(pg.sqrt(x))),
+        _chosen(lambda x: pg.tanh(pg.sqrt(x))),
+    ),
+    "chosen within": (
+        lambda x: pg.checkpoint(_chosen(_twice))(pg.sqrt(x)),
+        lambda x: _chosen(_twice)(pg.sqrt(x)),
+    ),
+    "zeros that go in": (
+        lambda x: pg.fori_loop(0, 2, lambda i, c: pg.sqrt(c), pg.where(x > 0, x, 0.0)),
+        lambda x: _twice(pg.where(x > 0, x, 0.0)),
+    ),
+    "the larger one": (
+        lambda x: pg.maximum(pg.checkpoint(pg.sqrt)(x * x), 0.6),
+        lambda x: pg.maximum(pg.sqrt(x * x), 0.6),
+    ),
+    "nested": (
+        _chosen(lambda x: pg.fori_loop(0, 2, lambda i, c: pg.checkpoint(
+            lambda t: pg.cond(pg.sum(x) < 9.0, pg.sqrt, pg.exp, t))(c), x)),
+        _chosen(_twice),
+    ),
+    "many samples, each of its own branch": (
+        pg.vmap(lambda t: pg.cond(t > 0, lambda u: pg.fori_loop(0, 2, lambda i, c: pg.sqrt(c), u),
+                                  lambda u: u * 0.0, t)),
+        _chosen(_twice),
+    ),
+    "many samples": (pg.vmap(_chosen(pg.checkpoint(_twice))), _chosen(_twice)),
+}  # fmt: skip
+
+
+def _graph(function: Function) -> Graph:
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+    return lower(pg.trace(lambda x: pg.sum(pg.square(function(x)) * weights), pg.spec(4)))
+
+
+def _derived(graph: Graph, modes: str) -> Graph:
+    for mode in modes:
+        graph = (tangents_of if mode == "f" else cotangents_of)(graph, [0])
+        graph = clean_up(graph)
+    return graph
+
+
+_V, _ONE = np.array([0.3, -0.4, 0.5, 0.6]), np.ones(())
+_GIVEN = {
+    "r": (_ONE,), "f": (_V,), "rr": (_ONE, _V), "rf": (_ONE, _V), "fr": (_V, _ONE), "ff": (_V, _V),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _PAIRS)
+def test_what_is_not_chosen_of_a_body_matters_to_no_derivative(name: str) -> None:
+    """Of first and second order, in both modes, they are those of the program without bodies."""
+    graph, plain = map(_graph, _PAIRS[name])
+    with np.errstate(all="ignore"):
+        for modes, given in _GIVEN.items():
+            found = interpret(_derived(graph, modes), _X, *given)
+            wanted = interpret(_derived(plain, modes), _X, *given)
+            for a, b in zip(found, wanted, strict=True):
+                assert np.isfinite(b).all()
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14, err_msg=modes)
+
+
+@pytest.mark.parametrize("style", ["readable", "planned"])
+def test_kernels_of_guarded_bodies(style: str) -> None:
+    for name in ("checkpoint", "scan of two carries", "while_loop"):
+        graph = _derived(_graph(_PAIRS[name][0]), "r")
+        with np.errstate(all="ignore"):
+            (wanted,) = interpret(graph, _X, _ONE)
+            (found,) = pg.compile(graph, style=style)(_X, _ONE)
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+@pytest.mark.parametrize("limit", [None, 3])
+def test_no_mark_stays_where_nothing_is_steep(limit: int | None) -> None:
+    """A loop of functions whose slopes are finite is differentiated as if nothing was chosen."""
+
+    def function(x: pg.Variable) -> pg.Variable:
+        found = pg.while_loop(
+            lambda s: s[1] < 2, lambda s: (pg.tanh(s[0]), s[1] + 1), (x, 0), max_trips=limit
+        )
+        return pg.maximum(found[0], 0.1)
+
+    graph = _derived(_graph(function), "r")
+    names = {e.op.name for b in _bodies(graph) for e in b.body}
+    assert "mul" in names
+    assert names.isdisjoint({"select", "as_another"})
+
+
+def _bodies(graph: Graph) -> list[Graph]:
+    return [b for e in graph.body for b in e.bodies]

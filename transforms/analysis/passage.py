@@ -1,0 +1,156 @@
+"""Conditions that hold within bodies, as conditions around the branch or the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import final
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.dims import is_open
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.shapes import broadcast
+from primgraph.transforms.analysis.conditions import BACK, Conditions, any_along
+from primgraph.transforms.analysis.frames import Marked
+from primgraph.transforms.analysis.locality import is_elementwise
+
+# What computes conditions within a body does so around it again, if it is no more equations than
+# these, all of which work on elements or move them.
+_FEW = 64
+_LONG: frozenset[Op] = frozenset({matmul})
+
+
+@final
+class Passage:
+    """The way out of `body`, one of the bodies of `eqn`, for conditions of `inner` to `outer`."""
+
+    def __init__(
+        self, eqn: Equation, marked: Marked, body: Graph, inner: Conditions, outer: Conditions
+    ) -> None:
+        self.eqn, self.frame, self.entry = eqn, marked.frame, marked.entry
+        self.inner, self.outer = inner, outer
+        # The body has conditions among its inputs, which its operands do not have.
+        own = [v for v in body.inputs if self.entry.source(v) is None]
+        self.places = {v: i for i, v in enumerate(own)}
+        self.operands = {v: eqn.inputs[i + self.frame.lead] for i, v in enumerate(own)}
+        self.fixed = set(own[: self.frame.consts])
+
+    def to_operand(self, i: int, condition: Value) -> Value | None:
+        """The condition on the operand that the bodies have at `i`; None if there is none."""
+        found = self._out(condition)
+        if found is None:
+            return None
+        value, row = found
+        operand = self.eqn.inputs[i + self.frame.lead]
+        if self.frame.is_row(i):
+            return value if row else self._spread(value, operand)
+        if i >= self.frame.consts:
+            return None if row else value
+        return any_along(self.outer, value, (0,)) if row else value
+
+    def to_result(self, k: int, condition: Value) -> Value | None:
+        """The condition on the result that the bodies have at `k`; None if there is none."""
+        found = self._out(condition)
+        if found is None:
+            return None
+        value, row = found
+        if not self.frame.is_loop or self.frame.is_carried(k):
+            return None if row else value
+        return value if row else self._spread(value, self.eqn.outputs[self.frame.result(k)])
+
+    def _spread(self, condition: Value, like: Value) -> Value:
+        """A condition on rows as one on the stack `like`, of which all rows are alike.
+
+        Of a stack that grows it is taken as what it is on rows, and not computed.
+        """
+        return self.outer.record(broadcast, condition, shape=like.shape, new_axes=(0,))
+
+    def _out(self, condition: Value) -> tuple[Value, bool] | None:
+        """What `condition` is outside, and whether it is a stack of which this is a row."""
+        known = self._leaf(condition)
+        if known is not None:
+            return known
+        order = self._computing(condition)
+        if not order:
+            return None
+        made = {e.output for e in order}
+        taken = dict.fromkeys(v for e in order for v in e.inputs if v not in made)
+        leaves = {v: self._leaf(v) for v in taken}
+        present = {v: leaf for v, leaf in leaves.items() if leaf is not None}
+        if len(present) < len(leaves):
+            return None
+        moved = {v: outer for v, (outer, _) in present.items()}
+        rows = [v for v, (_, row) in present.items() if row]
+        if rows:
+            return self._in_all_rows(order, moved, rows, condition), True
+        for eqn in order:
+            moved[eqn.output] = self._recorded(eqn, moved)
+        return moved[condition], False
+
+    def _in_all_rows(
+        self,
+        order: Sequence[Equation],
+        moved: Mapping[Value, Value],
+        rows: Collection[Value],
+        condition: Value,
+    ) -> Value:
+        """What the equations in `order` make of all rows of stacks at once."""
+        builder, having, around = Builder(), set(rows), dict(moved)
+        inner = {v: builder.input(outer.type) for v, outer in moved.items()}
+        around = {inner[v]: outer for v, outer in moved.items()}
+        with builder:
+            for eqn in order:
+                operands = [inner[v] for v in eqn.inputs]
+                if having.isdisjoint(eqn.inputs):
+                    (inner[eqn.output],) = builder.copy(eqn, tuple(operands))
+                    continue
+                assert isinstance(eqn.op, Primitive)
+                flags = tuple([v in having for v in eqn.inputs])
+                inner[eqn.output] = eqn.op.batch_rule(flags, *operands, **eqn.kwargs)
+                having.add(eqn.output)
+        for eqn in builder.body:
+            around[eqn.output] = self._recorded(eqn, around)
+        return around[inner[condition]]
+
+    def _recorded(self, eqn: Equation, moved: Mapping[Value, Value]) -> Value:
+        return self.outer.record(eqn.op, *[moved[v] for v in eqn.inputs], **eqn.kwargs)
+
+    def _leaf(self, value: Value) -> tuple[Value, bool] | None:
+        """What an input of the body is outside, and whether it is a row of that; None for others,
+        and for what goes from trip to trip."""
+        known = self.entry.source(value)
+        if known is None and value in self.operands:
+            row = self.frame.is_row(self.places[value]) and self.frame.is_loop
+            if row or value in self.fixed:
+                known = self.operands[value], row
+        return None if known is None or (known[1] and is_open(known[0].shape)) else known
+
+    def _computing(self, condition: Value) -> list[Equation] | None:
+        """The equations that compute `condition` within, in order; None if they are too many."""
+        found: dict[Equation, None] = {}
+        waiting = [condition]
+        while waiting:
+            eqn = self.inner.definition(waiting[-1])
+            if eqn is None or eqn in found:
+                waiting.pop()
+                continue
+            if eqn.op.multiple or eqn.op in _LONG or not self._is_short(eqn):
+                return None
+            missing = [
+                v for v in eqn.inputs
+                if (made := self.inner.definition(v)) is not None and made not in found
+            ]  # fmt: skip
+            if missing:
+                waiting += missing
+                if len(waiting) > _FEW * _FEW:
+                    return None
+                continue
+            found[eqn] = None
+            if len(found) > _FEW:
+                return None
+        return list(found)
+
+    @staticmethod
+    def _is_short(eqn: Equation) -> bool:
+        return not eqn.inputs or eqn.op in BACK or is_elementwise(eqn)
