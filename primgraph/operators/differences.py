@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import BOOL, INT64
+from primgraph.ir.types import BOOL, FLOAT64, INT64
 from primgraph.operators.arithmetic import add, multiply, remainder, subtract
 from primgraph.operators.call import public
 from primgraph.operators.creation import zeros
@@ -301,7 +301,7 @@ def interp(
     """
     if period is not None:
         raise ArgumentError("interp with a period is not supported", hint="extend xp and fp")
-    dtype = fractional(x, xp, fp)
+    dtype = FLOAT64
     at, points, values = (lift(v, dtype) for v in (x, xp, fp))
     if points.ndim != 1 or points.shape != values.shape or points.size == 0:
         raise ShapeError(f"interp takes vectors of one length, not {points.type}, {values.type}")
