@@ -26,8 +26,8 @@ from primgraph.approximations.gamma import in_chunks, polynomial
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ValueError, divmod, enumerate, float, len, max, min, range,
-        reversed, slice, tuple, zip,
+        __import__, ArithmeticError, ValueError, complex, divmod, enumerate, float, len, max, min,
+        range, reversed, slice, tuple, zip,
     )
 }  # fmt: skip
 
@@ -44,6 +44,15 @@ def power_of_each(x: Any, y: Any) -> Any:
     """x**y by powers alone: for a single exponent of 0.5, NumPy takes the square root."""
     x, y = np.broadcast_arrays(x, y)
     return np.power(x.reshape(-1), y.flatten()).reshape(x.shape)
+
+
+def complex_of(x: Any, y: Any) -> Any:
+    """x + iy, put together of its parts: a sum would make NaN of infinities, and lose -0."""
+    made = np.empty(
+        np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y, np.complex64)
+    )
+    made.real, made.imag = x, y
+    return made
 
 
 def root_of_squares(
@@ -382,6 +391,24 @@ def cholesky_slope(factor: Any, ct: Any, out: Any = None) -> Any:
         found[..., i:j, :j] *= 0.5
         found[..., :i, i:j] = np.swapaxes(found[..., i:j, :i], -1, -2)
     return found
+
+
+def assumed(x: Any, facts: Any) -> Any:
+    """`x`, whose matrices are as they were declared to be, up to rounding."""
+    turned, size = np.swapaxes(x, -1, -2), np.max(np.abs(x), initial=0.0)
+    bound = size * np.finfo(x.dtype).eps * 64
+    for fact in facts:
+        if fact == "lower_triangular" and np.any(np.triu(x, 1)):
+            raise ValueError("a matrix is not lower_triangular, as it was assumed to be")
+        if fact == "upper_triangular" and np.any(np.tril(x, -1)):
+            raise ValueError("a matrix is not upper_triangular, as it was assumed to be")
+        if fact == "diagonal" and (np.any(np.triu(x, 1)) or np.any(np.tril(x, -1))):
+            raise ValueError("a matrix is not diagonal, as it was assumed to be")
+        if fact in ("symmetric", "positive_definite") and np.any(np.abs(x - turned) > bound):
+            raise ValueError("a matrix is not symmetric, as it was assumed to be")
+        if fact == "positive_definite":
+            np.linalg.cholesky(x)
+    return np.array(x)
 
 
 def cofactors(a: Any) -> Any:
