@@ -109,7 +109,7 @@ REFUSED = {
     "np.fft.fft(v)": "numpy.fft.fft has no counterpart",
     "np.sin(v, out=np.zeros((2, 3)))": "cannot write to a NumPy array",
     "np.sum(v, out=np.zeros(()))": "cannot write to a NumPy array",
-    "np.sort_complex(v)": "numpy.sort_complex has no counterpart",
+    "np.unpackbits(v)": "numpy.unpackbits has no counterpart",
     "np.add.at(v, 0, 1.0)": "cannot be built into a program this way",
     "np.fill_diagonal(v, 0.0)": "writes to an array in place",
     "np.where(v > 0)": "how many elements nonzero gives",

@@ -120,7 +120,6 @@ SPECIAL_FUNCTIONS = {
     "softmax": "softmax",
 }
 
-_SORTED = "there is no such thing here: compute it with NumPy from what a run returns"
 _SOLVED = "there is no such decomposition here: compute it with NumPy from what a run returns"
 _FOURIER = "there are no Fourier transforms here, nor complex numbers"
 _BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
@@ -133,10 +132,6 @@ _PLAIN = (
 )
 
 _REASONS = {
-    _SORTED: """
-        nanmedian nanpercentile nanquantile
-        """,
-    _SORTED: "sort_complex",
     _SOLVED: """
         linalg.eig linalg.eigvals
         """,
