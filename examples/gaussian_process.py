@@ -2,7 +2,7 @@
 
 The likelihood and the prediction are functions written for NumPy, and traced as they are. SciPy
 minimises the first by its three parameters, with the exact gradient: one kernel gives both, from
-one Cholesky factor, as in algorithm 2.1 of C. E. Rasmussen and C. K. I. Williams, Gaussian Processes
+one Cholesky factor, as in algorithm 2.1 of Rasmussen and Williams, Gaussian Processes
 for Machine Learning, 2006. A picture is drawn if matplotlib is installed.
 """
 
