@@ -1239,6 +1239,18 @@ ROWS: dict[str, Row] = {
         reference=cholesky_slope_by_tangents,
         made_fit=lambda i, x: regular(i, np.tril(x)),
     ),
+    "assumed": Row(
+        [Call(f"x[{s}]", facts=("symmetric",)) for s in ("3,3", "2,2,2", "0,0")],
+        [
+            Refused(ShapeError, "f64[3,2]", facts=("symmetric",)),
+            Refused(DTypeError, "i64[3,3]", facts=("symmetric",)),
+            Refused(ArgumentError, "f64[3,3]", facts=("large",)),
+        ],
+        dtypes=("f64", "f32"),
+        reference=lambda x, *, facts: x,
+        analytic=lambda x, *, facts: x,
+        made_fit=lambda i, x: x + np.swapaxes(x, -1, -2),
+    ),
     "as_symmetric": Row(
         [Call("x[3,3]", "x[3,3]"), Call("x[2,2,2]", "x[2,2,2]"), Call("x[0,0]", "x[0,0]")],
         [

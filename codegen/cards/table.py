@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards import (
+    assumed,
     bits,
     constants,
     elementwise,
@@ -53,6 +54,7 @@ CARDS: dict[Op, Card] = {
     **sorting.CARDS,
     **linalg.CARDS,
     **systems.CARDS,
+    **assumed.CARDS,
     **spectra.CARDS,
     **special.CARDS,
     **windows.CARDS,

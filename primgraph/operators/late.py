@@ -47,7 +47,7 @@ _FAMILIES = {
         rot90 unstack vsplit vstack
         """,
     "matrices": """
-        cross matrix_transpose matvec vecdot vecmat
+        assume cross matrix_transpose matvec vecdot vecmat
         """,
     "polynomials": """
         polyadd polyder polyint polymul polysub polyval

@@ -18,15 +18,33 @@ from primgraph.operators.reductions import sum
 from primgraph.operators.shaping import expand_dims, moveaxis, reshaped
 from primgraph.operators.systems import adjoint, inv
 from primgraph.operators.variable import Variable, emit
+from primgraph.primitives.assumed import assumed
 from primgraph.primitives.parts import conj
 
 __all__ = [
+    "assume",
     "cross",
     "matrix_transpose",
     "matvec",
     "vecdot",
     "vecmat",
 ]
+
+
+@public
+def assume(x: ArrayLike, *facts: str) -> Variable:
+    """`x`, of whose square matrices you declare something, in the last two axes.
+
+    `facts` are "symmetric", "positive_definite" (symmetric with it), "lower_triangular",
+    "upper_triangular" and "diagonal". What is computed of `x` goes by them: a positive definite
+    matrix has one Cholesky factor for systems, inverses, determinants and all their derivatives.
+    Nothing looks whether they hold, other than in debug mode (`pg.transforms.debug()`), where a run
+    in which they do not raises `RunError`. What follows from the way in which a matrix is computed
+    need not be declared: triangles of `cholesky`, `qr` and `tril`, transposes,
+    `a @ a.T + c * eye(n)`. Raises `ShapeError` for what is not square, `DTypeError` for other
+    dtypes than floats, `ArgumentError` for other facts.
+    """
+    return emit(assumed, lift(x), facts=tuple(sorted({*facts})))
 
 
 @public
