@@ -90,7 +90,7 @@ def integers(draft: Draft) -> list[Value]:
     results = [draft.choose(binary)(x, y), draft.choose(unary)(x)]
     if draft.chance(0.4):
         of_bits = (bits.bitwise_and, bits.bitwise_or, bits.bitwise_xor, bits.left_shift,
-                   bits.right_shift)  # fmt: skip
+                   bits.right_shift, bits.gcd)  # fmt: skip
         results += [draft.choose(of_bits)(x, y), bits.bitwise_not(x)]
     if draft.chance(0.3):
         exponent = e.remainder(y, c.filled(4, y.type))
