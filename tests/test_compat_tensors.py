@@ -534,7 +534,7 @@ NETWORK: dict[str, Sample] = {
 }
 
 
-# By the names of torch's arguments, beside primgraph's own functions, which have tests of their own.
+# By torch's names of arguments, beside primgraph's own functions, which have tests elsewhere.
 IMAGES = {n: RNG.normal(size=(2, 4, *(5, 6, 4)[:n])) for n in (1, 2, 3)}
 WEIGHTS = {n: RNG.normal(size=(4, 2, *(2, 3, 2)[:n])) for n in (1, 2, 3)}
 
