@@ -34,6 +34,7 @@ from sampled_loops import (
     while_by_hand,
 )
 from sampled_special import (
+    bessel_or_integral,
     beta_moment,
     each,
     gamma_moment,
@@ -727,6 +728,12 @@ ROWS: dict[str, Row] = {
     ),
     "betaln": special(log_beta, 2),
     "beta": special(mpmath.beta, 2),
+    "by_scipy": special(
+        bessel_or_integral,
+        domain=[ABOVE_ONE],
+        params=[{"name": "j0", "part": 0}, {"name": "sici", "part": 1}],
+        wrong={"name": "j7", "part": 0},
+    ),
     "gammainc": special(
         gamma_moment,
         2,

@@ -2,6 +2,7 @@
 
 from primgraph.primitives import (
     bits,
+    borrowed,
     constants,
     control,
     elementwise,
@@ -21,6 +22,7 @@ from primgraph.primitives import (
 
 __all__ = [
     "bits",
+    "borrowed",
     "constants",
     "control",
     "elementwise",
