@@ -172,7 +172,7 @@ _STORED = "values never change: compute a new one, such as x = x + y, or use pg.
 _NETS = "layers of convolutions and pools have torch's names: pg.nn.Conv2d, pg.nn.MaxPool2d"
 
 _GROUPS = [
-    ("nanmedian kthvalue mode", _SORTED),
+    ("kthvalue mode", _SORTED),
     ("msort sorted topk", "pg.sort, pg.argsort and pg.top_k sort"),
     ("inv pinv solve lstsq det slogdet eigh eigvalsh svd qr cholesky matrix_rank", _LINEAR),
     ("eig eigvals expm", _SOLVED),
@@ -209,7 +209,6 @@ REMARKS: dict[str, str] = {
     "Module": "it is pg.nn.Layer",
     "Parameter": "pg.create_parameter makes one",
     "static": "primgraph.compat.paddle has Paddle's names: pg.Program, pg.data, pg.Executor here",
-    "fft": "there are no Fourier transforms here, nor complex numbers",
     "register_hook": "pg.grad takes the derivative by any value, intermediate ones too",
     "retain_grad": "pg.grad takes the derivative by any value, intermediate ones too",
     "zero_grad": "gradients do not add up: pg.grad gives new ones",

@@ -210,6 +210,7 @@ def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
 # other libraries, NumPy's functions, the text of the user's, and the text of graphs.
 ABOUT_NAMES = (
     "codegen/cards/",
+    "primgraph/array_api/",
     "primgraph/compat/",
     "primgraph/control/",
     "primgraph/meanings.py",
@@ -220,6 +221,7 @@ ABOUT_NAMES = (
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
 OTHER_MEANINGS = {
+    "primgraph/__init__.py": {"fft"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/text.py": {"complex"},
     "codegen/emit/scalars.py": {
