@@ -595,6 +595,26 @@ def test_ranges_that_begin_elsewhere_have_as_many_elements_as_slices() -> None:
         pg.Executor().run(program, feed={"t": np.ones(0)}, fetch_list=[steps])
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_running_products_of_unknown_extents_have_derivatives(axis: int) -> None:
+    """At zeros too, in both modes."""
+
+    def function(x: pg.Variable) -> list[pg.Variable]:
+        first = pg.grad(pg.sum(pg.square(pg.cumprod(x, axis=axis))), x)
+        second = pg.grad(pg.sum(pg.square(first)), x)
+        along = pg.forward_grad(first, x, pg.ones_like(x))
+        return [first, second, along]
+
+    kernel = pg.compile(pg.trace(function, pg.spec(("N", 3))))
+    for n in (4, 0):
+        x = np.linspace(-1.0, 1.5, 3 * n).reshape(n, 3)
+        x[1:2, 1:2] = 0.0
+        for found, wanted in zip(
+            kernel(x), pg.compile(pg.trace(function, pg.spec((n, 3))))(x), strict=True
+        ):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+
+
 def test_elements_are_repeated_as_often_as_sizes_say() -> None:
     graph = pg.trace(
         lambda x: pg.sum(pg.square(pg.repeat(x, [x.shape[1], 2, 1], axis=0)), 1), pg.spec((3, "N"))
