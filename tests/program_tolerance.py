@@ -15,6 +15,7 @@ import numpy as np
 
 from primgraph.inspect.trips import is_walked, walked
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.sizes import fitted
 from primgraph.operators.call import Operator
 
 _LOOPS = "NumPy has one loop for elements in order and another for those in reverse or apart"
@@ -100,6 +101,8 @@ def may_differ(eqn: Equation) -> bool:
 
 def same_bits(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Which elements are equal bit by bit, all NaNs being one."""
+    if x.dtype.kind == "c":
+        return same_bits(x.real, y.real) & same_bits(x.imag, y.imag)
     if x.dtype.kind != "f":
         return np.asarray(x == y)
     both_nan = np.isnan(x) & np.isnan(y)
@@ -140,6 +143,7 @@ def interpret_disturbed(
     graph: Graph, feeds: Sequence[np.ndarray], seed: int, least: float = 0.0, times: float = 1.0
 ) -> list[np.ndarray]:
     """The results of `graph` with errors `times` what `ULPS` allows, or `least` everywhere."""
+    graph = fitted(graph, feeds)
     rng = np.random.default_rng(seed)
     known: dict[Value, np.ndarray] = dict(zip(graph.inputs, feeds, strict=True))
 

@@ -18,6 +18,9 @@ sys.path[:0] = [str(Path(__file__).parents[1])]
 
 MODULES = [
     "primgraph",
+    "primgraph.array_api",
+    "primgraph.array_api.fft",
+    "primgraph.array_api.linalg",
     "primgraph.compat.paddle",
     "primgraph.compat.paddle.incubate.autograd",
     "primgraph.compat.paddle.nn",

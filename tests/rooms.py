@@ -51,7 +51,7 @@ FLOORS = (
     ("primgraph.optimizer", "primgraph.view"),
     ("primgraph.training",),
     ("primgraph.inspect",),
-    ("primgraph.cli", "primgraph.compat", "primgraph.extend"),
+    ("primgraph.array_api", "primgraph.cli", "primgraph.compat", "primgraph.extend"),
     ("primgraph.__main__",),
 )
 
@@ -135,6 +135,7 @@ ROOMS = {
     "training": ("output", "fit, SciPy"),
     "view": ("output", "pictures and pages"),
     "inspect": ("output", "cost, profile, explain, check"),
+    "array_api": ("output", "the standard's names"),
     "cli": ("output", "the command line"),
     "compat": ("output", "names of other systems"),
     "extend": ("output", "for packages of others"),

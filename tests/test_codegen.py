@@ -23,12 +23,13 @@ from primgraph.codegen.emit.names import Names, comment, is_safe
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.codegen.run.support import erf, erfc
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import Primitive, lookup, registered
 from primgraph.ir.text import parse
 from primgraph.ir.types import DTYPE_OF_NAME, TensorType
+from primgraph.primitives.constants import filled
 
 STYLES = ("planned", "readable")
 TOLERANCE = {"f64": 1e-13, "f32": 1e-5, "f16": 4e-3}
@@ -57,6 +58,9 @@ def elementwise_samples() -> list[tuple[str, list[TensorType], dict]]:
         for dtype in ANY:
             for shape in SHAPES if dtype in ("f64", "i8", "bool") else ((), (5,), (3, 4)):
                 samples += _elementwise_sample(name, op, listed(dtype, shape))
+        for dtype, shapes in (("c128", ((), (0,), (3, 4))), ("c64", ((5,),))):
+            for shape in shapes:
+                samples += _elementwise_sample(name, op, listed(dtype, shape))
     return samples
 
 
@@ -65,9 +69,10 @@ def _elementwise_sample(name, op, type):
     if name == "select":
         return [(name, [boolean, type, type], {})]
     if name == "cast":
-        return [(name, [type], {"dtype": DTYPE_OF_NAME[to]}) for to in ("f64", "f16", "i8", "bool")]
+        wanted = ("c128", "c64", "bool") if type.is_complex else ("f64", "f16", "i8", "bool", "c64")
+        return [(name, [type], {"dtype": DTYPE_OF_NAME[to]}) for to in wanted]
     if name == "integer_pow":
-        powers = range(-3, 5) if type.is_float else range(4)
+        powers = range(-3, 5) if type.is_inexact else range(4)
         return [(name, [type], {"n": n}) for n in powers] if type.dtype.kind != "b" else []
     for operands in (1, 2, 3):
         samples = []
@@ -100,6 +105,19 @@ STRUCTURAL = [
         for shape, axis in (((4,), 0), ((2, 3), 0), ((2, 3), 1), ((0,), 0), ((2, 3, 4), 1))
         for dtype in ("i8", "f8", "f2", "i1")
     ),
+    ("full", [], {"value": complex(-0.0, 1.5), "shape": (2,), "dtype": np.dtype("c8")}),
+    ("constant", [], {"value": Array(np.array([1j, complex(np.inf, -0.0)]))}),
+    ("slice_assign", ["c128[5]", "c128[2]"], {"starts": (1,), "steps": (2,)}),
+    ("concat", ["c128[2,3]", "c128[1,3]"], {"axis": 0}),
+    ("gather", ["c128[5]", "index[3]"], {"axis": 0}),
+    ("scatter_add", ["c128[5]", "c128[3]", "index[3]"], {"axis": 0}),
+    *((name, ["c128[3,4]"], {"axes": (axis,)}) for name in ("reduce_sum", "reduce_prod")
+      for axis in (0, 1)),
+    ("cumsum", ["c64[3,4]"], {"axis": 1, "reverse": True}),
+    ("cumprod", ["c128[3,4]"], {"axis": 0}),
+    ("sort", ["c128[3,4]"], {"axis": 1}),
+    ("matmul", ["c128[2,3]", "c128[3,4]"], {}),
+    ("matmul", ["c64[5,2,3]", "c64[5,3,1]"], {}),
     ("random_uniform", ["i64[]"], {"shape": (3,), "dtype": np.dtype("f4"), "low": -1.0,
       "high": 2.0}),
     ("random_uniform", ["u64[2]"], {"shape": (), "dtype": np.dtype("f8"), "low": 0.0, "high": 1.0}),
@@ -195,6 +213,24 @@ STRUCTURAL = [
     ("searchsorted", ["f64[4]", "f64[2,3]"], {"right": False}),
     ("searchsorted", ["i8[4]", "i8[]"], {"right": True}),
     *(
+        ("windows", [f"{dtype}[{shape}]"], {"axis": axis, "sizes": sizes, "steps": steps,
+                                            "dilations": apart})
+        for dtype in ("f16", "f32", "f64", "i8")
+        for shape, axis, sizes, steps, apart in (
+            ("5", 0, (2,), (1,), (1,)), ("2,7,3", 1, (2,), (2,), (3,)),
+            ("2,5,6", 1, (2, 3), (2, 1), (2, 1)), ("40", 0, (30,), (3,), (1,)),
+            ("2,0,4", 2, (3,), (1,), (1,)))
+    ),
+    *(
+        ("overlap_add", [f"{dtype}[{shape}]"], {"axis": axis, "extents": extents, "steps": steps,
+                                                "dilations": apart})
+        for dtype in ("f16", "f32", "f64", "i8")
+        for shape, axis, extents, steps, apart in (
+            ("2,4", 0, (5,), (1,), (1,)), ("2,2,2,3", 1, (7,), (2,), (3,)),
+            ("2,2,3,2,4", 1, (5, 6), (2, 1), (2, 1)), ("30,4", 0, (40,), (3,), (1,)),
+            ("2,0,3,2", 2, (4,), (1,), (1,)))
+    ),
+    *(
         ("matmul", [f"{dtype}[{x}]", f"{dtype}[{y}]"], {})
         for dtype in NUMBERS
         for x, y in (("2,3", "3,4"), ("2,0", "0,4"), ("5,2,3", "5,3,1"))
@@ -210,6 +246,8 @@ def feeds_of(types, seed=0) -> list[np.ndarray]:
     for type in types:
         if type.dtype.kind == "f":
             array = rng.normal(size=type.shape) * 1.5
+        elif type.is_complex:
+            array = rng.normal(size=type.shape) + 1j * rng.normal(size=type.shape)
         else:
             array = rng.integers(0, 2 if type.dtype.kind == "b" else 4, size=type.shape)
         feeds.append(np.asarray(array).astype(type.dtype))
@@ -245,8 +283,8 @@ def check(graph: Graph, feeds, exact: bool = False) -> None:
 
 
 def agrees(made, wanted, exact=False) -> None:
-    name = {8: "f64", 4: "f32", 2: "f16"}.get(made.itemsize, "f64")
-    if exact or made.dtype.kind != "f":
+    name = {8: "f64", 4: "f32", 2: "f16"}.get(made.real.itemsize, "f64")
+    if exact or made.dtype.kind not in "fc":
         np.testing.assert_array_equal(made, wanted)
     else:
         np.testing.assert_allclose(made, wanted, rtol=TOLERANCE[name], atol=TOLERANCE[name] / 10)
@@ -254,6 +292,13 @@ def agrees(made, wanted, exact=False) -> None:
 
 def constants(graph):
     return [v.data for e in graph.body for _, v in e.params if isinstance(v, Array) and v.data.size]
+
+
+def owned(value: Value) -> Value:
+    """What is computed of `value`, into a buffer of the kernel's."""
+    if value.type.is_complex:
+        return lookup("conj")(value)
+    return lookup("maximum")(value, value)
 
 
 def sample_graphs(name, types, params) -> list[Graph]:
@@ -264,12 +309,11 @@ def sample_graphs(name, types, params) -> list[Graph]:
     for inside in (False, True):
         with Builder(name) as builder:
             inputs = [builder.input(t, f"a{i}") for i, t in enumerate(types)]
-            maximum = lookup("maximum")
-            operands = [maximum(v, v) for v in inputs] if inside else inputs
+            operands = [owned(v) for v in inputs] if inside else inputs
             results = op(*operands, **params)
             results = list(results) if op.multiple else [results]
             if inside:
-                results = [maximum(r, r) for r in results]
+                results = [owned(r) for r in results]
         graphs.append(builder.graph(results))
     return graphs
 
@@ -289,6 +333,36 @@ def test_a_primitive_in_both_styles_is_what_the_interpreter_says(name):
             feeds = feeds_of(graph.input_types)
             with np.errstate(all="ignore"):
                 check(graph, feeds)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "i64", "i8", "bool"])
+def test_many_choices_keep_every_bit(dtype):
+    """By masks of bits, where there are many: NaN, infinities and both zeros stay as they are."""
+    type = tensor(f"{dtype}[64,65]")
+    rng = np.random.default_rng(0)
+    edges = [0, 1, 2, 3] if type.dtype.kind != "f" else [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5]
+    x, y = (rng.choice(np.array(edges).astype(type.dtype), size=type.shape) for _ in range(2))
+    condition = rng.random(type.shape) < 0.5
+    select, maximum = lookup("select"), lookup("maximum")
+    for kept in (False, True):
+        with Builder("choices") as builder:
+            c, *both = (builder.input(t) for t in (type.with_dtype(np.dtype(bool)), type, type))
+            p, q = both if kept or dtype == "bool" else [maximum(v, v) for v in both]
+            zero, one = (filled(type.dtype.type(n).item(), type) for n in (0, 1))
+            pairs = [(p, q), (zero, p), (q, zero), (one, q), (zero, one), (p, one)]
+            pairs.append((p, maximum(*both)))
+            results = [select(c, *pair) for pair in pairs]
+            if dtype not in ("bool", "i64", "i8"):
+                results.append(select(c, filled(-0.0, type), p))
+        check(builder.graph(results), [condition, x, y], exact=True)
+        expected = interpret(builder.graph(results), condition, x, y)
+        for made, wanted in zip(
+            compile_graph(builder.graph(results), style="planned")(condition, x, y),
+            expected,
+            strict=True,
+        ):
+            if type.dtype.kind == "f":
+                np.testing.assert_array_equal(np.signbit(made), np.signbit(wanted))
 
 
 MATRICES: list[Case] = [

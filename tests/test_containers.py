@@ -65,6 +65,7 @@ CALLS: dict[str, Any] = {
     ),
     "Tensor.backward inputs": lambda t, c: (t.t * t.u).sum().backward(inputs=c([t.t, t.u])),
     "check_rules args": lambda t, c: pg.check_rules(twofold, c([np.float64(2.0)])),
+    "trim_zeros axis": lambda t, c: pg.trim_zeros(np.eye(2), axis=c([0, 1])).shape and 0,
     "custom_jvp nondiff_argnums": lambda t, c: pg.custom_jvp(nondiff_argnums=c([0]))(square) and 0,
     "custom_vjp nondiff_argnums": lambda t, c: pg.custom_vjp(nondiff_argnums=c([0]))(square) and 0,
     "value_and_grad argnums": lambda t, c: pg.value_and_grad(square, c([1, 0]))(ONES, ONES),

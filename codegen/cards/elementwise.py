@@ -44,7 +44,7 @@ from primgraph.codegen.plan.roles import ALIGNED
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.work import MOVED, Time, per_element
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL, FLOAT64
+from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.ir.views import Reshape
 from primgraph.primitives import elementwise as e
 
@@ -119,7 +119,9 @@ def _exponent(site: Site) -> Sequence[Place]:
     n, dtype = site.step.params["n"], site.step.results[0].dtype
     if n == 0:
         return [site.number(dtype.type(1).item(), dtype)]
-    return [site.number(float(n), dtype)] if dtype.kind == "f" and n not in (-1, 1, 2) else []
+    if dtype.kind not in "fc" or n in (-1, 1, 2):
+        return []
+    return [site.number(scalar_of(n, dtype), dtype)]
 
 
 def _write_power(to: Target) -> list[str]:
@@ -322,10 +324,10 @@ CARDS: dict[Op, Card] = {
         "arctan2", per_element(1.3, 0.4), None, _step(_complex_arctan2, _is_off_cut)
     ),
     e.erf: replace(
-        _helper("erf", per_element(17.0, 20.0), None, _step(_complex_erf(math.erf, 1.0), None)),
+        _helper("erf", per_element(9.0, 7.0), None, _step(_complex_erf(math.erf, 1.0), None)),
     ),
     e.erfc: replace(
-        _helper("erfc", per_element(18.0, 27.0), None, _step(_complex_erf(math.erfc, -1.0), None)),
+        _helper("erfc", per_element(9.5, 7.5), None, _step(_complex_erf(math.erfc, -1.0), None)),
     ),
     e.abs_: ufunc(
         "absolute",

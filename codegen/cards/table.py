@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards import (
+    assumed,
     bits,
     constants,
     elementwise,
     indexing,
     linalg,
     logic,
+    parts,
     reductions,
     running,
     shapes,
@@ -44,6 +46,7 @@ CARDS: dict[Op, Card] = {
     **shapes.CARDS,
     **elementwise.CARDS,
     **logic.CARDS,
+    **parts.CARDS,
     **bits.CARDS,
     **indexing.CARDS,
     **reductions.CARDS,
@@ -51,6 +54,7 @@ CARDS: dict[Op, Card] = {
     **sorting.CARDS,
     **linalg.CARDS,
     **systems.CARDS,
+    **assumed.CARDS,
     **spectra.CARDS,
     **special.CARDS,
     **windows.CARDS,

@@ -87,7 +87,9 @@ def _through_gradients(
     found = {v: ct for v, ct in zip(passed, cts[count:], strict=True) if ct is not None}
     for joint in dict.fromkeys(passed[v] for v in found):
         by_input = dict(zip(joint.inputs, joint.gradients, strict=True))
-        given = {x: found[g] for x, g in by_input.items() if g in found}
+        # What is the gradient by several inputs is turned along one of them.
+        by_gradient = {g: x for x, g in by_input.items() if g in found}
+        given = {x: found[g] for g, x in by_gradient.items() if g is not None}
         ends = {i: g for i, x in enumerate(request.inputs) if (g := by_input[x]) is not None}
         after = replace(request, outputs=list(ends.values()), inputs=list(given))
         along = [_seed(builder, ct) for ct in given.values()]
@@ -238,7 +240,7 @@ def _whole(
 def _varies(builder: Builder, value: Value) -> bool:
     """Whether `value` is a float, and no constant of the program."""
     eqn = builder.definition(value)
-    return value.type.is_float and (eqn is None or bool(eqn.inputs))
+    return value.type.is_inexact and (eqn is None or bool(eqn.inputs))
 
 
 # Of how many values it is told one by one whether a result depends on them.
@@ -275,5 +277,5 @@ def _reaching(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
         for value in eqn.inputs:
             reaching |= known.get(value, 0)
         if reaching:
-            known.update((v, reaching) for v in eqn.outputs if v.type.is_float)
+            known.update((v, reaching) for v in eqn.outputs if v.type.is_inexact)
     return known

@@ -162,7 +162,7 @@ class Differentiable(Handle):
                 hint="x.detach() is the same elements as a constant",
             )
         if requires_grad is not self.requires_grad:
-            if requires_grad and self.dtype.kind != "f":
+            if requires_grad and not self.type.is_inexact:
                 raise DTypeError(f"only floats have derivatives, and this tensor is {self.type}")
             self.show(leaf(self.node, requires_grad))
         return self
@@ -263,8 +263,11 @@ class Differentiable(Handle):
         return self
 
     def clone(self) -> Self:
-        """The same elements, with derivatives going through."""
-        return self._given("assign", self)
+        """The same elements, with derivatives going through, as a tensor that is no view."""
+        found = self._given("assign", self)
+        if isinstance(found, Differentiable):
+            found.node.base = None
+        return found
 
 
 def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:

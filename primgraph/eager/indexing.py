@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable
 from dataclasses import dataclass
 from types import EllipsisType, NoneType
@@ -21,6 +22,7 @@ from primgraph.errors import (
 )
 from primgraph.ir.types import Shape
 from primgraph.operators.late import functions
+from primgraph.operators.variable import handles
 from primgraph.source import instruction
 
 T = TypeVar("T", bound=Differentiable)
@@ -40,6 +42,9 @@ def elements_at(tensor: T, index: Any) -> T:
     `IndexError`, in its words, for an index that does not fit and is known by now.
     """
     entries = index if isinstance(index, tuple) else (index,)
+    if any(type(entry) is slice for entry in entries):
+        entries = tuple([_with_numbers(entry) for entry in entries])
+        index = entries if isinstance(index, tuple) else entries[0]
     try:
         if all(type(entry) in _BASIC for entry in entries):
             moving = _moving(tensor, entries)
@@ -52,6 +57,17 @@ def elements_at(tensor: T, index: Any) -> T:
     except (ArgumentError, BoundsError, DTypeError) as error:
         raise in_numpys_words(error, tensor.shape, entries) from None
     return part
+
+
+def _with_numbers(entry: Any) -> Any:
+    """A slice whose bounds are tensors with the numbers in these."""
+    if type(entry) is not slice or not any(
+        isinstance(n, Differentiable) for n in (entry.start, entry.stop, entry.step)
+    ):
+        return entry
+    bounds: Any = (entry.start, entry.stop, entry.step)
+    start, stop, step = (operator.index(b) if handles((b,)) else b for b in bounds)
+    return slice(start, stop, step)
 
 
 def in_numpys_words(
@@ -135,7 +151,9 @@ def _positions(shape: Shape, entries: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _listed(item: Any) -> Any:
-    """The array of a list of whole numbers, or of true and false."""
+    """The array of a list of whole numbers, or of true and false; what a single truth is."""
+    if isinstance(item, Differentiable) and item.dtype.kind == "b" and item.ndim == 0:
+        return bool(item)
     if type(item) is not list or not item or type(item[0]) not in (int, bool):
         return item
     kind = type(item[0])

@@ -212,6 +212,28 @@ class Tensor(Differentiable):
         view.flags.writeable = False
         return view
 
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """The elements for another library, which are copied.
+
+        Raises `ArgumentError` in a function that derivatives are taken of, and `BufferError` with
+        `copy=False`.
+        """
+        self._require_no_loss()
+        if copy is False:
+            raise BufferError("the elements of a tensor do not change, and are copied")
+        return (
+            self._array()
+            .copy()
+            .__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The device of the elements, as DLPack numbers it: that of NumPy's arrays."""
+        return self._array().__dlpack_device__()
+
     def _require_no_loss(self) -> None:
         """Refuse to be an array of numbers where derivatives would end there unseen."""
         if self.node.tracked and recording.is_followed.get() and recording.is_on.get():
@@ -319,7 +341,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     if type(data) is np.ndarray and dtype is None and not requires_grad and data.dtype in _PLAIN:
         return Tensor(given(data.copy()))
     array = elements_of(data._array() if isinstance(data, Tensor) else data, dtype)
-    if requires_grad and array.dtype.kind != "f":
+    if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             f"only floats have derivatives, and this tensor is of {array.dtype}",
             hint="give dtype='float64', or leave out requires_grad",

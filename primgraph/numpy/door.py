@@ -31,6 +31,13 @@ _OF_EXTENTS = {
 
 # Functions of NumPy's that are written in C and take arrays.
 _COMPILED = type(np.concatenate)
+# Functions that are told how many elements to give, by arguments that NumPy's lack.
+_SIZED = frozenset((
+    "argwhere", "bincount", "compress", "extract", "flatnonzero", "intersect1d", "nonzero",
+    "setdiff1d", "setxor1d", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
+))  # fmt: skip
+_OF_SIZES = frozenset(("fill_value", "length", "size"))
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, _COMPILED)
 
 
@@ -90,7 +97,19 @@ def door(found: Any) -> Any:
     """
     if isinstance(found, np.ufunc):
         return Ufunc(found)
-    return _recording(found) if isinstance(found, _FUNCTIONS) else found
+    if not isinstance(found, _FUNCTIONS):
+        return found
+    return _of_sizes(found) if found.__name__ in _SIZED else _recording(found)
+
+
+def _of_sizes(original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if handles((*args, *kwargs.values())) or not _OF_SIZES.isdisjoint(kwargs):
+            return call_function(original, args, kwargs, lambda *_: "")
+        return original(*args, **kwargs)
+
+    return call
 
 
 def _recording(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.types import INT64
+from primgraph.ir.types import INT64, as_axis
 from primgraph.operators.arithmetic import clip, remainder
-from primgraph.operators.call import public
-from primgraph.operators.fixed import public_with_fixed
+from primgraph.operators.call import on_handles, public
+from primgraph.operators.elements import elements, public_by_elements
+from primgraph.operators.finding import flatnonzero
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.indexing import take
-from primgraph.operators.logic import equal, logical_not, where
+from primgraph.operators.logic import equal, greater_equal, logical_not, where
 from primgraph.operators.promotion import (
     array_of,
     axis_of,
@@ -26,7 +28,7 @@ from primgraph.operators.promotion import (
     result_dtype,
 )
 from primgraph.operators.reductions import any
-from primgraph.operators.shaping import reshaped
+from primgraph.operators.shaping import reshape, reshaped
 from primgraph.operators.variable import Variable, handles
 
 __all__ = [
@@ -98,40 +100,63 @@ def choose(x: ArrayLike, choices: Sequence[ArrayLike], mode: str = "raise") -> V
     return found
 
 
-@public_with_fixed("condition")
-def compress(condition: Any, x: ArrayLike, axis: int | None = None) -> Variable:
+@public_by_elements
+def compress(
+    condition: Any, x: ArrayLike, axis: int | None = None, *, size: int | None = None,
+    fill_value: Any = 0,
+) -> Variable:  # fmt: skip
     """The parts of `x` along `axis`, or elements of the flattened array, at the true conditions.
 
-    Raises `ArgumentError` for a condition that is no constant, as it would decide the shape.
+    With `size` the first ones, `fill_value` where there are less. Raises `ArgumentError` without it
+    for a condition that is a variable, as it would decide the shape, `ShapeError` for one that has
+    more elements than there are parts.
     """
+    return _chosen("compress", condition, x, axis, size, fill_value)
+
+
+@public_by_elements
+def extract(
+    condition: Any, x: ArrayLike, *, size: int | None = None, fill_value: Any = 0
+) -> Variable:
+    """The elements of `x` at the true conditions, in row-major order; see `compress`."""
+    if not handles((condition,)):
+        condition = array_of(condition)
+    flat = condition.ravel()
+    return _chosen("extract", flat, x, None, size, fill_value)
+
+
+def _chosen(
+    name: str, condition: Any, x: ArrayLike, axis: int | None, size: int | None, fill_value: Any
+) -> Variable:
+    places: Any
+    if size is None:
+        places = np.flatnonzero(_mask(name, elements(name, condition), x, axis))
+    else:
+        places = flatnonzero(condition, size=size, fill_value=-1)
+    return _at_places(name, x, places, axis, size is not None, fill_value)
+
+
+def _mask(name: str, mask: Any, x: ArrayLike, axis: int | None) -> Any:
+    shape = x.shape if handles((x,)) else np.shape(x)  # type: ignore[union-attr]
+    lines = shape if axis is None else shape[as_axis(axis, len(shape)) :][:1]
+    if mask.ndim != 1 or np.any(mask[math.prod(lines) :]):
+        raise ShapeError(f"{name} of {list(shape)}: a condition of {mask.shape} does not fit")
+    return mask
+
+
+@on_handles
+def _at_places(
+    name: str, x: ArrayLike, places: Any, axis: int | None, is_filled: bool, fill_value: Any
+) -> Variable:
     value = lift(x)
     flat = reshaped(value, (value.size,)) if axis is None else value
-    number = axis_of("compress", flat, 0 if axis is None else axis)
-    mask = _constant("compress", condition)
-    if mask.ndim != 1 or mask.size > flat.shape[number]:
-        raise ShapeError(f"compress of {flat.type}: a condition of shape {mask.shape} does not fit")
-    return take(flat, np.flatnonzero(mask), number)
-
-
-@public_with_fixed("condition")
-def extract(condition: Any, x: ArrayLike) -> Variable:
-    """The elements of `x` at the true conditions, in row-major order.
-
-    Raises `ArgumentError` for a condition that is no constant, as it would decide the shape.
-    """
-    value, mask = lift(x), _constant("extract", condition)
-    if mask.size > value.size:
-        raise ShapeError(f"extract of {value.type}: a condition of shape {mask.shape} is too large")
-    return take(reshaped(value, (value.size,)), np.flatnonzero(mask), 0)
-
-
-def _constant(name: str, condition: Any) -> np.ndarray[Any, Any]:
-    if handles((condition,)):
-        raise ArgumentError(
-            f"{name} takes a condition that is constant: how many elements there are is the shape",
-            hint="choose between arrays of one shape with pg.where(condition, x, y)",
-        )
-    return array_of(condition).astype(bool)
+    number = axis_of(name, flat, 0 if axis is None else axis)
+    if not is_filled:
+        return take(flat, places, number)
+    found = take(flat, clip(places, 0, None), number)
+    is_there = greater_equal(places, 0)
+    shape = tuple(-1 if i == number else 1 for i in range(flat.ndim))
+    return where(reshape(is_there, shape), found, lift(fill_value, flat.dtype))
 
 
 @public

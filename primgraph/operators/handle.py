@@ -15,7 +15,7 @@ from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.meanings import method_instead, renamed
-from primgraph.operators.late import all_functions, function_named, functions
+from primgraph.operators.late import all_functions, function_named, functions, named_function
 
 
 @cache
@@ -101,9 +101,50 @@ class Handle:
         """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
 
     @property
+    def real(self) -> Self:
+        """The real parts of complex numbers; other numbers as they are."""
+        found: Self = named_function("real")(self)
+        return found
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary parts of complex numbers, zeros for others."""
+        found: Self = named_function("imag")(self)
+        return found
+
+    @property
     def T(self) -> Self:
         """The array with its axes in reverse order."""
         return self._given("transpose", self)
+
+    @property
+    def mT(self) -> Self:
+        """The transposes of a stack of matrices."""
+        return self._given("matrix_transpose", self)
+
+    @property
+    def device(self) -> Any:
+        """Where the elements are: "cpu"."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Self:
+        """The array itself. Raises `ArgumentError` for another device than the one it is on."""
+        if device != self.device:
+            raise ArgumentError(f"there is no device {device!r:.60}: all arrays are on 'cpu'")
+        return self
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the array API standard, see `primgraph.array_api`.
+
+        Raises `ArgumentError` for a version that is newer than that one, or is none.
+        """
+        found = importlib.import_module("primgraph.array_api")
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", found.__array_api_version__):
+            raise ArgumentError(
+                f"there is no version {api_version!r:.60} of the array API standard here",
+                hint=f"primgraph.array_api is of {found.__array_api_version__}",
+            )
+        return found
 
     def __len__(self) -> int:
         if not self.shape:

@@ -108,7 +108,8 @@ def _entry(x: Variable, item: Any) -> list[Any]:
         raise DTypeError(
             f"{x.type} cannot be indexed by the variable {item.type}",
             hint=(
-                "the size of the result would not be known; use pg.where(mask, x, 0)"
+                "the size of the result would not be known; use pg.where(mask, x, 0), or "
+                "pg.extract(mask, x, size=n)"
                 if item.dtype.kind == "b"
                 else "an index is an integer; convert it with pg.astype"
             ),

@@ -299,7 +299,7 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
     counts = [require_integer("repeat", n) for n in entries_of(repeats)]
     if not all(at_least(n, 0) for n in counts) or len(counts) not in (1, extent):
         raise ShapeError(f"repeat of {value.type} along axis {number}: {counts} does not fit")
-    if len(counts) > 1:
+    if len(counts) != 1:
         return emit(indexing.gather, value, _places(counts), axis=number)
     lead, rest = value.shape[:number], value.shape[number + 1 :]
     spaced = reshaped(value, (*lead, extent, 1, *rest))
@@ -310,7 +310,7 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
 def _places(counts: Sequence[int]) -> Variable:
     """Each position as often as `counts` has it, some of which may be sizes."""
     if not names_in(tuple(counts)):
-        return lift(np.repeat(np.arange(len(counts)), counts))
+        return lift(np.repeat(np.arange(len(counts)), np.array(counts, np.int64)))
     runs = [wrap(filled(i, TensorType((n,), INT64))) for i, n in enumerate(counts)]
     return emit(shapes.concat, *runs, axis=0)
 
@@ -338,7 +338,7 @@ def pad(
             f"pad mode {mode!r:.60} is not supported",
             hint="modes: 'constant', 'edge', 'reflect', 'symmetric', 'wrap'",
         )
-    if not isinstance(constant_values, bool | int | float | np.generic):
+    if not isinstance(constant_values, bool | int | float | complex | np.generic):
         raise ArgumentError(f"constant_values is one number, not {constant_values!r:.60}")
     if constant_values == 0:
         return emit(shapes.pad, value, low=low, high=high)

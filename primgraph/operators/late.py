@@ -24,6 +24,9 @@ _FAMILIES = {
     "choosing": """
         choose compress extract isin select
         """,
+    "complexes": """
+        angle complex conj conjugate imag iscomplex isreal real
+        """,
     "convolutions": """
         conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
         """,
@@ -31,13 +34,20 @@ _FAMILIES = {
         convolve correlate ediff1d gradient interp nancumsum nanprod nansum
         trapezoid unwrap
         """,
+    "finding": """
+        argwhere flatnonzero intersect1d ix_ nonzero setdiff1d setxor1d trim_zeros union1d unique
+        unique_all unique_counts unique_inverse unique_values
+        """,
+    "histograms": """
+        bincount histogram histogram2d histogram_bin_edges histogramdd
+        """,
     "manipulation": """
         append array_split atleast_1d atleast_2d atleast_3d block broadcast_arrays column_stack
         delete dsplit dstack fliplr flipud hsplit hstack insert resize rollaxis
         rot90 unstack vsplit vstack
         """,
     "matrices": """
-        cross matrix_transpose matvec vecdot vecmat
+        assume cross matrix_transpose matvec vecdot vecmat
         """,
     "polynomials": """
         polyadd polyder polyint polymul polysub polyval

@@ -17,15 +17,34 @@ from primgraph.operators.promotion import axis_of, broadcasted, lift, require_in
 from primgraph.operators.reductions import sum
 from primgraph.operators.shaping import expand_dims, moveaxis, reshaped
 from primgraph.operators.systems import adjoint, inv
-from primgraph.operators.variable import Variable
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives.assumed import assumed
+from primgraph.primitives.parts import conj
 
 __all__ = [
+    "assume",
     "cross",
     "matrix_transpose",
     "matvec",
     "vecdot",
     "vecmat",
 ]
+
+
+@public
+def assume(x: ArrayLike, *facts: str) -> Variable:
+    """`x`, of whose square matrices you declare something, in the last two axes.
+
+    `facts` are "symmetric", "positive_definite" (symmetric with it), "lower_triangular",
+    "upper_triangular" and "diagonal". What is computed of `x` goes by them: a positive definite
+    matrix has one Cholesky factor for systems, inverses, determinants and all their derivatives.
+    Nothing looks whether they hold, other than in debug mode (`pg.transforms.debug()`), where a run
+    in which they do not raises `RunError`. What follows from the way in which a matrix is computed
+    need not be declared: triangles of `cholesky`, `qr` and `tril`, transposes,
+    `a @ a.T + c * eye(n)`. Raises `ShapeError` for what is not square, `DTypeError` for other
+    dtypes than floats, `ArgumentError` for other facts.
+    """
+    return emit(assumed, lift(x), facts=tuple(sorted({*facts})))
 
 
 @public
@@ -41,6 +60,8 @@ def matrix_transpose(x: ArrayLike) -> Variable:
 def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
     """Sums of products along `axis`; the other axes are broadcast.
 
+    Complex numbers of `x1` are conjugated, as NumPy conjugates them.
+
     Raises `ShapeError` for operands without axes, and where extents differ along it.
     """
     x, y = lift(x1), lift(x2)
@@ -49,6 +70,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
     left, right = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     if left.shape[-1] != right.shape[-1]:
         raise ShapeError(f"vecdot of {x.type} and {y.type}: extents differ along axis {axis}")
+    left = emit(conj, left) if left.type.is_complex else left
     return sum(multiply(left, right), -1, dtype=multiply(left, right).dtype)
 
 
@@ -69,11 +91,14 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
 def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """The product of a vector with each matrix; stacks are broadcast.
 
+    Complex numbers of the vector are conjugated, as NumPy conjugates them.
+
     Raises `ShapeError` where shapes do not fit.
     """
     vector, matrix = lift(x1), lift(x2)
     if matrix.ndim < 2 or vector.ndim < 1:
         raise ShapeError(f"vecmat takes vectors and matrices, not {vector.type} and {matrix.type}")
+    vector = emit(conj, vector) if vector.type.is_complex else vector
     product = matmul(expand_dims(vector, -2), matrix)
     return reshaped(product, (*product.shape[:-2], product.shape[-1]))
 

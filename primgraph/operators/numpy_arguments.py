@@ -74,12 +74,15 @@ class Counterpart:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.signature is None:
             return called(self.mine, *args, **kwargs)
+        known = self.signature.parameters
+        # Arguments that ours has and NumPy's lacks, such as `size` of `nonzero`.
+        more = {n: kwargs.pop(n) for n in [*kwargs] if n in self._taken and n not in known}
         try:
             arguments = self.signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise ArgumentError(f"np.{self.name}: {error}") from None
         several: tuple[Any, ...] = ()
-        named: dict[str, Any] = {}
+        named: dict[str, Any] = more
         options: dict[str, Any] = {}
         for name, value in arguments.items():
             kind = self.signature.parameters[name].kind

@@ -15,7 +15,7 @@ from primgraph.ir.types import BOOL, INT64, TensorType, check_axis
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.control import scan
 from primgraph.primitives.indexing import gather
-from primgraph.primitives.logic import greater_equal, less_equal, select
+from primgraph.primitives.logic import greater_equal, less_equal, require_order, select
 from primgraph.primitives.reductions import accumulator
 from primgraph.primitives.shapes import concat, permute, slice_
 
@@ -100,6 +100,7 @@ def _running(name: str, ufunc: np.ufunc, stays: Primitive[Value]) -> Primitive[V
     """
 
     def type_rule(x: TensorType, *, axis: int) -> TensorType:
+        require_order(name, x)
         return _numeric(name, x, axis)
 
     op: Primitive[Value] = Primitive(

@@ -23,6 +23,7 @@ from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.optimize.join_products import join_products
 from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.matrix_chain import matrix_chain
+from primgraph.transforms.optimize.structure import structure
 from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import check_level
 from primgraph.transforms.split_loops import split_loops
@@ -202,7 +203,9 @@ def optimized(graph: Graph, math: str = "exact") -> Graph:
     plain = lower(graph)
     if plain.has_bodies:
         plain = iterated(plain)
-    plain = values_alone(clean_up(plain, math, last=True))
+    plain = clean_up(plain, math, last=True)
+    chosen = structure(plain)
+    plain = values_alone(plain if chosen is plain else clean_up(chosen, math, last=True))
     if plain.has_bodies:
         divided = split_loops(plain)
         plain = plain if divided is plain else clean_up(divided, math, last=True)

@@ -18,6 +18,7 @@ import numpy as np
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import Shape
+from primgraph.primitives.assumed import assumed
 from primgraph.primitives.constants import constant, iota
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
 from primgraph.primitives.elementwise import as_function_of, cast, stop_gradient
@@ -153,7 +154,7 @@ def _relevant(graph: Graph) -> set[Value]:
     relevant = {v for v in graph.outputs if v.type.size != 0}
     for eqn in reversed(graph.body):
         if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
-            relevant.update(v for v in _operands(eqn) if v.type.is_float and v.type.size != 0)
+            relevant.update(v for v in _operands(eqn) if v.type.is_inexact and v.type.size != 0)
     return relevant
 
 
@@ -515,7 +516,7 @@ def _unchanged(eqn: Equation, places: Places, counts: _Counts) -> Found:
 _RULES: dict[Op, _Rule] = {
     as_function_of: _unchanged,
     as_softmax_of: _within,
-    **dict.fromkeys((as_cholesky_of, as_symmetric, cholesky, cofactors, det, inv), _stack),
+    **dict.fromkeys((as_cholesky_of, as_symmetric, assumed, cholesky, cofactors, det, inv), _stack),
     **dict.fromkeys((cholesky_slope, cholesky_tangent, slogdet, solve, triangular_solve), _stack),
     **dict.fromkeys((eigh, eigvalsh, pinv, qr, svd, svdvals), _stack),
     cond: _into_bodies(through_cond),

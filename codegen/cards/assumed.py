@@ -1,0 +1,23 @@
+"""The card of what is declared of matrices: in debug mode it is in code, and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from primgraph.codegen.cards.card import Card
+from primgraph.codegen.cards.notation import Text
+from primgraph.codegen.cards.systems import function_card
+from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.work import MOVED
+from primgraph.ir.primitive import Op
+from primgraph.primitives.assumed import assumed
+
+
+def _read(args: Sequence[Text], step: Step) -> Text:
+    return Text(f"assumed({args[0].code}, {step.params['facts']!r})")
+
+
+CARDS: dict[Op, Card] = {
+    assumed: replace(function_card(_read, "assumed", None), nanoseconds=MOVED),
+}

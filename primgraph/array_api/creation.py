@@ -1,0 +1,166 @@
+"""Arrays that are made of numbers, by the names of the standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph import operators as ops
+from primgraph.array_api.types import require_cpu
+from primgraph.eager.tensor import Tensor
+from primgraph.errors import ArgumentError
+from primgraph.operators.handle import Handle
+from primgraph.operators.variable import handles
+
+__all__ = [
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+
+
+def _number(given: Any) -> Any:
+    """The number in a tensor without axes; any other number as it is."""
+    return given.item() if isinstance(given, Tensor) else given
+
+
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> Any:
+    """Numbers from `start`, or from 0 to it if there is no `stop`, `step` apart."""
+    require_cpu(device)
+    first, last = (0, start) if stop is None else (start, stop)
+    given: Any = (_number(first), _number(last), _number(step))
+    return ops.array(np.arange(*given, dtype=dtype))
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
+    """An array of what numbers, nested lists of these, or another array hold.
+
+    With `copy=False` it is an array that there is. Raises `ValueError` where it cannot be.
+    """
+    require_cpu(device)
+    if isinstance(obj, Handle):
+        if dtype is None or obj.dtype == dtype:
+            return _copied(obj) if copy else obj
+        _require_copy(copy)
+        return ops.astype(obj, dtype)
+    _require_copy(copy)
+    return ops.array(obj, dtype) if handles((obj,)) else ops.array(np.array(obj, dtype))
+
+
+def _copied(x: Handle) -> Any:
+    """An array of its own, which may be assigned to."""
+    return x.clone() if isinstance(x, Tensor) else ops.assign(x)
+
+
+def _require_copy(copy: Any) -> None:
+    if copy is False:
+        raise ArgumentError("asarray makes another array here, which copy=False refuses")
+
+
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array whose elements may be any; they are zeros."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of the shape of `x` whose elements may be any; they are zeros."""
+    return zeros_like(x, dtype=dtype, device=device)
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+) -> Any:
+    """A matrix with ones on its diagonal `k`, and zeros elsewhere."""
+    require_cpu(device)
+    return ops.array(np.eye(n_rows, n_cols, k, _or_default(dtype)))
+
+
+def _or_default(dtype: Any) -> Any:
+    return ops.zeros(()).dtype if dtype is None else dtype
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Any:
+    """An array of the elements of an array of another library, which are copied."""
+    require_cpu(device)
+    if isinstance(x, Handle):
+        return _copied(x)
+    return ops.array(np.from_dlpack(x))
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of one number."""
+    require_cpu(device)
+    if isinstance(fill_value, Handle):
+        found = fill_value if dtype is None else ops.astype(fill_value, dtype)
+        return ops.broadcast_to(found, shape)
+    if dtype is None:
+        dtype = _or_default(None) if isinstance(fill_value, float) else np.array(fill_value).dtype
+    return ops.full(shape, fill_value, dtype)
+
+
+def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of one number, of the shape of `x`."""
+    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
+
+
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None,
+    endpoint: Any = True,
+) -> Any:  # fmt: skip
+    """`num` numbers at equal distances from `start` to `stop`, which is one of them or not."""
+    require_cpu(device)
+    ends = _number(start), _number(stop)
+    return ops.array(np.linspace(*ends, num, dtype=_or_default(dtype), endpoint=endpoint))
+
+
+def meshgrid(*arrays: Any, indexing: Any = "xy") -> Any:
+    """The coordinates of a grid, an array for each of the vectors along its axes."""
+    return list(ops.meshgrid(*arrays, indexing=indexing))
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of ones."""
+    require_cpu(device)
+    return ops.ones(shape, _or_default(dtype))
+
+
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of ones, of the shape of `x`."""
+    return ones(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
+
+
+def tril(x: Any, /, *, k: int = 0) -> Any:
+    """Matrices with zeros above the diagonal `k`."""
+    return ops.tril(x, k)
+
+
+def triu(x: Any, /, *, k: int = 0) -> Any:
+    """Matrices with zeros below the diagonal `k`."""
+    return ops.triu(x, k)
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of zeros."""
+    require_cpu(device)
+    return ops.zeros(shape, _or_default(dtype))
+
+
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Any:
+    """An array of zeros, of the shape of `x`."""
+    return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)

@@ -1,0 +1,113 @@
+"""Dtypes by the names of the standard, and what is asked about them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from primgraph.errors import ArgumentError
+from primgraph.ir.types import as_dtype
+from primgraph.operators.creation import astype as converted
+from primgraph.operators.handle import Handle
+
+__all__ = [
+    "astype",
+    "bool",
+    "can_cast",
+    "finfo",
+    "float32",
+    "float64",
+    "iinfo",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "isdtype",
+    "result_type",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+bool = np.dtype(np.bool_)
+float32 = np.dtype(np.float32)
+float64 = np.dtype(np.float64)
+int8 = np.dtype(np.int8)
+int16 = np.dtype(np.int16)
+int32 = np.dtype(np.int32)
+int64 = np.dtype(np.int64)
+uint8 = np.dtype(np.uint8)
+uint16 = np.dtype(np.uint16)
+uint32 = np.dtype(np.uint32)
+uint64 = np.dtype(np.uint64)
+
+
+class FloatLimits(NamedTuple):
+    """What `finfo` tells of a float dtype."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: Any
+
+
+class IntegerLimits(NamedTuple):
+    """What `iinfo` tells of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: Any
+
+
+def dtype_of(given: Any) -> Any:
+    """The dtype of an array, or the one that is given."""
+    return given.dtype if isinstance(given, Handle | np.ndarray) else as_dtype(given)
+
+
+def require_cpu(device: Any) -> None:
+    """Raise `ArgumentError` for another device than the one that there is."""
+    if device not in (None, "cpu"):
+        raise ArgumentError(f"there is no device {device!r:.60}", hint="all arrays are on 'cpu'")
+
+
+def astype(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Any:
+    """The same numbers in another dtype; an array of its own if `copy`."""
+    require_cpu(device)
+    if not copy and x.dtype == dtype:
+        return x
+    return converted(x, dtype)
+
+
+def can_cast(from_: Any, to: Any, /) -> Any:
+    """Whether a dtype, or that of an array, is promoted to another by the standard's rules."""
+    return np.can_cast(dtype_of(from_), dtype_of(to))
+
+
+def finfo(type: Any, /) -> FloatLimits:
+    """The limits of a float dtype, or of that of an array."""
+    dtype = dtype_of(type)
+    found = np.finfo(dtype)
+    eps, high, low = float(found.eps), float(found.max), float(found.min)
+    return FloatLimits(found.bits, eps, high, low, float(found.smallest_normal), found.dtype)
+
+
+def iinfo(type: Any, /) -> IntegerLimits:
+    """The limits of an integer dtype, or of that of an array."""
+    dtype = dtype_of(type)
+    found = np.iinfo(dtype)
+    return IntegerLimits(found.bits, found.max, found.min, dtype)
+
+
+def isdtype(dtype: Any, kind: Any) -> Any:
+    """Whether a dtype is another, or of a kind such as "real floating", or one of several."""
+    return np.isdtype(dtype, kind)
+
+
+def result_type(*arrays_and_dtypes: Any) -> Any:
+    """The dtype to which arrays, numbers and dtypes are promoted together."""
+    return np.result_type(*(a.dtype if isinstance(a, Handle) else a for a in arrays_and_dtypes))

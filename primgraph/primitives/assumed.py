@@ -1,0 +1,50 @@
+"""Matrices of which something is declared: triangular, symmetric, positive definite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
+from primgraph.ir.graph import Value
+from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.types import TensorType
+
+FACTS = ("diagonal", "lower_triangular", "positive_definite", "symmetric", "upper_triangular")
+
+
+def _assumed(x: Any, *, facts: tuple[str, ...]) -> Any:
+    return np.array(x)
+
+
+@primitive(impl=_assumed, linear=True, moves=True, flops=0)
+def assumed(x: TensorType, *, facts: tuple[str, ...]) -> TensorType:
+    """`x`, of whose matrices these facts hold; its derivative is that of `x`."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"assume takes square matrices, not {x}")
+    if not x.is_float:
+        raise DTypeError(f"assume takes matrices of floats, not {x}")
+    strange = [name for name in facts if name not in FACTS]
+    if strange or not facts:
+        raise ArgumentError(f"assume takes one or more of {', '.join(FACTS)}, not {facts}")
+    return x
+
+
+@assumed.pushforward
+def _assumed_pushforward(
+    x: Sequence[Value], dx: Mapping[int, Value], turned: bool, *, facts: tuple[str, ...]
+) -> list[Value]:
+    """Tangents of such matrices need not be such."""
+    return [dx[0]]
+
+
+@assumed.transpose
+def _assumed_transpose(ct: Value, x: Linear, *, facts: tuple[str, ...]) -> tuple[Value]:
+    return (ct,)
+
+
+@assumed.batch
+def _assumed_batch(batched: tuple[bool, ...], x: Value, *, facts: tuple[str, ...]) -> Value:
+    return assumed(x, facts=facts)
