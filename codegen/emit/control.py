@@ -128,8 +128,8 @@ class _Writer:
         self.line("")
         start = len(self.page.parts.current.body)
         found, inner = self.body(p["test"], [*fixed, *pieces])
-        within = self.computing(inner, found[0], p["test"])
-        truth = self.text(inner, found[0], p["test"], 0)
+        within = _computing(inner, found[0], p["test"])
+        truth = _text(inner, found[0], p["test"], 0)
         body = self.page.parts.current.body
         if all(line.text.startswith("#") for line in body[start:]):
             # Comments on a condition in one line stand before the loop.
@@ -165,8 +165,8 @@ class _Writer:
         found, inner = self.body(graph, given)
         count = len(names)
         for n, (stack, value) in enumerate(zip(stacks, found[count:], strict=True)):
-            within = self.computing(inner, value, graph)
-            code = self.text(inner, value, graph, count + n).code
+            within = _computing(inner, value, graph)
+            code = _text(inner, value, graph, count + n).code
             row = statement(f"{stack}[{k}] = ", code)
             for line in row if k else statement("", f"{stack}.append({code})"):
                 self.line(line, within)
@@ -204,34 +204,15 @@ class _Writer:
         page.said = None
         return list(steps.outputs), inner
 
-    @staticmethod
-    def computing(inner: Page, value: int, graph: Graph) -> Within | None:
-        """The equation whose expression stands for a result of a body, if one does."""
-        piece = inner.pieces[value]
-        return (graph, inner.schedule.steps[piece.step].eqn) if piece.pending else None
-
-    def text(self, inner: Page, value: int, graph: Graph, k: int) -> Text:
-        """The expression of a result of a body, in full shape."""
-        piece = inner.pieces[value]
-        if piece.pending:
-            inner.say(inner.schedule.steps[piece.step])
-            inner.waiting.pop(value, None)
-            if graph.outputs.count(graph.outputs[k]) > 1:
-                inner.write(value)
-                piece = inner.pieces[value]
-        piece = inner.explicit(piece, graph.outputs[k].type)
-        inner.use(piece)
-        return piece.text
-
     def assign(
         self, inner: Page, names: Sequence[str], values: Sequence[int], graph: Graph
     ) -> None:
         """Give results of a body their names, all at once."""
-        found = [self.computing(inner, value, graph) for value in values]
+        found = [_computing(inner, value, graph) for value in values]
         several = len([w for w in found if w is not None]) > 1
         within = None if several else next((w for w in found if w is not None), None)
         pairs = [
-            (name, self.text(inner, value, graph, k).code)
+            (name, _text(inner, value, graph, k).code)
             for k, (name, value) in enumerate(zip(names, values, strict=True))
         ]
         pairs = [(name, text) for name, text in pairs if name != text]
@@ -252,6 +233,26 @@ class _Writer:
             self.page.pieces[value] = _piece(name, type)
             self.page.parts.bind(name)
             self.page.shared.add(value)
+
+
+def _computing(inner: Page, value: int, graph: Graph) -> Within | None:
+    """The equation whose expression stands for a result of a body, if one does."""
+    piece = inner.pieces[value]
+    return (graph, inner.schedule.steps[piece.step].eqn) if piece.pending else None
+
+
+def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
+    """The expression of a result of a body, in full shape."""
+    piece = inner.pieces[value]
+    if piece.pending:
+        inner.say(inner.schedule.steps[piece.step])
+        inner.waiting.pop(value, None)
+        if graph.outputs.count(graph.outputs[k]) > 1:
+            inner.write(value)
+            piece = inner.pieces[value]
+    piece = inner.explicit(piece, graph.outputs[k].type)
+    inner.use(piece)
+    return piece.text
 
 
 def _begun(w: _Writer, state: Sequence[Piece]) -> list[str]:
