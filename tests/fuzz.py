@@ -49,7 +49,8 @@ from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
 
-# Of so many seeds one makes a training program too, one a program whose size lies at a threshold,
+_TRAINED = 25
+_COMPLEX = 10
 # one a program that goes through every transform, and one a program with a custom function in it.
 _TRAINED = 25
 _TRANSFORMED = 20
