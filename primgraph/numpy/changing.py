@@ -241,7 +241,8 @@ def _of_dtype(found: Any, x: Variable) -> Variable:
 
 # Functions that make arrays which are filled afterwards.
 FILLED = frozenset((
-    "copy", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+    "copy", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones",
+    "ones_like", "zeros", "zeros_like",
 ))  # fmt: skip
 
 
