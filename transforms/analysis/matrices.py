@@ -78,7 +78,8 @@ def facts_of_results(eqn: Equation, known: Known, definition: Definition) -> dic
     if eqn.op is qr:
         return {eqn.outputs[1]: Fact.UPPER}
     rule = _RULES.get(eqn.op)
-    if rule is None:
+    # Complex numbers have no sign, and of their matrices nothing is told yet.
+    if rule is None or any(v.type.is_complex for v in (*eqn.inputs, *eqn.outputs)):
         return {}
     fact = rule(eqn, [known.get(v, NOTHING) for v in eqn.inputs], definition)
     return {eqn.output: fact} if fact else {}
