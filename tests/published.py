@@ -77,20 +77,17 @@ def rbf_covariance(kernel_params, x, xp):
 # https://github.com/barbagroup/CFDPython, lessons/10_Step_8.ipynb (BSD-3-Clause).
 def burgers_2d(u, v, dx, dy, dt, nu, steps):
     """Steps of finite differences of Burgers' equation in the plane, written in place."""
-    u, v = u.copy(), v.copy()
+    u, v = np.copy(u), np.copy(v)
     for _ in range(steps):
         un = u.copy()
         vn = v.copy()
         for field, old in ((u, un), (v, vn)):
-            along = dt / dx * un[1:-1, 1:-1] * (old[1:-1, 1:-1] - old[1:-1, :-2])
-            across = dt / dy * vn[1:-1, 1:-1] * (old[1:-1, 1:-1] - old[:-2, 1:-1])
-            field[1:-1, 1:-1] = old[1:-1, 1:-1] - along - across
-            field[1:-1, 1:-1] += (
-                nu * dt / dx**2 * (old[1:-1, 2:] - 2 * old[1:-1, 1:-1] + old[1:-1, :-2])
-            )
-            field[1:-1, 1:-1] += (
-                nu * dt / dy**2 * (old[2:, 1:-1] - 2 * old[1:-1, 1:-1] + old[:-2, 1:-1])
-            )
+            inner = old[1:-1, 1:-1]
+            along = dt / dx * un[1:-1, 1:-1] * (inner - old[1:-1, :-2])
+            across = dt / dy * vn[1:-1, 1:-1] * (inner - old[:-2, 1:-1])
+            field[1:-1, 1:-1] = inner - along - across
+            field[1:-1, 1:-1] += nu * dt / dx**2 * (old[1:-1, 2:] - 2 * inner + old[1:-1, :-2])
+            field[1:-1, 1:-1] += nu * dt / dy**2 * (old[2:, 1:-1] - 2 * inner + old[:-2, 1:-1])
         u[0, :] = 1
         u[-1, :] = 1
         u[:, 0] = 1

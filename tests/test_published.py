@@ -121,3 +121,28 @@ def test_nothing_but_the_programs_is_left_of_numpy_in_a_copy() -> None:
     before = dict(vars(published))
     pg.trace(PUBLISHED["forward"][0], pg.spec((6,)))
     assert dict(vars(published)) == before
+
+
+def added(x: Any) -> Any:
+    y = np.zeros((3, 4))
+    whole = y[:, 1:]
+    y[0, 1:-1] += x
+    y[1] -= 2.0
+    y[:, 0] *= 3.0
+    return y, whole
+
+
+def misplaced(x: Any) -> Any:
+    y = np.zeros((3, 2))
+    row = y[0]
+    row += x
+    y[1] = row
+    return y
+
+
+def test_parts_are_added_to_in_place() -> None:
+    x = np.array([1.0, 2.0])
+    for one, other in zip(pg.jit(added)(x), added(x), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(pg.ArgumentError, match="views do not write through"):
+        pg.jit(misplaced)(x)

@@ -88,10 +88,12 @@ def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[V
     if not _is_users(inner) or isinstance(inner.__globals__, _Globals):
         return function, Variable
     copy = _copied(inner)
-    found = function if copy is inner else _around(function, copy)
+    if copy is inner:
+        return function, Variable
+    found = _around(function, copy)
     if any(_changes(f.__code__) for f in _reached(inner)):
         return found, ChangingArray
-    return found if copy is inner else with_fixed_arrays(found), Variable
+    return with_fixed_arrays(found), Variable
 
 
 def _inner(function: Callable[..., Any]) -> Callable[..., Any]:
