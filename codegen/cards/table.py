@@ -16,6 +16,7 @@ import numpy as np
 from primgraph.codegen.cards import (
     assumed,
     bits,
+    borrowed,
     constants,
     elementwise,
     fourier,
@@ -59,6 +60,7 @@ CARDS: dict[Op, Card] = {
     **assumed.CARDS,
     **spectra.CARDS,
     **special.CARDS,
+    **borrowed.CARDS,
     **windows.CARDS,
 }
 

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.approximations import borrowed, quadrature
 from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
-from primgraph.approximations import quadrature
 
 # What generated code, and with it the text of functions of this file, has of Python's builtins.
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ValueError, complex, divmod, enumerate, float, len, max, min,
-        range, reversed, slice, tuple, zip,
+        __import__, ArithmeticError, ImportError, ValueError, complex, divmod, enumerate, float,
+        getattr, len, max, min, range, reversed, slice, tuple, zip,
     )
 }  # fmt: skip
 
@@ -291,7 +291,7 @@ def _called(code: CodeType) -> Iterator[str]:
             yield from _called(inner)
 
 
-_COLLECTED: tuple[ModuleType, ...] = (gamma_functions, quadrature, error_functions)
+_COLLECTED: tuple[ModuleType, ...] = (gamma_functions, quadrature, error_functions, borrowed)
 
 _FUNCTIONS = {
     name: value
