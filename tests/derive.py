@@ -38,7 +38,7 @@ def build(function: Callable[..., Value | Sequence[Value]], *types: str | Tensor
 
 def float_inputs(graph: Graph) -> tuple[int, ...]:
     """Positions of the inputs that one can differentiate by."""
-    return tuple(i for i, v in enumerate(graph.inputs) if v.type.is_float)
+    return tuple(i for i, v in enumerate(graph.inputs) if v.type.is_inexact)
 
 
 def tangents_of(graph: Graph, wrt: Sequence[int]) -> Graph:
@@ -139,7 +139,7 @@ def differences(
     def at(step: float) -> list[np.ndarray]:
         moved = [a + step * directions[i] if i in directions else a for i, a in enumerate(arrays)]
         values = interpret(graph, *moved)
-        return [a for a, v in zip(values, graph.outputs, strict=True) if v.type.is_float]
+        return [a for a, v in zip(values, graph.outputs, strict=True) if v.type.is_inexact]
 
     near, far = (
         [p - m for p, m in zip(at(step), at(-step), strict=True)] for step in (STEP, 2 * STEP)

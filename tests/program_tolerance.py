@@ -100,6 +100,8 @@ def may_differ(eqn: Equation) -> bool:
 
 def same_bits(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Which elements are equal bit by bit, all NaNs being one."""
+    if x.dtype.kind == "c":
+        return same_bits(x.real, y.real) & same_bits(x.imag, y.imag)
     if x.dtype.kind != "f":
         return np.asarray(x == y)
     both_nan = np.isnan(x) & np.isnan(y)

@@ -7,10 +7,11 @@ row leaves out has a default that suits elementwise functions of floats.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
+import complex_samples
 import mpmath
 import numpy as np
 from sampled_loops import (
@@ -1389,3 +1390,32 @@ ROWS: dict[str, Row] = {
         analytic=DIFFERENCES,
     ),
 }
+
+# The same, and a few of their own, of complex numbers.
+
+_NO_PARTS = [Refused(DTypeError, t) for t in ("f64[3]", "i64[3]", "bool[3]")]
+
+ROWS |= {
+    "real": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS, reference=lambda z: z.real),
+    "imag": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS, reference=lambda z: z.imag),
+    "conj": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS,
+                reference=lambda z: z.real - 1j * z.imag),
+    "modulus": Row([Call(f"c128[{s}]") for s in SHAPES], _NO_PARTS,
+                   reference=lambda z: np.hypot(z.real, z.imag)),
+    "complex": Row(
+        [Call(f"f64[{s}]", f"f64[{s}]") for s in SHAPES],
+        [
+            *(Refused(DTypeError, t, t) for t in ("f16[3]", "i64[3]", "bool[3]", "c128[3]")),
+            Refused(DTypeError, "f64[3]", "f32[3]"),
+            Refused(ShapeError, "f64[3]", "f64[1]"),
+        ],
+        reference=lambda x, y: x + 1j * y,
+    ),
+}  # fmt: skip
+
+for _name, _calls in complex_samples.CALLS.items():
+    _more = [Call(*operands, **params) for operands, params in _calls]
+    ROWS[_name] = replace(ROWS[_name], calls=[*ROWS[_name].calls, *_more])
+for _name, _calls in complex_samples.REFUSED.items():
+    _more = [Refused(DTypeError, *operands, **params) for operands, params in _calls]
+    ROWS[_name] = replace(ROWS[_name], refused=[*ROWS[_name].refused, *_more])

@@ -221,6 +221,8 @@ ABOUT_NAMES = (
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
 OTHER_MEANINGS = {
+    "primgraph/ir/params.py": {"complex"},
+    "primgraph/ir/text.py": {"complex"},
     "codegen/emit/scalars.py": {
         "cos",
         "cosh",
@@ -257,11 +259,11 @@ OTHER_MEANINGS = {
     "primgraph/eager/steps.py": {"add", "stop_gradient"},
     "primgraph/eager/differentiable.py": {"stop_gradient"},
     "primgraph/functional/derivatives.py": {"reverse"},
-    "primgraph/inspect/check.py": {"reverse"},
+    "primgraph/inspect/check.py": {"imag", "real", "reverse"},
     "primgraph/ir/graph.py": {"add", "div", "extent", "full", "mul", "neg", "sub"},
     "primgraph/ir/primitive.py": {"constant"},
     "primgraph/ir/titles.py": {"add", "div", "matmul", "mul", "neg", "sub"},
-    "primgraph/program/save.py": {"constant"},
+    "primgraph/program/save.py": {"complex", "constant"},
     "primgraph/view/growth.py": {"reverse"},
     "transforms/optimize/loops.py": {"reverse"},
     "transforms/analysis/conditions.py": {"reverse"},

@@ -23,7 +23,7 @@ from primgraph.codegen.emit.names import Names, comment, is_safe
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.codegen.run.support import erf, erfc
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import Primitive, lookup, registered
@@ -57,6 +57,9 @@ def elementwise_samples() -> list[tuple[str, list[TensorType], dict]]:
         for dtype in ANY:
             for shape in SHAPES if dtype in ("f64", "i8", "bool") else ((), (5,), (3, 4)):
                 samples += _elementwise_sample(name, op, listed(dtype, shape))
+        for dtype, shapes in (("c128", ((), (0,), (3, 4))), ("c64", ((5,),))):
+            for shape in shapes:
+                samples += _elementwise_sample(name, op, listed(dtype, shape))
     return samples
 
 
@@ -65,9 +68,10 @@ def _elementwise_sample(name, op, type):
     if name == "select":
         return [(name, [boolean, type, type], {})]
     if name == "cast":
-        return [(name, [type], {"dtype": DTYPE_OF_NAME[to]}) for to in ("f64", "f16", "i8", "bool")]
+        wanted = ("c128", "c64", "bool") if type.is_complex else ("f64", "f16", "i8", "bool", "c64")
+        return [(name, [type], {"dtype": DTYPE_OF_NAME[to]}) for to in wanted]
     if name == "integer_pow":
-        powers = range(-3, 5) if type.is_float else range(4)
+        powers = range(-3, 5) if type.is_inexact else range(4)
         return [(name, [type], {"n": n}) for n in powers] if type.dtype.kind != "b" else []
     for operands in (1, 2, 3):
         samples = []
@@ -100,6 +104,19 @@ STRUCTURAL = [
         for shape, axis in (((4,), 0), ((2, 3), 0), ((2, 3), 1), ((0,), 0), ((2, 3, 4), 1))
         for dtype in ("i8", "f8", "f2", "i1")
     ),
+    ("full", [], {"value": complex(-0.0, 1.5), "shape": (2,), "dtype": np.dtype("c8")}),
+    ("constant", [], {"value": Array(np.array([1j, complex(np.inf, -0.0)]))}),
+    ("slice_assign", ["c128[5]", "c128[2]"], {"starts": (1,), "steps": (2,)}),
+    ("concat", ["c128[2,3]", "c128[1,3]"], {"axis": 0}),
+    ("gather", ["c128[5]", "index[3]"], {"axis": 0}),
+    ("scatter_add", ["c128[5]", "c128[3]", "index[3]"], {"axis": 0}),
+    *((name, ["c128[3,4]"], {"axes": (axis,)}) for name in ("reduce_sum", "reduce_prod")
+      for axis in (0, 1)),
+    ("cumsum", ["c64[3,4]"], {"axis": 1, "reverse": True}),
+    ("cumprod", ["c128[3,4]"], {"axis": 0}),
+    ("sort", ["c128[3,4]"], {"axis": 1}),
+    ("matmul", ["c128[2,3]", "c128[3,4]"], {}),
+    ("matmul", ["c64[5,2,3]", "c64[5,3,1]"], {}),
     ("random_uniform", ["i64[]"], {"shape": (3,), "dtype": np.dtype("f4"), "low": -1.0,
       "high": 2.0}),
     ("random_uniform", ["u64[2]"], {"shape": (), "dtype": np.dtype("f8"), "low": 0.0, "high": 1.0}),
@@ -210,6 +227,8 @@ def feeds_of(types, seed=0) -> list[np.ndarray]:
     for type in types:
         if type.dtype.kind == "f":
             array = rng.normal(size=type.shape) * 1.5
+        elif type.is_complex:
+            array = rng.normal(size=type.shape) + 1j * rng.normal(size=type.shape)
         else:
             array = rng.integers(0, 2 if type.dtype.kind == "b" else 4, size=type.shape)
         feeds.append(np.asarray(array).astype(type.dtype))
@@ -245,8 +264,8 @@ def check(graph: Graph, feeds, exact: bool = False) -> None:
 
 
 def agrees(made, wanted, exact=False) -> None:
-    name = {8: "f64", 4: "f32", 2: "f16"}.get(made.itemsize, "f64")
-    if exact or made.dtype.kind != "f":
+    name = {8: "f64", 4: "f32", 2: "f16"}.get(made.real.itemsize, "f64")
+    if exact or made.dtype.kind not in "fc":
         np.testing.assert_array_equal(made, wanted)
     else:
         np.testing.assert_allclose(made, wanted, rtol=TOLERANCE[name], atol=TOLERANCE[name] / 10)
@@ -254,6 +273,13 @@ def agrees(made, wanted, exact=False) -> None:
 
 def constants(graph):
     return [v.data for e in graph.body for _, v in e.params if isinstance(v, Array) and v.data.size]
+
+
+def owned(value: Value) -> Value:
+    """What is computed of `value`, into a buffer of the kernel's."""
+    if value.type.is_complex:
+        return lookup("conj")(value)
+    return lookup("maximum")(value, value)
 
 
 def sample_graphs(name, types, params) -> list[Graph]:
@@ -264,12 +290,11 @@ def sample_graphs(name, types, params) -> list[Graph]:
     for inside in (False, True):
         with Builder(name) as builder:
             inputs = [builder.input(t, f"a{i}") for i, t in enumerate(types)]
-            maximum = lookup("maximum")
-            operands = [maximum(v, v) for v in inputs] if inside else inputs
+            operands = [owned(v) for v in inputs] if inside else inputs
             results = op(*operands, **params)
             results = list(results) if op.multiple else [results]
             if inside:
-                results = [maximum(r, r) for r in results]
+                results = [owned(r) for r in results]
         graphs.append(builder.graph(results))
     return graphs
 

@@ -31,7 +31,7 @@ INDEX = np.array([2, 0, 1])
 # What the names mean where they come from, called on the same operands.
 NUMPY = {
     "x": (
-        "absolute rint around radians degrees conjugate conj real amax amin asanyarray "
+        "absolute rint around radians degrees amax amin asanyarray "
         "ascontiguousarray asin acos atan asinh atanh"
     ),
     "x y": "true_divide pow atan2",

@@ -32,7 +32,7 @@ from primgraph.ir import primitive as registry
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive, registered
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import TensorType, real_dtype
 from primgraph.transforms import batch, linearize, transpose
 
 # How far a result may be off, as a multiple of the rounding unit of the coarsest float dtype in
@@ -84,7 +84,7 @@ class Case(NamedTuple):
     def is_float(self) -> bool:
         """Whether there is anything to differentiate, in the first dtype of the row."""
         graph = self.graph(self.row.dtypes[0])
-        return bool(float_inputs(graph)) and any(v.type.is_float for v in graph.outputs)
+        return bool(float_inputs(graph)) and any(v.type.is_inexact for v in graph.outputs)
 
 
 def of_array(array: np.ndarray) -> TensorType:
@@ -92,7 +92,10 @@ def of_array(array: np.ndarray) -> TensorType:
 
 
 def draw(rng: np.random.Generator, type: TensorType, domain: Union) -> np.ndarray:
-    """Random numbers of `type` in the intervals of `domain`."""
+    """Random numbers of `type` in the intervals of `domain`; complex ones lie above these."""
+    if type.is_complex:
+        real = draw(rng, type.with_dtype(real_dtype(type.dtype)), domain)
+        return np.asarray(real + 1j * rng.uniform(0.4, 1.2, type.shape), type.dtype)
     if type.dtype.kind == "b":
         return rng.random(type.shape) < 0.5
     if type.is_float:
@@ -106,7 +109,12 @@ def draw(rng: np.random.Generator, type: TensorType, domain: Union) -> np.ndarra
 
 def directions(types: Sequence[TensorType], seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(4321 + seed)
-    return [np.asarray(rng.uniform(-1, 1, t.shape), t.dtype) for t in types]
+    return [
+        np.asarray(rng.uniform(-1, 1, t.shape) + 1j * rng.uniform(-1, 1, t.shape), t.dtype)
+        if t.is_complex
+        else np.asarray(rng.uniform(-1, 1, t.shape), t.dtype)
+        for t in types
+    ]
 
 
 # The registry.
@@ -229,7 +237,7 @@ def test_a_primitive_with_all_rules_is_complete(throw_away: Callable[..., Primit
 def unit(graph: Graph) -> float:
     """The rounding unit of the coarsest float dtype in `graph`."""
     values = graph.numbering()
-    return max((float(np.finfo(v.dtype).eps) for v in values if v.type.is_float), default=0.0)
+    return max((float(np.finfo(v.dtype).eps) for v in values if v.type.is_inexact), default=0.0)
 
 
 def assert_close(found: Any, expected: Any, tolerance: float) -> None:
@@ -237,7 +245,7 @@ def assert_close(found: Any, expected: Any, tolerance: float) -> None:
     found, expected = np.asarray(found), np.asarray(expected)
     assert found.shape == expected.shape
     assert np.array_equal(np.isfinite(found), np.isfinite(expected)), (found, expected)
-    if found.dtype.kind != "f":
+    if found.dtype.kind not in "fc":
         assert np.array_equal(found, expected), (found, expected)
         return
     scale = max(1.0, float(np.max(np.abs(expected), initial=0.0, where=np.isfinite(expected))))
@@ -261,7 +269,7 @@ def test_impl_gives_the_type_and_value(case: Case) -> None:
         for result, reference in zip(
             results, expected if case.op.multiple else (expected,), strict=True
         ):
-            eps = float(np.finfo(result.dtype).eps) if result.dtype.kind == "f" else 0.0
+            eps = float(np.finfo(result.dtype).eps) if result.dtype.kind in "fc" else 0.0
             assert_close(result, np.asarray(reference), TOLERANCE["value"] * eps)
 
 
@@ -289,7 +297,7 @@ def independent(
 ) -> tuple[list[np.ndarray], float]:
     """Directional derivatives without any rule of primgraph, and how exact they are."""
     rows = {e.op.name: ROWS[e.op.name].analytic for e in graph.body}
-    if DIFFERENCES in rows.values():
+    if DIFFERENCES in rows.values() or any(v.type.is_complex for v in graph.numbering()):
         return differences(graph, arrays, along), OF_DIFFERENCES
     analytic = {name: a for name, a in rows.items() if callable(a)}
     return complex_step(graph, arrays, along, analytic), 0.0
@@ -360,6 +368,16 @@ def test_functions_of_integers_alone_are_constant() -> None:
     assert all(op.constant for op in integers)
 
 
+def paired(ct: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """The products of a cotangent and a tangent, whose sum is what transposition leaves alone.
+
+    Neither is conjugated; of complex products the real part counts.
+    """
+    if ct.dtype.kind == "c":
+        return np.real(np.ravel(ct) * np.ravel(d))
+    return np.ravel(ct).astype(float) * np.ravel(d)
+
+
 @every_float_case
 def test_transpose_is_the_adjoint(case: Case) -> None:
     graph, arrays = case.graph("f64"), case.arrays("f64")
@@ -370,7 +388,7 @@ def test_transpose_is_the_adjoint(case: Case) -> None:
         pushed = interpret(forward, *arrays, *tangents)
         pulled = interpret(reverse, *arrays, *cotangents)
         left, right = (
-            [np.ravel(a).astype(float) * np.ravel(b) for a, b in zip(xs, ys, strict=True)]
+            [paired(a, b) for a, b in zip(xs, ys, strict=True)]
             for xs, ys in ((cotangents, pushed), (pulled, tangents))
         )
         size = sum(float(np.abs(p).sum()) for p in (*left, *right))
@@ -400,11 +418,11 @@ def test_second_order_agrees_in_all_modes(case: Case) -> None:
     for found in (forward_over_reverse, reverse_over_reverse, reverse_over_forward):
         for mine, theirs in zip(found, expected, strict=True):
             assert_close(mine, theirs, allowed)
-    second = sum(float(np.vdot(a, b)) for a, b in zip(w, forward_over_forward, strict=True))
-    product_of_both = sum(float(np.vdot(a, b)) for a, b in zip(u, expected, strict=True))
+    second = sum(float(paired(a, b).sum()) for a, b in zip(w, forward_over_forward, strict=True))
+    product_of_both = sum(float(paired(a, b).sum()) for a, b in zip(u, expected, strict=True))
     assert_close(second, product_of_both, 10 * allowed)
     swapped = interpret(tangents_of(gradient, wrt), *arrays, *w, *u)
-    symmetric = sum(float(np.vdot(a, b)) for a, b in zip(v, swapped, strict=True))
+    symmetric = sum(float(paired(a, b).sum()) for a, b in zip(v, swapped, strict=True))
     assert_close(symmetric, product_of_both, 10 * allowed)
 
 
@@ -423,14 +441,14 @@ def test_tensors_are_what_the_primitive_means_whenever_they_are_looked_at(case: 
 def test_gradients_of_tensors_are_those_of_the_transpose(case: Case) -> None:
     graph, arrays = case.graph("f64"), case.arrays("f64")
     wrt = float_inputs(graph)
-    outputs = [v for v in graph.outputs if v.type.is_float]
+    outputs = [v for v in graph.outputs if v.type.is_inexact]
     seeds = directions([v.type for v in outputs], 0)
     vjp = cotangents_of(graph, wrt)
     expected = interpret(vjp, *arrays, *seeds)
     for _ in range(3):
         inputs = [pg.tensor(a, requires_grad=i in wrt) for i, a in enumerate(arrays)]
         found = as_tensors(graph, inputs, lambda t: None)
-        reached = [(t, s) for t, s in zip((t for t in found if t.dtype.kind == "f"), seeds,
+        reached = [(t, s) for t, s in zip((t for t in found if t.type.is_inexact), seeds,
                                           strict=True) if t.requires_grad]  # fmt: skip
         if not reached:
             assert all(not np.any(e) for e in expected)

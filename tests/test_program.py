@@ -294,7 +294,7 @@ def test_names_are_checked():
         for bad in ((-2,), (2, "a b"), (1.5,)):
             with pytest.raises(pg.PrimgraphError):
                 pg.data("shape", bad)
-        for bad in ("c16", "O", "U1"):
+        for bad in ("clongdouble", "O", "U1"):
             with pytest.raises(pg.DTypeError):
                 pg.data("dtype", (2,), bad)
 

@@ -47,7 +47,7 @@ from primgraph.transforms.rules.terms import (
 )
 
 BOOL = np.dtype(np.bool_)
-DTYPES = [np.dtype(name) for name in ("f8", "f4", "f2", "i8", "i4", "u1", "?")]
+DTYPES = [np.dtype(name) for name in ("f8", "f4", "f2", "c16", "i8", "i4", "u1", "?")]
 
 (_exp,) = words(e.exp)
 
@@ -154,7 +154,8 @@ def admitted(row: Row) -> list[tuple[np.dtype, ...]]:
     """The dtypes of the unknown values that the primitives of both sides take, and the row."""
     count = len([u for u in unknowns(row.left) if not u.number])
     found = {}
-    for dtype in DTYPES:
+    anywhere = any(rule.any_dtype for rule in RULES[row])
+    for dtype in DTYPES if anywhere else [d for d in DTYPES if d.kind != "c"]:
         for types in product((dtype, BOOL), repeat=count):
             try:
                 case = Case(row, types, (1,) * (len(unknowns(row.left)) - count))
@@ -172,6 +173,9 @@ def special(dtype: np.dtype) -> np.ndarray:
         odd = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.1, -0.7, 3.0]
         tiny = info.smallest_subnormal
         return np.array([*odd, tiny, -3 * tiny, info.max, -info.max, info.tiny], dtype)
+    if dtype.kind == "c":
+        odd = [(0.0, -0.0), (-0.0, 0.0), (1.0, -0.0), (0.3, -1.7), (np.inf, 1.0), (0.0, -np.inf)]
+        return np.array([complex(*pair) for pair in (*odd, (np.nan, 1.0), (-0.0, np.nan))], dtype)
     return np.array([True, False]) if dtype.kind == "b" else whole(dtype)
 
 
@@ -182,6 +186,8 @@ def whole(dtype: np.dtype) -> np.ndarray:
 
 def plain(dtype: np.dtype) -> np.ndarray:
     """Numbers of which few operations overflow or underflow."""
+    if dtype.kind == "c":
+        return np.array([1.0, -1.0, 0.3 - 0.7j, 1.7j, 1.1 + 1.3j], dtype)
     if dtype.kind != "f":
         return special(dtype)
     return np.array([0.0, -0.0, 1.0, -1.0, 0.3, -0.7, 1 / 3, 1.7, 1.1, -1.3], dtype)
@@ -191,6 +197,8 @@ def of_powers(dtype: np.dtype) -> list[Any]:
     """Numbers of rows: special ones, powers of two on either side of 1, and a few others."""
     if dtype.kind == "b":
         return [True, False]
+    if dtype.kind == "c":
+        return [0j, 1 + 0j, 0.5 - 2j]
     if dtype.kind != "f":
         return [n.item() for n in whole(dtype)]
     info = np.finfo(dtype)
@@ -225,7 +233,7 @@ def settled(graph: Graph, feeds: Sequence[np.ndarray]) -> np.ndarray:
     """Where all numbers on the way are finite, and neither overflow nor underflow is near."""
     fine = np.ones(feeds[0].shape, bool)
     for found in interpret(everything(graph), *feeds):
-        if found.dtype.kind == "f":
+        if found.dtype.kind in "fc":
             info = np.finfo(found.dtype)
             size = np.abs(found)
             fine &= np.isfinite(found) & ((size == 0) | ((size > info.tiny) & (size < info.max)))
@@ -308,7 +316,7 @@ def check(row: Row) -> None:
     for case in cases(row):
         tried += 1
         count = different(case)
-        if row.level == "exact" or case.types[0].kind != "f":
+        if row.level == "exact" or case.types[0].kind not in "fc":
             assert count == 0, case
             continue
         anywhere += count

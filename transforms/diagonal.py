@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Primitive
+from primgraph.primitives.parts import conj
 from primgraph.transforms.analysis.activity import depending
 
 
@@ -23,6 +24,9 @@ def is_diagonal(graph: Graph, wrt: Sequence[Value]) -> bool:
         if active.isdisjoint(eqn.inputs) or active.isdisjoint(eqn.outputs):
             continue
         each = isinstance(eqn.op, Primitive) and eqn.op.elementwise
+        # Conjugation is no product with any number.
+        if eqn.op is conj:
+            return False
         if not each and (eqn.op.own_slope or not eqn.op.formal):
             return False
         if eqn.outputs[0].type != kind:

@@ -69,7 +69,7 @@ def linearized(
     tangents = {v: builder.input(v.type) for v in seeds}
     with builder:
         push_forward(builder, graph, moved, tangents, role, given)
-        floats = [v for v in graph.outputs if v.type.is_float]
+        floats = [v for v in graph.outputs if v.type.is_inexact]
         found = [tangents[v] if v in tangents else zeros_like(v) for v in floats]
     outputs = [*(moved[v] for v in graph.outputs), *found]
     return builder.graph(outputs, f"{graph.name}_jvp"), moved
@@ -78,11 +78,11 @@ def linearized(
 def differentiated(graph: Graph, wrt: Sequence[int | Value] | None) -> list[Value]:
     """The values that `wrt` names; all of a float dtype."""
     if wrt is None:
-        return [v for v in graph.inputs if v.type.is_float]
+        return [v for v in graph.inputs if v.type.is_inexact]
     input_positions(graph, [v for v in wrt if not isinstance(v, Value)])
     values = [graph.inputs[v] if isinstance(v, int) else v for v in wrt]
     for value in values:
-        if not value.type.is_float:
+        if not value.type.is_inexact:
             raise NotDifferentiable(f"{value.type} has no derivatives: only floats have")
     if len(set(values)) != len(values):
         raise BuildError("a value is listed twice among those to differentiate by")
@@ -154,7 +154,7 @@ def _tangents(
     of the others; what they contribute adds up.
     """
     op = require_primitive(eqn)
-    if op.constant or not any(v.type.is_float for v in eqn.outputs):
+    if op.constant or not any(v.type.is_inexact for v in eqn.outputs):
         return [None] * len(eqn.outputs)
     x, results = [moved[v] for v in eqn.inputs], tuple([moved[v] for v in eqn.outputs])
     z: Any = results if op.multiple else results[0]
@@ -187,7 +187,7 @@ def _linear(
     Those of a product are taken one by one, others all at once. Where only some of the others
     have a tangent, and rules, these are less than zeros for the rest.
     """
-    places = [i for i in op.linear_operands(len(x)) if eqn.inputs[i].type.is_float]
+    places = [i for i in op.linear_operands(len(x)) if eqn.inputs[i].type.is_inexact]
     present = [i for i in places if i in dx]
     if op.linear == "each":
         return {(i,): {i: dx[i]} for i in present}

@@ -11,13 +11,14 @@ from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.rebuild import NOWHERE, copy, rebuild
+from primgraph.ir.rebuild import NOWHERE, copy, full_value, rebuild
 from primgraph.ir.types import BOOL, INT64
 from primgraph.primitives.constants import full, zeros_like
 from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import logical_and, logical_or, not_equal, select, unless_nan
+from primgraph.primitives.parts import complex_, conj, imag, real
 from primgraph.primitives.reductions import cumsum, reduce_max, reduce_sum
 from primgraph.primitives.shapes import (
     broadcast,
@@ -107,6 +108,8 @@ class _Following:
         return derived and eqn.op in _JOINING and any(map(self._is_zero, eqn.inputs))
 
     def _is_zero(self, value: Value) -> bool:
+        if value.type.is_complex:
+            return full_value(self.builder, self.moved[value]) == 0
         known = self.ranges[value]
         return value.type.is_float and known.is_number and known.low == 0
 
@@ -156,7 +159,7 @@ def _moved(eqn: Equation, supports: _Supports, moved: dict[Value, Value]) -> _Fo
     """What moves elements moves conditions."""
     assert isinstance(eqn.op, Primitive)
     pairs = zip(eqn.inputs, supports, strict=True)
-    operands = [_or_everywhere(v, s) if v.type.is_float else moved[v] for v, s in pairs]
+    operands = [_or_everywhere(v, s) if v.type.is_inexact else moved[v] for v, s in pairs]
     found: _Found = eqn.op(*operands, **eqn.kwargs)
     return found
 
@@ -225,6 +228,10 @@ _RULES: dict[Op, _Rule] = {
     reduce_sum: _reduced,
     cumsum: _cumsum,
     cast: _numerator,
+    real: _numerator,
+    imag: _numerator,
+    conj: _numerator,
+    complex_: _either,
     scatter_add: _scatter_add,
     overlap_add: _overlap_add,
     **dict.fromkeys(

@@ -13,7 +13,7 @@ from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.notation import Target
 from primgraph.codegen.plan.card import Site
 from primgraph.codegen.plan.places import Place
-from primgraph.ir.types import FLOAT16
+from primgraph.ir.types import FLOAT16, scalar_of
 
 # Arrays with fewer elements take NumPy's own function, as calls would cost more than elements.
 _FEW = 64
@@ -23,7 +23,8 @@ _SATURATED, _SATURATED_HALF = 64.0, 11.0
 
 
 def a_one(site: Site) -> list[Place]:
-    return [site.number(1.0, site.step.results[0].dtype)]
+    dtype = site.step.results[0].dtype
+    return [site.number(scalar_of(1, dtype), dtype)]
 
 
 def write_rsqrt(to: Target) -> list[str]:

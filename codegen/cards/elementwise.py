@@ -44,7 +44,7 @@ from primgraph.codegen.plan.roles import ALIGNED
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.work import MOVED, Time, per_element
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL, FLOAT64
+from primgraph.ir.types import BOOL, FLOAT64, scalar_of
 from primgraph.ir.views import Reshape
 from primgraph.primitives import elementwise as e
 
@@ -119,7 +119,9 @@ def _exponent(site: Site) -> Sequence[Place]:
     n, dtype = site.step.params["n"], site.step.results[0].dtype
     if n == 0:
         return [site.number(dtype.type(1).item(), dtype)]
-    return [site.number(float(n), dtype)] if dtype.kind == "f" and n not in (-1, 1, 2) else []
+    if dtype.kind not in "fc" or n in (-1, 1, 2):
+        return []
+    return [site.number(scalar_of(n, dtype), dtype)]
 
 
 def _write_power(to: Target) -> list[str]:

@@ -68,7 +68,9 @@ def _role(step: Step, axes: Axes) -> Role | None:
 def _time(step: Step) -> float:
     x, result = step.operands[0], step.results[0]
     each = _PRODUCT_OF_OTHERS
-    if result.dtype.kind == "f":
+    if result.is_complex:
+        each = 4 * _PRODUCT[result.dtype.itemsize != 16]
+    elif result.is_float:
         each = _PRODUCT[result.dtype.itemsize != 8]
     return prod(result.shape) * x.shape[-1] * each
 

@@ -12,7 +12,7 @@ import numpy as np
 from primgraph.codegen.plan.extents import extent_text, extents_text
 from primgraph.ir.dims import Dim
 from primgraph.ir.params import bits
-from primgraph.ir.types import DType, Shape
+from primgraph.ir.types import DType, Shape, real_dtype, scalar_of
 
 # Arrays up to this many elements are written number by number.
 SPELLED = 8
@@ -35,6 +35,8 @@ def scalar_text(value: Any, dtype: DType) -> str:
     """
     if type(value) is Dim:
         return extent_text(value)
+    if isinstance(value, complex):
+        return _complex_text(value, real_dtype(dtype))
     if not isinstance(value, float):
         return repr(value)
     if value != value:
@@ -46,6 +48,22 @@ def scalar_text(value: Any, dtype: DType) -> str:
         if bits(dtype.type(float(short)).item()) == bits(value):
             return short
     return repr(value)
+
+
+def _complex_text(number: complex, dtype: DType) -> str:
+    """A complex number: the real one that NumPy makes it of, or a sum that gives both parts.
+
+    Where a sum would lose a zero's sign, an infinity or a NaN, Python puts the parts together.
+    """
+    real, imaginary = (scalar_text(x, dtype) for x in (number.real, number.imag))
+    if bits(number.imag) == bits(0.0):
+        return real
+    if bits(number.real) == bits(0.0) and math.isfinite(number.imag) and number.imag > 0:
+        return f"{imaginary}j"
+    if all(map(math.isfinite, (number.real, number.imag))) and number.real and number.imag:
+        sign, size = ("-", imaginary[1:]) if is_negative(imaginary) else ("+", imaginary)
+        return f"({real} {sign} {size}j)"
+    return f"complex({real}, {imaginary})"
 
 
 def is_negative(text: str) -> bool:
@@ -62,16 +80,16 @@ def full_text(value: Any, shape: Shape, dtype: DType) -> str:
     where = f"{shape_text(shape)}, {dtype_text(dtype)}"
     if type(value) is Dim:
         return f"np.full({shape_text(shape)}, {extent_text(value)}, {dtype_text(dtype)})"
-    if bits(value) in (bits(0.0), bits(0), bits(False)):
+    if bits(value) in (bits(0.0), bits(0), bits(False), bits(0j)):
         return f"np.zeros({where})"
-    if bits(value) in (bits(1.0), bits(1), bits(True)):
+    if bits(value) in (bits(1.0), bits(1), bits(True), bits(complex(1))):
         return f"np.ones({where})"
     return f"np.full({shape_text(shape)}, {scalar_text(value, dtype)}, {dtype_text(dtype)})"
 
 
 def is_spelled(array: np.ndarray[Any, Any]) -> bool:
     """Whether an array is small, and free of NaNs whose bits a literal could not say."""
-    return array.size <= SPELLED and not (array.dtype.kind == "f" and bool(np.isnan(array).any()))
+    return array.size <= SPELLED and not (array.dtype.kind in "fc" and bool(np.isnan(array).any()))
 
 
 def array_text(array: np.ndarray[Any, Any]) -> str:
@@ -142,7 +160,7 @@ def _proposed(array: np.ndarray[Any, Any]) -> Iterator[tuple[str, np.ndarray[Any
     first, last = array.reshape(-1)[[0, -1]].tolist()
     if bits(first) == bits(last):
         # A literal says one NaN only.
-        number = np.nan if first != first else first
+        number = scalar_of(first, dtype)
         yield full_text(number, array.shape, dtype), np.full(array.shape, number, dtype)
     if array.ndim == 2 and {first, last} <= {0, 1}:
         yield from _proposed_matrices(array)

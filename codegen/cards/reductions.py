@@ -191,7 +191,7 @@ def _reduced(combine: str) -> Blocking:
         dtype = step.results[0].dtype
         # A product that underflows before it meets an infinity is NaN in one order only. Partial
         # sums of halves are kept in a wider type, which the result does not have.
-        if combine == "multiply" and dtype.kind == "f":
+        if combine == "multiply" and dtype.kind in "fc":
             return None
         if combine == "add" and dtype == FLOAT16:
             return None

@@ -25,7 +25,7 @@ def ufunc(
     shown: str = "",
     time: Time,
     scalar: Scalar | None,
-    complex_step: ComplexStep,
+    complex_step: ComplexStep | None,
     marks: Marks,
 ) -> Card:
     """The card of `np.<name>`, written between its operands if `infix` says how."""

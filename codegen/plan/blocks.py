@@ -200,9 +200,11 @@ def _compute(
         draft.free(i, buffer, draft.body)
 
 
-def _neutral(combine: str, dtype: DType) -> bool | int | float:
+def _neutral(combine: str, dtype: DType) -> bool | int | float | complex:
     """What leaves every number as it is when combined with it; a sum starts with minus zero."""
     if combine in ("add", "multiply"):
+        if dtype.kind == "c" and combine == "add":
+            return complex(-0.0, -0.0)
         one: bool | int | float = dtype.type(combine == "multiply").item()
         return -0.0 if dtype.kind == "f" and combine == "add" else one
     if dtype.kind == "b":

@@ -48,7 +48,7 @@ class Candidate(NamedTuple):
 
 def has_products(steps: Sequence[Step], cards: Cards) -> bool:
     """Whether BLAS may be called for one of these steps."""
-    return any(cards[s.op].blas and any(t.is_float for t in s.results) for s in steps)
+    return any(cards[s.op].blas and any(t.is_inexact for t in s.results) for s in steps)
 
 
 def size_of(of: Candidate, limits: Limits) -> Size | None:

@@ -24,7 +24,9 @@ def per_element(wide: float, narrow: float) -> Time:
     def nanoseconds(step: Step) -> float:
         moved = (*step.operands, *step.results)
         elements = max((t.size for t in moved), default=0)
-        dtype = next((t.dtype for t in moved if t.dtype.kind == "f"), moved[0].dtype)
+        dtype = next((t.dtype for t in moved if t.is_inexact), moved[0].dtype)
+        if dtype.kind == "c":
+            return 2 * elements * (wide if dtype.itemsize == 16 else narrow)
         if dtype.itemsize == 2 and dtype.kind == "f":
             return elements * (narrow + _HALF)
         return elements * (wide if dtype.itemsize == 8 else narrow)

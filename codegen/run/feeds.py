@@ -143,8 +143,10 @@ def _found(array: Any, type: TensorType, name: str) -> np.ndarray[Any, Any]:
         raise FeedError(
             f"input {name!r} is {type}: {array.__class__.__name__} is not an array: {error}"
         ) from error
-    if found.dtype.kind not in "biuf" or found.dtype.newbyteorder("=") not in NAME_OF_DTYPE:
-        raise _error(name, type, found, "only booleans, integers and floats can be fed")
+    if found.dtype.kind not in "biufc" or found.dtype.newbyteorder("=") not in NAME_OF_DTYPE:
+        raise _error(
+            name, type, found, "only booleans, integers, floats and complex numbers can be fed"
+        )
     return found
 
 
@@ -158,6 +160,8 @@ def _may_cast(found: np.ndarray[Any, Any], type: TensorType, casting: Any) -> bo
 def _why_not(found: np.ndarray[Any, Any], type: TensorType, casting: str) -> str:
     if found.dtype.kind in "iu" and type.dtype.kind in "iu" and casting == "same_kind":
         return "some of its integers are out of range"
+    if found.dtype.kind == "c" and type.dtype.kind != "c":
+        return "and a complex number is no real one: feed array.real"
     return f"a {casting} cast does not exist"
 
 

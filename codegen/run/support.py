@@ -26,8 +26,8 @@ from primgraph.approximations.gamma import in_chunks, polynomial
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ValueError, divmod, enumerate, float, len, max, min, range,
-        reversed, slice, tuple, zip,
+        __import__, ArithmeticError, ValueError, complex, divmod, enumerate, float, len, max, min,
+        range, reversed, slice, tuple, zip,
     )
 }  # fmt: skip
 
@@ -44,6 +44,15 @@ def power_of_each(x: Any, y: Any) -> Any:
     """x**y by powers alone: for a single exponent of 0.5, NumPy takes the square root."""
     x, y = np.broadcast_arrays(x, y)
     return np.power(x.reshape(-1), y.flatten()).reshape(x.shape)
+
+
+def complex_of(x: Any, y: Any) -> Any:
+    """x + iy, put together of its parts: a sum would make NaN of infinities, and lose -0."""
+    made = np.empty(
+        np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y, np.complex64)
+    )
+    made.real, made.imag = x, y
+    return made
 
 
 def root_of_squares(

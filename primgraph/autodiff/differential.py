@@ -12,7 +12,7 @@ from primgraph.autodiff.independence import require_apart
 from primgraph.autodiff.modes import forward, record, reverse
 from primgraph.autodiff.request import Request, located, variable_of
 from primgraph.autodiff.subgraph import Path
-from primgraph.errors import ShapeError
+from primgraph.errors import NotDifferentiable, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
@@ -174,8 +174,16 @@ def _diagonal_factors(
 
 
 def _asked(name: str, y: Variable, x: Variable) -> Request:
-    """Raises `ArgumentError` unless both are variables."""
-    return Request.of(name, variable_of(name, "y", y), variable_of(name, "x", x))
+    """Raises `ArgumentError` unless both are variables, `NotDifferentiable` unless real."""
+    request = Request.of(name, variable_of(name, "y", y), variable_of(name, "x", x))
+    for value in (*request.inputs, *request.outputs):
+        if value.type.is_complex:
+            raise NotDifferentiable(
+                f"{name} is of real numbers by real numbers, not of {value.type}",
+                origin=request.origin(),
+                hint="take real and imaginary parts apart: z = pg.complex(x, y)",
+            )
+    return request
 
 
 def _of_second_order(

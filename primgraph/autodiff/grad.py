@@ -22,6 +22,7 @@ class GradOptions(TypedDict, total=False):
     strict_scalar: bool
     is_grads_batched: bool
     no_grad_vars: Collection[Variable] | None
+    holomorphic: bool
 
 
 # Where nobody says that inputs may be unused, checkers of types take it that none is.
@@ -73,6 +74,7 @@ def grad(
     strict_scalar: bool = False,
     is_grads_batched: bool = False,
     no_grad_vars: Collection[Variable] | None = None,
+    holomorphic: bool = False,
 ) -> Gradients:
     """The gradient of `sum_i <grad_outputs[i], outputs[i]>` with respect to `inputs`.
 
@@ -98,10 +100,15 @@ def grad(
     - `is_grads_batched=True` takes seeds with one more leading axis, of one extent N for all,
       and gives results of shape `(N, *x.shape)`, all N in one vectorised pass. None still stands
       for ones, for each of the N.
+    - `holomorphic=True` says that complex outputs are holomorphic in complex inputs, and gives
+      their complex derivative.
+
+    The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`; complex outputs
+    take a seed each, or `holomorphic`.
 
     Results are variables of the same program and can be differentiated again.
 
-    Raises `NotDifferentiable` if an input or output is not of a float dtype, if no output
+    Raises `NotDifferentiable` if an input or output is neither float nor complex, if no output
     depends on any input, or an input is unused and must not be; `ArgumentError` for arguments
     that are not variables; `ShapeError` for seeds that do not fit; `OptionError`, a ValueError,
     for `materialize_grads` with `allow_unused=False`.
@@ -115,6 +122,7 @@ def grad(
             )
         if strict_scalar:
             request.require_seeds(grad_outputs)
+        request.require_direction(grad_outputs, holomorphic)
         count = request.batch_extent(grad_outputs) if is_grads_batched else None
         seeds = request.seeds("grad_outputs", grad_outputs, request.outputs, count)
         results = reverse(request, seeds, count, lenient=materialize_grads)

@@ -14,7 +14,14 @@ from primgraph.autodiff.grad import grad
 from primgraph.autodiff.independence import require_apart
 from primgraph.autodiff.lazy_matrix import Layout, Matrix, Slopes
 from primgraph.autodiff.matrix import DerivativeMatrix, blocks_in
-from primgraph.autodiff.request import Request, Variables, located, origin_of, variables_of
+from primgraph.autodiff.request import (
+    Request,
+    Variables,
+    located,
+    origin_of,
+    require_direction,
+    variables_of,
+)
 from primgraph.autodiff.subgraph import Path
 from primgraph.autodiff.traced_call import Call
 from primgraph.errors import OptionError, ShapeError
@@ -56,6 +63,9 @@ class Jacobian(DerivativeMatrix):
     - `check=False` says that you know that samples do not mix, where the structure of the
       program does not tell (or that what mixes does not matter to you); `check_independent`
       tells on given arrays.
+    - `holomorphic=True` says that complex outputs are holomorphic in complex inputs. Without it
+      only one of both may be complex: of real outputs by complex inputs each row is a gradient, of
+      complex outputs by real inputs each column a derivative.
 
     Each index evaluates rows in reverse mode or columns in forward mode, whichever are fewer
     and not there yet, all of them in one vectorised pass; `passes` counts them. See `Block` for
@@ -81,14 +91,16 @@ class Jacobian(DerivativeMatrix):
         blocks: bool = False,
         flat: bool = True,
         check: bool = True,
+        holomorphic: bool = False,
     ) -> None:
         maker = _maker_of(inputs)
         if maker is not None:
-            made, self._single = maker("Jacobian", function, inputs, is_batched, check)
+            made, self._single = maker("Jacobian", function, inputs, is_batched, check, holomorphic)
             self._lay_out(made, made, blocks, flat)
             return
         with located(partial(origin_of, inputs)):
             traced = _Traced.of("Jacobian", function, inputs)
+            traced.require_direction(holomorphic)
             slopes = traced.slopes(is_batched, check=check)
             self._lay_out(slopes, slopes, blocks, flat)
             self._single = traced.single
@@ -119,29 +131,33 @@ class Hessian(DerivativeMatrix):
     ) -> None:
         maker = _maker_of(inputs)
         if maker is not None:
-            made, _ = maker("Hessian", function, inputs, is_batched, check)
+            made, _ = maker("Hessian", function, inputs, is_batched, check, False)
             self._lay_out(made, made, blocks, flat)
             return
         with located(partial(origin_of, inputs)):
             both = _with_gradient(function, inputs, int(is_batched))
             traced = _Traced.of("Hessian", both, inputs)
+            traced.require_direction(False)
             values = traced.slopes(is_batched, slice(1), check=check)
             slopes = traced.slopes(is_batched, slice(1, None), symmetric=True)
             self._lay_out(slopes, values, blocks, flat)
 
 
 @checked_late
-def jacobian(y: Function, x: Variables, *, mode: str | None = None) -> Any:
+def jacobian(
+    y: Function, x: Variables, *, mode: str | None = None, holomorphic: bool = False
+) -> Any:
     """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
 
     For a sequence of outputs or inputs a tuple, of tuples if both are sequences; `y` may be a
     function of `x` in place of what it gives. Evaluated in one vectorised pass, by the `mode`
     "reverse" or "forward", by default by that which takes fewer passes.
 
-    Raises `OptionError` for another mode; for all else see `Jacobian`.
+    Raises `OptionError` for another mode, and for reverse mode of complex outputs by real inputs
+    or forward mode of real outputs by complex inputs; for all else see `Jacobian`.
     """
-    found = Jacobian(y, x, blocks=True, flat=False)
-    found._slopes.mode = checked_mode(mode)
+    found = Jacobian(y, x, blocks=True, flat=False, holomorphic=holomorphic)
+    found._slopes.choose(checked_mode(mode))
     return _evaluated(found, found._single, x)
 
 
@@ -161,19 +177,21 @@ def blocks_of(call: Call, count: int, mode: str | None) -> list[list[Variable]]:
         "jacobian", call.builder, call.inputs, call.outputs, call.arguments, call, False
     )
     slopes = traced.slopes(False, slice(count))
-    slopes.mode = mode
+    slopes.choose(mode)
     return [[block[...] for block in row] for row in blocks_in(slopes)]
 
 
 @checked_late
-def batched_jacobian(y: Function, x: Variables, *, check: bool = True) -> Any:
+def batched_jacobian(
+    y: Function, x: Variables, *, check: bool = True, holomorphic: bool = False
+) -> Any:
     """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
 
     Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
     *x.shape[1:])`; sequences give tuples as in `jacobian`. Raises `MixedSamplesError` where
     samples may mix, unless `check` is False; see `Jacobian`.
     """
-    found = Jacobian(y, x, True, blocks=True, flat=False, check=check)
+    found = Jacobian(y, x, True, blocks=True, flat=False, check=check, holomorphic=holomorphic)
     return _evaluated(found, found._single, x)
 
 
@@ -246,6 +264,11 @@ class _Traced:
         call.require_floats(name)
         ends, starts = call.outputs, call.arguments
         return _Traced(name, call.builder, call.inputs, ends, starts, call, call.single)
+
+    def require_direction(self, holomorphic: bool) -> None:
+        """Refuse derivatives that are no numbers; see the function of that name."""
+        inputs, outputs = ([v.type for v in listed] for listed in (self.inputs, self.outputs))
+        require_direction(self.name, inputs, outputs, holomorphic)
 
     def path(self, which: slice) -> tuple[Path, list[Value]]:
         """The path to these outputs, and the values of the builder for its free ones."""

@@ -15,7 +15,7 @@ import numpy as np
 from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.modes import record
 from primgraph.autodiff.subgraph import Path
-from primgraph.errors import MissingRuleError
+from primgraph.errors import MissingRuleError, OptionError
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import names_in
@@ -32,6 +32,7 @@ from primgraph.operators.shaping import expand_dims, moveaxis, reshape
 from primgraph.operators.variable import Variable
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add, cast
+from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import concat, split
 from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.transforms.diagonal import is_diagonal
@@ -84,11 +85,23 @@ class Matrix(ABC):
     passes: Passes
     # "forward" for columns, "reverse" for rows, None for whichever takes fewer passes.
     mode: str | None
+    # The one of both that there is, where numbers are complex on one side only.
+    only: str | None
 
     @property
     @abstractmethod
     def name(self) -> str:
         """What it is a matrix of."""
+
+    def choose(self, mode: str | None) -> None:
+        """Let rows, or columns, be evaluated. Raises `OptionError` where they are not numbers."""
+        if mode is not None and self.only not in (None, mode):
+            raise OptionError(
+                f"{mode} mode gives no derivatives of real numbers by complex ones, or the other "
+                "way round",
+                hint=f"{self.only} mode does",
+            )
+        self.mode = self.only or mode
 
     @abstractmethod
     def block(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
@@ -148,7 +161,10 @@ class Slopes(Matrix):
         self.places = list(places)
         self.dtype = dtype
         self.symmetric = symmetric
-        self.mode: str | None = None
+        # Rows of complex outputs by real inputs would be real parts only, and so would columns of
+        # real outputs by complex inputs.
+        self.only = only_mode([v.type for v in path.wrt], [v.type for v in self.ends])
+        self.mode: str | None = self.only
         self.passes = Passes()
         # The derivative along tangents: as it is computed, and as it is transposed.
         self._linear: dict[bool, Graph] = {}
@@ -409,7 +425,18 @@ def _owned(numbers: Sequence[int], layout: Layout, kept: Sequence[bool]) -> list
 
 
 def _cast(x: Value, dtype: DType) -> Value:
+    if x.type.is_complex and dtype.kind != "c":
+        x = real(x)
     return x if x.dtype == dtype else cast(x, dtype=dtype)
+
+
+def only_mode(inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> str | None:
+    """The mode that alone gives the derivatives, where they are of complex numbers by real ones,
+    or the other way round; None for either."""
+    by, of = (any(t.is_complex for t in types) for types in (inputs, outputs))
+    if by == of:
+        return None
+    return "reverse" if by else "forward"
 
 
 @final

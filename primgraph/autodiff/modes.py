@@ -238,7 +238,7 @@ def _whole(
 def _varies(builder: Builder, value: Value) -> bool:
     """Whether `value` is a float, and no constant of the program."""
     eqn = builder.definition(value)
-    return value.type.is_float and (eqn is None or bool(eqn.inputs))
+    return value.type.is_inexact and (eqn is None or bool(eqn.inputs))
 
 
 # Of how many values it is told one by one whether a result depends on them.
@@ -275,5 +275,5 @@ def _reaching(graph: Graph, bits: Mapping[Value, int]) -> dict[Value, int]:
         for value in eqn.inputs:
             reaching |= known.get(value, 0)
         if reaching:
-            known.update((v, reaching) for v in eqn.outputs if v.type.is_float)
+            known.update((v, reaching) for v in eqn.outputs if v.type.is_inexact)
     return known

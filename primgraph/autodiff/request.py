@@ -15,6 +15,7 @@ from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError, S
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import recording
+from primgraph.ir.types import TensorType
 from primgraph.operators.call import common_recorder
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.promotion import array_of, lift
@@ -48,7 +49,7 @@ class Request:
         name: str, outputs: Any, inputs: Any, no_grad_vars: Collection[Variable] | None = None
     ) -> Request:
         """Raises `ArgumentError` for other things than variables, `NotDifferentiable` for
-        variables that are not of a float dtype."""
+        variables that are neither floats nor complex numbers."""
         ends, starts = variables_of(name, "outputs", outputs), variables_of(name, "inputs", inputs)
         constant = [] if no_grad_vars is None else _constants(name, no_grad_vars)
         builder = common_recorder([*ends, *starts, *constant])
@@ -78,6 +79,14 @@ class Request:
     ) -> list[Value | None]:
         """One seed for each of `values`; None stands for ones."""
         return seeds_for(self.builder, name, given, values, count)
+
+    def require_direction(self, given: Any, holomorphic: bool) -> None:
+        """Refuse a complex output that has no seed, unless `holomorphic`; see the function."""
+        seeds = _listed("grad_outputs", given, len(self.outputs))
+        unseeded = [v.type for v, s in zip(self.outputs, seeds, strict=True) if s is None]
+        outputs = [v.type for v in self.outputs] if holomorphic else unseeded
+        inputs = [v.type for v in self.inputs]
+        require_direction(self.name, inputs, outputs, holomorphic, of_one=True)
 
     def require_seeds(self, given: Any) -> None:
         """Refuse an output of other than one element that has no seed."""
@@ -207,7 +216,7 @@ def _seed(name: str, seed: Any, value: Value, count: int | None) -> Value | None
     if seed is None:
         return None
     if not isinstance(seed, Variable):
-        # Refuses complex numbers, which a conversion to the output's dtype would cut.
+        # Refuses what is no array before it is converted to the output's dtype.
         array_of(seed)
     variable = lift(seed, value.dtype)
     wanted = value.shape if count is None else (count, *value.shape)
@@ -222,12 +231,47 @@ def _seed(name: str, seed: Any, value: Value, count: int | None) -> Value | None
 # What is refused, and the words for it.
 
 
+def require_direction(
+    name: str,
+    inputs: Sequence[TensorType],
+    outputs: Sequence[TensorType],
+    holomorphic: bool,
+    *,
+    of_one: bool = False,
+) -> None:
+    """Refuse a derivative that is no number: of complex outputs, in no one direction.
+
+    `of_one` derivative, a gradient, is one by complex and by real inputs only of a real output; a
+    matrix of derivatives of complex outputs by real inputs is complex. With `holomorphic` all have
+    to be complex. Raises `NotDifferentiable`.
+    """
+    roles = [("output", t) for t in outputs] + [("input", t) for t in inputs]
+    if holomorphic:
+        for role, type in roles:
+            if not type.is_complex:
+                raise NotDifferentiable(
+                    f"{name}: with holomorphic=True all is complex, and an {role} is {type}",
+                    hint="leave out holomorphic=True",
+                )
+        return
+    made = next((t for t in outputs if t.is_complex), None)
+    along = next((t for t in inputs if of_one or t.is_complex), None)
+    if made is None or along is None:
+        return
+    depends = ": it depends on the direction" if along.is_complex else ""
+    raise NotDifferentiable(
+        f"{name}: an output is {made}, whose derivative by {along} is no single number{depends}",
+        hint="holomorphic=True says that it does not depend on it; else differentiate pg.real(y) "
+        "and pg.imag(y), or give the cotangent: pg.vjp, or grad_outputs",
+    )
+
+
 def require_floats(
     name: str, role: str, values: Sequence[Value], origin: Callable[[], list[str]]
 ) -> None:
-    """Raise `NotDifferentiable` unless all `values` are of a float dtype."""
+    """Raise `NotDifferentiable` unless all `values` are floats or complex numbers."""
     for value in values:
-        if not value.type.is_float:
+        if not value.type.is_inexact:
             raise NotDifferentiable(
                 f"{name}: {called(role, value)} is {value.type}, and only floats have derivatives",
                 origin=origin(),
@@ -281,7 +325,7 @@ def refuse_functions(function: Callable[P, R]) -> Callable[P, R]:
 def _is_numbers(given: Any) -> bool:
     """Whether `given` is an array or a number, or a list that begins with one."""
     first = given[0] if isinstance(given, list | tuple) and given else given
-    return isinstance(first, np.ndarray | np.generic | int | float)
+    return isinstance(first, np.ndarray | np.generic | int | float | complex)
 
 
 def _how_to_trace(name: str) -> str:

@@ -78,7 +78,7 @@ class Path:
         made = {v for e in body for v in e.outputs}
         used = dict.fromkeys(v for e in body for v in e.inputs)
         entries = [v for v in dict.fromkeys((*used, *wrt, *ends)) if v not in made]
-        floats = [v for e in body if e.inputs for v in e.outputs if v.type.is_float]
+        floats = [v for e in body if e.inputs for v in e.outputs if v.type.is_inexact]
         lowered = lower(Graph(entries, body, (*ends, *wrt, *floats), name))
         first, last = len(ends), len(ends) + len(wrt)
         others = {e.inputs[1]: e.output for e in reversed(body) if e.op is as_another}
@@ -141,7 +141,7 @@ class Path:
     def ranges(self) -> dict[Value, Range]:
         """What is known of the inputs of `graph` from the equations that they come from."""
         others = [(v, f) for v, f in zip(self.graph.inputs[: self.outside], self.free, strict=False)
-                  if v.type.is_float and f not in self.wrt]  # fmt: skip
+                  if v.type.is_inexact and f not in self.wrt]  # fmt: skip
         known = ranges_near([f for _, f in others], self.definition)
         return {v: known[f] for v, f in others}
 
@@ -201,7 +201,7 @@ def _kept(equations: Sequence[Equation], inputs: Iterable[Value]) -> list[Equati
         eqn
         for eqn in equations
         if not eqn.inputs
-        or not eqn.outputs[0].type.is_float
+        or not eqn.outputs[0].type.is_inexact
         or not dependent.isdisjoint(eqn.inputs)
     ]
 
@@ -221,5 +221,5 @@ def _relevant(equations: Sequence[Equation], outputs: Iterable[Value]) -> set[Va
     relevant = set(outputs)
     for eqn in reversed(equations):
         if not relevant.isdisjoint(eqn.outputs) and not eqn.op.stops:
-            relevant.update(v for v in eqn.inputs if v.type.is_float)
+            relevant.update(v for v in eqn.inputs if v.type.is_inexact)
     return relevant

@@ -140,6 +140,8 @@ def takes(dtype: DType, given: DType, number: Any) -> bool:
 
     A float is no integer, and an integer lies in the range; `number` is None where it is not known.
     """
+    if given.kind == "c" or dtype.kind == "c":
+        return dtype.kind == "c"
     if dtype.kind == "f" or dtype.kind == given.kind == "b":
         return True
     if dtype.kind == "b" or given.kind == "f":

@@ -149,7 +149,7 @@ def _alike(bodies: Sequence[Body]) -> list[Body]:
         for k, (type, weak) in enumerate(zip(body.types, body.weak, strict=True)):
             if not weak:
                 strong.setdefault(k, type.dtype)
-            elif type.is_float:
+            elif type.is_inexact:
                 numbers.setdefault(k, type.dtype)
     strong = numbers | strong
     made = []

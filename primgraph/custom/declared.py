@@ -51,7 +51,7 @@ class Declared(Rules):
         assert isinstance(recorder, Builder)
         values = recorder.inline(call.body(), [v.value for v in operands])
         leaves = [handle_of(recorder, v) for v in values]
-        if not any(v.type.is_float for v in operands):
+        if not any(v.type.is_inexact for v in operands):
             return call.in_form(leaves)
         values = [v.value for v in leaves]
         found = ruled(
@@ -60,7 +60,7 @@ class Declared(Rules):
         for i, value in zip(call.floats, found, strict=True):
             leaves[i] = handle_of(recorder, value)
         return call.in_form([
-            v if i in call.floats or not v.type.is_float else emit(stop_gradient, v)
+            v if i in call.floats or not v.type.is_inexact else emit(stop_gradient, v)
             for i, v in enumerate(leaves)
         ])  # fmt: skip
 

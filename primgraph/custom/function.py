@@ -181,7 +181,7 @@ class _OfClass(Definition):
 def _needs(argument: Any) -> bool:
     if isinstance(argument, Tensor):
         return argument.requires_grad
-    return isinstance(argument, Handle) and argument.type.is_float
+    return isinstance(argument, Handle) and argument.type.is_inexact
 
 
 def _listed(found: Any) -> list[Any]:

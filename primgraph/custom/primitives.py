@@ -98,7 +98,7 @@ def as_custom(
     is the function, and `call` what it has become for these operands.
     """
     _require_objects("as_custom", rule, call)
-    if not z.is_float:
+    if not z.is_inexact:
         raise DTypeError(f"as_custom takes floats, not {z}")
     results = others[count:] or (z,)
     if not 0 <= count <= len(others) or not 0 <= result < len(results) or results[result] != z:

@@ -63,7 +63,7 @@ class TensorCall(Call, Passed):
             return self.in_form(leaves)
         constants = [id(t) for t in self.definition.constants(self.state)]
         self._floats = [
-            i for i, t in enumerate(leaves) if t.type.is_float and id(t) not in constants
+            i for i, t in enumerate(leaves) if t.type.is_inexact and id(t) not in constants
         ]
         self._computed = tuple([leaves[i].node for i in self._floats])
         shown = [t.detach() if t.requires_grad else t for t in leaves]
@@ -131,7 +131,7 @@ class TensorCall(Call, Passed):
         tangents = {
             i: given(np.zeros(a.type.shape, a.type.dtype), a.tracked)
             for i, a in enumerate(self._given)
-            if isinstance(a, Node) and a.type.is_float
+            if isinstance(a, Node) and a.type.is_inexact
         }
         with recording.enable_grad():
             along = [
@@ -184,7 +184,7 @@ class Ruled(Step):
         self, rule: Declared, call: TracedCall, types: Sequence[TensorType], place: int
     ) -> None:
         results = len(call.floats)
-        reaching = tuple(i for i in range(results, len(types)) if types[i].is_float)
+        reaching = tuple(i for i in range(results, len(types)) if types[i].is_inexact)
         super().__init__(types[place], reaching, (Ruled, call), place)
         self._rule = rule
         self._call = call

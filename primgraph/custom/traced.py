@@ -151,7 +151,9 @@ class TracedCall(Call, Rules):
             constants = {v.value for v in definition.constants(self.state)}
             self.types = tuple([v.type for v in self.leaves])
             self.floats = [
-                i for i, v in enumerate(self.leaves) if v.type.is_float and v.value not in constants
+                i
+                for i, v in enumerate(self.leaves)
+                if v.type.is_inexact and v.value not in constants
             ]
             self.results = list(self.leaves)
             for i in self.floats:
@@ -222,7 +224,7 @@ class TracedSlope(Slope):
 
     def __init__(self, call: TracedCall) -> None:
         self._call = call
-        self.floats = tuple(i for i, v in enumerate(call.operands) if v.type.is_float)
+        self.floats = tuple(i for i, v in enumerate(call.operands) if v.type.is_inexact)
         self._pushes: dict[tuple[int, ...], Graph] = {}
         self._pulls: dict[tuple[int, ...], Graph] = {}
 
@@ -378,7 +380,7 @@ def pushed(call: Call, tangents: Sequence[Any]) -> list[Any]:
     found = definition.push(call, tangents)
     _require_count(call, rule, "tangents", found, [f"result {i}" for i in range(len(call.types))])
     return [
-        _fitting(call, rule, f"the tangent of result {i}", d, t) if t.is_float else None
+        _fitting(call, rule, f"the tangent of result {i}", d, t) if t.is_inexact else None
         for i, (d, t) in enumerate(zip(found, call.types, strict=True))
     ]
 
@@ -389,7 +391,7 @@ def pulled(call: Call, cotangents: Sequence[Any]) -> list[Any]:
     rule = definition.pulls
     if definition.materializes(call.state):
         cotangents = [
-            call.zeros(t) if ct is None and t.is_float else ct
+            call.zeros(t) if ct is None and t.is_inexact else ct
             for ct, t in zip(cotangents, call.types, strict=True)
         ]
     found = definition.pull(call, cotangents)
@@ -402,7 +404,7 @@ def pulled(call: Call, cotangents: Sequence[Any]) -> list[Any]:
 
 
 def _is_float(argument: Any) -> bool:
-    return isinstance(argument, Handle) and argument.type.is_float
+    return isinstance(argument, Handle) and argument.type.is_inexact
 
 
 def asked(rule: Callable[..., Any], *given: Any) -> Any:

@@ -163,7 +163,7 @@ def _number_dtype(function: Callable[..., Any], number: float, args: Sequence[An
             if dtype is not None and other.node.type.dtype != dtype:
                 return None
             dtype = other.node.type.dtype
-    if dtype is None or (dtype.kind == "f" and (exact or type(number) is float)):
+    if dtype is None or (dtype.kind in "fc" and (exact or type(number) is float)):
         return dtype
     if type(number) is int and dtype.kind in "iu":
         limits = np.iinfo(dtype)

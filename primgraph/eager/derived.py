@@ -101,13 +101,19 @@ def _flat(blocks: Sequence[Sequence[Variable]]) -> Found:
 def _jacobian(
     outputs: list[Variable], inputs: list[Variable], seeds: list[Any], mode: str | None
 ) -> Found:
-    return _flat(jacobian(outputs, inputs, mode=mode))
+    return _flat(jacobian(outputs, inputs, mode=mode, holomorphic=_are_complex(outputs, inputs)))
 
 
 def _batched_jacobian(
     outputs: list[Variable], inputs: list[Variable], seeds: list[Any], check: bool
 ) -> Found:
-    return _flat(batched_jacobian(outputs, inputs, check=check))
+    holomorphic = _are_complex(outputs, inputs)
+    return _flat(batched_jacobian(outputs, inputs, check=check, holomorphic=holomorphic))
+
+
+def _are_complex(outputs: Sequence[Variable], inputs: Sequence[Variable]) -> bool:
+    """Whether all are: what may be asked of them has been decided before."""
+    return all(v.type.is_complex for v in (*outputs, *inputs))
 
 
 def _strips(
@@ -122,8 +128,9 @@ def _strips(
 ) -> Found:
     """Rows (axis 0) or columns (axis 1) of a matrix of derivatives."""
     function = outputs if of == "Jacobian" else outputs[0]
-    found = _MATRICES[of](function, inputs, is_batched, check=check)
-    found._slopes.mode = ("reverse", "forward")[axis]
+    more = {"holomorphic": _are_complex(outputs, inputs)} if of == "Jacobian" else {}
+    found = _MATRICES[of](function, inputs, is_batched, check=check, **more)
+    found._slopes.choose(("reverse", "forward")[axis])
     lead = (slice(None),) * (is_batched + axis)
     return [found[(*lead, list(numbers))]]
 

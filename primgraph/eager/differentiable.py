@@ -162,7 +162,7 @@ class Differentiable(Handle):
                 hint="x.detach() is the same elements as a constant",
             )
         if requires_grad is not self.requires_grad:
-            if requires_grad and self.dtype.kind != "f":
+            if requires_grad and not self.type.is_inexact:
                 raise DTypeError(f"only floats have derivatives, and this tensor is {self.type}")
             self.show(leaf(self.node, requires_grad))
         return self

@@ -83,8 +83,10 @@ def set_elements(tensor: Tensor, index: Any, value: Any) -> None:
 def _as_data(tensor: Tensor, value: Any) -> Any:
     """`value`, where it is a number that `tensor` can hold as an array, whose elements are data."""
     dtype = tensor.dtype
+    if type(value) is complex and dtype.kind == "c":
+        return np.array(value, dtype)
     if type(value) is float or type(value) is int:
-        if dtype.kind == "f":
+        if dtype.kind in "fc":
             with np.errstate(over="ignore"):
                 return np.array(value, dtype)
         if type(value) is int and dtype.kind in "iu":

@@ -87,7 +87,7 @@ class GradManager:
         if not isinstance(more, list | tuple) or not all(map(callable, more)):
             raise ArgumentError(f"callbacks are functions of tensor and gradient, not {more!r:.60}")
         for tensor in given:
-            if tensor.dtype.kind != "f":
+            if not tensor.type.is_inexact:
                 raise DTypeError(f"only floats have gradients, and this tensor is {tensor.type}")
             known = self._attached.get(id(tensor))
             if known is None or known.tensor() is not tensor:

@@ -42,7 +42,7 @@ class Held(Step):
     __slots__ = ("_results",)
 
     def __init__(self, types: tuple[TensorType, ...], results: int, place: int) -> None:
-        reaching = tuple(i for i in range(results, len(types)) if types[i].is_float)
+        reaching = tuple(i for i in range(results, len(types)) if types[i].is_inexact)
         super().__init__(types[place], reaching, (Held, results), place)
         self._results = results
 

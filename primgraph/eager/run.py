@@ -350,7 +350,7 @@ def graph_of(nodes: list[Node], leaves: list[Node], wanted: list[Node]) -> Graph
         if key not in made:
             made[key] = step.record(builder, operands)
         value = made[key][step.place]
-        if not node.tracked and node.type.is_float and not is_open(node.type.shape):
+        if not node.tracked and node.type.is_inexact and not is_open(node.type.shape):
             (value,) = builder.emit(stop_gradient, [value], {})
         if node in alone:
             apart[value] += 1

@@ -163,7 +163,7 @@ def _meaning(eqn: Equation) -> Callable[..., Any]:
         return partial(op.impl, **eqn.kwargs)
     if isinstance(op, Primitive):
         rounds = op.has_bodies or (
-            eqn.outputs[0].type.is_float and not (op.formal or op.moves or op.literal)
+            eqn.outputs[0].type.is_inexact and not (op.formal or op.moves or op.literal)
         )
         if not rounds or (op in CARDS and CARDS[op].ufunc):
             return partial(op.impl, **eqn.kwargs) if eqn.params else op.impl
@@ -201,14 +201,14 @@ def evaluated(graph: Graph, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
 def reaching(graph: Graph) -> list[tuple[int, ...]]:
     """For each output the positions of inputs on which it depends by floats, other than as a
     constant."""
-    known: dict[Value, int] = {v: 1 << i for i, v in enumerate(graph.inputs) if v.type.is_float}
+    known: dict[Value, int] = {v: 1 << i for i, v in enumerate(graph.inputs) if v.type.is_inexact}
     for eqn in graph.body:
         reached = 0
         if not eqn.op.stops:
             for value in eqn.inputs:
                 reached |= known.get(value, 0)
         if reached:
-            known.update((v, reached) for v in eqn.outputs if v.type.is_float)
+            known.update((v, reached) for v in eqn.outputs if v.type.is_inexact)
     places = range(len(graph.inputs))
     return [tuple([i for i in places if known.get(v, 0) >> i & 1]) for v in graph.outputs]
 

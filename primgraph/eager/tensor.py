@@ -341,7 +341,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     if type(data) is np.ndarray and dtype is None and not requires_grad and data.dtype in _PLAIN:
         return Tensor(given(data.copy()))
     array = elements_of(data._array() if isinstance(data, Tensor) else data, dtype)
-    if requires_grad and array.dtype.kind != "f":
+    if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             f"only floats have derivatives, and this tensor is of {array.dtype}",
             hint="give dtype='float64', or leave out requires_grad",

@@ -17,6 +17,7 @@ from primgraph.eager.tensor import tensor
 from primgraph.errors import ArgumentError, NotDifferentiable
 from primgraph.functional.world import World, is_array, world_of
 from primgraph.ir.signature import applied
+from primgraph.ir.types import complex_dtype
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
 
@@ -77,6 +78,8 @@ class Chosen:
         """A leaf as an array of floats, which Python's numbers become."""
         if isinstance(leaf, int | float) and not isinstance(leaf, bool | np.generic):
             return np.asarray(leaf, get_default_dtype())
+        if type(leaf) is complex:
+            return np.asarray(leaf, complex_dtype(get_default_dtype()))
         if not is_array(leaf):
             raise ArgumentError(
                 f"{self.name}: {self.paths[number]} is {type(leaf).__name__} {leaf!r:.60}, and "
@@ -84,7 +87,7 @@ class Chosen:
                 hint="argnums says which arguments derivatives are taken by",
             )
         array = leaf if isinstance(leaf, Handle) else array_of(leaf)
-        if array.dtype.kind != "f":
+        if array.dtype.kind not in "fc":
             raise NotDifferentiable(
                 f"{self.name}: {self.paths[number]} is of {array.dtype}, and only floats have "
                 "derivatives",

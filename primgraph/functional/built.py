@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.autodiff.functions import require_scalar
+from primgraph.autodiff.request import require_direction
 from primgraph.eager import recording
 from primgraph.eager.backward import listed, seeds_of
 from primgraph.eager.derived import answers, matrix, reached, tangents
@@ -31,14 +32,21 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any) -> Any:
     return tensors[0] if isinstance(outputs, Tensor) else tensors
 
 
-def jacobian(y: Any, x: Any, mode: str | None) -> Any:
+def jacobian(y: Any, x: Any, mode: str | None, holomorphic: bool) -> Any:
     """`pg.jacobian` of tensors."""
+    _require_direction("jacobian", y, x, holomorphic)
     return _matrix("jacobian", y, x, lambda y, x: (*y.shape, *x.shape), mode=mode)
 
 
-def batched_jacobian(y: Any, x: Any, check: bool) -> Any:
+def batched_jacobian(y: Any, x: Any, check: bool, holomorphic: bool) -> Any:
     """`pg.batched_jacobian` of tensors."""
+    _require_direction("batched_jacobian", y, x, holomorphic)
     return _matrix("batched_jacobian", y, x, lambda y, x: (*y.shape, *x.shape[1:]), check=check)
+
+
+def _require_direction(name: str, y: Any, x: Any, holomorphic: bool) -> None:
+    inputs, outputs = [t.type for t in listed(x)], [t.type for t in listed(y)]
+    require_direction(name, inputs, outputs, holomorphic)
 
 
 def hessian(y: Any, x: Any) -> Any:
@@ -100,7 +108,7 @@ def nodes_of(name: str, outputs: Any, inputs: Any) -> tuple[list[Node], list[Nod
         if not nodes:
             raise ArgumentError(f"{name} got no {role}")
         for i, node in enumerate(nodes):
-            if node.type.dtype.kind != "f":
+            if not node.type.is_inexact:
                 raise NotDifferentiable(
                     f"{name}: element {i} of {role} is {node.type}, and only floats have "
                     "derivatives",

@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from primgraph import tree
+from primgraph.autodiff.request import require_direction
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError
 from primgraph.functional.arguments import Chosen, positions_of
 from primgraph.functional.transformed import Transformed
 from primgraph.functional.world import is_array
 from primgraph.ir.signature import checked
+from primgraph.ir.types import TensorType
 from primgraph.operators.handle import Handle
+from primgraph.operators.promotion import type_of
 
 
 @final
@@ -25,15 +28,18 @@ class Derivative(Transformed):
         function: Callable[..., Any],
         argnums: int | Sequence[int],
         has_aux: bool,
+        holomorphic: bool = False,
     ) -> None:
         super().__init__(name, function)
         self.kind = kind
         self.argnums = argnums
         self.has_aux = has_aux
+        self.holomorphic = holomorphic
         self._places = positions_of(name, argnums)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Derivative, (self.name, self.kind, self.function, self.argnums, self.has_aux)
+        given = self.name, self.kind, self.function, self.argnums, self.has_aux, self.holomorphic
+        return Derivative, given
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         chosen = Chosen.of(self.name, self.function, args, kwargs, self._places)
@@ -61,7 +67,16 @@ class _Evaluated:
             result, aux = result
         if self._derivative.kind in _OF_ONE:
             require_one(self._chosen.name, result)
-        return self._outputs.opened(result, aux)
+        opened = self._outputs.opened(result, aux)
+        self._require_direction(opened[: self._outputs.count])
+        return opened
+
+    def _require_direction(self, results: Sequence[Any]) -> None:
+        """Refuse complex results, unless the derivative is said not to depend on a direction."""
+        asked = self._derivative
+        inputs, outputs = (list(map(_type_of, v)) for v in (self._chosen.leaves, results))
+        of_one = asked.kind in _OF_ONE
+        require_direction(asked.name, inputs, outputs, asked.holomorphic, of_one=of_one)
 
     def value(self) -> Any:
         """What the function returned: with `has_aux` a tuple of two."""
@@ -147,10 +162,14 @@ class Outputs:
     def require_floats(self) -> None:
         """Raise `NotDifferentiable` unless all arrays are of a float dtype."""
         for leaf, path in zip(self._found, self.paths, strict=True):
-            if isinstance(leaf, Handle) and leaf.dtype.kind != "f":
+            if isinstance(leaf, Handle) and not leaf.type.is_inexact:
                 raise NotDifferentiable(
                     f"{self._name}: {path} is {leaf.type}, and only floats have derivatives"
                 )
+
+
+def _type_of(array: Any) -> TensorType:
+    return array.type if isinstance(array, Handle) else type_of(array)
 
 
 def require_one(name: str, result: Any) -> None:
@@ -164,7 +183,7 @@ def require_one(name: str, result: Any) -> None:
         )
     if not isinstance(result, Handle):
         return
-    if result.dtype.kind != "f":
+    if not result.type.is_inexact:
         raise NotDifferentiable(
             f"{name}: the function returned {result.type}, and only floats have derivatives"
         )
@@ -176,26 +195,37 @@ def require_one(name: str, result: Any) -> None:
 
 
 def gradient_of(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative:
     """The function that gives the gradient of `function`; see `pg.grad`."""
-    return Derivative("grad", "gradient", function, argnums, has_aux)
+    return Derivative("grad", "gradient", function, argnums, has_aux, holomorphic)
 
 
 @checked
 def value_and_grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative:
     """The function that gives what `function` returns, and its gradient, computed together.
 
     With `has_aux` the first is `(value, aux)`. For all else see `pg.grad`.
     """
-    return Derivative("value_and_grad", "value and gradient", function, argnums, has_aux)
+    return Derivative(
+        "value_and_grad", "value and gradient", function, argnums, has_aux, holomorphic
+    )
 
 
 @checked
 def jacfwd(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative:
     """The function that gives all derivatives of `function`, by forward mode.
 
@@ -204,20 +234,25 @@ def jacfwd(
     their places. One vectorised pass has a direction for each element of the arguments, which is
     less work than `jacrev` where these are fewer than the elements returned.
 
-    Arguments, `argnums` and `has_aux` are as in `pg.grad`.
+    Arguments, `argnums`, `has_aux` and `holomorphic` are as in `pg.grad`; without that, derivatives
+    of complex arrays are by real arguments here, and in `jacrev` those of real arrays by complex
+    ones.
     """
-    return Derivative("jacfwd", "forward", function, argnums, has_aux)
+    return Derivative("jacfwd", "forward", function, argnums, has_aux, holomorphic)
 
 
 @checked
 def jacrev(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative:
     """The function that gives all derivatives of `function`, by reverse mode.
 
     As `jacfwd`, with one direction for each element returned.
     """
-    return Derivative("jacrev", "reverse", function, argnums, has_aux)
+    return Derivative("jacrev", "reverse", function, argnums, has_aux, holomorphic)
 
 
 def jacobian_of(
@@ -225,17 +260,21 @@ def jacobian_of(
     mode: str | None = None,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative:
     """As `jacfwd` or `jacrev`, whichever has fewer directions; see `pg.jacobian`."""
-    return Derivative("jacobian", mode or "jacobian", function, argnums, has_aux)
+    return Derivative("jacobian", mode or "jacobian", function, argnums, has_aux, holomorphic)
 
 
 def hessian_of(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False
+    function: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative:
     """The function that gives the second derivatives of `function`; see `pg.hessian`.
 
     Forward over reverse mode.
     """
-    gradient = Derivative("hessian", "gradient", function, argnums, has_aux)
-    return Derivative("hessian", "forward", gradient, argnums, has_aux)
+    gradient = Derivative("hessian", "gradient", function, argnums, has_aux, holomorphic)
+    return Derivative("hessian", "forward", gradient, argnums, has_aux, holomorphic)

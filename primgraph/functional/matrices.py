@@ -9,8 +9,9 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.autodiff.functions import require_scalar
-from primgraph.autodiff.lazy_matrix import Layout, Matrix, Passes
+from primgraph.autodiff.lazy_matrix import Layout, Matrix, Passes, only_mode
 from primgraph.autodiff.matrix_index import Selection
+from primgraph.autodiff.request import require_direction
 from primgraph.eager import recording
 from primgraph.eager.backward import listed
 from primgraph.eager.derived import answers, argument, depends_beyond, reached
@@ -52,7 +53,8 @@ class TensorSlopes(Matrix):
         self.inputs = Layout(tuple(n.type.shape for n in inputs), batch)
         self.dtype = as_dtype(np.result_type(*(n.type.dtype for n in (*outputs, *inputs))))
         self.passes = Passes()
-        self.mode = None
+        inner = [n.type for n in inputs], [n.type for n in outputs]
+        self.only = self.mode = None if name == "Hessian" else only_mode(*inner)
         known = reached(outputs, inputs)
         self._depends = any(n in known for n in outputs)
         self._kept: tuple[dict[int, tuple[Tensor, int]], ...] = ({}, {})
@@ -126,7 +128,7 @@ class TensorSlopes(Matrix):
 
 
 def matrix_of(
-    name: str, function: Any, inputs: Any, is_batched: bool, check: bool
+    name: str, function: Any, inputs: Any, is_batched: bool, check: bool, holomorphic: bool
 ) -> tuple[Matrix, bool]:
     """The matrix of a function of tensors, or of what was computed from them.
 
@@ -146,10 +148,18 @@ def matrix_of(
     ends = [t.node for t in results]
     for role, nodes in (("input", starts), ("output", ends)):
         for i, node in enumerate(nodes):
-            if node.type.dtype.kind != "f":
+            if not node.type.is_inexact:
                 raise NotDifferentiable(
                     f"{name}: {role} {i} is {node.type}, and only floats have derivatives"
                 )
+    types = [n.type for n in starts], [n.type for n in ends]
+    require_direction(name, *types, holomorphic, of_one=name == "Hessian")
+    if name == "Hessian" and any(t.is_complex for t in types[0]):
+        raise NotDifferentiable(
+            "Hessian: a gradient by complex numbers is not holomorphic, and has no derivative by "
+            "them that is a single number",
+            hint="take the Hessian by real and imaginary parts: z = pg.complex(x, y)",
+        )
     if not all(n.tracked for n in starts):
         raise NotDifferentiable(
             f"{name}: an input does not require grad",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import numpy as np
@@ -84,6 +84,7 @@ def grad(
     outputs: Function,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative: ...
 @overload
 def grad(
@@ -181,6 +182,11 @@ def grad(*args: Any, **kwargs: Any) -> Any:
     - `is_grads_batched=True` takes seeds with one more leading axis, of one extent N for all,
       and gives results of shape `(N, *x.shape)`, all N in one vectorised pass. None still stands
       for ones, for each of the N.
+    - `holomorphic=True`, of functions and of variables, says that complex outputs are holomorphic
+      in complex inputs, and gives their complex derivative.
+
+    The gradient of a real output by a complex `z = x + iy` is `df/dx - i df/dy`, as in JAX and
+    autograd; complex outputs take a seed each, or `holomorphic`.
 
     Results are variables of the same program and can be differentiated again.
 
@@ -204,9 +210,12 @@ def grad(*args: Any, **kwargs: Any) -> Any:
 
 @checked_late
 def _gradient_of(
-    outputs: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False
+    outputs: Function,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative:
-    return gradient_of(outputs, argnums, has_aux)
+    return gradient_of(outputs, argnums, has_aux, holomorphic)
 
 
 @overload
@@ -311,9 +320,10 @@ def jacobian(
     mode: str | None = None,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative: ...
 @overload
-def jacobian(y: Any, x: Any, *, mode: str | None = None) -> Any: ...
+def jacobian(y: Any, x: Any, *, mode: str | None = None, holomorphic: bool = False) -> Any: ...
 @checked_late
 def jacobian(
     y: Any,
@@ -322,6 +332,7 @@ def jacobian(
     mode: str | None = None,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Any:
     """The derivatives of `y` by `x`, of shape `y.shape + x.shape`, zeros where there are none.
 
@@ -337,12 +348,12 @@ def jacobian(
     """
     mode = matrices.checked_mode(mode)
     if x is None and _is_function(y):
-        return jacobian_of(y, mode, argnums, has_aux)
+        return jacobian_of(y, mode, argnums, has_aux, holomorphic)
     if _is_function(y) and not _are_variables(x):
-        return _at(jacobian_of, y, x, mode)
+        return _at(partial(jacobian_of, holomorphic=holomorphic), y, x, mode)
     if _has_tensors(y):
-        return built.jacobian(y, x, mode)
-    return matrices.jacobian(y, x, mode=mode)
+        return built.jacobian(y, x, mode, holomorphic)
+    return matrices.jacobian(y, x, mode=mode, holomorphic=holomorphic)
 
 
 def _at(transform: Callable[..., Derivative], function: Function, x: Any, *options: Any) -> Any:
@@ -353,7 +364,7 @@ def _at(transform: Callable[..., Derivative], function: Function, x: Any, *optio
 
 
 @checked_late
-def batched_jacobian(y: Any, x: Any, *, check: bool = True) -> Any:
+def batched_jacobian(y: Any, x: Any, *, check: bool = True, holomorphic: bool = False) -> Any:
     """The derivatives of each sample of `y` by the same sample of `x`, zeros where there are none.
 
     Axis 0 counts the samples, which are independent. The shape is `(B, *y.shape[1:],
@@ -365,21 +376,31 @@ def batched_jacobian(y: Any, x: Any, *, check: bool = True) -> Any:
     if _is_function(y) and not _are_variables(x):
         world = world_of(x)
         brought: Any = world.bring(x) if not isinstance(x, list | tuple) else [*map(world.bring, x)]
-        return world.given_back(matrices.batched_jacobian(y, brought, check=check))
+        found = matrices.batched_jacobian(y, brought, check=check, holomorphic=holomorphic)
+        return world.given_back(found)
     if _has_tensors(y):
-        return built.batched_jacobian(y, x, check)
-    return matrices.batched_jacobian(y, x, check=check)
+        return built.batched_jacobian(y, x, check, holomorphic)
+    return matrices.batched_jacobian(y, x, check=check, holomorphic=holomorphic)
 
 
 @overload
 def hessian(
-    y: Function, *, argnums: int | Sequence[int] = 0, has_aux: bool = False
+    y: Function,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Derivative: ...
 @overload
 def hessian(y: Any, x: Any) -> Any: ...
 @checked_late
 def hessian(
-    y: Any, x: Any = None, *, argnums: int | Sequence[int] = 0, has_aux: bool = False
+    y: Any,
+    x: Any = None,
+    *,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> Any:
     """The second derivatives of `y`, one element, by `x`, of shape `x.shape + x.shape`.
 
@@ -393,9 +414,9 @@ def hessian(
     Raises `NotScalarError` for more elements; for all else see `jacobian`.
     """
     if x is None and _is_function(y):
-        return hessian_of(y, argnums, has_aux)
+        return hessian_of(y, argnums, has_aux, holomorphic)
     if _is_function(y) and not _are_variables(x):
-        return _at(hessian_of, y, x)
+        return _at(partial(hessian_of, holomorphic=holomorphic), y, x)
     if _has_tensors(y):
         return built.hessian(y, x)
     return matrices.hessian(y, x)

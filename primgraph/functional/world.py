@@ -113,6 +113,6 @@ def as_tensor(leaf: Any) -> Tensor:
 
 def is_array(leaf: Any) -> bool:
     """Whether a leaf of a container is an array or a number."""
-    return isinstance(leaf, Handle | np.ndarray | np.generic | int | float) or hasattr(
+    return isinstance(leaf, Handle | np.ndarray | np.generic | int | float | complex) or hasattr(
         leaf, "__array__"
     )

@@ -18,14 +18,17 @@ from primgraph.errors import ArgumentError, CheckError, FeedError, InternalError
 from primgraph.functional.arguments import parameter_names
 from primgraph.functional.world import as_tensor
 from primgraph.inspect.complex_step import STEP, evaluate, knows, widened
+from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive
+from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.signature import applied, checked_late
 from primgraph.ir.sizes import fitted
 from primgraph.ir.slices import without_formal
-from primgraph.ir.types import Shape
+from primgraph.ir.types import FLOAT64, Shape
 from primgraph.primitives.elementwise import stop_gradient
+from primgraph.primitives.parts import complex_, imag, real
 from primgraph.primitives.reductions import root_of_squares
 from primgraph.program.program import Program
 from primgraph.program.trace import is_container, trace
@@ -57,7 +60,8 @@ def check_grads(
     of which what it does with these is checked, and with those that it finds elsewhere; or a
     program, with arrays by name, whose last results are differentiated. The
     derivatives are those by all float inputs, at these arrays, in float64 whatever the dtype;
-    what is not of a float dtype is held constant. A derivative of higher order is taken along
+    what is not of a float dtype is held constant. Complex inputs and outputs count as two real ones
+    each, their parts. A derivative of higher order is taken along
     random directions, and differentiated once more by each element of the inputs.
 
     The independent derivatives are by a complex step (W. Squire and G. Trapp, Using complex
@@ -125,7 +129,7 @@ def _recorded(function: Callable[..., Any], inputs: Sequence[Any]) -> tuple[Grap
     """
     leaves, structure = tree.flatten([*inputs])
     given = [as_tensor(leaf) for leaf in leaves]
-    nodes = [argument(t.node) if t.dtype.kind == "f" else t.node for t in given]
+    nodes = [argument(t.node) if t.type.is_inexact else t.node for t in given]
     called = [t.family(n) for t, n in zip(given, nodes, strict=True)]
     with recording.enable_grad():
         result = applied(function, *tree.unflatten(structure, called))
@@ -155,8 +159,8 @@ class Level:
     @staticmethod
     def of(graph: Graph, arrays: Sequence[Array]) -> Level:
         lowered = lower(graph)
-        kept = dead_code(lowered.with_outputs(v for v in lowered.outputs if v.type.is_float))
-        wide = widened(kept)
+        kept = dead_code(lowered.with_outputs(v for v in lowered.outputs if v.type.is_inexact))
+        wide, arrays = _in_parts(widened(kept), arrays)
         wrt = [i for i, v in enumerate(wide.inputs) if v.type.is_float]
         if not wrt or not wide.outputs:
             raise ArgumentError(
@@ -360,6 +364,29 @@ def richardson(at: Callable[[float], list[Array]], place: float) -> list[Array]:
             (4 * (c - d) / step - (a - b) / (2 * step)) / 3
             for a, b, c, d in zip(*ends, strict=True)
         ]
+
+
+def _in_parts(graph: Graph, arrays: Sequence[Array]) -> tuple[Graph, Sequence[Array]]:
+    """`graph` as a function of real and imaginary parts that gives such, and arrays for it."""
+    if not any(v.type.is_complex for v in (*graph.inputs, *graph.outputs)):
+        return graph, arrays
+    if len(arrays) != len(graph.inputs):
+        return graph, arrays
+    builder = Builder(graph.name, source=NOWHERE)
+    values, given, results = [], [], []
+    with builder:
+        for value, array in zip(graph.inputs, arrays, strict=True):
+            if not value.type.is_complex:
+                values.append(builder.input(value.type, value.hint))
+                given.append(array)
+                continue
+            half = value.type.with_dtype(FLOAT64)
+            halves = [builder.input(half, f"{value.hint}.{part}") for part in ("real", "imag")]
+            values.append(complex_(*halves))
+            given += [np.real(array), np.imag(array)]
+        for found in builder.inline(graph, values):
+            results += [real(found), imag(found)] if found.type.is_complex else [found]
+    return builder.graph(results), given
 
 
 def _has_rules(eqn: Equation) -> bool:

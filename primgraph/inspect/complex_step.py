@@ -21,7 +21,7 @@ from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 from primgraph.ir.params import Array
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.ir.types import COMPLEX128, FLOAT64, TensorType
 from primgraph.operators.call import Operator
 
 STEP = 1e-30
@@ -42,7 +42,9 @@ def knows(graph: Graph) -> bool:
 
 
 def wide_type(type: TensorType) -> TensorType:
-    """The same type with floats of 64 bits."""
+    """The same type with floats of 64 bits, and complex numbers of two such."""
+    if type.is_complex:
+        return type.with_dtype(COMPLEX128)
     return type.with_dtype(FLOAT64) if type.is_float else type
 
 
@@ -51,9 +53,13 @@ def wide_params(eqn: Equation) -> dict[str, Any]:
     params = dict(with_bodies(eqn.params, widened)) if eqn.op.has_bodies else eqn.kwargs
     if "dtype" in params and params["dtype"].kind == "f":
         params["dtype"] = FLOAT64
+    elif "dtype" in params and params["dtype"].kind == "c":
+        params["dtype"] = COMPLEX128
     value = params.get("value")
     if isinstance(value, Array) and value.type.is_float:
         params["value"] = Array(value.data.astype(np.float64))
+    elif isinstance(value, Array) and value.type.is_complex:
+        params["value"] = Array(value.data.astype(np.complex128))
     return params
 
 

@@ -279,7 +279,7 @@ def _ends(eqn: Equation, value: Value) -> str:
         return "counts as a constant"
     if value.dtype.kind == "b":
         return "gives booleans, which have no derivative"
-    if not value.type.is_float:
+    if not value.type.is_inexact:
         return f"gives integers, {value.type}, which have no derivative"
     if eqn.op.formal and not eqn.op.own_slope:
         return "is a derivative that does not change any more"

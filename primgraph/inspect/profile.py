@@ -428,7 +428,7 @@ _EMPTY = Range(float("nan"), float("nan"), 0)
 
 def range_of(array: np.ndarray[Any, Any]) -> Range:
     """The least and the greatest element of `array` but for NaNs, which are counted."""
-    missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
+    missing = np.isnan(array) if array.dtype.kind in "fc" else np.zeros(array.shape, np.bool_)
     numbers = array[~missing]
     if not numbers.size:
         return Range(float("nan"), float("nan"), int(missing.sum()))

@@ -24,8 +24,8 @@ def residual_bytes(graph: Graph) -> int:
     one after another, those of the largest one are added.
     """
     count = len(graph.inputs)
-    wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
-    if not wrt or not any(v.type.is_float for v in graph.outputs):
+    wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_inexact]
+    if not wrt or not any(v.type.is_inexact for v in graph.outputs):
         return 0
     joint = linearize(graph, wrt, role="cotangent")
     return _kept(

@@ -140,6 +140,8 @@ def freeze(value: Any) -> Any:
     if kind is float:
         # All NaNs are one NaN here, so that text and source can write each parameter exactly.
         return value if value == value else float("nan")
+    if kind is complex:
+        return complex(freeze(value.real), freeze(value.imag))
     if kind is tuple or kind is list:
         if _INTEGERS.issuperset(map(type, value)):
             return tuple(value)
@@ -171,6 +173,8 @@ def bits(value: Any) -> Hashable:
         return ("float", value if value and value == value else value.hex())
     if kind is bool:
         return ("bool", value)
+    if kind is complex:
+        return ("complex", value.real.hex(), value.imag.hex())
     if isinstance(value, np.dtype):
         return ("dtype", NAME_OF_DTYPE[value])
     return value if isinstance(value, Hashable) else repr(value)

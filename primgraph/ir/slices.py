@@ -217,7 +217,7 @@ class Slices:
                 if e is not None
                 and e not in equations
                 and e not in found
-                and (not e.inputs or not any(v.type.is_float for v in e.outputs))
+                and (not e.inputs or not any(v.type.is_inexact for v in e.outputs))
             }
             found |= new
             values = {v for e in new for v in e.inputs}

@@ -153,7 +153,16 @@ def value_text(value: Any, *, sources: bool = False) -> str:
         return _array_text(value)
     if isinstance(value, Named):
         return f"@{json.dumps(value.name)}"
+    if isinstance(value, complex):
+        return complex_text(value)
     return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def complex_text(number: complex) -> str:
+    """Both parts of a complex number, each as it reads back: `(1.0-0.0j)`."""
+    imaginary = repr(number.imag)
+    sign = "" if imaginary.startswith("-") else "+"
+    return f"({number.real!r}{sign}{imaginary}j)"
 
 
 # What goes on with an expression in sizes, where it may be at its end.
@@ -163,9 +172,9 @@ _OPENING, _CLOSING = frozenset("(["), frozenset(")]")
 
 def _array_text(array: Array) -> str:
     flat = array.data.ravel()
-    spelled = flat.size <= _SPELLED and not (array.type.is_float and np.isnan(flat).any())
+    spelled = flat.size <= _SPELLED and not (array.type.is_inexact and np.isnan(flat).any())
     if spelled:
-        return f"{array.type}{{{', '.join(repr(v) for v in flat.tolist())}}}"
+        return f"{array.type}{{{', '.join(value_text(v) for v in flat.tolist())}}}"
     if array.data.nbytes > _INLINE:
         return f"{array.type}{{{_HASHED}{array.digest}}}"
     return f"{array.type}{{0x{array.little_endian().tobytes().hex()}}}"
@@ -193,11 +202,12 @@ beside[0] = constants_beside
 
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<array>(?:bool|[iuf]\d+)\[[\d,]*\]\{[^{}]*\})
+        (?P<array>(?:bool|[iufc]\d+)\[[\d,]*\]\{[^{}]*\})
       | (?P<value>%(?:[A-Za-z0-9_]+|"(?:[^"\\]|\\.)*"))
       | (?P<object>@"(?:[^"\\]|\\.)*")
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<number>-?(?:inf\b|nan\b|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?))
+      | (?P<complex>\(-?(?:inf|nan|\d[\d.]*(?:e[-+]?\d+)?)[-+](?:inf|nan|\d[\d.]*(?:e[-+]?\d+)?)j\))
       | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
       | (?P<mark>[(),=:\[\]{}+*/?-])
     )""",
@@ -397,7 +407,9 @@ class _Line:
             if depth == _DEEPEST:
                 raise self.error("tuples stand too deep in each other")
             return tuple(self.listed(")", lambda: self.param(constants, depth + 1)))
-        kind, text, column = self.take("array", "object", "string", "number", "word")
+        kind, text, column = self.take("array", "object", "string", "number", "complex", "word")
+        if kind == "complex":
+            return self.converted(complex, text, column)
         if kind == "array":
             return self._array(text, column, constants)
         if kind == "object":
@@ -476,6 +488,9 @@ def _from_bytes(content: str, type: TensorType) -> np.ndarray[Any, Any]:
     return little.astype(type.dtype)
 
 
+_CONVERT: dict[str, Callable[[str], Any]] = {"f": float, "c": complex}
+
+
 def _from_numbers(content: str, type: TensorType) -> np.ndarray[Any, Any]:
     """The elements of a short array; each is what the dtype holds, as it is."""
     words = [w.strip() for w in content.split(",")] if content.strip() else []
@@ -483,14 +498,14 @@ def _from_numbers(content: str, type: TensorType) -> np.ndarray[Any, Any]:
         if not _TRUTH.keys() >= set(words):
             raise ValueError("a boolean is True or False")
         return np.array([_TRUTH[w] for w in words], type.dtype)
-    convert = int if type.dtype.kind in "iu" else float
+    convert = _CONVERT.get(type.dtype.kind, int)
     numbers = [convert(w) for w in words]
     limits = np.iinfo(type.dtype) if type.dtype.kind in "iu" else None
     if limits is not None and not all(limits.min <= n <= limits.max for n in numbers):
         raise ValueError(f"{type.dtype} has no such integer")
     with np.errstate(over="ignore"):
         data = np.array(numbers, type.dtype)
-    if limits is None and not np.array_equal(np.isinf(data), np.isinf(np.array(numbers, float))):
+    if limits is None and not np.array_equal(np.isinf(data), np.isinf(numbers)):
         raise ValueError(f"{type.dtype} has no number as large as that")
     return data
 

@@ -23,12 +23,15 @@ INT64: DType = np.dtype(np.int64)
 FLOAT16: DType = np.dtype(np.float16)
 FLOAT32: DType = np.dtype(np.float32)
 FLOAT64: DType = np.dtype(np.float64)
+COMPLEX64: DType = np.dtype(np.complex64)
+COMPLEX128: DType = np.dtype(np.complex128)
 
 DTYPE_OF_NAME: dict[str, DType] = {
     "bool": BOOL,
     **{f"i{8 * n}": np.dtype(f"i{n}") for n in (1, 2, 4, 8)},
     **{f"u{8 * n}": np.dtype(f"u{n}") for n in (1, 2, 4, 8)},
     **{f"f{8 * n}": np.dtype(f"f{n}") for n in (2, 4, 8)},
+    **{f"c{8 * n}": np.dtype(f"c{n}") for n in (8, 16)},
 }
 NAME_OF_DTYPE: dict[DType, str] = {dtype: name for name, dtype in DTYPE_OF_NAME.items()}
 
@@ -59,7 +62,17 @@ class TensorType(Fixed):
 
     @property
     def is_float(self) -> bool:
+        """Whether the elements are real floats."""
         return self.dtype.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.dtype.kind == "c"
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether the elements are floats or complex numbers: what has derivatives."""
+        return self.dtype.kind in "fc"
 
     def is_larger(self, size: int) -> bool:
         """Whether it has, or may have, more than `size` elements."""
@@ -109,7 +122,8 @@ def _not_negative(extents: Shape) -> bool:
 def as_dtype(dtype: Any) -> DType:
     """The native NumPy dtype that `dtype` names.
 
-    Raises `DTypeError` for anything but booleans, integers and floats of 16, 32 or 64 bits.
+    Raises `DTypeError` for anything but booleans, integers, floats of 16, 32 or 64 bits and
+    complex numbers of 64 or 128.
     """
     if isinstance(dtype, bytes):
         raise DTypeError(f"{dtype!r} is not a dtype")
@@ -124,7 +138,21 @@ def as_dtype(dtype: Any) -> DType:
     return DTYPE_OF_NAME[NAME_OF_DTYPE[found]]
 
 
-def scalar_of(value: Any, dtype: DType) -> bool | int | float:
+def real_dtype(dtype: DType) -> DType:
+    """The dtype of the parts of complex numbers; another dtype as it is."""
+    return _PARTS.get(dtype, dtype)
+
+
+def complex_dtype(dtype: DType) -> DType:
+    """The complex dtype whose parts hold all floats of `dtype`."""
+    return COMPLEX64 if dtype.kind == "f" and dtype.itemsize <= 4 else _WHOLES.get(dtype, dtype)
+
+
+_PARTS = {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}
+_WHOLES = {FLOAT64: COMPLEX128}
+
+
+def scalar_of(value: Any, dtype: DType) -> bool | int | float | complex:
     """`value` as the Python scalar that stands for it in `dtype`, rounded as NumPy rounds.
 
     Raises `DTypeError` for an integer that `dtype` cannot hold.
@@ -133,9 +161,17 @@ def scalar_of(value: Any, dtype: DType) -> bool | int | float:
         if dtype is FLOAT64 and (type(value) is float or type(value) is int):
             return float(value)
         with np.errstate(all="ignore"):
+            if dtype.kind == "c":
+                found = dtype.type(value).item()
+                return complex(_one_nan(found.real), _one_nan(found.imag))
             return dtype.type(value).item()  # type: ignore[no-any-return]
     except (OverflowError, ValueError, TypeError):
         raise DTypeError(f"{value!r} cannot be a constant of dtype {dtype}") from None
+
+
+def _one_nan(number: float) -> float:
+    """`number`, or the one NaN that stands for all."""
+    return number if number == number else math.nan
 
 
 def as_shape(shape: Any) -> Shape:

@@ -302,7 +302,7 @@ def changing(found: Any) -> Any:
         return found
     if isinstance(found, Variable):
         return ChangingArray(found.recorder, found.value)
-    is_float = isinstance(found, np.ndarray) and found.dtype.kind == "f"
+    is_float = isinstance(found, np.ndarray) and found.dtype.kind in "fc"
     if not is_float or are_fixed.get() or handles((found,)):
         return found
     if innermost.get() is None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from primgraph.operators.averages import *  # noqa: F403
     from primgraph.operators.building import *  # noqa: F403
     from primgraph.operators.choosing import *  # noqa: F403
+    from primgraph.operators.complexes import *  # noqa: F403
     from primgraph.operators.convolutions import *  # noqa: F403
     from primgraph.operators.differences import *  # noqa: F403
     from primgraph.operators.finding import *  # noqa: F403

@@ -27,10 +27,12 @@ from primgraph.operators.promotion import (
     require_flag,
     type_of,
     ufunc_dtypes,
+    wrap,
 )
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise as p
-from primgraph.primitives import logic
+from primgraph.primitives import logic, parts
+from primgraph.primitives.constants import zeros_like
 
 __all__ = [
     "abs",
@@ -136,18 +138,18 @@ def power(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """
     dtype = ufunc_dtypes(np.power, x1, x2)[-1]
     constant_exponent = not isinstance(x2, Handle | Dim)
-    if dtype.kind != "f" and constant_exponent and np.any(np.less(array_of(x2), 0)):
+    if dtype.kind in "iub" and constant_exponent and np.any(np.less(array_of(x2), 0)):
         raise DTypeError(
             f"integers have no negative powers: {described(x1)} to the power {described(x2)}",
             hint="make the base a float, with pg.astype",
         )
     exponent = _whole_number(x2)
     if exponent is not None and type(x1) not in SCALARS:
-        if dtype.kind != "f":
+        if dtype.kind not in "fc":
             scalar_of(exponent, dtype)
-        if dtype.kind != "f" or -_LARGEST_INTEGER_POWER <= exponent <= _LARGEST_INTEGER_POWER:
+        if dtype.kind not in "fc" or -_LARGEST_INTEGER_POWER <= exponent <= _LARGEST_INTEGER_POWER:
             return emit(p.integer_pow, lift(x1, dtype), n=exponent)
-    if constant_exponent and dtype.kind == "f" and np.ndim(x2) == 0 and array_of(x2) == 0.5:
+    if constant_exponent and dtype.kind in "fc" and np.ndim(x2) == 0 and array_of(x2) == 0.5:
         return emit(p.sqrt, lift(x1, dtype))
     return emit(p.power, *promoted(x1, x2, dtype=dtype, name="power"))
 
@@ -160,12 +162,20 @@ def _whole_number(x: Any) -> int | None:
 
 
 def _unary(
-    name: str, ufunc: np.ufunc, op: Primitive[Value] | None, doc: str, *, unchanged: str = ""
+    name: str,
+    ufunc: np.ufunc,
+    op: Primitive[Value] | None,
+    doc: str,
+    *,
+    unchanged: str = "",
+    of_complex: Callable[[Variable], Variable] | None = None,
 ) -> Callable[[ArrayLike], Variable]:
     """Declare a function of one array; dtype kinds in `unchanged` are returned as they are."""
 
     def function(x: ArrayLike) -> Variable:
         kind = type_of(x).dtype.kind
+        if kind == "c" and of_complex is not None:
+            return of_complex(lift(x))
         if op is None or kind in unchanged:
             if kind not in unchanged:
                 ufunc_dtypes(ufunc, x)
@@ -180,12 +190,29 @@ def _unary(
     return public(function)
 
 
+def _modulus(z: Variable) -> Variable:
+    return emit(parts.modulus, z)
+
+
+def _unit(z: Variable) -> Variable:
+    """`z / abs(z)`, and 0 for 0."""
+    size = emit(parts.modulus, z)
+    none = emit(logic.equal, size, wrap(zeros_like(size.value)))
+    return where(none, 0.0, divide(z, where(none, 1.0, size)))
+
+
 negative = _unary("negative", np.negative, p.neg, "`-x`.")
 positive = _unary("positive", np.positive, None, "`+x`, that is, `x` itself.")
 abs = _unary(
-    "abs", np.absolute, p.abs_, "Absolute value, with derivative 0 at 0.", unchanged="b"
+    "abs", np.absolute, p.abs_,
+    "Absolute value, with derivative 0 at 0; of complex numbers a real one.", unchanged="b",
+    of_complex=_modulus,
 )  # fmt: skip
-sign = _unary("sign", np.sign, p.sign, "-1, 0 or 1, and NaN for NaN. Its derivative is zero.")
+sign = _unary(
+    "sign", np.sign, p.sign,
+    "-1, 0 or 1, and NaN for NaN, with derivative zero; of complex numbers `z / abs(z)`.",
+    of_complex=_unit,
+)  # fmt: skip
 floor = _unary(
     "floor", np.floor, p.floor, "The largest integer not above x. Its derivative is zero.",
     unchanged="iub",
@@ -206,6 +233,10 @@ def round(x: ArrayLike, decimals: int = 0) -> Variable:
     if type(decimals) is not int or not -300 <= decimals <= 300:
         raise ArgumentError(f"decimals is an integer between -300 and 300, not {decimals!r}")
     kind = type_of(x).dtype.kind
+    if kind == "c":
+        value = lift(x)
+        halves = [round(emit(part, value), decimals) for part in (parts.real, parts.imag)]
+        return emit(parts.complex_, *halves)
     if kind in "iu":
         if decimals < 0:
             raise DTypeError(f"round of {described(x)} to {decimals} decimals is not supported")
@@ -232,7 +263,7 @@ def reciprocal(x: ArrayLike) -> Variable:
     What it is for the integer 0 depends on the machine, as in NumPy.
     """
     dtype = ufunc_dtypes(np.reciprocal, x)[-1]
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return divide(1.0, lift(x, dtype))
     return converted(divide(1.0, lift(x, FLOAT64)), dtype)
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from primgraph.errors import ShapeError
-from primgraph.ir.types import FLOAT64
+from primgraph.ir.types import COMPLEX128, FLOAT64, real_dtype
 from primgraph.operators.arithmetic import clip, multiply, subtract
 from primgraph.operators.call import public
 from primgraph.operators.creation import full
@@ -26,8 +26,9 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.reductions import all, argmax, argmin, max, min, sum
 from primgraph.operators.shaping import reshaped
-from primgraph.operators.statistics import mean, narrow, norm, wide
-from primgraph.operators.variable import Variable
+from primgraph.operators.statistics import mean, narrow, norm, squares, wide
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import parts
 
 __all__ = [
     "average",
@@ -74,7 +75,7 @@ def average(
         total = full((), math.prod(value.shape[a] for a in axes), found.dtype)
     else:
         count = _aligned(value, lift(weights), axes)
-        dtype = fractional(value, count) if value.type.is_float else FLOAT64
+        dtype = fractional(value, count) if value.type.is_inexact else FLOAT64
         count = converted(count, dtype)
         total = sum(count, axes, keepdims)
         found = sum(multiply(converted(value, dtype), count), axes, keepdims) / total
@@ -121,7 +122,7 @@ def cov(
     if weights is None:
         centered = rows - mean(rows, 1, True)
         divisor = float(rows.shape[1] - lost)
-        found = centered @ centered.T / _positive(divisor)
+        found = centered @ _conjugate(centered).T / _positive(divisor)
     else:
         total = sum(weights)
         centered = rows - sum(rows * weights, 1, True) / total
@@ -130,8 +131,12 @@ def cov(
             by = lift(aweights)
             left = total - lost * sum(weights * by) / total
         freedom = where(left > 0, left, 0.0)
-        found = (centered * weights) @ centered.T / freedom
+        found = (centered * weights) @ _conjugate(centered).T / freedom
     return found[0, 0] if rows.shape[0] == 1 else found
+
+
+def _conjugate(x: Variable) -> Variable:
+    return emit(parts.conj, x) if x.type.is_complex else x
 
 
 def _positive(divisor: float) -> float:
@@ -140,7 +145,8 @@ def _positive(divisor: float) -> float:
 
 def _variables(x: ArrayLike, rowvar: bool) -> Variable:
     """The observations as floats, a row for each variable."""
-    value = converted(lift(x), FLOAT64)
+    value = lift(x)
+    value = converted(value, COMPLEX128 if value.type.is_complex else FLOAT64)
     if value.ndim > 2:
         raise ShapeError(f"cov takes a vector or a matrix, not {value.type}")
     if value.ndim < 2:
@@ -166,8 +172,13 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True) -> V
     found = cov(x, y, rowvar)
     if found.ndim == 0:
         return found / found
-    spread = sqrt(diagonal(found))
-    return clip(found / spread[:, None] / spread[None, :], -1.0, 1.0)
+    variances = diagonal(found)
+    spread = sqrt(emit(parts.real, variances) if found.type.is_complex else variances)
+    ratio = found / spread[:, None] / spread[None, :]
+    if not found.type.is_complex:
+        return clip(ratio, -1.0, 1.0)
+    halves = [clip(emit(part, ratio), -1.0, 1.0) for part in (parts.real, parts.imag)]
+    return emit(parts.complex_, *halves)
 
 
 def _filled(x: Variable, number: float) -> Variable:
@@ -214,8 +225,8 @@ def nanargmin(x: ArrayLike, axis: int | None = None, keepdims: bool = False) -> 
 
 
 def _counted(x: Variable, axis: Axes, keepdims: bool) -> Variable:
-    """How many elements are no NaN, in the dtype of `x`."""
-    return sum(converted(logical_not(isnan(x)), x.dtype), axis, keepdims)
+    """How many elements are no NaN, in the dtype of `x` or of its parts."""
+    return sum(converted(logical_not(isnan(x)), real_dtype(x.dtype)), axis, keepdims)
 
 
 @public
@@ -250,7 +261,7 @@ def nanvar(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: flo
     NaN where no more than `ddof` are left.
     """
     away, divisor, value = _deviations("nanvar", x, axis, keepdims, ddof)
-    return narrow(sum(away * away, axis, keepdims) / divisor, value)
+    return narrow(sum(squares(away), axis, keepdims) / divisor, value)
 
 
 @public

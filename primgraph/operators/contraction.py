@@ -253,7 +253,7 @@ def _multiplied(
     if not inner:
         x, y = (_in_order(t, result, sizes) for t in ((x, left), (y, right)))
         whole = emit(elementwise.mul, x, y)
-        if summing and whole.type.is_float:
+        if summing and whole.type.is_inexact:
             # Sums begin with 0.0, also where a product of sums would be -0.0.
             whole = whole + 0.0
         return _summed((whole, result), needed)

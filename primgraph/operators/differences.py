@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import BOOL, INT64
+from primgraph.ir.types import BOOL, INT64, real_dtype
 from primgraph.operators.arithmetic import add, multiply, remainder, subtract
 from primgraph.operators.call import public
 from primgraph.operators.creation import zeros
@@ -30,7 +30,8 @@ from primgraph.operators.promotion import (
 )
 from primgraph.operators.reductions import cumsum, prod, sum
 from primgraph.operators.shaping import reshaped
-from primgraph.operators.variable import Variable
+from primgraph.operators.variable import Variable, emit
+from primgraph.primitives.parts import conj
 
 __all__ = [
     "convolve",
@@ -48,7 +49,7 @@ __all__ = [
 
 def _numbers(x: Variable, number: int) -> Variable:
     """`x` with a number for NaN."""
-    return where(isnan(x), number, x) if x.dtype.kind == "f" else x
+    return where(isnan(x), number, x) if x.type.is_inexact else x
 
 
 @public
@@ -277,8 +278,12 @@ def _all_sums(x: Variable, y: Variable) -> Variable:
 
 @public
 def correlate(x1: ArrayLike, x2: ArrayLike, mode: Mode = "valid") -> Variable:
-    """Sums of products of a vector with another that moves along it; modes are as of `convolve`."""
+    """Sums of products of a vector with another that moves along it; modes are as of `convolve`.
+
+    The other is conjugated where it is complex.
+    """
     x, y = _windows("correlate", x1, x2)
+    y = emit(conj, y) if y.type.is_complex else y
     if y.size > x.size:
         return flip(_cut(_all_sums(y, flip(x, 0)), mode, y.size, x.size), 0)
     return _cut(_all_sums(x, flip(y, 0)), mode, x.size, y.size)
@@ -302,7 +307,8 @@ def interp(
     if period is not None:
         raise ArgumentError("interp with a period is not supported", hint="extend xp and fp")
     dtype = fractional(x, xp, fp)
-    at, points, values = (lift(v, dtype) for v in (x, xp, fp))
+    at, points = (lift(v, real_dtype(dtype)) for v in (x, xp))
+    values = lift(fp, dtype)
     if points.ndim != 1 or points.shape != values.shape or points.size == 0:
         raise ShapeError(f"interp takes vectors of one length, not {points.type}, {values.type}")
     first = values[0] if left is None else lift(left, dtype)

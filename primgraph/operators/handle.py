@@ -15,7 +15,7 @@ from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.signature import checked_methods
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.meanings import method_instead, renamed
-from primgraph.operators.late import all_functions, function_named, functions
+from primgraph.operators.late import all_functions, function_named, functions, named_function
 
 
 @cache
@@ -99,6 +99,18 @@ class Handle:
     @abstractmethod
     def detach(self) -> Self:
         """The same numbers, as a constant for differentiation; see `pg.stop_gradient`."""
+
+    @property
+    def real(self) -> Self:
+        """The real parts of complex numbers; other numbers as they are."""
+        found: Self = named_function("real")(self)
+        return found
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary parts of complex numbers, zeros for others."""
+        found: Self = named_function("imag")(self)
+        return found
 
     @property
     def T(self) -> Self:

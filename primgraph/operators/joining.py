@@ -331,7 +331,7 @@ def pad(
             f"pad mode {mode!r:.60} is not supported",
             hint="modes: 'constant', 'edge', 'reflect', 'symmetric', 'wrap'",
         )
-    if not isinstance(constant_values, bool | int | float | np.generic):
+    if not isinstance(constant_values, bool | int | float | complex | np.generic):
         raise ArgumentError(f"constant_values is one number, not {constant_values!r:.60}")
     if constant_values == 0:
         return emit(shapes.pad, value, low=low, high=high)

@@ -24,6 +24,9 @@ _FAMILIES = {
     "choosing": """
         choose compress extract isin select
         """,
+    "complexes": """
+        angle complex conj conjugate imag iscomplex isreal real
+        """,
     "convolutions": """
         conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
         """,

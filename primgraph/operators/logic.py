@@ -29,7 +29,7 @@ from primgraph.operators.promotion import (
     wrap,
 )
 from primgraph.operators.variable import Variable, emit
-from primgraph.primitives import bits, elementwise, logic
+from primgraph.primitives import bits, elementwise, logic, parts
 from primgraph.primitives.constants import filled
 
 __all__ = [
@@ -264,6 +264,8 @@ def isnan(x: ArrayLike) -> Variable:
 def isinf(x: ArrayLike) -> Variable:
     """Whether elements are plus or minus infinity; false for integers and booleans."""
     value = lift(x)
+    if value.type.is_complex:
+        return logical_or(*[isinf(emit(part, value)) for part in (parts.real, parts.imag)])
     if not value.type.is_float:
         return _constant(False, value)
     return equal(emit(elementwise.abs_, value), float("inf"))
@@ -273,6 +275,8 @@ def isinf(x: ArrayLike) -> Variable:
 def isfinite(x: ArrayLike) -> Variable:
     """Whether elements are neither infinite nor NaN; true for integers and booleans."""
     value = lift(x)
+    if value.type.is_complex:
+        return logical_and(*[isfinite(emit(part, value)) for part in (parts.real, parts.imag)])
     if not value.type.is_float:
         return _constant(True, value)
     return less(emit(elementwise.abs_, value), float("inf"))

@@ -19,6 +19,7 @@ from primgraph.operators.shaping import expand_dims, moveaxis, reshaped
 from primgraph.operators.systems import adjoint, inv
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.assumed import assumed
+from primgraph.primitives.parts import conj
 
 __all__ = [
     "assume",
@@ -59,6 +60,8 @@ def matrix_transpose(x: ArrayLike) -> Variable:
 def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
     """Sums of products along `axis`; the other axes are broadcast.
 
+    Complex numbers of `x1` are conjugated, as NumPy conjugates them.
+
     Raises `ShapeError` for operands without axes, and where extents differ along it.
     """
     x, y = lift(x1), lift(x2)
@@ -67,6 +70,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, axis: int = -1) -> Variable:
     left, right = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     if left.shape[-1] != right.shape[-1]:
         raise ShapeError(f"vecdot of {x.type} and {y.type}: extents differ along axis {axis}")
+    left = emit(conj, left) if left.type.is_complex else left
     return sum(multiply(left, right), -1, dtype=multiply(left, right).dtype)
 
 
@@ -87,11 +91,14 @@ def matvec(x1: ArrayLike, x2: ArrayLike) -> Variable:
 def vecmat(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """The product of a vector with each matrix; stacks are broadcast.
 
+    Complex numbers of the vector are conjugated, as NumPy conjugates them.
+
     Raises `ShapeError` where shapes do not fit.
     """
     vector, matrix = lift(x1), lift(x2)
     if matrix.ndim < 2 or vector.ndim < 1:
         raise ShapeError(f"vecmat takes vectors and matrices, not {vector.type} and {matrix.type}")
+    vector = emit(conj, vector) if vector.type.is_complex else vector
     product = matmul(expand_dims(vector, -2), matrix)
     return reshaped(product, (*product.shape[:-2], product.shape[-1]))
 

@@ -6,7 +6,7 @@ import math
 from typing import Any, TypeAlias
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import FLOAT64, as_axis, keep_axes
+from primgraph.ir.types import FLOAT64, as_axis, keep_axes, real_dtype
 from primgraph.operators.arithmetic import abs, power
 from primgraph.operators.call import of_namespace
 from primgraph.operators.handle import ArrayLike, Axes
@@ -31,7 +31,7 @@ Order: TypeAlias = float | str | None
 
 def _floats(x: ArrayLike) -> Variable:
     value = lift(x)
-    return value if value.type.is_float else converted(value, FLOAT64)
+    return value if value.type.is_inexact else converted(value, FLOAT64)
 
 
 def _largest(x: Variable, axis: int) -> Variable:
@@ -49,7 +49,7 @@ def _of_vectors(x: Variable, order: Order, axis: int) -> Variable:
         raise ArgumentError(f"norm of vectors takes no order {order!r:.40}")
     number = require_number("norm", order)
     if number == 0:
-        return sum(converted(not_equal(x, 0), x.dtype), axis)
+        return sum(converted(not_equal(x, 0), real_dtype(x.dtype)), axis)
     size = abs(x)
     if number == math.inf:
         return _largest(size, axis)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.handle import Handle
 from primgraph.operators.numpy_arguments import called, may_change, refuse_out
 
@@ -174,44 +174,32 @@ def _common_type(*arrays: Any) -> Any:
     return np.common_type(*(np.zeros(0, a.dtype) for a in arrays))
 
 
-def _real(val: Any) -> Any:
-    return val
-
-
-def _imag(val: Any) -> Any:
-    return called("zeros_like", val)
-
-
-def _angle(z: Any, deg: bool = False) -> Any:
-    """The angle of a real number: pi if it is negative."""
-    value = called("asarray", z)
-    value = called("multiply", value, 1.0) if value.dtype.kind != "f" else value
-    turned = called("where", called("signbit", value), 180.0 if deg else math.pi, 0.0)
-    return called("where", called("isnan", value), math.nan, called("astype", turned, value.dtype))
-
-
-def _isreal(x: Any) -> Any:
-    return called("full", x.shape, True, "bool")
-
-
-def _iscomplex(x: Any) -> Any:
-    return called("full", x.shape, False, "bool")
-
-
 def _iscomplexobj(x: Any) -> bool:
-    return False
+    return x.dtype.kind == "c"  # type: ignore[no-any-return]
 
 
 def _isrealobj(x: Any) -> bool:
-    return True
+    return not _iscomplexobj(x)
 
 
 def _real_if_close(a: Any, tol: float = 100) -> Any:
+    """Real numbers as they are: whether complex ones become real depends on their parts."""
+    if _iscomplexobj(a):
+        raise DTypeError(
+            f"np.real_if_close of {a.type} would have a dtype that depends on its numbers",
+            hint="pg.real(z) drops the imaginary parts",
+        )
     return a
 
 
+def _sort_complex(a: Any) -> Any:
+    value = called("asarray", a)
+    wide = np.result_type(value.dtype, np.complex64)
+    return called("sort", called("astype", value, wide))
+
+
 def _vdot(a: Any, b: Any) -> Any:
-    return called("dot", called("ravel", a), called("ravel", b))
+    return called("dot", called("conj", called("ravel", a)), called("ravel", b))
 
 
 def _last_diagonal(x: Any, /, *, offset: int = 0) -> Any:
@@ -332,7 +320,6 @@ def _in_place(name: str, given: Callable[..., Any]) -> Callable[..., Any]:
 
 
 CALLED: dict[str, Callable[..., Any]] = {
-    "angle": _angle,
     "apply_along_axis": _apply_along_axis,
     "apply_over_axes": _apply_over_axes,
     "can_cast": _can_cast,
@@ -344,10 +331,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "fft.ifftshift": _ifftshift,
     "full_like": _full_like,
     "geomspace": _geomspace,
-    "imag": _imag,
-    "iscomplex": _iscomplex,
     "iscomplexobj": _iscomplexobj,
-    "isreal": _isreal,
     "isrealobj": _isrealobj,
     "iterable": _iterable,
     "linalg.diagonal": _last_diagonal,
@@ -361,13 +345,13 @@ CALLED: dict[str, Callable[..., Any]] = {
     "piecewise": _piecewise,
     "poly": _poly,
     "ravel": _ravel,
-    "real": _real,
     "real_if_close": _real_if_close,
     "reshape": _reshape,
     "result_type": _result_type,
     "shape": _shape,
     "size": _size,
     "take": _take,
+    "sort_complex": _sort_complex,
     "vdot": _vdot,
     "where": _where,
     "zeros_like": _like("zeros"),

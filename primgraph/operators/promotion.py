@@ -26,6 +26,7 @@ from primgraph.ir.types import (
     as_axis,
     as_dtype,
     broadcast_shapes,
+    complex_dtype,
     integer,
     scalar_of,
 )
@@ -37,7 +38,7 @@ from primgraph.primitives.shapes import broadcast, concat, reshape
 
 # A bool counts as a scalar, but not as a weak one: it has NumPy's dtype of booleans. A size counts
 # as the integer that it is known to be when arrays are fed.
-NUMBERS = (bool, int, float)
+NUMBERS = (bool, int, float, complex)
 SCALARS = (*NUMBERS, Dim)
 
 
@@ -54,15 +55,20 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     if isinstance(x, np.ma.MaskedArray):
         raise ArgumentError("a masked array has no counterpart", hint="fill it with x.filled(...)")
     if dtype is None and _is_python_float(x):
-        dtype = get_default_dtype()
+        dtype = complex_dtype(get_default_dtype()) if _has_complex(x) else get_default_dtype()
     try:
         array = np.asarray(x)
     except ValueError as error:
         raise ArgumentError(f"cannot make an array of {_shortened(x)}: {error}") from None
-    # What is no number is refused here: conversions would cut complex numbers, and read text.
+    # What is no number is refused here: conversions would read text.
     if array.dtype.kind == "O" or (array.dtype.kind in "SU" and not isinstance(x, np.ndarray)):
         raise ArgumentError(f"cannot make an array of {_shortened(x)}")
     found = as_dtype(array.dtype)
+    if dtype is not None and found.kind == "c" and dtype.kind not in "bc":
+        raise DTypeError(
+            f"{_shortened(x)} is complex, and does not become {dtype}",
+            hint="pg.real(z), pg.imag(z), pg.abs(z) say which part is meant",
+        )
     with np.errstate(all="ignore"):
         return array.astype(found if dtype is None else dtype, copy=False)
 
@@ -77,7 +83,12 @@ def _is_python_float(x: Any) -> bool:
     if isinstance(x, list | tuple):
         kinds = [_is_python_float(v) for v in x]
         return any(kinds) and not any(isinstance(v, np.ndarray | np.generic) for v in x)
-    return type(x) is float
+    return type(x) is float or type(x) is complex
+
+
+def _has_complex(x: Any) -> bool:
+    """Whether one of Python's complex numbers is in `x`."""
+    return any(map(_has_complex, x)) if isinstance(x, list | tuple) else type(x) is complex
 
 
 def lift(x: ArrayLike, dtype: DType | None = None) -> Variable:
@@ -218,15 +229,24 @@ def _known(operands: Iterable[ArrayLike]) -> list[Any]:
 
 
 def _weak_float(operands: Sequence[Any]) -> bool:
-    """Whether there are Python scalars only, and a float among them."""
-    return all(type(x) in SCALARS for x in operands) and any(type(x) is float for x in operands)
+    """Whether there are Python scalars only, and a float or complex number among them."""
+    return all(type(x) in SCALARS for x in operands) and any(
+        type(x) is float or type(x) is complex for x in operands
+    )
+
+
+def _by_default(dtype: DType) -> DType:
+    """`dtype`, which NumPy gives Python's numbers, with the default in the place of float64."""
+    if dtype.kind == "c":
+        return complex_dtype(get_default_dtype())
+    return get_default_dtype() if dtype.kind == "f" else dtype
 
 
 def result_dtype(*operands: ArrayLike) -> DType:
     """The dtype that NumPy gives to the combination; Python scalars are weak."""
     known = _known(operands)
     if _weak_float(known):
-        return get_default_dtype()
+        return _by_default(as_dtype(np.result_type(*map(_weak_or_dtype, known))))
     return as_dtype(np.result_type(*map(_weak_or_dtype, known)))
 
 
@@ -252,7 +272,7 @@ def ufunc_dtypes(ufunc: np.ufunc, *operands: ArrayLike) -> tuple[DType, ...]:
             hint="convert the operands first, with pg.astype",
         ) from None
     if _weak_float(known):
-        found = tuple([get_default_dtype() if d.kind == "f" else d for d in found])
+        found = tuple(map(_by_default, found))
     return found
 
 
@@ -278,9 +298,9 @@ def _shape_of(x: ArrayLike) -> Shape:
 
 
 def floating(*operands: ArrayLike) -> DType:
-    """The float dtype in which NumPy computes a function such as `sin` on the operands."""
+    """The dtype, float or complex, in which NumPy computes `sin` and its kind on the operands."""
     dtype = result_dtype(*operands)
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype
     return as_dtype(np.sin.resolve_dtypes((dtype, None))[1])
 
@@ -288,7 +308,7 @@ def floating(*operands: ArrayLike) -> DType:
 def fractional(*operands: ArrayLike) -> DType:
     """The float dtype of what is composed of quotients: float64 of integers, however small."""
     dtype = result_dtype(*operands)
-    return dtype if dtype.kind == "f" else FLOAT64
+    return dtype if dtype.kind in "fc" else FLOAT64
 
 
 def converted(x: Variable, dtype: DType) -> Variable:

@@ -51,6 +51,7 @@ from primgraph.operators.reductions import all
 from primgraph.operators.statistics import norm
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import elementwise as p
+from primgraph.primitives import parts
 
 __all__ = [
     "allclose",
@@ -158,6 +159,7 @@ def signbit(x: ArrayLike) -> Variable:
     if value.dtype.kind == "f":
         # The angle of -0.0 before the negative axis is -pi.
         return less(emit(p.arctan2, *promoted(value, -1.0)), 0)
+    ufunc_dtypes(np.signbit, value)
     return less(value, 0) if value.dtype.kind == "i" else full(value.shape, False, BOOL)
 
 
@@ -174,6 +176,7 @@ def trunc(x: ArrayLike) -> Variable:
     """Elements rounded towards zero; the derivative is zero. Integers stay as they are."""
     value = lift(x)
     if value.dtype.kind != "f":
+        ufunc_dtypes(np.trunc, value)
         return value
     return where(less(value, 0), ceil(value), floor(value))
 
@@ -217,9 +220,13 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike) -> Variable:
 
 @public
 def float_power(x1: ArrayLike, x2: ArrayLike) -> Variable:
-    """`x1` to the power `x2` in float64, negative whole exponents of integers included."""
-    base = converted(lift(x1), FLOAT64)
-    exponent = x2 if isinstance(x2, int | float) else converted(lift(x2), FLOAT64)
+    """`x1` to the power `x2` in float64, negative whole exponents of integers included.
+
+    With complex operands it is in complex128.
+    """
+    dtype = ufunc_dtypes(np.float_power, x1, x2)[-1]
+    base = converted(lift(x1), dtype)
+    exponent = x2 if isinstance(x2, int | float) else converted(lift(x2), dtype)
     return power(base, exponent)
 
 
@@ -241,6 +248,8 @@ def modf(x: ArrayLike) -> tuple[Variable, Variable]:
 @public
 def ldexp(x1: ArrayLike, x2: ArrayLike) -> Variable:
     """`x1 * 2**x2`, with integers as `x2`."""
+    if floating(x1, x2).kind == "c":
+        ufunc_dtypes(np.ldexp, x1, x2)
     x, exponent = promoted(x1, converted(lift(x2), floating(x1)), dtype=floating(x1), name="ldexp")
     return x * exp2(exponent)
 
@@ -258,6 +267,9 @@ def nan_to_num(
     No derivative goes through what was replaced. `copy` means nothing, as values never change.
     """
     value = lift(x)
+    if value.type.is_complex:
+        halves = [emit(part, value) for part in (parts.real, parts.imag)]
+        return emit(parts.complex_, *[nan_to_num(v, copy, nan, posinf, neginf) for v in halves])
     if value.dtype.kind != "f":
         return value
     limits = np.finfo(value.dtype)
@@ -293,7 +305,7 @@ def isclose(
     Two NaN are not, unless `equal_nan`.
     """
     x, y = promoted(x1, x2, name="isclose")
-    if x.dtype.kind != "f":
+    if not x.type.is_inexact:
         x, y = converted(x, FLOAT64), converted(y, FLOAT64)
     near = abs(x - y) <= lift(atol) + lift(rtol) * abs(y)
     near = logical_or(logical_and(near, isfinite(y)), equal(x, y))

@@ -6,7 +6,7 @@ import math
 
 from primgraph.errors import ArgumentError, UnknownSizeError
 from primgraph.ir.dims import Dim
-from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType, larger
+from primgraph.ir.types import FLOAT16, FLOAT32, FLOAT64, DType, larger, real_dtype
 from primgraph.operators.arithmetic import abs, square
 from primgraph.operators.call import operator, public
 from primgraph.operators.creation import stop_gradient
@@ -27,6 +27,7 @@ from primgraph.operators.promotion import (
 from primgraph.operators.reductions import kept, max, sum
 from primgraph.operators.shaping import squeeze
 from primgraph.operators.variable import Variable, emit
+from primgraph.primitives import parts
 from primgraph.primitives.reductions import as_softmax_of, root_of_squares
 
 __all__ = [
@@ -39,18 +40,20 @@ __all__ = [
 
 
 def wide(x: Variable) -> Variable:
-    """Floats as they are, but float16 as float32 and integers as float64, for sums."""
+    """Floats and complex numbers as they are, but float16 as float32 and integers as float64."""
     return converted(x, _wide_dtype(x.dtype))
 
 
 def _wide_dtype(dtype: DType) -> DType:
-    if dtype.kind != "f":
+    if dtype.kind not in "fc":
         return FLOAT64
     return FLOAT32 if dtype == FLOAT16 else dtype
 
 
 def narrow(x: Variable, like: Variable) -> Variable:
-    """`x` in the float dtype of `like`, or as it is if `like` holds integers."""
+    """`x` in the dtype of `like`, or in that of its parts; as it is if `like` holds integers."""
+    if like.type.is_complex:
+        return x if x.type.is_complex else converted(x, real_dtype(like.dtype))
     return converted(x, like.dtype) if like.type.is_float else x
 
 
@@ -97,9 +100,17 @@ def _root_of_squares(
     Where squares would over- or underflow `x` is scaled. Where the sum is 0 the root has slope 0,
     the subgradient of least norm.
     """
+    x = abs(x) if x.type.is_complex else x
     squares = stop_gradient(sum(square(x), axes))
     root = emit(root_of_squares, x, squares, axes=axes, divisor=divisor)
     return kept(root, x, axes, keepdims)
+
+
+def squares(x: Variable) -> Variable:
+    """The squares of sizes."""
+    if x.type.is_complex:
+        return square(emit(parts.real, x)) + square(emit(parts.imag, x))
+    return square(x)
 
 
 @operator("x")
@@ -107,7 +118,7 @@ def var_(x: ArrayLike, axis: Axes = None, keepdims: bool = False, *, ddof: float
     """What `var` is made of."""
     value = lift(x)
     centered, axes, divisor = _centered("var", wide(value), axis, ddof)
-    return narrow(sum(square(centered), axes, keepdims) / divisor, value)
+    return narrow(sum(squares(centered), axes, keepdims) / divisor, value)
 
 
 @public

@@ -19,12 +19,17 @@ from primgraph.ir.primitive import Linear, Primitive, Rule, primitive
 from primgraph.ir.signature import checked
 from primgraph.ir.types import DType, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
-from primgraph.primitives.logic import equal, greater, less, select
+from primgraph.primitives.logic import equal, greater, less, require_order, select
+from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import broadcast, with_batch_axis
 
 FLOATS = "f"
 NUMBERS = "iuf"
-ANY = "biuf"
+ORDERED = "biuf"
+ANY = "biufc"
+# Those that take complex numbers too, with NumPy's branch cuts.
+INEXACT = "fc"
+ALGEBRA = "iufc"
 
 # What an element of the result costs, in operations as `Primitive.flops` counts them.
 QUOTIENT = 4
@@ -85,6 +90,8 @@ def _same_type(name: str, operands: int, kinds: str, types: tuple[TensorType, ..
     if len(types) != operands:
         raise ShapeError(f"{name} takes {operands} operands, not {len(types)}")
     first = common_type(name, *types)
+    if kinds == ORDERED:
+        require_order(name, first)
     if first.dtype.kind not in kinds:
         raise DTypeError(f"{name} does not take {first}")
     return first
@@ -101,24 +108,24 @@ def _mul_transpose(ct: Value, x: Value | Linear, y: Value | Linear) -> tuple[Any
 
 
 add = elementwise(
-    "add", np.add, flops=1, operands=2, kinds=NUMBERS, linear=True, commutative=True,
+    "add", np.add, flops=1, operands=2, kinds=ALGEBRA, linear=True, commutative=True,
     transpose=lambda ct, x, y: (ct, ct),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: d),
 )  # fmt: skip
 sub = elementwise(
-    "sub", np.subtract, flops=1, operands=2, kinds=NUMBERS, linear=True,
+    "sub", np.subtract, flops=1, operands=2, kinds=ALGEBRA, linear=True,
     transpose=lambda ct, x, y: (ct, -ct if isinstance(y, Linear) else None),
     jvp=(lambda z, x, y, d: d, lambda z, x, y, d: -d),
 )  # fmt: skip
 neg = elementwise(
-    "neg", np.negative, flops=1, kinds=NUMBERS, linear=True, transpose=lambda ct, x: (-ct,)
+    "neg", np.negative, flops=1, kinds=ALGEBRA, linear=True, transpose=lambda ct, x: (-ct,)
 )  # fmt: skip
 mul = elementwise(
-    "mul", np.multiply, flops=1, operands=2, kinds=NUMBERS, linear="each", commutative=True,
+    "mul", np.multiply, flops=1, operands=2, kinds=ALGEBRA, linear="each", commutative=True,
     transpose=_mul_transpose,
 )  # fmt: skip
 div = elementwise(
-    "div", np.true_divide, flops=QUOTIENT, operands=2, linear=(0,), singular=True,
+    "div", np.true_divide, flops=QUOTIENT, operands=2, kinds=INEXACT, linear=(0,), singular=True,
     transpose=lambda ct, x, y: (ct / y, None),
     jvp=(None, lambda z, x, y, d: -(d * (z / y))),
 )  # fmt: skip
@@ -132,6 +139,9 @@ def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
     The first factor stays as it is, so that derivatives by y see it. An x without a finite
     reciprocal counts as 0.
     """
+    if x.type.is_complex:
+        zero = equal(y, zeros_like(y))
+        return d * (y * power(x, select(zero, filled(1, y.type), y - 1.0)))
     smallest = filled(np.finfo(x.dtype).tiny, x.type)
     exponent = y - 1.0
     finite = select(less(abs_(x), smallest), filled(1, y.type), exponent)
@@ -155,22 +165,23 @@ def _power(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Any:
 
 
 power = elementwise(
-    "power", _power, operands=2, singular=True, kinds=NUMBERS,
+    "power", _power, operands=2, singular=True, kinds=ALGEBRA,
     jvp=(_power_jvp_base, _power_jvp_exponent),
 )  # fmt: skip
 sqrt = elementwise(
-    "sqrt", np.sqrt, flops=QUOTIENT, singular=True, jvp=lambda z, x, d: d * (0.5 / z)
-)
+    "sqrt", np.sqrt, flops=QUOTIENT, kinds=INEXACT, singular=True,
+    jvp=lambda z, x, d: d * (0.5 / z),
+)  # fmt: skip
 rsqrt = elementwise(
-    "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), singular=True,
+    "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * (-0.5 * (z / x)),
 )  # fmt: skip
 
 
 def _integer_pow_type(x: TensorType, *, n: int) -> TensorType:
-    if x.dtype.kind not in NUMBERS:
+    if x.dtype.kind not in ALGEBRA:
         raise DTypeError(f"integer_pow does not take {x}")
-    if n < 0 and not x.is_float:
+    if n < 0 and not x.is_inexact:
         raise DTypeError(f"integers have no negative integer powers: {x} to the power {n}")
     return x
 
@@ -210,10 +221,14 @@ def _integer_pow_batch(batched: tuple[bool, ...], x: Value, *, n: int) -> Value:
 
 # Exponentials and logarithms.
 
-exp = elementwise("exp", np.exp, singular=True, jvp=lambda z, x, d: d * z)
-expm1 = elementwise("expm1", np.expm1, singular=True, jvp=lambda z, x, d: d * exp(x))
-log = elementwise("log", np.log, singular=True, jvp=lambda z, x, d: d / x)
-log1p = elementwise("log1p", np.log1p, singular=True, jvp=lambda z, x, d: d / (1.0 + x))
+exp = elementwise("exp", np.exp, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * z)
+expm1 = elementwise(
+    "expm1", np.expm1, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * exp(x)
+)  # fmt: skip
+log = elementwise("log", np.log, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / x)
+log1p = elementwise(
+    "log1p", np.log1p, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d / (1.0 + x)
+)  # fmt: skip
 sigmoid: Primitive[Value] = elementwise(
     "sigmoid", lambda x: _sigmoid(x), jvp=lambda z, x, d: d * (z * sigmoid(-x))
 )  # fmt: skip
@@ -224,36 +239,60 @@ logaddexp = elementwise(
 
 # Circular and hyperbolic functions and their inverses; angles are in radians.
 
-sin = elementwise("sin", np.sin, jvp=lambda z, x, d: d * cos(x))
-cos: Primitive[Value] = elementwise("cos", np.cos, jvp=lambda z, x, d: -(d * sin(x)))
-tan = elementwise("tan", np.tan, singular=True, jvp=lambda z, x, d: d * (1.0 + z * z))
-sinh = elementwise("sinh", np.sinh, singular=True, jvp=lambda z, x, d: d * cosh(x))
+
+def _slope_of_arcsin(x: Value) -> Value:
+    """`1 / sqrt(1 - x*x)`; for complex numbers by two roots, whose cuts are those of arcsin."""
+    if x.type.is_complex:
+        return rsqrt(1.0 - x) * rsqrt(1.0 + x)
+    return rsqrt((1.0 - x) * (1.0 + x))
+
+
+sin = elementwise("sin", np.sin, kinds=INEXACT, jvp=lambda z, x, d: d * cos(x))
+cos: Primitive[Value] = elementwise(
+    "cos", np.cos, kinds=INEXACT, jvp=lambda z, x, d: -(d * sin(x))
+)  # fmt: skip
+tan = elementwise(
+    "tan", np.tan, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * (1.0 + z * z)
+)  # fmt: skip
+sinh = elementwise(
+    "sinh", np.sinh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * cosh(x)
+)  # fmt: skip
 cosh: Primitive[Value] = elementwise(
-    "cosh", np.cosh, singular=True, jvp=lambda z, x, d: d * sinh(x)
-)
-tanh = elementwise("tanh", np.tanh, jvp=lambda z, x, d: d * (1.0 - z * z))
+    "cosh", np.cosh, kinds=INEXACT, singular=True, jvp=lambda z, x, d: d * sinh(x)
+)  # fmt: skip
+tanh = elementwise("tanh", np.tanh, kinds=INEXACT, jvp=lambda z, x, d: d * (1.0 - z * z))
 arcsin = elementwise(
-    "arcsin", np.arcsin, singular=True, jvp=lambda z, x, d: d * rsqrt((1.0 - x) * (1.0 + x))
+    "arcsin", np.arcsin, kinds=INEXACT, singular=True,
+    jvp=lambda z, x, d: d * _slope_of_arcsin(x),
 )  # fmt: skip
 arccos = elementwise(
-    "arccos", np.arccos, singular=True, jvp=lambda z, x, d: -(d * rsqrt((1.0 - x) * (1.0 + x)))
+    "arccos", np.arccos, kinds=INEXACT, singular=True,
+    jvp=lambda z, x, d: -(d * _slope_of_arcsin(x)),
 )  # fmt: skip
-arctan = elementwise("arctan", np.arctan, jvp=lambda z, x, d: d / (1.0 + x * x))
+arctan = elementwise("arctan", np.arctan, kinds=INEXACT, jvp=lambda z, x, d: d / (1.0 + x * x))
 
 
 def _arcsinh_jvp(z: Value, x: Value, d: Value) -> Value:
-    """`1 / sqrt(1 + x*x)`, without overflow of the square; the scale may be held constant."""
+    """`1 / sqrt(1 + x*x)`, without overflow of the square; the scale may be held constant.
+
+    Of complex numbers the root is that of two factors, whose cuts are those of the function.
+    """
+    if x.type.is_complex:
+        turned = x * 1j
+        return d * (rsqrt(1.0 + turned) * rsqrt(1.0 - turned))
     scale = stop_gradient(maximum(abs_(x), filled(1, x.type)))
     one, x = 1.0 / scale, x / scale
     return d * (one * rsqrt(one * one + x * x))
 
 
-arcsinh = elementwise("arcsinh", np.arcsinh, jvp=_arcsinh_jvp)
+arcsinh = elementwise("arcsinh", np.arcsinh, kinds=INEXACT, jvp=_arcsinh_jvp)
 arccosh = elementwise(
-    "arccosh", np.arccosh, singular=True, jvp=lambda z, x, d: d * (rsqrt(x - 1.0) * rsqrt(x + 1.0))
+    "arccosh", np.arccosh, kinds=INEXACT, singular=True,
+    jvp=lambda z, x, d: d * (rsqrt(x - 1.0) * rsqrt(x + 1.0)),
 )  # fmt: skip
 arctanh = elementwise(
-    "arctanh", np.arctanh, singular=True, jvp=lambda z, x, d: d / ((1.0 - x) * (1.0 + x))
+    "arctanh", np.arctanh, kinds=INEXACT, singular=True,
+    jvp=lambda z, x, d: d / ((1.0 - x) * (1.0 + x)),
 )  # fmt: skip
 
 
@@ -312,14 +351,14 @@ def _greater_share(d: Value, z: Value, x: Value, y: Value) -> Value:
 
 abs_ = elementwise("abs", np.abs, flops=1, kinds=NUMBERS, jvp=lambda z, x, d: d * sign(x))
 maximum = elementwise(
-    "maximum", np.maximum, flops=1, operands=2, kinds=ANY,
+    "maximum", np.maximum, flops=1, operands=2, kinds=ORDERED,
     jvp=(
         lambda z, x, y, d: _greater_share(d, z, x, y),
         lambda z, x, y, d: _greater_share(d, z, y, x),
     ),
 )  # fmt: skip
 minimum = elementwise(
-    "minimum", np.minimum, flops=1, operands=2, kinds=ANY,
+    "minimum", np.minimum, flops=1, operands=2, kinds=ORDERED,
     jvp=(
         lambda z, x, y, d: _greater_share(d, z, y, x),
         lambda z, x, y, d: _greater_share(d, z, x, y),
@@ -354,7 +393,7 @@ def as_function_of(x: TensorType, y: TensorType) -> TensorType:
     function of. Recorded like this it does: its own derivative along `y` is zero everywhere,
     which is something else than not to depend on it.
     """
-    if not x.is_float:
+    if not x.is_inexact:
         raise DTypeError(f"as_function_of takes a float, not {x}")
     return x
 
@@ -386,7 +425,7 @@ def as_another(z: TensorType, x: TensorType, *, number: int) -> TensorType:
     Those of one value have different numbers. Passes keep them apart as long as derivatives may be
     taken.
     """
-    if not x.is_float:
+    if not x.is_inexact:
         raise DTypeError(f"as_another takes floats, not {x}")
     if z != x:
         raise ShapeError(f"as_another of {x} takes values of that type, not {z}")
@@ -414,13 +453,28 @@ def _as_another_batch(batched: tuple[bool, ...], z: Value, x: Value, *, number: 
 
 @primitive(impl=lambda x, *, dtype: x.astype(dtype), linear=True, elementwise=True, flops=0)
 def cast(x: TensorType, *, dtype: DType) -> TensorType:
-    """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does."""
+    """The same numbers in another dtype, rounded or truncated as NumPy's `astype` does.
+
+    No part of a complex number is dropped: those become complex numbers or truth values only.
+    """
+    if x.is_complex and dtype.kind not in "bc":
+        raise DTypeError(
+            f"{x} does not become {dtype}: a part of each number would be lost",
+            hint="pg.real(z), pg.imag(z), pg.abs(z) say which part is meant",
+        )
     return x.with_dtype(dtype)
 
 
 @cast.transpose
 def _cast_transpose(ct: Value, x: Linear, *, dtype: DType) -> tuple[Value]:
+    if ct.type.is_complex and not x.type.is_complex:
+        ct = real(ct)
     return (cast(ct, dtype=x.dtype),)
+
+
+@real.transpose
+def _real_transpose(ct: Value, z: Linear) -> tuple[Value]:
+    return (cast(ct, dtype=z.dtype),)
 
 
 @cast.batch

@@ -30,7 +30,7 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
     fits = x.ndim == y.ndim >= 2 and x.shape[:-2] == y.shape[:-2] and x.shape[-1] == y.shape[-2]
     if not fits:
         raise ShapeError(f"matmul cannot multiply {x} by {y}")
-    if x.dtype != y.dtype or x.dtype.kind not in "iuf":
+    if x.dtype != y.dtype or x.dtype.kind not in "iufc":
         raise DTypeError(f"matmul takes equal numeric dtypes, not {x} and {y}")
     return x.with_shape((*x.shape[:-1], y.shape[-1]))
 

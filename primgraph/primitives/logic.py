@@ -29,13 +29,30 @@ def _declare(
     return op
 
 
-def _comparison(name: str, impl: Rule, *, commutative: bool = False) -> Primitive[Value]:
-    """Declare a comparison of two equal types; the result is boolean."""
+def _comparison(
+    name: str, impl: Rule, *, commutative: bool = False, orders: bool = True
+) -> Primitive[Value]:
+    """Declare a comparison of two equal types; the result is boolean.
+
+    What `orders` them does not take complex numbers.
+    """
 
     def type_rule(x: TensorType, y: TensorType) -> TensorType:
-        return common_type(name, x, y).with_dtype(BOOL)
+        found = common_type(name, x, y)
+        if orders:
+            require_order(name, found)
+        return found.with_dtype(BOOL)
 
     return _declare(name, impl, type_rule, commutative=commutative)
+
+
+def require_order(name: str, type: TensorType) -> None:
+    """Refuse complex numbers, of which none is larger than another."""
+    if type.is_complex:
+        raise DTypeError(
+            f"{name} does not take {type}: complex numbers have no order",
+            hint="compare pg.abs(z), or pg.real(z)",
+        )
 
 
 def _logical(operands: int) -> Callable[[str, Rule], Primitive[Value]]:
@@ -55,8 +72,8 @@ def _logical(operands: int) -> Callable[[str, Rule], Primitive[Value]]:
     return declare
 
 
-equal = _comparison("equal", np.equal, commutative=True)
-not_equal = _comparison("not_equal", np.not_equal, commutative=True)
+equal = _comparison("equal", np.equal, commutative=True, orders=False)
+not_equal = _comparison("not_equal", np.not_equal, commutative=True, orders=False)
 greater = _comparison("greater", np.greater)
 greater_equal = _comparison("greater_equal", np.greater_equal)
 less = _comparison("less", np.less)
@@ -100,8 +117,8 @@ def unless_nan(x: TensorType, y: TensorType) -> TensorType:
     Choices by comparison do not see a NaN, as it is not less than anything, nor equal to itself.
     """
     found = common_type("unless_nan", x, y)
-    if not found.is_float:
-        raise DTypeError(f"unless_nan takes floats, not {found}")
+    if not found.is_inexact:
+        raise DTypeError(f"unless_nan takes floats and complex numbers, not {found}")
     return found
 
 

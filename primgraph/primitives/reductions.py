@@ -27,7 +27,7 @@ from primgraph.ir.types import (
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.control import scan
 from primgraph.primitives.elementwise import QUOTIENT, cast
-from primgraph.primitives.logic import equal, greater, less, select
+from primgraph.primitives.logic import equal, greater, less, require_order, select
 from primgraph.primitives.shapes import (
     broadcast,
     concat,
@@ -161,6 +161,7 @@ def _extremum(name: str, impl: Rule, beaten: Primitive[Value]) -> Primitive[Valu
 
     def type_rule(x: TensorType, *, axes: Axes) -> TensorType:
         result = _reduced(name, x, axes)
+        require_order(name, x)
         # NumPy refuses this where the result has no elements either.
         if not all(at_least(x.shape[a], 1) for a in axes):
             raise ShapeError(f"{name} over axes {axes} of {x}: no elements, and no identity")
@@ -301,6 +302,7 @@ def _position(name: str, impl: Rule) -> Primitive[Value]:
 
     def type_rule(x: TensorType, *, axis: int) -> TensorType:
         check_axis(name, axis, x)
+        require_order(name, x)
         if not at_least(x.shape[axis], 1):
             raise ShapeError(f"{name} along axis {axis} of {x}: no elements")
         return TensorType(drop_axes(x.shape, (axis,)), INT64)

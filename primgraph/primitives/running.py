@@ -13,7 +13,7 @@ from primgraph.ir.primitive import Primitive, primitive
 from primgraph.ir.types import BOOL, INT64, TensorType, check_axis
 from primgraph.primitives.constants import iota, zeros_like
 from primgraph.primitives.indexing import gather
-from primgraph.primitives.logic import greater_equal, less_equal, select
+from primgraph.primitives.logic import greater_equal, less_equal, require_order, select
 from primgraph.primitives.reductions import accumulator
 from primgraph.primitives.shapes import concat, slice_
 
@@ -79,6 +79,7 @@ def _running(name: str, ufunc: np.ufunc, stays: Primitive[Value]) -> Primitive[V
     """
 
     def type_rule(x: TensorType, *, axis: int) -> TensorType:
+        require_order(name, x)
         return _numeric(name, x, axis)
 
     op: Primitive[Value] = Primitive(

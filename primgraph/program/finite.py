@@ -202,9 +202,9 @@ def created(eqn: Equation, operands: Sequence[Array], result: Array) -> Array | 
     one if they have none anywhere. A NaN of infinities, as in `inf - inf`, is made.
     """
     moves = marks_of(eqn.op) in (Marks.MOVED, Marks.CHOSEN)
-    if not operands or moves or result.dtype.kind != "f" or np.isfinite(result).all():
+    if not operands or moves or result.dtype.kind not in "fc" or np.isfinite(result).all():
         return None
-    floats = [a for a in operands if a.dtype.kind == "f"]
+    floats = [a for a in operands if a.dtype.kind in "fc"]
     elementwise = isinstance(eqn.op, Primitive) and eqn.op.elementwise
     made = np.zeros(result.shape, bool)
     for test in (np.isnan, np.isinf):
@@ -222,6 +222,8 @@ def spread(array: Array) -> str:
     """The range of the finite elements, and how many are not finite."""
     if array.size < 2:
         return _spelled(array.reshape(-1)[0]) if array.size else "without elements"
+    if array.dtype.kind == "c":
+        return f"absolute values {spread(np.abs(array))}"
     finite = array[np.isfinite(array)]
     parts = [f"from {_spelled(finite.min())} to {_spelled(finite.max())}"] if finite.size else []
     for test, name in ((np.isnan, "NaN"), (np.isposinf, "inf"), (np.isneginf, "-inf")):

@@ -212,6 +212,8 @@ class _Writer:
         """A parameter as JSON: whole numbers, booleans, strings and None stand for themselves."""
         if isinstance(value, tuple):
             return [self._encode(v) for v in value]
+        if isinstance(value, complex):
+            return {"complex": [value.real.hex(), value.imag.hex()]}
         if isinstance(value, float):
             return {"float": value.hex()}
         if isinstance(value, np.dtype):
@@ -431,6 +433,9 @@ class _Reader:
         ((kind, inner),) = value.items()
         if kind == "float":
             return float.fromhex(inner)
+        if kind == "complex":
+            real, imaginary = map(float.fromhex, inner)
+            return complex(real, imaginary)
         if kind == "dtype":
             return DTYPE_OF_NAME[inner]
         if kind == "constant":

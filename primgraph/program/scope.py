@@ -377,7 +377,7 @@ def copied(name: str, value: Any, type: TensorType | None = None) -> Array:
         array = np.asarray(value)
     except ValueError as error:
         raise FeedError(f"{known} cannot be set to {value!r:.60}: {error}") from None
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biufc":
         raise FeedError(f"{known} cannot be set to {value!r:.60} of dtype {array.dtype}")
     if type is not None:
         same_kind = np.can_cast(array.dtype, type.dtype, "same_kind")

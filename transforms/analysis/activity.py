@@ -12,5 +12,5 @@ def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
     active = set(sources)
     for eqn in graph.body:
         if not active.isdisjoint(eqn.inputs) and not eqn.op.stops:
-            active.update(v for v in eqn.outputs if v.type.is_float)
+            active.update(v for v in eqn.outputs if v.type.is_inexact)
     return active

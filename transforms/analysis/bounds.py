@@ -18,10 +18,11 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives import constants as c
 from primgraph.primitives import elementwise as e
-from primgraph.primitives import linalg, logic
+from primgraph.primitives import linalg, logic, parts
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
 from primgraph.primitives.control import CONTROL
+from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.transforms.analysis.frames import UNSURE, Frame
 from primgraph.transforms.analysis.ranges import (
     ANYTHING,
@@ -146,8 +147,10 @@ _ZERO = Range(0.0, 0.0)
 
 
 def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
-    if not eqn.outputs[0].type.is_float:
+    if not eqn.outputs[0].type.is_inexact:
         return REAL
+    if _has_complex(eqn):
+        return _range_of_complex(eqn, given, around)
     if eqn.op in _BY_EQUATION:
         return _BY_EQUATION[eqn.op](eqn, given, around)
     if eqn.op in BY_RANGE:
@@ -156,6 +159,31 @@ def _range(eqn: Equation, given: list[Range], around: _Around) -> Range:
         return hull(given)
     harmless = not (isinstance(eqn.op, Primitive) and eqn.op.singular)
     return REAL if harmless and all(x.finite for x in given) else ANYTHING
+
+
+def _has_complex(eqn: Equation) -> bool:
+    return eqn.outputs[0].type.is_complex or any(v.type.is_complex for v in eqn.inputs)
+
+
+# What complex numbers go through without becoming infinite; functions that are bounded for real
+# numbers have poles there, or grow like exponentials.
+_POLYNOMIAL: frozenset[Op] = MOVES | {
+    e.add, e.sub, e.neg, e.mul, linalg.matmul, r.reduce_sum, r.cumsum, logic.select,
+    parts.real, parts.imag, parts.conj, parts.complex_, parts.modulus, s.reshape, s.permute,
+    s.broadcast, s.pad, gather, scatter_add,
+}  # fmt: skip
+
+
+def _range_of_complex(eqn: Equation, given: list[Range], around: _Around) -> Range:
+    """Of complex numbers it is only known whether they are finite: they have no bounds."""
+    if eqn.op is parts.modulus:
+        return replace(absolute(given[0]), low=0.0)
+    if eqn.op in (c.full, c.constant):
+        value = eqn.kwargs["value"]
+        array = np.asarray(value if eqn.op is c.full else value.data)
+        return REAL if bool(np.isfinite(array).all()) else ANYTHING
+    finite = all(x.finite for x in given)
+    return REAL if finite and eqn.op in _POLYNOMIAL else ANYTHING
 
 
 # What a slope needs to stay finite.
@@ -179,6 +207,9 @@ def slope_stays_finite(eqn: Equation, position: int, ranges: dict[Value, Range])
     if op.constant or op.linear is True or (op is e.remainder and position == 0):
         return True
     given = [ranges[v] for v in eqn.inputs]
+    if _has_complex(eqn):
+        factors = [given[i] for i in factors_of_slope(op, position, len(given))]
+        return op in _POLYNOMIAL and all(x.finite for x in factors)
     if op in _FLAT_ENDS:
         return not any(x.nan for x in given)
     if op in (e.exp, e.expm1):

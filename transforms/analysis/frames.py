@@ -236,7 +236,7 @@ def _mark(value: Value, condition: Value) -> Value:
 
 def _cut(value: Value) -> Value:
     """`value`, without a tangent."""
-    return _noted(value, stop_gradient(value)) if value.type.is_float else value
+    return _noted(value, stop_gradient(value)) if value.type.is_inexact else value
 
 
 def _noted(value: Value, other: Value, number: int = _MARK) -> Value:

@@ -58,7 +58,7 @@ def slopes_of(
     rule = eqn.op.slopes_rule
     if rule is None:
         return []
-    floats = [i for i, v in enumerate(eqn.inputs) if v.type.is_float]
+    floats = [i for i, v in enumerate(eqn.inputs) if v.type.is_inexact]
     found: list[tuple[Graph, Sequence[Value], Sequence[Value]]] = rule(
         eqn.inputs, floats if positions is None else positions, **eqn.kwargs
     )

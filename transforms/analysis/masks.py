@@ -86,7 +86,7 @@ def _with_unsure(
             known = ranges_within(eqn, [risks.ranges[v] for v in eqn.inputs])
             inputs = eqn.inputs[Frame.of(eqn).lead :]
             unsure = frozenset(
-                i for i, x in enumerate(known) if not x.finite and inputs[i].type.is_float
+                i for i, x in enumerate(known) if not x.finite and inputs[i].type.is_inexact
             )
             if unsure:
                 found[eqn] = found.get(eqn, NONE).joined(Opening(unsure=unsure))

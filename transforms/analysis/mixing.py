@@ -154,7 +154,7 @@ def _relevant(graph: Graph) -> set[Value]:
     relevant = {v for v in graph.outputs if v.type.size != 0}
     for eqn in reversed(graph.body):
         if not relevant.isdisjoint(eqn.outputs) and not _is_constant(eqn):
-            relevant.update(v for v in _operands(eqn) if v.type.is_float and v.type.size != 0)
+            relevant.update(v for v in _operands(eqn) if v.type.is_inexact and v.type.size != 0)
     return relevant
 
 

@@ -70,7 +70,7 @@ class Risks:
             return ALWAYS
         if eqn.op is matmul:
             return NEVER
-        varying = any(v.type.is_float and v not in self.fixed for v in factors)
+        varying = any(v.type.is_inexact and v not in self.fixed for v in factors)
         return AT_NAN if varying else NEVER
 
     def _of_bodies(self, eqn: Equation) -> int:

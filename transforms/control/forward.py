@@ -175,7 +175,7 @@ def _reached(body: Graph, joint: _Joint, positions: Collection[int], turned: boo
 
 def _slopes(body: Graph, joint: Graph) -> dict[int, Value]:
     """The tangents of the float outputs of `body` in what `linearize` has made of it."""
-    floats = [k for k, v in enumerate(body.outputs) if v.type.is_float]
+    floats = [k for k, v in enumerate(body.outputs) if v.type.is_inexact]
     return dict(zip(floats, joint.outputs[len(body.outputs) :], strict=True))
 
 

@@ -30,9 +30,9 @@ def guarded(
     """
     body = backward_slice(graph.body, ends)
     kept = {e.output for e in body if len(e.outputs) == 1}.intersection(parts.kept)
-    if not any(v.type.is_float for v in kept) or not any(e.op in CHOOSING for e in body):
+    if not any(v.type.is_inexact for v in kept) or not any(e.op in CHOOSING for e in body):
         return [], {}
-    sources = [v for v in graph.inputs if v.type.is_float]
+    sources = [v for v in graph.inputs if v.type.is_inexact]
     part = Graph(graph.inputs, body, ends, graph.name)
     held, made = guards_at(part, depending(part, sources), sources, kept)
     linear = forward_slice(made, parts.linear)

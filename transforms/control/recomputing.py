@@ -28,7 +28,7 @@ def _pushforward(
     joint = linearize(body, active, role="cotangent" if turned else "tangent")
     seeds = joint.inputs[len(inputs) :]
     count = len(body.outputs)
-    floats = [k for k, v in enumerate(body.outputs) if v.type.is_float]
+    floats = [k for k, v in enumerate(body.outputs) if v.type.is_inexact]
     whole = separated(joint, seeds) if turned else joint
     reached = forward_slice(whole.body, seeds)
     ends = dict(zip(floats, whole.outputs[count:], strict=True))

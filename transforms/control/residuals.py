@@ -101,7 +101,7 @@ def _is_cheap(eqn: Equation, needed: Collection[Value], given: Collection[Value]
     """Whether to compute `eqn` again costs next to nothing, and takes no more room than to keep
     its result."""
     assert isinstance(eqn.op, Primitive)
-    compares = eqn.op.elementwise and not any(v.type.is_float for v in eqn.outputs)
+    compares = eqn.op.elementwise and not any(v.type.is_inexact for v in eqn.outputs)
     if not (eqn.op.is_view or eqn.op in (broadcast, cast) or compares):
         return False
     new = sum(v.type.nbytes for v in set(eqn.inputs) if v not in needed and v not in given)

@@ -23,6 +23,7 @@ from primgraph.transforms.rules.factors import FACTORS
 from primgraph.transforms.rules.functions import FUNCTIONS
 from primgraph.transforms.rules.last import LAST, OWN_SLOPES
 from primgraph.transforms.rules.logic import LOGIC
+from primgraph.transforms.rules.parts import PARTS_OF_COMPLEX
 from primgraph.transforms.rules.rule import (
     Family,
     Fold,
@@ -49,7 +50,9 @@ def _joined(*families: dict[Op, list[Rule]]) -> dict[Op, list[Rule]]:
     return table
 
 
-_FAMILIES = (VIEWS, PARTS, PLACES, LOGIC, ARITHMETIC, FACTORS, FUNCTIONS, SUMS, SIGNS)
+_FAMILIES = (
+    VIEWS, PARTS, PLACES, LOGIC, PARTS_OF_COMPLEX, ARITHMETIC, FACTORS, FUNCTIONS, SUMS, SIGNS,
+)  # fmt: skip
 rules = _joined(*(f.rules for f in _FAMILIES))
 
 # One sweep finds all but what becomes possible where a value has lost its other readers.

@@ -28,7 +28,7 @@ from primgraph.primitives.shapes import (
 from primgraph.transforms.rules.rule import Family, Seen, is_zero
 from primgraph.transforms.rules.views import reshaped
 
-PLACES = Family()
+PLACES = Family(any_dtype=True)
 _rule = PLACES.rule
 
 # Parts up to which a chain of assignments is followed.
@@ -83,7 +83,7 @@ def _sum_of_neighbours(seen: Seen, inputs: list[Value], params: dict[str, Any]) 
     if _without(first.part.shape, axis) != _without(second.part.shape, axis):
         return None
     both = concat(first.part, second.part, axis=axis)
-    total = both + (0.0 if seen.type.is_float else 0)
+    total = both + (0.0 if seen.type.is_inexact else 0)
     ends = zip(first.starts, both.shape, shape, strict=True)
     return pad(total, low=first.starts, high=tuple(n - a - m for a, m, n in ends))
 
@@ -113,7 +113,7 @@ def sum_of_overlapping(seen: Seen, inputs: list[Value]) -> Value | None:
     last = placed[ends.index(max(ends))]
     start, stop = first.starts[axis], max(ends)
     shared = add(_columns(x, axis, *both), _columns(y, axis, *both))
-    zero = 0.0 if seen.type.is_float else 0
+    zero = 0.0 if seen.type.is_inexact else 0
     pieces = (
         _columns(first, axis, start, both[0]) + zero,
         shared,
@@ -231,4 +231,4 @@ def _slice_of_scattered(seen: Seen, inputs: list[Value], params: dict[str, Any])
     place = np.empty(x.shape[axis], np.int64)
     place[flat.reshape(-1)] = np.arange(flat.size)
     part = gather(_joined(y, axis, index.type.ndim), _constant(place[wanted]), axis=axis)
-    return part + 0.0 if seen.type.is_float else part
+    return part + 0.0 if seen.type.is_inexact else part

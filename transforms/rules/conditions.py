@@ -17,13 +17,13 @@ from primgraph.transforms.rules.terms import condition
 @condition
 def floats(seen: Seen, x: Value) -> bool:
     """The elements of `x` are floats."""
-    return x.type.is_float
+    return x.type.is_inexact
 
 
 @condition
 def integers(seen: Seen, x: Value) -> bool:
     """The elements of `x` are integers, which wrap round, or truth values."""
-    return not x.type.is_float
+    return not x.type.is_inexact
 
 
 @condition

@@ -95,13 +95,13 @@ exact(minimum(x, x), x)
 # Conversions.
 
 
-@_rule(e.cast)
+@_rule(e.cast, any_dtype=True)
 def _cast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """A cast to the dtype that is there already."""
     return inputs[0] if inputs[0].dtype == params["dtype"] else None
 
 
-@_rule(e.cast)
+@_rule(e.cast, any_dtype=True)
 def _cast_of_cast(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """A cast through a dtype that holds all numbers of the first one is a cast at once.
 

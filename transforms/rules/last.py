@@ -23,9 +23,9 @@ from primgraph.transforms.rules.rule import Family, Seen
 from primgraph.transforms.rules.terms import words, x, y
 from primgraph.transforms.rules.views import permuted, repeated, reshaped
 
-LAST = Family()
+LAST = Family(any_dtype=True)
 # Those by which what derivatives are taken of becomes what is computed.
-OWN_SLOPES = Family()
+OWN_SLOPES = Family(any_dtype=True)
 _rule = LAST.rule
 exact = rows(LAST, "exact")
 

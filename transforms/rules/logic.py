@@ -8,7 +8,7 @@ from primgraph.transforms.rules.rows import rows
 from primgraph.transforms.rules.rule import Family
 from primgraph.transforms.rules.terms import Word, w, words, x, y, z
 
-LOGIC = Family()
+LOGIC = Family(any_dtype=True)
 exact, finite = (rows(LOGIC, level) for level in ("exact", "finite"))
 
 equal, not_equal, select = words(logic.equal, logic.not_equal, logic.select)

@@ -12,6 +12,7 @@ steps on a growing list of values, made once, when the row is declared.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeAlias, final
 
@@ -50,15 +51,19 @@ class Declare(Protocol):
     ) -> None: ...
 
 
-def rows(family: Family, level: str) -> Declare:
-    """What declares rows of `family` at `level`; those of one primitive are tried in order."""
+def rows(family: Family, level: str, *, any_dtype: bool = False) -> Declare:
+    """What declares rows of `family` at `level`; those of one primitive are tried in order.
+
+    With `any_dtype`, or in a family of that, they hold of complex numbers too.
+    """
+    anywhere = any_dtype or family.any_dtype
 
     def declare(left: Term, right: Term | Number, *conditions: Condition, why: str = "") -> None:
         if not isinstance(left, Applied) or is_number(left):
             raise ArgumentError(f"a row rewrites what a primitive computes, not {left}")
         row = Row(level, left, term(right), conditions, why)
         for rule in _rules(row):
-            family.add(left.op, rule)
+            family.add(left.op, replace(rule, any_dtype=anywhere))
 
     return declare
 

@@ -50,7 +50,9 @@ class Rule:
 
     With `of`, the rule does nothing unless one of these computes some operand; with `at`, unless
     each of these computes the operand at its place, None standing for anything. `row` is what the
-    rule was made from, if both its sides are expressions.
+    rule was made from, if both its sides are expressions. What has complex operands or a complex
+    result is rewritten by rules of `any_dtype` alone: a product with a complex number adds up
+    several others, so that what is exact, or true, of real numbers need not be so of these.
     """
 
     level: str
@@ -58,6 +60,7 @@ class Rule:
     of: frozenset[Op] = frozenset()
     at: tuple[Op | None, ...] = ()
     row: Row | None = None
+    any_dtype: bool = False
 
     def may_apply(self, made: Sequence[Op | None]) -> bool:
         """Whether the rule may do something where `made` compute the operands."""
@@ -68,22 +71,31 @@ class Rule:
 
 @final
 class Family:
-    """The rules of one family, by the primitive whose equations they rewrite."""
+    """The rules of one family, by the primitive whose equations they rewrite.
 
-    def __init__(self) -> None:
+    Those of a family of `any_dtype` move, choose or join elements, and do not compute with them.
+    """
+
+    def __init__(self, *, any_dtype: bool = False) -> None:
         self.rules: dict[Op, list[Rule]] = {}
+        self.any_dtype = any_dtype
 
     def rule(
-        self, *ops: Primitive[Any], level: str = "exact", of: Sequence[Primitive[Any]] = ()
+        self,
+        *ops: Primitive[Any],
+        level: str = "exact",
+        of: Sequence[Primitive[Any]] = (),
+        any_dtype: bool = False,
     ) -> Callable[[SimplifyRule], SimplifyRule]:
         """Declare a rule for these primitives; rules of one primitive are tried in order.
 
         With `of` it is tried only where one of these computes some operand.
         """
+        anywhere = any_dtype or self.any_dtype
 
         def declare(function: SimplifyRule) -> SimplifyRule:
             for op in ops:
-                self.add(op, Rule(level, function, frozenset(of)))
+                self.add(op, Rule(level, function, frozenset(of), any_dtype=anywhere))
             return function
 
         return declare
@@ -147,7 +159,7 @@ class Possible(NamedTuple):
     """What may be done with an equation: whether to fold it, and the rules that may apply."""
 
     folding: bool
-    rules: list[SimplifyRule]
+    rules: list[Rule]
 
 
 @final
@@ -161,7 +173,7 @@ class Table:
 
     def possible(self, op: Op, made: tuple[Op | None, ...]) -> Possible:
         """What may be done with an equation of `op` whose operands `made` compute; remembered."""
-        rules = [r.apply for r in self._rules.get(op, ()) if r.may_apply(made)]
+        rules = [r for r in self._rules.get(op, ()) if r.may_apply(made)]
         found = Possible(all(o in (full, constant) for o in made), rules)
         if len(made) <= _WIDEST:
             self.known[op, *made] = found
@@ -227,7 +239,7 @@ class Seen:
 
     def rewrite(
         self,
-        rules: Sequence[SimplifyRule],
+        rules: Sequence[Rule],
         inputs: list[Value],
         params: dict[str, Any],
         type: TensorType,
@@ -235,16 +247,18 @@ class Seen:
         """What the first of `rules` that does something makes of this equation."""
         outer, found = self.type, None
         self._depth += 1
+        if any(v.type.dtype.kind == "c" for v in inputs) or type.dtype.kind == "c":
+            rules = [rule for rule in rules if rule.any_dtype]
         for rule in rules:
             self.type = type
             try:
-                better = rule(self, inputs, params)
+                better = rule.apply(self, inputs, params)
             except UnknownSizeError:
                 # What depends on sizes is decided when these are known.
                 continue
             if better is not None:
                 if better.type != type:
-                    raise InternalError(f"{rule.__name__} turns {type} into {better.type}")
+                    raise InternalError(f"{rule.apply.__name__} turns {type} into {better.type}")
                 found = [better]
                 break
         self._depth -= 1
@@ -261,7 +275,15 @@ class Seen:
         return (here.file, here.line) == (there.file, there.line)
 
     def scalar(self, value: Value) -> bool | int | float | None:
-        """The scalar that all elements of `value` equal, if that is known."""
+        """The scalar that all elements of `value` equal, if that is known and no complex number."""
+        eqn = self._definition(value)
+        if eqn is None or eqn.op is not full or value.type.is_complex:
+            return None
+        found: bool | int | float = eqn.kwargs["value"]
+        return found
+
+    def uniform(self, value: Value) -> bool | int | float | complex | None:
+        """The scalar that all elements of `value` equal, complex ones too."""
         eqn = self._definition(value)
         return eqn.kwargs["value"] if eqn is not None and eqn.op is full else None
 

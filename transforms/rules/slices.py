@@ -28,7 +28,7 @@ from primgraph.primitives.shapes import (
 from primgraph.transforms.rules.rule import Family, Seen, is_zero
 from primgraph.transforms.rules.views import permuted, repeated, reshaped, turned
 
-PARTS = Family()
+PARTS = Family(any_dtype=True)
 _rule = PARTS.rule
 
 # Operands up to which a concatenation takes in those of its operands.

@@ -15,14 +15,14 @@ from primgraph.primitives.elementwise import as_function_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, reverse, slice_
 from primgraph.transforms.rules.rule import Family, Seen, is_zero
 
-VIEWS = Family()
+VIEWS = Family(any_dtype=True)
 _rule = VIEWS.rule
 
 
 @_rule(reshape, permute, broadcast, reverse, slice_)
 def _of_uniform(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """Moving the elements of a uniform array gives a uniform array."""
-    scalar = seen.scalar(inputs[0])
+    scalar = seen.uniform(inputs[0])
     return None if scalar is None else filled(scalar, seen.type)
 
 

@@ -150,7 +150,7 @@ def _kept(result: Any) -> _Kept:
 
 
 def _is_float(argument: Any) -> bool:
-    return isinstance(argument, Handle) and argument.type.is_float
+    return isinstance(argument, Handle) and argument.type.is_inexact
 
 
 def _is_reached(argument: Any) -> bool:

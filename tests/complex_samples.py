@@ -1,0 +1,73 @@
+"""Samples of primitives on complex numbers, which every check of the registry test takes too.
+
+Each call of a function here is one more of its row. Numbers are drawn above the intervals of the
+row, away from cuts.
+"""
+
+import numpy as np
+
+from primgraph.ir.types import BOOL, COMPLEX64, COMPLEX128
+
+ONE = "c128[3]"
+INDEX = np.array([2, 0, 2])
+
+# Operands and parameters of calls, by primitive.
+CALLS: dict[str, list[tuple[tuple, dict]]] = {
+    **{
+        name: [((ONE,), {})]
+        for name in (
+            "neg", "sqrt", "rsqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh",
+            "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh",
+        )
+    },
+    **{
+        name: [((ONE, ONE), {})]
+        for name in (
+            "add", "sub", "mul", "div", "power", "equal", "not_equal", "unless_nan",
+            "as_function_of",
+        )
+    },
+    "integer_pow": [((ONE,), {"n": n}) for n in (0, 3, -2)],
+    "cast": [
+        (("f64[3]",), {"dtype": COMPLEX128}),
+        (("f64[2]",), {"dtype": COMPLEX64}),
+        (("bool[2]",), {"dtype": COMPLEX128}),
+        ((ONE,), {"dtype": COMPLEX128}),
+        ((ONE,), {"dtype": BOOL}),
+    ],
+    "select": [(("bool[3]", ONE, ONE), {})],
+    "reshape": [(("c128[2,3]",), {"shape": (3, 2)})],
+    "permute": [(("c128[2,3]",), {"axes": (1, 0)})],
+    "broadcast": [((ONE,), {"shape": (3, 2), "new_axes": (1,)})],
+    "reverse": [(("c128[2,3]",), {"axes": (1,)})],
+    "pad": [((ONE,), {"low": (1,), "high": (2,)})],
+    "slice": [((ONE,), {"starts": (0,), "sizes": (2,), "steps": (2,)})],
+    "slice_assign": [((ONE, "c128[2]"), {"starts": (0,), "steps": (2,)})],
+    "concat": [((ONE, "c128[2]"), {"axis": 0})],
+    "split": [((ONE,), {"sizes": (1, 2), "axis": 0})],
+    "gather": [((ONE, INDEX), {"axis": 0})],
+    "scatter_add": [((ONE, ONE, INDEX), {"axis": 0})],
+    "reduce_sum": [(("c128[2,3]",), {"axes": (1,)}), (("c64[0]",), {"axes": (0,)})],
+    "reduce_prod": [(("c128[2,3]",), {"axes": (0, 1)})],
+    "cumsum": [((ONE,), {"axis": 0, "reverse": reverse}) for reverse in (False, True)],
+    "cumprod": [((ONE,), {"axis": 0})],
+    "matmul": [(("c128[2,3]", "c128[3,2]"), {}), (("c128[2,1,2]", "c128[2,2,1]"), {})],
+}  # fmt: skip
+
+# What compares sizes, or rounds, takes none; nor does any of these become a part of itself.
+REFUSED: dict[str, list[tuple[tuple, dict]]] = {
+    **{
+        name: [((ONE,), {})]
+        for name in ("abs", "sign", "floor", "ceil", "round", "erf", "erfc", "sigmoid")
+    },
+    **{
+        name: [((ONE, ONE), {})]
+        for name in (
+            "maximum", "minimum", "less", "less_equal", "greater", "greater_equal", "arctan2",
+            "remainder", "floor_divide", "logaddexp",
+        )
+    },
+    **{name: [((ONE,), {"axes": (0,)})] for name in ("reduce_max", "reduce_min")},
+    **{name: [((ONE,), {"axis": 0})] for name in ("argmax", "argmin", "cummax", "cummin")},
+    "cast": [((ONE,), {"dtype": np.dtype(dtype)}) for dtype in ("f8", "i8")],
+}  # fmt: skip
