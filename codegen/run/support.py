@@ -19,6 +19,7 @@ import numpy as np
 
 from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
+from primgraph.approximations import matrices as matrix_functions
 from primgraph.approximations import quadrature
 from primgraph.approximations.gamma import in_chunks, polynomial
 
@@ -467,7 +468,12 @@ def _called(code: CodeType) -> Iterator[str]:
             yield from _called(inner)
 
 
-_COLLECTED: tuple[ModuleType, ...] = (gamma_functions, quadrature, error_functions)
+_COLLECTED: tuple[ModuleType, ...] = (
+    gamma_functions,
+    quadrature,
+    error_functions,
+    matrix_functions,
+)
 
 _FUNCTIONS = {
     name: value

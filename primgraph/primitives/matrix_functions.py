@@ -17,11 +17,10 @@ from primgraph.errors import LinAlgError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import INT64, TensorType, smaller
-from primgraph.primitives.constants import filled, zeros_like
+from primgraph.primitives.constants import filled, iota, zeros_like
+from primgraph.primitives.elementwise import cast
 from primgraph.primitives.linalg import matmul, swap_last
 from primgraph.primitives.logic import equal, select
-from primgraph.primitives.constants import iota
-from primgraph.primitives.elementwise import cast
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, slice_, with_batch_axis
 from primgraph.primitives.systems import (
@@ -67,7 +66,7 @@ def _of_blocks(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     return slope
 
 
-def _declared(name: str, function: Callable[[Any], Any], told: str) -> Primitive[Value]:
+def _declared(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
     """A function of square matrices, and its derivative as a primitive that is linear in it."""
 
     def cost(a: TensorType) -> int:
@@ -77,8 +76,6 @@ def _declared(name: str, function: Callable[[Any], Any], told: str) -> Primitive
     def value(a: TensorType) -> TensorType:
         require_square(name, a)
         return a
-
-    value.__doc__ = told
 
     @primitive(
         name=f"{name}_slope",
@@ -159,9 +156,9 @@ def _log_by_roots(a: Any) -> Any:
     return (total * 2.0 ** (roots + 1)).astype(a.dtype)
 
 
-expm = _declared("expm", _taylor, "The exponential of each matrix.")
-sqrtm = _declared("sqrtm", _newton_root, "The principal square root of each matrix.")
-logm = _declared("logm", _log_by_roots, "The principal logarithm of each matrix.")
+expm = _declared("expm", _taylor)
+sqrtm = _declared("sqrtm", _newton_root)
+logm = _declared("logm", _log_by_roots)
 
 
 # Triangular factors.
@@ -248,9 +245,7 @@ def _lu_jvp(z: tuple[Value, Value, Value], a: Value, d: Value) -> tuple[None, Va
 
 def _from_right(u: Value, x: Value) -> Value:
     """`x @ inv(u)` for an upper triangle."""
-    return swap_last(
-        triangular_solve(u, swap_last(x), lower=False, transposed=True, unit=False)
-    )
+    return swap_last(triangular_solve(u, swap_last(x), lower=False, transposed=True, unit=False))
 
 
 @lu.batch
@@ -284,7 +279,7 @@ def eig(a: TensorType) -> tuple[TensorType, TensorType]:
 def _eig_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
     """`dw = diag(inv(v) @ da @ v)`; vectors turn by quotients, and keep their length (Giles)."""
     w, v = z
-    rank, n = len(a.shape), a.shape[-1]
+    rank = len(a.shape)
     within = matmul(inv(v), matmul(d, v))
     row, column = (iota(shape=a.shape, axis=rank - k, dtype=INT64) for k in (2, 1))
     own = equal(row, column)

@@ -7,9 +7,9 @@ import importlib
 from typing import Any
 
 from primgraph.errors import unknown_name
-from primgraph.scipy import special
+from primgraph.scipy import linalg, special
 
-__all__ = ["special"]
+__all__ = ["linalg", "special"]
 
 
 def __getattr__(name: str) -> Any:

@@ -78,7 +78,7 @@ def facts_of_results(eqn: Equation, known: Known, definition: Definition) -> dic
     if eqn.op is qr:
         return {eqn.outputs[1]: Fact.UPPER}
     rule = _RULES.get(eqn.op)
-    if rule is None:
+    if rule is None or not eqn.output.type.is_float:
         return {}
     fact = rule(eqn, [known.get(v, NOTHING) for v in eqn.inputs], definition)
     return {eqn.output: fact} if fact else {}
