@@ -198,6 +198,15 @@ def test_loops_of_all_tools_agree():
     assert float(cases["recurrent T=20"][1]) > 0
 
 
+def test_networks_by_hand_are_those_that_are_compiled():
+    rows = short("networks.py")
+    assert [row[:3] for row in rows[1:4]] == [
+        ["4", "float64", name]
+        for name in ("primgraph", "by hand, a row a window", "by hand, samples last")
+    ]
+    assert all(float(row[3]) > 0 for row in rows[1:])
+
+
 def test_linear_algebra_agrees_with_what_is_written_by_hand():
     rows = short("linear_algebra.py")
     cases = {row[0]: row[1:] for row in rows[1:]}

@@ -235,6 +235,8 @@ OTHER_MEANINGS = {
         "tan",
     },
     "codegen/emit/control.py": {"reverse"},
+    # Names of activations, as arguments.
+    "primgraph/nn/recurrent.py": {"tanh"},
     "codegen/emit/planned.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
     "codegen/plan/blocks.py": {"add", "maximum", "minimum"},

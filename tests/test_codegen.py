@@ -29,6 +29,7 @@ from primgraph.ir.params import Array
 from primgraph.ir.primitive import Primitive, lookup, registered
 from primgraph.ir.text import parse
 from primgraph.ir.types import DTYPE_OF_NAME, TensorType
+from primgraph.primitives.constants import filled
 
 STYLES = ("planned", "readable")
 TOLERANCE = {"f64": 1e-13, "f32": 1e-5, "f16": 4e-3}
@@ -212,6 +213,24 @@ STRUCTURAL = [
     ("searchsorted", ["f64[4]", "f64[2,3]"], {"right": False}),
     ("searchsorted", ["i8[4]", "i8[]"], {"right": True}),
     *(
+        ("windows", [f"{dtype}[{shape}]"], {"axis": axis, "sizes": sizes, "steps": steps,
+                                            "dilations": apart})
+        for dtype in ("f16", "f32", "f64", "i8")
+        for shape, axis, sizes, steps, apart in (
+            ("5", 0, (2,), (1,), (1,)), ("2,7,3", 1, (2,), (2,), (3,)),
+            ("2,5,6", 1, (2, 3), (2, 1), (2, 1)), ("40", 0, (30,), (3,), (1,)),
+            ("2,0,4", 2, (3,), (1,), (1,)))
+    ),
+    *(
+        ("overlap_add", [f"{dtype}[{shape}]"], {"axis": axis, "extents": extents, "steps": steps,
+                                                "dilations": apart})
+        for dtype in ("f16", "f32", "f64", "i8")
+        for shape, axis, extents, steps, apart in (
+            ("2,4", 0, (5,), (1,), (1,)), ("2,2,2,3", 1, (7,), (2,), (3,)),
+            ("2,2,3,2,4", 1, (5, 6), (2, 1), (2, 1)), ("30,4", 0, (40,), (3,), (1,)),
+            ("2,0,3,2", 2, (4,), (1,), (1,)))
+    ),
+    *(
         ("matmul", [f"{dtype}[{x}]", f"{dtype}[{y}]"], {})
         for dtype in NUMBERS
         for x, y in (("2,3", "3,4"), ("2,0", "0,4"), ("5,2,3", "5,3,1"))
@@ -314,6 +333,36 @@ def test_a_primitive_in_both_styles_is_what_the_interpreter_says(name):
             feeds = feeds_of(graph.input_types)
             with np.errstate(all="ignore"):
                 check(graph, feeds)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16", "i64", "i8", "bool"])
+def test_many_choices_keep_every_bit(dtype):
+    """By masks of bits, where there are many: NaN, infinities and both zeros stay as they are."""
+    type = tensor(f"{dtype}[64,65]")
+    rng = np.random.default_rng(0)
+    edges = [0, 1, 2, 3] if type.dtype.kind != "f" else [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5]
+    x, y = (rng.choice(np.array(edges).astype(type.dtype), size=type.shape) for _ in range(2))
+    condition = rng.random(type.shape) < 0.5
+    select, maximum = lookup("select"), lookup("maximum")
+    for kept in (False, True):
+        with Builder("choices") as builder:
+            c, *both = (builder.input(t) for t in (type.with_dtype(np.dtype(bool)), type, type))
+            p, q = both if kept or dtype == "bool" else [maximum(v, v) for v in both]
+            zero, one = (filled(type.dtype.type(n).item(), type) for n in (0, 1))
+            pairs = [(p, q), (zero, p), (q, zero), (one, q), (zero, one), (p, one)]
+            pairs.append((p, maximum(*both)))
+            results = [select(c, *pair) for pair in pairs]
+            if dtype not in ("bool", "i64", "i8"):
+                results.append(select(c, filled(-0.0, type), p))
+        check(builder.graph(results), [condition, x, y], exact=True)
+        expected = interpret(builder.graph(results), condition, x, y)
+        for made, wanted in zip(
+            compile_graph(builder.graph(results), style="planned")(condition, x, y),
+            expected,
+            strict=True,
+        ):
+            if type.dtype.kind == "f":
+                np.testing.assert_array_equal(np.signbit(made), np.signbit(wanted))
 
 
 MATRICES: list[Case] = [

@@ -4,6 +4,7 @@ What is not here is SciPy's own.
 """
 
 import importlib
+import importlib.util
 from typing import Any
 
 from primgraph.errors import unknown_name
@@ -11,8 +12,13 @@ from primgraph.scipy import linalg, special
 
 __all__ = ["linalg", "special"]
 
+# Rooms that are loaded when they are first asked for.
+_LATER = ("integrate", "linalg", "signal", "stats")
+
 
 def __getattr__(name: str) -> Any:
+    if name in _LATER and importlib.util.find_spec(f"{__name__}.{name}") is not None:
+        return importlib.import_module(f"{__name__}.{name}")
     try:
         return getattr(importlib.import_module("scipy"), name)
     except (ImportError, AttributeError):

@@ -7,6 +7,7 @@ the shape of the condition.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from primgraph.ir.graph import Equation, Value
@@ -68,13 +69,16 @@ def _before_moving(op: Primitive[Value]) -> None:
         first, lead = moves[0], moves[0].inputs[0].shape
         if any(e.op is not first.op or e.kwargs != first.kwargs for e in moves):
             return None
+        shape = seen.type.shape
+        if first.op is reshape:
+            # Another shape of what is reshaped costs nothing; most of them keep theirs.
+            lead = Counter(e.inputs[0].shape for e in moves).most_common(1)[0][0]
+            parts = [reshaped(_small(e, lead), lead) for e in made if e is not None]
+            return reshaped(op(*parts, **params), shape)
         if any(e.inputs[0].shape != lead for e in moves):
             return None
         small = [_small(eqn, lead) for eqn in made if eqn is not None]
-        shape = seen.type.shape
         result = op(*small, **params)
-        if first.op is reshape:
-            return reshaped(result, shape)
         return repeated(result, shape, first.kwargs["new_axes"])
 
 
@@ -142,6 +146,7 @@ exact(unless_nan(x, y), select(equal(y, y), x, y))
 
 _not_positive = less_equal(x, 0.0)
 _positive_part = select(_not_positive, 0.0, x)
+exact(select(equal(x, x), _positive_part, x), _positive_part)
 for _choices in (
     select(equal(x, x), select(_not_positive, 0.0, y), x),
     select(_not_positive, 0.0, select(equal(x, x), y, x)),
