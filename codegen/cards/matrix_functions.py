@@ -8,7 +8,7 @@ from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.notation import Text
 from primgraph.codegen.cards.systems import function_card
 from primgraph.codegen.plan.schedule import Step
-from primgraph.ir.primitive import Op, lookup
+from primgraph.ir.primitive import Op
 from primgraph.primitives import matrix_functions as p
 
 
@@ -21,10 +21,7 @@ def _helper_card(name: str) -> Card:
 
 CARDS: dict[Op, Card] = {
     **{op: _helper_card(op.name) for op in (p.expm, p.sqrtm, p.logm)},
-    **{
-        lookup(f"{op.name}_slope"): _helper_card(f"{op.name}_slope")
-        for op in (p.expm, p.sqrtm, p.logm)
-    },
+    **{op: _helper_card(op.name) for op in p.SLOPES},
     p.lu: _helper_card("lu"),
     p.eig: _helper_card("real_eig"),
 }

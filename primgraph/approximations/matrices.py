@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-# Coefficients of the numerator of Padé's approximant of order 13 of the exponential.
+# Coefficients of the numerator of Pade's approximant of order 13 of the exponential.
 PADE = tuple([
     k / 64764752532480000.0 for k in (
         64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
@@ -19,7 +19,7 @@ PADE = tuple([
 
 
 def expm(a: Any) -> Any:
-    """The exponential of each matrix: Padé's approximant of order 13 of a part, and its squares.
+    """The exponential of each matrix: Pade's approximant of order 13 of a part, and its squares.
 
     N. J. Higham, The scaling and squaring method for the matrix exponential revisited, SIAM J.
     Matrix Anal. Appl. 26 (2005), 1179.
@@ -49,18 +49,18 @@ def sqrtm(a: Any) -> Any:
     has it, with a scale by the determinants.
     """
     n, scaled = a.shape[-1], True
-    m, x = a, a
-    identity = np.eye(n, dtype=a.dtype)
-    bound = 4 * n * np.finfo(a.dtype).eps
+    m = x = wide = a.astype(np.float64)
+    identity = np.eye(n)
+    bound = 4 * n * np.finfo(np.float64).eps
     for _ in range(60):
         if not a.size:
             return np.array(a)
         inverse = np.linalg.inv(m)
         if scaled:
             size = np.linalg.slogdet(m)[1]
-            factor = np.exp(size / (-2.0 * n)).astype(a.dtype)[..., None, None]
+            factor = np.exp(size / (-2.0 * n))[..., None, None]
         else:
-            factor = a.dtype.type(1)
+            factor = 1.0
         square = factor * factor
         x = 0.5 * factor * x @ (identity + inverse / square)
         m = 0.5 * (identity + 0.5 * (square * m + inverse / square))
@@ -68,16 +68,16 @@ def sqrtm(a: Any) -> Any:
         scaled = away > 0.01
         if away <= bound:
             break
-    close = np.max(np.abs(x @ x - a)) <= 1e3 * bound * np.max(np.abs(x)) ** 2
+    close = np.max(np.abs(x @ x - wide)) <= 1e3 * bound * np.max(np.abs(x)) ** 2
     if np.all(np.isfinite(a)) and not close:
         raise np.linalg.LinAlgError("a matrix has no real principal square root")
-    return x
+    return x.astype(a.dtype)
 
 
 def logm(a: Any) -> Any:
     """The principal logarithm of each matrix: that of a root near the identity, by a series."""
-    identity = np.eye(a.shape[-1], dtype=a.dtype)
-    x, times = a, 0
+    identity = np.eye(a.shape[-1])
+    x, times = a.astype(np.float64), 0
     while np.max(np.abs(x - identity), initial=0.0) > 0.1 and times < 60:
         x, times = sqrtm(x), times + 1
     ratio = np.linalg.solve(x + identity, x - identity)
@@ -85,7 +85,7 @@ def logm(a: Any) -> Any:
     total = identity / 15
     for k in (13, 11, 9, 7, 5, 3, 1):
         total = total @ square + identity / k
-    return (ratio @ total) * a.dtype.type(2.0 ** (times + 1))
+    return (ratio @ total * 2.0 ** (times + 1)).astype(a.dtype)
 
 
 def expm_slope(a: Any, d: Any) -> Any:

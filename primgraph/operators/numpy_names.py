@@ -67,6 +67,7 @@ OTHER = {
 
 # Functions of numpy.linalg that have the same name in a file of operators.
 IN_FILES = {
+    "factored": "eig eigvals",
     "matrices": "matrix_power multi_dot vecdot",
     "norms": "cond matrix_norm norm vector_norm",
     "spectra": "eigh eigvalsh lstsq matrix_rank pinv qr svd svdvals",
@@ -116,7 +117,7 @@ _REASONS = {
         nanmedian nanpercentile nanquantile
         """,
     _SOLVED: """
-        linalg.eig linalg.eigvals polydiv polyfit roots
+        polydiv polyfit roots
         """,
     _FOURIER: """
         fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft

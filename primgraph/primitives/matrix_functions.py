@@ -15,7 +15,7 @@ import numpy as np
 
 from primgraph.errors import LinAlgError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, Primitive, primitive
+from primgraph.ir.primitive import Linear, Primitive, lookup, primitive
 from primgraph.ir.types import INT64, TensorType, smaller
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import cast
@@ -115,50 +115,68 @@ def _declared(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
     return value
 
 
+# What the interpreter computes, slowly, in the widest floats that there are.
+_WIDE = np.longdouble
+
+
+def _inverse(a: Any) -> Any:
+    """LAPACK's inverse, and two steps of Newton's method."""
+    found = np.linalg.inv(a.astype(np.float64)).astype(_WIDE)
+    for _ in range(2):
+        found = found @ (2 * np.eye(a.shape[-1]) - a @ found)
+    return found
+
+
 def _taylor(a: Any) -> Any:
     """The exponential by its series, of a matrix that is halved until it is small."""
     size = float(np.max(np.sum(np.abs(a), -2), initial=0.0))
-    halvings = max(0, int(np.ceil(np.log2(size))) + 4) if 0 < size < np.inf else 0
-    small = a.astype(np.float64) / 2.0**halvings
+    halvings = max(0, int(np.ceil(np.log2(size))) + 2) if 0 < size < np.inf else 0
+    small = a.astype(_WIDE) / 2**halvings
     term = total = np.zeros_like(small) + np.eye(a.shape[-1])
-    for k in range(1, 20):
+    for k in range(1, 24):
         term = term @ small / k
         total = total + term
     for _ in range(halvings):
         total = total @ total
-    return total.astype(a.dtype)
+    with np.errstate(over="ignore"):
+        return total.astype(a.dtype)
+
+
+def _wide_root(a: Any) -> Any:
+    """The principal square root by Newton's method, in the form of Denman and Beavers."""
+    y, z = a, np.zeros_like(a) + np.eye(a.shape[-1])
+    for _ in range(100):
+        before, inverse = y, _inverse(y)
+        y, z = (y + _inverse(z)) / 2, (z + inverse) / 2
+        if np.max(np.abs(y - before), initial=0.0) <= 1e-18 * np.max(np.abs(y), initial=0.0):
+            break
+    error = np.max(np.abs(y @ y - a), initial=0.0)
+    if not error <= 1e-8 * np.max(np.abs(a), initial=0.0):
+        raise LinAlgError("a matrix has no real principal square root")
+    return y
 
 
 def _newton_root(a: Any) -> Any:
-    """The principal square root by Newton's method, in the form of Denman and Beavers."""
-    y = a.astype(np.float64)
-    z = np.zeros_like(y) + np.eye(a.shape[-1])
-    for _ in range(100):
-        before, inverse = y, np.linalg.inv(y)
-        y, z = (y + np.linalg.inv(z)) / 2, (z + inverse) / 2
-        if np.max(np.abs(y - before), initial=0.0) <= 1e-15 * np.max(np.abs(y), initial=0.0):
-            break
-    if not np.max(np.abs(y @ y - a), initial=0.0) <= 1e-6 * np.max(np.abs(a), initial=0.0):
-        raise LinAlgError("the matrix has no real principal square root")
-    return y.astype(a.dtype)
+    return _wide_root(a.astype(_WIDE)).astype(a.dtype)
 
 
 def _log_by_roots(a: Any) -> Any:
     """The logarithm by a series, of a root of the matrix that is near the identity."""
-    x, identity, roots = a.astype(np.float64), np.eye(a.shape[-1]), 0
-    while np.max(np.abs(x - identity), initial=0.0) > 0.05 and roots < 60:
-        x, roots = _newton_root(x), roots + 1
-    ratio = np.linalg.solve(x + identity, x - identity)
+    x, identity, roots = a.astype(_WIDE), np.eye(a.shape[-1]), 0
+    while np.max(np.abs(x - identity), initial=0.0) > 0.25 and roots < 60:
+        x, roots = _wide_root(x), roots + 1
+    ratio = _inverse(x + identity) @ (x - identity)
     square, power, total = ratio @ ratio, ratio, np.zeros_like(x)
     for k in range(1, 40, 2):
         total = total + power / k
         power = power @ square
-    return (total * 2.0 ** (roots + 1)).astype(a.dtype)
+    return (total * 2 ** (roots + 1)).astype(a.dtype)
 
 
 expm = _declared("expm", _taylor)
 sqrtm = _declared("sqrtm", _newton_root)
 logm = _declared("logm", _log_by_roots)
+SLOPES = tuple([lookup(f"{name}_slope") for name in ("expm", "sqrtm", "logm")])
 
 
 # Triangular factors.
