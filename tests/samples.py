@@ -504,7 +504,7 @@ def lu_of_each(a: np.ndarray) -> list[np.ndarray]:
     """Those of SciPy."""
     p, left, right = scipy.linalg.lu(a)
     return [
-        np.argmax(p, -2) if p.size else np.zeros(p.shape[:-1], int),
+        np.argmax(p, -2) if p.size else np.zeros(a.shape[:-1], int),
         left.astype(a.dtype),
         right.astype(a.dtype),
     ]

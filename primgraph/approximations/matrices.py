@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 # Coefficients of the numerator of Pade's approximant of order 13 of the exponential.
-PADE = tuple([
-    k / 64764752532480000.0 for k in (
-        64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
-        10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
-    )
-])  # fmt: skip
+PADE = np.array([
+    64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000,
+    10559470521600, 670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
+]) / 64764752532480000  # fmt: skip
 
 
 def expm(a: Any) -> Any:
@@ -27,7 +25,7 @@ def expm(a: Any) -> Any:
     size = np.max(np.sum(np.abs(a), -2), initial=0.0)
     times = np.int64(max(0.0, np.ceil(np.log2(size / 5.3)))) if 0.0 < size < np.inf else 0
     x, identity = a * a.dtype.type(0.5**times), np.eye(a.shape[-1], dtype=a.dtype)
-    b = np.array(PADE, np.float64).astype(a.dtype)
+    b = PADE.astype(a.dtype)
     # Coefficients of higher powers are small: those are of parts of the norm 5.3.
     two = x @ x
     four = two @ two

@@ -176,7 +176,9 @@ def _log_by_roots(a: Any) -> Any:
 expm = _declared("expm", _taylor)
 sqrtm = _declared("sqrtm", _newton_root)
 logm = _declared("logm", _log_by_roots)
-SLOPES = tuple([lookup(f"{name}_slope") for name in ("expm", "sqrtm", "logm")])
+SLOPES = expm_slope, sqrtm_slope, logm_slope = [
+    lookup(f"{name}_slope") for name in ("expm", "sqrtm", "logm")
+]
 
 
 # Triangular factors.
