@@ -33,7 +33,7 @@ class Loaded:
             "__builtins__": support.BUILTINS,
             "__name__": "primgraph kernel",
             "np": np,
-            **{name: getattr(support, name) for name in support.REQUIRES},
+            **{name: getattr(support, name) for name in support.NAMES},
             **module.table,
         }
         # Tracebacks print the lines of a kernel as those of any file.

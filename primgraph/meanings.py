@@ -172,7 +172,7 @@ _STORED = "values never change: compute a new one, such as x = x + y, or use pg.
 _NETS = "layers of convolutions and pools have torch's names: pg.nn.Conv2d, pg.nn.MaxPool2d"
 
 _GROUPS = [
-    ("nanmedian kthvalue mode", _SORTED),
+    ("kthvalue mode", _SORTED),
     ("msort sorted topk", "pg.sort, pg.argsort and pg.top_k sort"),
     ("inv pinv solve lstsq det slogdet eigh eigvalsh svd qr cholesky matrix_rank", _LINEAR),
     ("eig eigvals expm", _SOLVED),

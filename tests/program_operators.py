@@ -281,3 +281,80 @@ def coded(draft: Draft) -> Variable:
 def dropped_out(draft: Draft) -> Variable:
     x = _any(draft, "f")
     return op.dropout(x, draft.below(1000), rate=0.3)
+
+
+def _as_images(draft: Draft, x: Variable, count: int) -> Variable:
+    """The last axes as those that windows slide over, the others as samples of some channels."""
+    shape, lead = x.shape[-count:], 1
+    for extent in x.shape[:-count]:
+        lead = lead * extent
+    channels = 2 if type(lead) is int and lead % 2 == 0 and lead and draft.chance(0.5) else 1
+    return op.reshape(x, (lead // channels, channels, *shape))
+
+
+def _window(draft: Draft, x: Variable, count: int) -> tuple[tuple[int, ...], int]:
+    """Sizes that fit, and a padding: one by which they fit where extents are not known."""
+    sizes = tuple(draft.below(4, 1) for _ in range(count))
+    known = all(type(n) is int for n in x.shape[-count:])
+    least = 3 if not known or min(x.shape[-count:]) < max(sizes) else 0
+    return sizes, least + draft.below(2)
+
+
+@row
+def convolved(draft: Draft) -> Variable:
+    x = _any(draft, "iuf", rank=1)
+    count = draft.below(min(x.ndim, 2) + 1, 1)
+    x = _as_images(draft, x, count)
+    channels = x.shape[1]
+    sizes, padding = _window(draft, x, count)
+    options: dict[str, Any] = {"stride": draft.below(3, 1), "dilation": 1}
+    groups = channels if draft.chance(0.4) else 1
+    if draft.chance(0.4):
+        weight = _shaped(draft, x, (channels, 2, *sizes))
+        function = op.conv_transpose1d if count == 1 else op.conv_transpose2d
+        return function(x, weight, groups=groups, **options)
+    if padding >= 3:
+        options["dilation"] = draft.below(3, 1)
+    weight = _shaped(draft, x, (2 * channels, channels // groups, *sizes))
+    bias = _shaped(draft, x, (2 * channels,)) if draft.chance(0.5) else None
+    function = op.conv1d if count == 1 else op.conv2d
+    return function(x, weight, bias, padding=padding, groups=groups, **options)
+
+
+@row
+def pooled(draft: Draft) -> Variable:
+    x = _any(draft, "iuf", rank=1)
+    count = draft.below(min(x.ndim, 2) + 1, 1)
+    x = _as_images(draft, x, count)
+    if not all(type(n) is int and n > 1 for n in x.shape[2:]):
+        raise Unfit
+    sizes = tuple(draft.below(min(n, 3) + 1, 1) for n in x.shape[2:])
+    options: dict[str, Any] = {"stride": draft.choose((None, 1, 2)), "ceil_mode": draft.chance(0.3)}
+    if draft.chance(0.3) and min(sizes) > 1:
+        options["padding"] = 1
+    if draft.chance(0.5):
+        return (op.max_pool1d if count == 1 else op.max_pool2d)(x, sizes, **options)
+    if draft.chance(0.3):
+        return (op.adaptive_avg_pool1d if count == 1 else op.adaptive_avg_pool2d)(x, 2)
+    options["count_include_pad"] = draft.chance(0.5)
+    return (op.avg_pool1d if count == 1 else op.avg_pool2d)(x, sizes, **options)
+
+
+@row
+def attended(draft: Draft) -> Variable:
+    x = _any(draft, "f", rank=2)
+    query = _shaped(draft, x, (3, x.shape[-1])) if draft.chance(0.5) else x
+    options: dict[str, Any] = {"is_causal": draft.chance(0.4)}
+    value = _shaped(draft, x, (*x.shape[:-1], 2))
+    return op.scaled_dot_product_attention(query, x, value, **options)
+
+
+@row
+def normalized_otherwise(draft: Draft) -> Variable:
+    x = _any(draft, "f", rank=1)
+    if draft.chance(0.5):
+        return op.rms_norm(x, axis=_one(draft, x), eps=1e-3)
+    images = _as_images(draft, x, 1)
+    if draft.chance(0.5):
+        return op.instance_norm(images, eps=1e-3)
+    return op.group_norm(images, images.shape[1], eps=1e-3)

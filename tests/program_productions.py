@@ -17,6 +17,7 @@ from primgraph.primitives import constants as c
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions as r
 from primgraph.primitives import shapes as s
+from primgraph.primitives import windows as w
 
 Production = Callable[[Draft], list[Value]]
 
@@ -89,7 +90,7 @@ def integers(draft: Draft) -> list[Value]:
     results = [draft.choose(binary)(x, y), draft.choose(unary)(x)]
     if draft.chance(0.4):
         of_bits = (bits.bitwise_and, bits.bitwise_or, bits.bitwise_xor, bits.left_shift,
-                   bits.right_shift)  # fmt: skip
+                   bits.right_shift, bits.gcd)  # fmt: skip
         results += [draft.choose(of_bits)(x, y), bits.bitwise_not(x)]
     if draft.chance(0.3):
         exponent = e.remainder(y, c.filled(4, y.type))
@@ -314,6 +315,26 @@ def along(draft: Draft) -> list[Value]:
     if x.dtype != BOOL:
         results.append(r.cumsum(x, axis=axis, reverse=draft.chance(0.5)))
     return results
+
+
+@production(0.5)
+def sliding(draft: Draft) -> list[Value]:
+    """Windows along some axes, and their sum where they overlap."""
+    x = draft.pick(rank=1, test=lambda v: all(type(n) is int and n for n in v.shape))
+    axis = draft.below(len(x.shape))
+    number = draft.below(min(len(x.shape) - axis, 2) + 1, 1)
+    extents = x.shape[axis : axis + number]
+    sizes = tuple(draft.below(min(n, 3) + 1, 1) for n in extents)
+    apart = tuple(
+        draft.below((n - 1) // (m - 1) + 1, 1) if m > 1 else 1
+        for n, m in zip(extents, sizes, strict=True)
+    )
+    steps = tuple(draft.below(3, 1) for _ in sizes)
+    found = w.windows(x, axis=axis, sizes=sizes, steps=steps, dilations=apart)
+    if x.dtype == BOOL or draft.chance(0.3):
+        return [found]
+    places = {"axis": axis, "extents": extents, "steps": steps, "dilations": apart}
+    return [found, w.overlap_add(draft.like(found), **places)]
 
 
 @production(0.4)

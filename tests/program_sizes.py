@@ -139,7 +139,6 @@ THRESHOLDS = (
     Threshold("codegen.cards.literals", "SPELLED", _elements),
     Threshold("codegen.cards.reductions", "_PAIRWISE", _elements),
     Threshold("codegen.emit.scalars", "_MOST_ELEMENTS", _elements),
-    Threshold("codegen.run.support", "CHUNK", _elements),
     Threshold("ir.params", "_COPIED", _elements, 8),
     Threshold("ir.text", "_INLINE", _elements, 8),
     Threshold("ir.text", "_SPELLED", _elements),

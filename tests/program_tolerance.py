@@ -15,6 +15,7 @@ import numpy as np
 
 from primgraph.inspect.trips import is_walked, walked
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.sizes import fitted
 from primgraph.operators.call import Operator
 
 _LOOPS = "NumPy has one loop for elements in order and another for those in reverse or apart"
@@ -144,6 +145,7 @@ def interpret_disturbed(
     graph: Graph, feeds: Sequence[np.ndarray], seed: int, least: float = 0.0, times: float = 1.0
 ) -> list[np.ndarray]:
     """The results of `graph` with errors `times` what `ULPS` allows, or `least` everywhere."""
+    graph = fitted(graph, feeds)
     rng = np.random.default_rng(seed)
     known: dict[Value, np.ndarray] = dict(zip(graph.inputs, feeds, strict=True))
 

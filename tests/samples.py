@@ -826,6 +826,8 @@ ROWS: dict[str, Row] = {
     "bitwise_not": elementwise(dtypes=INTS),
     "left_shift": elementwise(2, NATURAL, INTS),
     "right_shift": elementwise(2, NATURAL, INTS),
+    "gcd": elementwise(2, NATURAL, INTS),
+    "nextafter": elementwise(2),
     # Comparisons, logic, choice.
     "equal": comparison(),
     "not_equal": comparison(),

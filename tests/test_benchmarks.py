@@ -214,3 +214,10 @@ def test_linear_algebra_agrees_with_what_is_written_by_hand():
     for cells in cases.values():
         assert float(cells[0]) > 0
         assert float(cells[1]) > 0
+
+
+def test_special_functions_stand_beside_those_of_scipy():
+    pytest.importorskip("scipy.special", reason="SciPy is not installed")
+    rows = short("special.py")[1:]
+    assert {"erf", "gammaln"} <= {row[0] for row in rows}
+    assert all(float(cell) > 0 for row in rows for cell in row[1:])

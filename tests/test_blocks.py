@@ -382,3 +382,24 @@ def test_many_regions_are_found_in_linear_time():
     assert len(kernel.plan.regions) == 1000
     x = np.linspace(-1, 1, 40)
     np.testing.assert_array_equal(kernel(x)[0], interpret(graph, x)[0])
+
+
+def rows_of_blocks(rows, inner, columns):
+    """Of two products by one matrix, in one region or in none."""
+    x, w = f"f64[{rows},{inner}]", f"f64[{inner},{columns}]"
+    graph = parse(f"""graph f(%x: {x}, %y: {x}, %w: {w}) {{
+  %1: f64[{rows},{columns}] = matmul(%x, %w)
+  %2: f64[{rows},{columns}] = matmul(%y, %w)
+  return %1, %2
+}}""")
+    _, regions = arranged(schedule(graph), replace(NEVER, cache=1 << 20), CARDS)
+    return [region.rows for region in regions]
+
+
+def test_blocks_do_not_read_a_large_matrix_again_and_again():
+    """As much as a block reads whole it has in rows of its own, but for what the cache keeps."""
+    assert rows_of_blocks(64, 200_000, 256) == []
+    (rows,) = rows_of_blocks(200_000, 256, 256)
+    assert rows < 5000
+    (rows,) = rows_of_blocks(100_000, 1024, 1024)
+    assert 1024 * 1024 <= rows * 2 * 1024 < 2 * 1024 * 1024

@@ -65,6 +65,11 @@ CALLS: dict[str, Any] = {
     ),
     "Tensor.backward inputs": lambda t, c: (t.t * t.u).sum().backward(inputs=c([t.t, t.u])),
     "check_rules args": lambda t, c: pg.check_rules(twofold, c([np.float64(2.0)])),
+    "nanpercentile axis": lambda t, c: pg.nanpercentile(t.m, 30, axis=c([0, 1])),
+    "nanquantile axis": lambda t, c: pg.nanquantile(t.m, 0.3, axis=c([0, 1])),
+    "ravel_multi_index multi_index": lambda t, c: (
+        pg.ravel_multi_index(c([[0], [1]]), (2, 3)).shape and 0
+    ),
     "trim_zeros axis": lambda t, c: pg.trim_zeros(np.eye(2), axis=c([0, 1])).shape and 0,
     "custom_jvp nondiff_argnums": lambda t, c: pg.custom_jvp(nondiff_argnums=c([0]))(square) and 0,
     "custom_vjp nondiff_argnums": lambda t, c: pg.custom_vjp(nondiff_argnums=c([0]))(square) and 0,
@@ -200,7 +205,7 @@ CALLS: dict[str, Any] = {
 for operator in (*REDUCTIONS, "count_nonzero", "flip", "log_softmax", "logsumexp", "norm"):
     CALLS |= axis(operator)
 OF_NUMBERS = ("nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar")
-for operator in ("softmax", "average", "median", "ptp", *OF_NUMBERS):
+for operator in ("softmax", "average", "median", "nanmedian", "ptp", *OF_NUMBERS):
     CALLS |= axis(operator)
 CALLS["squeeze axis"] = lambda t, c: pg.squeeze(pg.expand_dims(t.x, (0, 1)), axis=c([1, 0]))
 CALLS["Variable.squeeze axis"] = lambda t, c: pg.expand_dims(t.x, (0, 1)).squeeze(axis=c([1, 0]))

@@ -30,6 +30,8 @@ RUNS = {
     "orbit": ("standard deviations", {"PRIMGRAPH_EXAMPLE_STEPS": "3"}),
     "recurrent": ("of the chances are of letters", {"PRIMGRAPH_EXAMPLE_STEPS": "1"}),
     "gmm": ("spent outside the kernel", {}),
+    "gaussian_process": ("within two standard deviations", {}),
+    "vendored": ("runs without primgraph", {}),
 }
 
 
@@ -51,7 +53,7 @@ def run(name, folder, *arguments, **variables):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_example_runs(name, tmp_path):
-    if name == "gmm":
+    if name in ("gmm", "gaussian_process", "vendored"):
         pytest.importorskip("scipy", reason="SciPy is not installed")
     words, variables = RUNS[name]
     assert words in run(name, tmp_path, **variables)

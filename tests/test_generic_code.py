@@ -34,10 +34,10 @@ INSIDE = [
 ]  # fmt: skip
 PAIRS = [
     "arctan2", "floor_divide", "logaddexp", "maximum", "minimum", "power", "remainder",
-    "unless_nan",
+    "nextafter", "unless_nan",
 ]  # fmt: skip
 RELATIONS = ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
-BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"]
+BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "gcd"]
 LOGICAL = ["logical_and", "logical_or", "logical_xor"]
 
 

@@ -136,3 +136,17 @@ def test_reverse_mode_through_gradients_gives_what_is_transposed(function, wrt):
     values = pg.Executor().run(program, {"x": AT, "y": AT[::-1] * 0.5}, [*found, *expected])
     for a, b in zip(values[: len(found)], values[len(found) :], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_the_gradient_by_several_inputs_is_turned_once():
+    """Gradients of a sum by its terms are one value."""
+
+    def second(x, y, z):
+        whole = pg.sin(x + y) * (x + y) * z
+        first = pg.grad(whole, [x, y, z])
+        return [d for g in first for d in pg.grad(g, [x, y, z])]
+
+    u, z = 0.3 + 0.4, 1.7
+    by_u, by_z = (2 * np.cos(u) - u * np.sin(u)) * z, np.sin(u) + u * np.cos(u)
+    expected = [by_u, by_u, by_z, by_u, by_u, by_z, by_z, by_z, 0.0]
+    np.testing.assert_allclose(pg.compile(pg.trace(second, 0.0, 0.0, 0.0))(0.3, 0.4, z), expected)

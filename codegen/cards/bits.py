@@ -1,4 +1,4 @@
-"""Cards of operators on the bits of integers."""
+"""Cards of operators on the bits of integers and floats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from primgraph.primitives import bits as p
 
 
 def _bits(name: str, infix: str = "", rank: int = ATOM) -> Card:
-    """The card of a ufunc on integers, which scalar mode does not know."""
+    """The card of a ufunc that scalar mode does not know."""
     return ufunc(
         name, infix, rank, time=MOVED, scalar=None, complex_step=ANALYTIC, marks=Marks.EACH
     )
@@ -25,4 +25,6 @@ CARDS: dict[Op, Card] = {
     p.bitwise_not: _bits("invert", "~", UNARY),
     p.left_shift: _bits("left_shift"),
     p.right_shift: _bits("right_shift"),
+    p.gcd: _bits("gcd"),
+    p.nextafter: _bits("nextafter"),
 }

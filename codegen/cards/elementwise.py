@@ -324,10 +324,10 @@ CARDS: dict[Op, Card] = {
         "arctan2", per_element(1.3, 0.4), None, _step(_complex_arctan2, _is_off_cut)
     ),
     e.erf: replace(
-        _helper("erf", per_element(17.0, 20.0), None, _step(_complex_erf(math.erf, 1.0), None)),
+        _helper("erf", per_element(9.0, 7.0), None, _step(_complex_erf(math.erf, 1.0), None)),
     ),
     e.erfc: replace(
-        _helper("erfc", per_element(18.0, 27.0), None, _step(_complex_erf(math.erfc, -1.0), None)),
+        _helper("erfc", per_element(9.5, 7.5), None, _step(_complex_erf(math.erfc, -1.0), None)),
     ),
     e.abs_: ufunc(
         "absolute",

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import final
 
-from primgraph.codegen.run.support import REQUIRES
+from primgraph.codegen.run.support import NAMES
 
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _PART = re.compile(r"part_[0-9]+", re.ASCII)
@@ -24,7 +24,7 @@ RESERVED = frozenset(
         *keyword.kwlist,
         *keyword.softkwlist,
         *dir(builtins),
-        *REQUIRES,
+        *NAMES,
         "carried",
         "arguments",
     }

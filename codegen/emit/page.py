@@ -244,7 +244,7 @@ class Page:
 
     def include(self, name: str) -> None:
         """Include a helper that an expression calls, behind those that it calls itself."""
-        for required in support.REQUIRES[name]:
+        for required in support.required(name):
             self.include(required)
         self.helpers.setdefault(name)
 

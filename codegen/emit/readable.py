@@ -130,7 +130,9 @@ def _untyped(function: str) -> str:
         (": float", ""),
         (": int = ", "="),
         (": int", ""),
+        (": bool = ", "="),
         (": bool", ""),
+        (": str", ""),
     ):
         listed = [p.replace(annotation, text) for p in listed]
     return "\n".join(signature(name, listed))[:-1] + colon + body

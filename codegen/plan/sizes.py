@@ -65,7 +65,7 @@ def size_of(of: Candidate, limits: Limits) -> Size | None:
         rows = _cached(of, limits)
         a_call = work / extent / len(computing)
         adding = _LONGER * _adding(of.steps, of.roles) * extent / work
-        long = max(limits.least_call / a_call, adding)
+        long = max(limits.least_call / a_call, adding, _worth_reading(of, limits))
         shared = _shared(extent, long, rows, limits) if shares > 1 else None
         if shared is None:
             shares = 1
@@ -105,8 +105,27 @@ def _cached(of: Candidate, limits: Limits) -> int | None:
     if bytes_per_row * extent <= limits.cache:
         return None
     moved = sum(_moved(of.steps[k], of.roles[k], constant) for k in computing) / len(computing)
-    rows = int(max(limits.cache / bytes_per_row, extent * limits.least_block / moved, 1))
+    call = extent * limits.least_block / moved
+    rows = int(max(limits.cache / bytes_per_row, call, _worth_reading(of, limits), 1))
     return rows if 2 * rows <= extent else None
+
+
+def _worth_reading(of: Candidate, limits: Limits) -> float:
+    """How many rows have as many bytes as what each block reads as a whole and from memory.
+
+    The cache keeps what is smaller from block to block.
+    """
+    least = 0.0
+    for step, role in zip(of.steps, of.roles, strict=True):
+        whole = {
+            v: t.nbytes
+            for t, v, a in zip(step.operands, step.inputs, role.operands, strict=True)
+            if a is None and v not in of.constant and t.nbytes > limits.cache
+        }
+        moved = _moved(step, role, of.constant)
+        if whole and moved:
+            least = max(least, of.extent * sum(whole.values()) / moved)
+    return least
 
 
 def _is_view(schedule: Schedule, step: Step) -> bool:

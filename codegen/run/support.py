@@ -21,7 +21,6 @@ from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
 from primgraph.approximations import matrices as matrix_functions
 from primgraph.approximations import quadrature
-from primgraph.approximations.gamma import in_chunks, polynomial
 
 # What generated code, and with it the text of functions of this file, has of Python's builtins.
 BUILTINS = {
@@ -79,181 +78,6 @@ def root_of_squares(
         return root
     out[...] = root
     return out
-
-
-def erf_near_zero(x: Any) -> Any:
-    """erf(x) / x - 1 for |x| < 0.84375."""
-    square = x * x
-    above = polynomial(
-        square,
-        1.28379167095512558561e-01,
-        -3.25042107247001499370e-01,
-        -2.84817495755985104766e-02,
-        -5.77027029648944159157e-03,
-        -2.37630166566501626084e-05,
-    )
-    below = polynomial(
-        square,
-        1.0,
-        3.97917223959155352819e-01,
-        6.50222499887672944485e-02,
-        5.08130628187576562776e-03,
-        1.32494738004321644526e-04,
-        -3.96022827877536812320e-06,
-    )
-    return above / below
-
-
-def erf_near_one(x: Any) -> Any:
-    """erf(x) - 0.845062911510467529297 for 0.84375 <= x < 1.25."""
-    shifted = x - 1.0
-    above = polynomial(
-        shifted,
-        -2.36211856075265944077e-03,
-        4.14856118683748331666e-01,
-        -3.72207876035701323847e-01,
-        3.18346619901161753674e-01,
-        -1.10894694282396677476e-01,
-        3.54783043256182359371e-02,
-        -2.16637559486879084300e-03,
-    )
-    below = polynomial(
-        shifted,
-        1.0,
-        1.06420880400844228286e-01,
-        5.40397917702171048937e-01,
-        7.18286544141962662868e-02,
-        1.26171219808761642112e-01,
-        1.36370839120290507362e-02,
-        1.19844998467991074170e-02,
-    )
-    return above / below
-
-
-def erfc_tail(x: Any) -> Any:
-    """erfc(x) for x >= 1.25, with its relative accuracy down to the smallest numbers."""
-    inverse = 1.0 / (x * x)
-    ratio = np.empty_like(x)
-    left = x < 1 / 0.35
-    ratio[left] = erfc_ratio_left(inverse[left])
-    ratio[~left] = erfc_ratio_right(inverse[~left])
-    # The head of x has so few bits that its square is exact; the rest corrects it.
-    head = x.astype(np.float32).astype(np.float64)
-    rest = np.exp((head - x) * (head + x) + ratio)
-    return np.exp(-head * head - 0.5625) * rest / x
-
-
-def erfc_ratio_left(s: Any) -> Any:
-    """log(x erfc(x)) + x^2 + 0.5625 for 1.25 <= x < 1 / 0.35, where s = 1 / x^2."""
-    above = polynomial(
-        s,
-        -9.86494403484714822705e-03,
-        -6.93858572707181764372e-01,
-        -1.05586262253232909814e01,
-        -6.23753324503260060396e01,
-        -1.62396669462573470355e02,
-        -1.84605092906711035994e02,
-        -8.12874355063065934246e01,
-        -9.81432934416914548592e00,
-    )
-    below = polynomial(
-        s,
-        1.0,
-        1.96512716674392571292e01,
-        1.37657754143519042600e02,
-        4.34565877475229228821e02,
-        6.45387271733267880336e02,
-        4.29008140027567833386e02,
-        1.08635005541779435134e02,
-        6.57024977031928170135e00,
-        -6.04244152148580987438e-02,
-    )
-    return above / below
-
-
-def erfc_ratio_right(s: Any) -> Any:
-    """log(x erfc(x)) + x^2 + 0.5625 for x >= 1 / 0.35, where s = 1 / x^2."""
-    above = polynomial(
-        s,
-        -9.86494292470009928597e-03,
-        -7.99283237680523006574e-01,
-        -1.77579549177547519889e01,
-        -1.60636384855821916062e02,
-        -6.37566443368389627722e02,
-        -1.02509513161107724954e03,
-        -4.83519191608651397019e02,
-    )
-    below = polynomial(
-        s,
-        1.0,
-        3.03380607434824582924e01,
-        3.25792512996573918826e02,
-        1.53672958608443695994e03,
-        3.19985821950859553908e03,
-        2.55305040643316442583e03,
-        4.74528541206955367215e02,
-        -2.24409524465858183362e01,
-    )
-    return above / below
-
-
-def erf_chunk(wide: Any) -> Any:
-    """The error function, by the rational approximations of FDLIBM's s_erf.c.
-
-    Copyright (C) 1993 by Sun Microsystems, Inc. All rights reserved. Developed at SunPro, a Sun
-    Microsystems, Inc. business. Permission to use, copy, modify, and distribute this software is
-    freely granted, provided that this notice is preserved.
-    """
-    size = np.abs(wide)
-    result = np.copysign(1.0, wide)
-    near = size < 0.84375
-    part = wide[near]
-    result[near] = part + part * erf_near_zero(part)
-    middle = (size >= 0.84375) & (size < 1.25)
-    part = size[middle]
-    result[middle] *= 8.45062911510467529297e-01 + erf_near_one(part)
-    far = (size >= 1.25) & (size < 6.0)
-    result[far] *= 1.0 - erfc_tail(size[far])
-    result[np.isnan(size)] = np.nan
-    return result
-
-
-def erfc_chunk(wide: Any) -> Any:
-    """1 - erf(x) without cancellation, by the rational approximations of FDLIBM's s_erf.c.
-
-    Copyright (C) 1993 by Sun Microsystems, Inc. All rights reserved. Developed at SunPro, a Sun
-    Microsystems, Inc. business. Permission to use, copy, modify, and distribute this software is
-    freely granted, provided that this notice is preserved.
-    """
-    size = np.abs(wide)
-    result = np.where(wide < 0, 2.0, 0.0)
-    near = size < 0.84375
-    part = wide[near]
-    rest = part * erf_near_zero(part)
-    small = part < 0.25
-    result[near] = np.where(small, 1.0 - (part + rest), 0.5 - (rest + (part - 0.5)))
-    middle = (size >= 0.84375) & (size < 1.25)
-    rest = erf_near_one(size[middle])
-    result[middle] = np.where(
-        wide[middle] < 0,
-        1.0 + (8.45062911510467529297e-01 + rest),
-        1.0 - 8.45062911510467529297e-01 - rest,
-    )
-    far = (size >= 1.25) & (size < 28.0)
-    rest = erfc_tail(size[far])
-    result[far] = np.where(wide[far] < 0, 2.0 - rest, rest)
-    result[np.isnan(size)] = np.nan
-    return result
-
-
-def erf(x: Any, out: Any = None) -> Any:
-    """The error function."""
-    return in_chunks(erf_chunk, (x,), out)
-
-
-def erfc(x: Any, out: Any = None) -> Any:
-    """1 - erf(x) without cancellation."""
-    return in_chunks(erfc_chunk, (x,), out)
 
 
 def each_key(key: Any, shape: Any, dtype: Any, draw: Any) -> Any:
@@ -491,18 +315,18 @@ _CONSTANTS = {
 
 globals().update(_FUNCTIONS, **{n: vars(module)[n] for n, module in _CONSTANTS.items()})
 
-# Which other functions, and which constants, each one uses.
-REQUIRES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_CONSTANTS, ()),
-    **{
-        name: tuple(
-            dict.fromkeys(
-                n for n in _called(function.__code__) if n in _FUNCTIONS or n in _CONSTANTS
-            )
-        )
-        for name, function in _FUNCTIONS.items()
-    },
-}
+# The names of all functions and constants that generated code may use.
+NAMES = (*_CONSTANTS, *_FUNCTIONS)
+
+
+@cache
+def required(name: str) -> tuple[str, ...]:
+    """Which other functions, and which constants, one of them uses."""
+    if name in _FUNCTIONS:
+        read = list(_called(_FUNCTIONS[name].__code__))
+    else:
+        read = [n.id for n in ast.walk(ast.parse(text_of(name))) if isinstance(n, ast.Name)]
+    return tuple(dict.fromkeys(n for n in read if n in NAMES and n != name))
 
 
 @cache

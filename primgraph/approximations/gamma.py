@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+# How many elements `in_chunks` works on at a time: these fit a cache.
+CHUNK = 8192
+
 
 def polynomial(x: Any, *coefficients: float) -> Any:
     """The polynomial with these coefficients, constant term first, by Horner's rule."""
@@ -21,19 +24,22 @@ def polynomial(x: Any, *coefficients: float) -> Any:
     return total
 
 
-def in_chunks(function: Any, xs: Any, out: Any = None, size: int = 8192) -> Any:
-    """What `function` makes of arrays in double precision, `size` elements at a time.
+def in_chunks(function: Any, xs: Any, out: Any = None, size: int = 0, wide: bool = True) -> Any:
+    """What `function` makes of arrays, `size` elements at a time, or as many as fit a cache.
 
-    These fit a cache. The result is written into `out`, which may be one of the arrays itself or
-    larger than they are, or into a new array.
+    It is given float64, or float32 instead of that and of float16 unless `wide`. The result is
+    written into `out`, which may be one of the arrays itself or larger than they are, or into a
+    new array.
     """
+    size = size or CHUNK
     xs = [np.asarray(x) for x in xs]
     shape, dtype = xs[0].shape, xs[0].dtype
+    inner = np.float64 if wide or dtype == np.float64 else np.float32
     direct = out is not None and out.shape == shape and out.flags.c_contiguous
     result = out if direct else np.empty(shape, dtype)
     flat, into = [x.reshape(-1) for x in xs], result.reshape(-1)
     for i in range(0, into.size, size):
-        parts = [np.asarray(x[i : i + size], np.float64) for x in flat]
+        parts = [np.asarray(x[i : i + size], inner) for x in flat]
         into[i : i + size] = function(*parts)
     if out is None or direct:
         return result

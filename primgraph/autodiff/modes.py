@@ -87,7 +87,9 @@ def _through_gradients(
     found = {v: ct for v, ct in zip(passed, cts[count:], strict=True) if ct is not None}
     for joint in dict.fromkeys(passed[v] for v in found):
         by_input = dict(zip(joint.inputs, joint.gradients, strict=True))
-        given = {x: found[g] for x, g in by_input.items() if g in found}
+        # What is the gradient by several inputs is turned along one of them.
+        by_gradient = {g: x for x, g in by_input.items() if g in found}
+        given = {x: found[g] for g, x in by_gradient.items() if g is not None}
         ends = {i: g for i, x in enumerate(request.inputs) if (g := by_input[x]) is not None}
         after = replace(request, outputs=list(ends.values()), inputs=list(given))
         along = [_seed(builder, ct) for ct in given.values()]

@@ -46,7 +46,10 @@ if TYPE_CHECKING:
     from primgraph.operators.convolutions import *  # noqa: F403
     from primgraph.operators.differences import *  # noqa: F403
     from primgraph.operators.finding import *  # noqa: F403
+    from primgraph.operators.floats import *  # noqa: F403
     from primgraph.operators.histograms import *  # noqa: F403
+    from primgraph.operators.integers import *  # noqa: F403
+    from primgraph.operators.lacking import *  # noqa: F403
     from primgraph.operators.manipulation import *  # noqa: F403
     from primgraph.operators.matrices import *  # noqa: F403
     from primgraph.operators.polynomials import *  # noqa: F403

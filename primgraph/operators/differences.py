@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import BOOL, INT64, real_dtype
+from primgraph.ir.types import BOOL, FLOAT64, INT64, real_dtype
 from primgraph.operators.arithmetic import add, multiply, remainder, subtract
 from primgraph.operators.call import public
 from primgraph.operators.creation import zeros
@@ -309,6 +309,8 @@ def interp(
     dtype = fractional(x, xp, fp)
     at, points = (lift(v, real_dtype(dtype)) for v in (x, xp))
     values = lift(fp, dtype)
+    dtype = FLOAT64
+    at, points, values = (lift(v, dtype) for v in (x, xp, fp))
     if points.ndim != 1 or points.shape != values.shape or points.size == 0:
         raise ShapeError(f"interp takes vectors of one length, not {points.type}, {values.type}")
     first = values[0] if left is None else lift(left, dtype)

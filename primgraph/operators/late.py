@@ -34,6 +34,15 @@ _FAMILIES = {
         convolve correlate ediff1d gradient interp nancumsum nanprod nansum
         trapezoid unwrap
         """,
+    "floats": """
+        frexp nextafter spacing
+        """,
+    "integers": """
+        bitwise_count gcd lcm ravel_multi_index unravel_index
+        """,
+    "lacking": """
+        nancumprod nanmedian nanpercentile nanquantile
+        """,
     "finding": """
         argwhere flatnonzero intersect1d ix_ nonzero setdiff1d setxor1d trim_zeros union1d unique
         unique_all unique_counts unique_inverse unique_values
@@ -50,7 +59,7 @@ _FAMILIES = {
         assume cross matrix_transpose matvec vecdot vecmat
         """,
     "polynomials": """
-        polyadd polyder polyint polymul polysub polyval
+        polyadd polyder polydiv polyfit polyint polymul polysub polyval roots
         """,
     "pools": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d

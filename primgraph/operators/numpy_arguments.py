@@ -18,7 +18,14 @@ _IGNORED = frozenset(
     ("casting", "copy", "device", "like", "optimize", "order", "signature", "subok")
 )
 # NumPy functions whose `where` leaves elements out, with what stands for these.
-_NEUTRAL: dict[str, Any] = {"sum": 0, "prod": 1, "any": False, "all": True, "nansum": 0}
+_NEUTRAL: dict[str, Any] = {
+    "sum": 0,
+    "prod": 1,
+    "any": False,
+    "all": True,
+    "nansum": 0,
+    "nanprod": 1,
+}
 _EXTREME = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "multiply"}
 
 
@@ -35,7 +42,8 @@ def may_change(array: Any) -> bool:
 def refuse_out(name: str, mine: str) -> None:
     raise ArgumentError(
         f"np.{name} cannot write to a NumPy array what is not computed yet",
-        hint=f"a NumPy array takes no variable in place: a = pg.{mine}(a, x) is a new variable",
+        hint=f"a = pg.{mine}(...) is a new array; elements of a tensor that is computed are "
+        "written by x.numpy(), as in a[...] = x.numpy()",
     )
 
 
@@ -117,6 +125,12 @@ class Counterpart:
             del kept["where"]
         first = next(iter(self._taken))
         mask, start = kept.pop("where", None), kept.pop("initial", None)
+        if "correction" in kept and "ddof" in self._taken:
+            named["ddof"] = kept.pop("correction")
+        if start is not None and self.mine in ("max", "min"):
+            # It is put into the dtype of the elements, as NumPy does.
+            elements = named[first] = called("asarray", named[first])
+            start = called("astype", start, elements.dtype)
         dtype = kept.pop("dtype", None)
         if kept:
             raise ArgumentError(
@@ -131,6 +145,10 @@ class Counterpart:
         else:
             found = called(self.mine, *_in_front(self._taken, several, named), **named)
         if start is not None:
+            if self.mine in ("nanmax", "nanmin"):
+                return called("fmax" if self.mine == "nanmax" else "fmin", found, start)
+            if self.mine in ("nansum", "nanprod"):
+                return called("add" if self.mine == "nansum" else "multiply", found, start)
             if self.mine not in _EXTREME:
                 raise ArgumentError(f"np.{self.name} of what is traced takes no initial value")
             found = called(_EXTREME[self.mine], found, start)
@@ -145,6 +163,9 @@ class Counterpart:
             chosen = called("logical_and", mask, called("isnan", x))
             bad = called("any", chosen, named.get("axis"), named.get("keepdims", False))
             return called("where", bad, math.nan, found)
+        if self.mine in ("nanmax", "nanmin", "nanmean", "nanvar", "nanstd"):
+            named[first] = called("where", mask, x, math.nan)
+            return called(self.mine, **named)
         neutral = start if self.mine in ("max", "min") else _NEUTRAL.get(self.mine)
         if neutral is None:
             raise ArgumentError(f"np.{self.name} with where= takes an initial value")

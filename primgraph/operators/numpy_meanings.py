@@ -90,6 +90,14 @@ def _geomspace(
     first, last = (called("log", called("multiply", sign, v)) for v in (start, stop))
     powers = called("exp", _linspace(first, last, num, endpoint, axis=axis))
     found = called("multiply", sign, powers)
+    count = found.shape[axis]
+    if count > 1 and endpoint:
+        # The ends are those that were given, as exactly as in NumPy.
+        middle = called("take", found, np.arange(1, count - 1), axis)
+        shape = tuple(n for i, n in enumerate(found.shape) if i != axis % found.ndim)
+        wide = [called("broadcast_to", called("asarray", v), shape) for v in (start, stop)]
+        ends = [called("expand_dims", called("astype", v, found.dtype), axis) for v in wide]
+        found = called("concatenate", [ends[0], middle, ends[1]], axis)
     return called("astype", found, "float64" if dtype is None else dtype)
 
 
@@ -275,6 +283,16 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> A
     return found
 
 
+def _unravel_index(indices: Any, shape: Any, order: str = "C") -> Any:
+    return called("unravel_index", indices, shape, order)
+
+
+def _ravel_multi_index(
+    multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C"
+) -> Any:  # fmt: skip
+    return called("ravel_multi_index", multi_index, dims, mode, order)
+
+
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
     if a.ndim != 2 or wrap:
         raise ArgumentError("np.fill_diagonal of what is traced takes a matrix, and no wrap=True")
@@ -347,11 +365,13 @@ CALLED: dict[str, Callable[..., Any]] = {
     "ravel": _ravel,
     "real_if_close": _real_if_close,
     "reshape": _reshape,
+    "ravel_multi_index": _ravel_multi_index,
     "result_type": _result_type,
     "shape": _shape,
     "size": _size,
     "take": _take,
     "sort_complex": _sort_complex,
+    "unravel_index": _unravel_index,
     "vdot": _vdot,
     "where": _where,
     "zeros_like": _like("zeros"),

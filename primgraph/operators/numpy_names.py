@@ -30,6 +30,28 @@ SAME = """
     take_along_axis tan tanh tensordot tile trace transpose trapezoid tril tril_indices_from
     trim_zeros triu triu_indices_from trunc union1d unique unique_all unique_counts
     unique_inverse unique_values unstack unwrap vander var vecdot vecmat vsplit vstack
+    abs add all allclose any append arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax
+    argmin argpartition argsort argwhere array_equal array_equiv array_split astype atleast_1d
+    atleast_2d atleast_3d average bincount bitwise_and bitwise_count bitwise_or bitwise_xor
+    block broadcast_arrays broadcast_to cbrt ceil choose column_stack compress concatenate
+    convolve copysign corrcoef correlate cos cosh count_nonzero cov cross cumprod cumsum
+    cumulative_prod cumulative_sum deg2rad delete diag diagflat diagonal diff digitize divide
+    divmod dot dsplit dstack ediff1d equal exp exp2 expand_dims expm1 extract fabs fix
+    flatnonzero flip fliplr flipud float_power floor floor_divide fmax fmin fmod frexp gcd
+    gradient greater greater_equal heaviside histogram histogram2d histogram_bin_edges
+    histogramdd hsplit hstack hypot inner insert interp intersect1d invert isclose isfinite isin
+    isinf isnan isneginf isposinf ix_ kron lcm ldexp left_shift less less_equal lexsort log
+    log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul
+    matrix_transpose matvec max maximum mean median meshgrid min minimum modf moveaxis multiply
+    nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin
+    nanpercentile nanprod nanquantile nanstd nansum nanvar negative nextafter nonzero not_equal
+    outer partition percentile polyadd polyder polydiv polyfit polyint polymul polysub polyval
+    positive power prod ptp quantile rad2deg reciprocal remainder repeat resize right_shift roll
+    rollaxis roots rot90 round searchsorted select setdiff1d setxor1d sign signbit sin sinc sinh
+    sort spacing split sqrt square squeeze stack std subtract sum swapaxes take_along_axis tan
+    tanh tensordot tile trace transpose trapezoid tril tril_indices_from trim_zeros triu
+    triu_indices_from trunc union1d unique unique_all unique_counts unique_inverse unique_values
+    unstack unwrap vander var vecdot vecmat vsplit vstack
     """
 
 OTHER = {
@@ -99,34 +121,30 @@ SPECIAL_FUNCTIONS = {
     "softmax": "softmax",
 }
 
-_SORTED = "there is no such thing here: compute it with NumPy from what a run returns"
 _SOLVED = "there is no such decomposition here: compute it with NumPy from what a run returns"
 _FOURIER = "there are no Fourier transforms here, nor complex numbers"
-_BITS = "there is no primitive for the bits of floats or the divisors of integers"
+_BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
 _CONSTANT = "it takes numbers only: what NumPy gives is a constant of the program"
 _TEXT = "it reads or writes text, files or memory, and variables have no elements yet"
 _CALENDAR = "there are no dates here"
 _CONFIGURES = "it is about NumPy itself"
-_RUNNING = "there is np.cumprod(np.where(np.isnan(x), 1, x))"
 _PLAIN = (
     "it makes an ndarray, which a variable cannot become: primgraph.numpy has array and asarray"
 )
 
 _REASONS = {
-    _SORTED: """
-        nanmedian nanpercentile nanquantile
-        """,
     _SOLVED: """
+<<<<<<< HEAD
         polydiv polyfit roots
+=======
+        linalg.eig linalg.eigvals
+>>>>>>> main
         """,
     _FOURIER: """
         fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft
         fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
         """,
-    _BITS: """
-        bitwise_count frexp gcd lcm nextafter packbits ravel_multi_index spacing unpackbits
-        unravel_index
-        """,
+    _BITS: "packbits unpackbits",
     _CONSTANT: """
         arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye
         fft.fftfreq fft.rfftfreq fromfunction full hamming hanning identity indices isscalar
@@ -144,7 +162,6 @@ _REASONS = {
         nested_iters printoptions set_printoptions setbufsize seterr seterrcall show_config
         show_runtime test linalg.test fft.test
         """,
-    _RUNNING: "nancumprod",
     _PLAIN: """
         array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray asmatrix
         bmat fromiter frompyfunc isfortran require

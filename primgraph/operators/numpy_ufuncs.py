@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.errors import ArgumentError
+from primgraph.operators.elements import elements
 from primgraph.operators.implementing import implemented
 from primgraph.operators.late import function_named
 from primgraph.operators.numpy_arguments import Counterpart, called, listed, may_change, refuse_out
@@ -116,6 +117,20 @@ def _accumulate(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str,
     return called("stack", parts, axis)
 
 
+def _reduceat(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """The reductions of the parts that begin at places which are known, as NumPy has them."""
+    x, places = inputs
+    x, axis = called("asarray", x), options.get("axis", 0)
+    starts = [int(i) for i in elements(f"{ufunc.__name__}.reduceat", places, "")]
+    ends = [*starts[1:], x.shape[axis]]
+    parts = []
+    for start, end in zip(starts, ends, strict=True):
+        stop = end if start < end else start + 1
+        part = called("take", x, np.arange(start, stop), axis)
+        parts.append(_reduce(ufunc, name, [part], {**options, "axis": axis}))
+    return called("stack", parts, axis)
+
+
 def _outer(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """The function of each element of one array with each of another."""
     x, y = (called("asarray", v) for v in inputs)
@@ -147,4 +162,5 @@ def _refused(ufunc: Any, name: str, inputs: Sequence[Any], options: dict[str, An
 
 _METHODS = {
     "__call__": _applied, "reduce": _reduce, "accumulate": _accumulate, "outer": _outer, "at": _at,
+    "reduceat": _reduceat,
 }  # fmt: skip

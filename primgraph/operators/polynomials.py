@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.types import FLOAT64
 from primgraph.operators.arithmetic import add, divide, multiply, negative
+from primgraph.operators.building import vander
 from primgraph.operators.call import public
 from primgraph.operators.creation import zeros
 from primgraph.operators.differences import convolve
+from primgraph.operators.elementary import sqrt
+from primgraph.operators.elements import constant, elements, public_by_elements
 from primgraph.operators.handle import ArrayLike
-from primgraph.operators.joining import concatenate
+from primgraph.operators.joining import concatenate, stack
 from primgraph.operators.promotion import converted, floating, lift, require_integer, result_dtype
+from primgraph.operators.reductions import sum
 from primgraph.operators.shaping import reshaped
-from primgraph.operators.variable import Variable
+from primgraph.operators.spectra import lstsq
+from primgraph.operators.systems import inv
+from primgraph.operators.variable import Variable, handles
 
 __all__ = [
     "polyadd",
     "polyder",
+    "polydiv",
+    "polyfit",
     "polyint",
     "polymul",
     "polysub",
     "polyval",
+    "roots",
 ]
 
 
@@ -108,3 +120,90 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Variable:
         last = converted(reshaped(constant, (1,)), value.dtype)
         value = concatenate([divide(value, powers), last])
     return value
+
+
+@public
+def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Variable, Variable]:
+    """Quotient and remainder of two polynomials; the remainder has as many coefficients as `u`
+    that stay, its leading zeros included, unlike NumPy's, as shapes are fixed.
+
+    Raises `ShapeError` for a divisor without coefficients.
+    """
+    dtype = floating(u, v)
+    left, divisor = (converted(_coefficients("polydiv", p), dtype) for p in (u, v))
+    count, width = left.size, divisor.size
+    if width == 0:
+        raise ShapeError("polydiv takes a divisor with coefficients")
+    if count < width:
+        return zeros((1,), dtype), left
+    found = []
+    for _ in range(count - width + 1):
+        factor = left[0] / divisor[0]
+        found.append(factor)
+        front = left[:width] - factor * divisor
+        left = concatenate([front[1:], left[width:]])
+    rest = left if width > 1 else zeros((1,), dtype)
+    return stack(found), rest
+
+
+@public
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> Any:
+    """The coefficients of the polynomial of degree `deg` that fits best, the highest power first.
+
+    The sum of squares of `w * (polyval(p, x) - y)` is least; `y` has one column for each
+    polynomial, or is a vector. With `full` come sums of squares, rank, singular values and
+    `rcond`; with `cov` the matrix of covariances, by the residuals, or by `w` alone for
+    "unscaled". Raises `ShapeError` where shapes do not fit, `ArgumentError` for a negative degree.
+    """
+    order = require_integer("polyfit", deg)
+    if order < 0:
+        raise ArgumentError(f"polyfit takes a degree from 0 on, not {order}")
+    at, values = converted(lift(x), FLOAT64), converted(lift(y), FLOAT64)
+    if at.ndim != 1 or at.size == 0 or values.ndim not in (1, 2) or values.shape[0] != at.size:
+        raise ShapeError(f"polyfit takes a vector and a value for each, not {at.type} and "
+                         f"{values.type}")  # fmt: skip
+    powers, right = vander(at, order + 1), values
+    if w is not None:
+        weights = reshaped(converted(lift(w), FLOAT64), (at.size, 1))
+        powers = powers * weights
+        right = right * (weights if right.ndim == 2 else weights[:, 0])
+    limit = at.size * float(np.finfo(np.float64).eps) if rcond is None else rcond
+    scale = sqrt(sum(powers * powers, 0))
+    fitted = lstsq(powers / scale, right, limit)
+    columns = scale if right.ndim == 1 else reshaped(scale, (order + 1, 1))
+    found = fitted.x / columns
+    if full:
+        return found, fitted.residuals, fitted.rank, fitted.singular_values, limit
+    if not cov:
+        return found
+    gram = powers.T @ powers
+    base = inv(gram / (scale[:, None] * scale)) / (scale[:, None] * scale)
+    factor: Any = 1.0
+    if cov != "unscaled":
+        if at.size <= order + 1:
+            raise ArgumentError("polyfit: covariances take more points than coefficients")
+        factor = fitted.residuals / (at.size - order - 1.0)
+    if right.ndim == 1:
+        return found, base * (factor if cov == "unscaled" else reshaped(factor, ()))
+    return found, reshaped(base, (*base.shape, 1)) * factor
+
+
+@public_by_elements
+def roots(p: ArrayLike) -> Variable:
+    """The zeros of a polynomial that is known; leading zeros make them less, as in NumPy.
+
+    There is no derivative: `ArgumentError` for a tensor that requires a gradient, and for a
+    variable.
+    """
+    if any(getattr(v, "requires_grad", False) for v in handles((p,))):
+        raise ArgumentError("roots has no derivative", hint="pg.roots(p.detach()) gives numbers")
+    found: Variable = constant(np.roots(elements("roots", p, "")))
+    return found

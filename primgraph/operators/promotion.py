@@ -54,6 +54,11 @@ def array_of(x: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """
     if isinstance(x, np.ma.MaskedArray):
         raise ArgumentError("a masked array has no counterpart", hint="fill it with x.filled(...)")
+    if isinstance(x, np.matrix):
+        raise ArgumentError(
+            "a matrix of np.matrix, whose products are others, has no counterpart",
+            hint="np.asarray(x) is an array",
+        )
     if dtype is None and _is_python_float(x):
         dtype = complex_dtype(get_default_dtype()) if _has_complex(x) else get_default_dtype()
     try:

@@ -202,7 +202,7 @@ def top_k(x: ArrayLike, k: int, axis: int = -1) -> TopK:
 
 # Order statistics.
 
-_METHODS = (
+METHODS = (
     *("inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf"),
     *("hazen", "weibull", "linear", "median_unbiased", "normal_unbiased"),
     *("lower", "higher", "midpoint", "nearest"),
@@ -214,8 +214,8 @@ def _places(name: str, count: int, q: Any, method: str) -> Any:
 
     The quantiles of 0, 1, 2, ... are the places of those of all numbers, by any method.
     """
-    if method not in _METHODS:
-        raise ArgumentError(f"{name} takes no method {method!r:.40}", hint=", ".join(_METHODS))
+    if method not in METHODS:
+        raise ArgumentError(f"{name} takes no method {method!r:.40}", hint=", ".join(METHODS))
     if type(count) is Dim:
         raise UnknownSizeError(f"{name} over {count} elements: their number has to be known")
     if count == 0:
@@ -238,7 +238,7 @@ def _numbers(name: str, q: Any) -> Any:
 
 
 # Parameters of R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages, 1996.
-_PARAMETERS = {
+PARAMETERS = {
     "interpolated_inverted_cdf": (0.0, 1.0),
     "hazen": (0.5, 0.5),
     "weibull": (0.0, 0.0),
@@ -250,12 +250,12 @@ _PARAMETERS = {
 
 def _computed_places(name: str, count: int, q: Variable, method: str) -> Variable:
     """The places for quantiles that are known when the program runs, and have slopes."""
-    if method not in _PARAMETERS:
+    if method not in PARAMETERS:
         raise ArgumentError(
             f"{name} by method {method!r} takes numbers as q, not {q.type}",
-            hint=f"variables are taken by {', '.join(_PARAMETERS)}",
+            hint=f"variables are taken by {', '.join(PARAMETERS)}",
         )
-    alpha, beta = _PARAMETERS[method]
+    alpha, beta = PARAMETERS[method]
     value = converted(q, FLOAT64)
     return clip(count * value + (alpha - 1.0) + value * (1.0 - alpha - beta), 0.0, count - 1.0)
 

@@ -1,10 +1,13 @@
-"""Operators on the bits of integers, through which no derivative goes."""
+"""Operators on the bits and divisors of integers, and on neighbours of floats.
+
+No derivative goes through.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from primgraph.primitives.elementwise import elementwise
+from primgraph.primitives.elementwise import QUOTIENT, elementwise
 
 INTEGERS = "iu"
 
@@ -28,3 +31,7 @@ left_shift = elementwise(
 right_shift = elementwise(
     "right_shift", np.right_shift, operands=2, kinds=INTEGERS, constant=True, flops=1
 )  # fmt: skip
+gcd = elementwise(
+    "gcd", np.gcd, operands=2, kinds=INTEGERS, commutative=True, constant=True, flops=QUOTIENT
+)
+nextafter = elementwise("nextafter", np.nextafter, operands=2, constant=True, flops=QUOTIENT)

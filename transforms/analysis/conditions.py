@@ -213,7 +213,9 @@ class Conditions:
         return self._arrays[value]
 
     def _evaluated(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
-        if eqn.op.multiple or eqn.outputs[0].type.is_larger(LARGEST) or eqn.op is extent:
+        kind = eqn.outputs[0].type
+        # An empty array may have sizes too.
+        if eqn.op.multiple or kind.is_larger(LARGEST) or kind.names or eqn.op is extent:
             return None
         with np.errstate(all="ignore"):
             (result,) = eqn.op.evaluate([self._arrays[v] for v in eqn.inputs], eqn.kwargs)
