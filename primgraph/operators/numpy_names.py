@@ -121,7 +121,6 @@ SPECIAL_FUNCTIONS = {
     "softmax": "softmax",
 }
 
-_SOLVED = "there is no such decomposition here: compute it with NumPy from what a run returns"
 _FOURIER = "there are no Fourier transforms here, nor complex numbers"
 _BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
 _CONSTANT = "it takes numbers only: what NumPy gives is a constant of the program"
@@ -133,13 +132,6 @@ _PLAIN = (
 )
 
 _REASONS = {
-    _SOLVED: """
-<<<<<<< HEAD
-        polydiv polyfit roots
-=======
-        linalg.eig linalg.eigvals
->>>>>>> main
-        """,
     _FOURIER: """
         fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft
         fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
