@@ -8,9 +8,9 @@ import importlib.util
 from typing import Any
 
 from primgraph.errors import unknown_name
-from primgraph.scipy import linalg, special
+from primgraph.scipy import special
 
-__all__ = ["linalg", "special"]
+__all__ = ["special"]
 
 # Rooms that are loaded when they are first asked for.
 _LATER = ("integrate", "linalg", "signal", "stats")

@@ -17,8 +17,12 @@ from primgraph.operators.numpy_calls import missing
 from primgraph.operators.variable import handles
 
 # Arguments of SciPy's that say how it works with memory, or whether it looks for NaN.
-_OF_MEMORY = frozenset(("check_finite", "overwrite_a", "overwrite_b", "overwrite_ab"))
+_OF_MEMORY = frozenset(
+    ("check_finite", "lapack_driver", "overwrite_a", "overwrite_ab", "overwrite_b")
+)
 _NAMES = frozenset(linalg.__all__) - {"LinAlgError"}
+
+__all__ = sorted(_NAMES)
 
 
 def _original(name: str) -> Any:
@@ -76,3 +80,7 @@ def __getattr__(name: str) -> Any:
     if original is not None and (isinstance(original, type) or not callable(original)):
         return original
     return globals().setdefault(name, recording(name, original))
+
+
+def __dir__() -> list[str]:
+    return sorted(_NAMES)

@@ -44,7 +44,7 @@ from primgraph.compat.autograd.differential_operators import (
 # SciPy's names are those of `primgraph.scipy`, which are the same modules; distributions are
 # imported as modules, too.
 scipy = sys.modules[f"{__name__}.scipy"] = import_module("primgraph.scipy")
-for _name in ("special", "stats"):
+for _name in ("integrate", "linalg", "signal", "special", "stats"):
     sys.modules[f"{__name__}.scipy.{_name}"] = getattr(scipy, _name)
 for _name in scipy.stats.__all__:
     sys.modules[f"{__name__}.scipy.stats.{_name}"] = getattr(scipy.stats, _name)

@@ -61,8 +61,13 @@ class VSpace:
         return self._made([np.zeros(*t) for t in self._types])
 
     def ones(self) -> Any:
-        """Ones, which of complex numbers have no imaginary part."""
-        return self._made([np.ones(*t) for t in self._types])
+        """Ones, and `1 + 1j` of complex numbers: the sum of the standard basis."""
+        return self._made(
+            [
+                np.full(shape, 1 + 1j if dtype.kind == "c" else 1, dtype)
+                for shape, dtype in self._types
+            ]
+        )
 
     def randn(self) -> Any:
         """An element of normal numbers, of NumPy's global generator."""

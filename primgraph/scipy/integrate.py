@@ -1,0 +1,177 @@
+"""Integration by SciPy's names: SciPy's own on arrays, recorded with variables and tensors."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.control.loops import scan, while_loop
+from primgraph.eager import recording
+from primgraph.errors import ArgumentError, ShapeError, unknown_name
+from primgraph.ir.primitive import innermost
+from primgraph.operators.arithmetic import abs, maximum, minimum
+from primgraph.operators.creation import stop_gradient
+from primgraph.operators.elementary import sqrt
+from primgraph.operators.handle import Handle
+from primgraph.operators.joining import concatenate
+from primgraph.operators.late import functions
+from primgraph.operators.logic import greater_equal, less, where
+from primgraph.operators.shaping import expand_dims
+from primgraph.operators.statistics import mean
+
+__all__ = ["odeint"]
+
+# The method of J. R. Dormand and P. J. Prince (1980): stages, and what two orders differ by.
+_AT = (0.2, 0.3, 0.8, 8 / 9, 1.0)
+_STAGES = (
+    (1 / 5,),
+    (3 / 40, 9 / 40),
+    (44 / 45, -56 / 15, 32 / 9),
+    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+)
+_SUM = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
+_ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+
+# What SciPy allows an error to be of a value, and beside that.
+_TOLERANCE = 1.49012e-8
+
+
+def odeint(
+    func: Callable[..., Any],
+    y0: Any,
+    t: Any,
+    args: Sequence[Any] = (),
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    tfirst: bool = False,
+    mxstep: int = 500,
+    **options: Any,
+) -> Any:
+    """The solution of `dy/dt = func(y, t, *args)` at the times `t`, from `y0` at the first on.
+
+    A row for each time. With variables or tensors, it is integrated by steps of Dormand and Prince,
+    whose errors are kept below `atol` and `rtol` of the solution; steps of which more than `mxstep`
+    are between two times give NaN. Derivatives are those of the steps that were made, whose lengths
+    count as given: by `y0`, all times, and whatever `func` depends on, in both modes and to any
+    order. `args` may be containers of arrays. With `tfirst` it is `func(t, y, *args)`.
+
+    What has no variables and tensors SciPy integrates, with all of its options. Raises `ShapeError`
+    where `y0` or `t` is no vector, or `func` gives something else than `y0`.
+    """
+    plain = not recording.is_followed.get() and innermost.get() is None
+    if plain and not any(isinstance(v, Handle) for v in tree.leaves((y0, t, args))):
+        theirs = _scipys("odeint")
+        if theirs is not None:
+            named = {"rtol": rtol, "atol": atol, "tfirst": tfirst, "mxstep": mxstep, **options}
+            return theirs(func, y0, t, tuple(args), **named)
+    if options:
+        raise ArgumentError(
+            f"odeint of variables takes rtol, atol, tfirst and mxstep, and no {next(iter(options))}"
+        )
+    asarray = functions["asarray"]
+    start, times = asarray(y0, dtype=_float_of(y0)), asarray(t, dtype=_float_of(t))
+    start = expand_dims(start, 0) if start.ndim == 0 else start
+    if start.ndim != 1 or times.ndim != 1 or times.shape[0] < 1:
+        raise ShapeError(f"odeint takes vectors, not {start.type} and {times.type}")
+
+    def slope(y: Any, at: Any) -> Any:
+        given = (at, y) if tfirst else (y, at)
+        found = asarray(func(*given, *args))
+        if found.shape != y.shape:
+            raise ShapeError(f"odeint: func gives {found.type}, and y0 is {y.type}")
+        return found
+
+    allowed = (_TOLERANCE if rtol is None else rtol, _TOLERANCE if atol is None else atol)
+
+    def between(carry: Any, ends: Any) -> Any:
+        y, step = _integrated(slope, carry, ends, allowed, mxstep)
+        return (y, step), y
+
+    first = 0.01 * stop_gradient(times[-1] - times[0])
+    _, rows = scan(between, (start, first), (times[:-1], times[1:]))
+    return concatenate([expand_dims(start, 0), rows], 0)
+
+
+def _float_of(value: Any) -> Any:
+    dtype = value.dtype if isinstance(value, Handle) else np.asarray(value).dtype
+    return dtype if dtype.kind in "fc" else np.dtype(np.float64)
+
+
+def _integrated(
+    slope: Callable[[Any, Any], Any],
+    carry: tuple[Any, Any],
+    ends: tuple[Any, Any],
+    allowed: tuple[float, float],
+    mxstep: int,
+) -> tuple[Any, Any]:
+    """The solution at the second of two ends, and the length of the last step, before it was cut.
+
+    It starts from the solution at the first and the length of a step that is in `carry`.
+    """
+    (y, step), (begin, end), (rtol, atol) = carry, ends, allowed
+    length = end - begin
+    whole = stop_gradient(length)
+    # Parts of the way from one time to the next: zero goes nowhere.
+    part = where(whole == 0.0, 1.0, minimum(abs(step / where(whole == 0.0, 1.0, whole)), 1.0))
+
+    def wanted(state: Any) -> Any:
+        return less(state[0], 1.0)
+
+    def stepped(state: Any) -> Any:
+        done, y, k, part = state
+        cut = minimum(part, 1.0 - done)
+        new, last, error = _step(lambda y, at: length * slope(y, begin + at * length), done, y, k,
+                                 cut)  # fmt: skip
+        size = atol + rtol * maximum(abs(stop_gradient(y)), abs(stop_gradient(new)))
+        ratio = sqrt(mean((stop_gradient(error) / size) ** 2))
+        good = ratio <= 1.0
+        factor = minimum(maximum(0.9 * maximum(ratio, 1e-10) ** -0.2, 0.2), 10.0)
+        there = where(greater_equal(cut, 1.0 - done), 1.0, done + cut)
+        longer = where(good, maximum(part, cut * factor), cut * factor)
+        return (
+            where(good, there, done),
+            where(good, new, y),
+            where(good, last, k),
+            longer,
+        )
+
+    state = (0.0 * part, y, length * slope(y, begin), part)
+    done, found, _, part = while_loop(wanted, stepped, state, max_trips=mxstep)
+    return where(done >= 1.0, found, np.nan), part * abs(whole)
+
+
+def _step(
+    slope: Callable[[Any, Any], Any], done: Any, y: Any, first: Any, part: Any
+) -> tuple[Any, Any, Any]:
+    """The solution after a step, the slope there, and what two orders differ by."""
+    slopes = [first]
+    for at, weights in zip(_AT, _STAGES, strict=True):
+        slopes.append(slope(y + part * _weighted(weights, slopes), done + at * part))
+    new = y + part * _weighted(_SUM, slopes)
+    last = slope(new, done + part)
+    return new, last, part * _weighted(_ERROR, [*slopes, last])
+
+
+def _weighted(weights: Sequence[float], slopes: Sequence[Any]) -> Any:
+    terms = [w * k for w, k in zip(weights, slopes, strict=True) if w != 0.0]
+    return sum(terms[1:], start=terms[0])
+
+
+def _scipys(name: str) -> Any:
+    try:
+        return getattr(importlib.import_module("scipy.integrate"), name, None)
+    except ImportError:
+        return None
+
+
+def __getattr__(name: str) -> Any:
+    found = None if name.startswith("__") else _scipys(name)
+    if found is None:
+        raise unknown_name("primgraph.scipy.integrate", name, __all__)
+    return found
