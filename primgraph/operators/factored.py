@@ -284,7 +284,9 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
             raise ShapeError(f"solve_sylvester takes square matrices, not {x.type}")
     m, n = left.shape[0], right.shape[0]
     if side.shape != (m, n):
-        raise ShapeError(f"solve_sylvester of {left.type} and {right.type} takes no {side.type}")
+        raise ShapeError(
+            f"solve_sylvester takes matrices that fit, not {left.type}, {right.type}, {side.type}"
+        )
     # Elements in row-major order: of `a @ x`, and of `x @ b`.
     ones_n, ones_m = eye(n, dtype=dtype), eye(m, dtype=dtype)
     rows = reshaped(left, (m, 1, m, 1)) * reshaped(ones_n, (1, n, 1, n))
