@@ -209,7 +209,6 @@ REMARKS: dict[str, str] = {
     "Module": "it is pg.nn.Layer",
     "Parameter": "pg.create_parameter makes one",
     "static": "primgraph.compat.paddle has Paddle's names: pg.Program, pg.data, pg.Executor here",
-    "fft": "there are no Fourier transforms here, nor complex numbers",
     "register_hook": "pg.grad takes the derivative by any value, intermediate ones too",
     "retain_grad": "pg.grad takes the derivative by any value, intermediate ones too",
     "zero_grad": "gradients do not add up: pg.grad gives new ones",

@@ -71,3 +71,36 @@ REFUSED: dict[str, list[tuple[tuple, dict]]] = {
     **{name: [((ONE,), {"axis": 0})] for name in ("argmax", "argmin", "cummax", "cummin")},
     "cast": [((ONE,), {"dtype": np.dtype(dtype)}) for dtype in ("f8", "i8")],
 }  # fmt: skip
+
+
+def factor(n: int, inverse: bool, norm: str) -> float:
+    """By what a sum over n exponentials is divided."""
+    own = {"ortho": np.sqrt(n), "backward": n if inverse else 1, "forward": 1 if inverse else n}
+    return own[norm]
+
+
+def matrix(n: int, inverse: bool, norm: str) -> np.ndarray:
+    """The matrix of a Fourier transform."""
+    angle = 2 * np.pi * np.outer(np.arange(n), np.arange(n)) / n
+    return np.exp((1j if inverse else -1j) * angle) / factor(n, inverse, norm)
+
+
+def along(rows: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
+    return np.moveaxis(np.tensordot(rows, x, (1, axis)), 0, axis)
+
+
+def transform_by_matrix(z: np.ndarray, *, axes: tuple, inverse: bool, norm: str) -> np.ndarray:
+    for axis in axes:
+        z = along(matrix(z.shape[axis], inverse, norm), z, axis)
+    return z
+
+
+def half_by_matrix(x: np.ndarray, *, axis: int, norm: str) -> np.ndarray:
+    n = x.shape[axis]
+    return along(matrix(n, False, norm)[: n // 2 + 1], x, axis)
+
+
+def real_by_matrix(z: np.ndarray, *, n: int, axis: int, norm: str) -> np.ndarray:
+    """Each frequency beside its conjugate, but for the first and, of even `n`, the last."""
+    times = np.array([1 if k == 0 or 2 * k == n else 2 for k in range(n // 2 + 1)])
+    return along(matrix(n, True, norm)[:, : n // 2 + 1] * times, z, axis).real

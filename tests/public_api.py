@@ -29,6 +29,7 @@ MODULES = [
     "primgraph.compat.paddle.static",
     "primgraph.extend",
     "primgraph.initializers",
+    "primgraph.fft",
     "primgraph.linalg",
     "primgraph.nn",
     "primgraph.operators",

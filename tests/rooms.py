@@ -31,7 +31,7 @@ FLOORS = (
     ("primgraph.errors", "primgraph.frames", "primgraph.source"),
     ("primgraph.approximations", "primgraph.ir"),
     ("primgraph.defaults", "primgraph.initializers", "primgraph.primitives", "primgraph.tables"),
-    ("primgraph.linalg", "primgraph.operators", "primgraph.special"),
+    ("primgraph.fft", "primgraph.linalg", "primgraph.operators", "primgraph.special"),
     ("primgraph.numpy",),
     ("primgraph.codegen.run",),
     ("primgraph.codegen.plan",),
@@ -144,7 +144,7 @@ ROOMS = {
 _TOGETHER = {
     "eager": ("autograd", "eager"),
     "functional": ("functional", "tree"),
-    "operators": ("linalg", "operators", "special"),
+    "operators": ("fft", "linalg", "operators", "special"),
     "errors, source": ("cells", "checkout", "errors", "frames", "meanings", "source"),
     "defaults, initializers, tables": ("defaults", "initializers", "tables"),
 }

@@ -113,6 +113,12 @@ STRUCTURAL = [
     ("scatter_add", ["c128[5]", "c128[3]", "index[3]"], {"axis": 0}),
     *((name, ["c128[3,4]"], {"axes": (axis,)}) for name in ("reduce_sum", "reduce_prod")
       for axis in (0, 1)),
+    *(("fft", [t], {"axes": axes, "inverse": False, "norm": "ortho"})
+      for t, axes in (("c128[3,4]", (1,)), ("c64[3,4]", (0,)), ("c128[2,3,4]", (0, 2)))),
+    ("rfft", ["f64[3,5]"], {"axis": 1, "norm": "backward"}),
+    ("rfft", ["f32[4,3]"], {"axis": 0, "norm": "forward"}),
+    ("irfft", ["c128[3,3]"], {"n": 5, "axis": 0, "norm": "forward"}),
+    ("irfft", ["c64[3,3]"], {"n": 4, "axis": 1, "norm": "backward"}),
     ("cumsum", ["c64[3,4]"], {"axis": 1, "reverse": True}),
     ("cumprod", ["c128[3,4]"], {"axis": 0}),
     ("sort", ["c128[3,4]"], {"axis": 1}),

@@ -534,6 +534,53 @@ NETWORK: dict[str, Sample] = {
 }
 
 
+# By torch's names of arguments, beside primgraph's own functions, which have tests elsewhere.
+IMAGES = {n: RNG.normal(size=(2, 4, *(5, 6, 4)[:n])) for n in (1, 2, 3)}
+WEIGHTS = {n: RNG.normal(size=(4, 2, *(2, 3, 2)[:n])) for n in (1, 2, 3)}
+
+
+def _beside(name: str, count: int, given: dict[str, Any]) -> Sample:
+    def call(x: Any) -> Any:
+        return getattr(torch.nn.functional, name)(input=torch.tensor(IMAGES[count]), **given)
+
+    plain = [given[k] for k in given if k in ("weight", "bias")]
+    rest = {k: v for k, v in given.items() if k not in ("weight", "bias")}
+    return call, getattr(pg, name)(IMAGES[count], *plain, **rest).numpy()
+
+
+for _n in (1, 2, 3):
+    _lies = {"stride": 2, "padding": 1, "groups": 2}
+    NETWORK |= {
+        name: _beside(name, _n, given)
+        for name, given in {
+            f"conv{_n}d": {"weight": WEIGHTS[_n], "bias": np.ones(4), **_lies, "dilation": 1},
+            f"conv_transpose{_n}d": {"weight": WEIGHTS[_n], **_lies, "output_padding": 1},
+            f"max_pool{_n}d": {"kernel_size": 2, "stride": 1, "padding": 1, "ceil_mode": True},
+            f"avg_pool{_n}d": {"kernel_size": 2, "padding": 1, "count_include_pad": False},
+            f"adaptive_max_pool{_n}d": {"output_size": 2},
+            f"adaptive_avg_pool{_n}d": {"output_size": 3},
+        }.items()
+    }
+NETWORK |= {
+    "embedding": (
+        lambda x: torch.nn.functional.embedding(LABELS, torch.tensor(IMAGES[1][0]), padding_idx=1),
+        IMAGES[1][0][LABELS],
+    ),
+    "group_norm": (
+        lambda x: torch.nn.functional.group_norm(torch.tensor(IMAGES[2]), 2, np.ones(4)),
+        pg.group_norm(IMAGES[2], 2).numpy(),
+    ),
+    "rms_norm": (
+        lambda x: torch.nn.functional.rms_norm(x, (3, 4), eps=0.1),
+        X / np.sqrt((X**2).mean((1, 2), keepdims=True) + 0.1),
+    ),
+    "scaled_dot_product_attention": (
+        lambda x: torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True),
+        pg.scaled_dot_product_attention(X, X, X, is_causal=True).numpy(),
+    ),
+}
+
+
 @pytest.mark.parametrize("name", torch.nn.functional.__all__)
 def test_a_function_of_torchs_networks(name: str) -> None:
     call, expected = NETWORK[name]

@@ -218,16 +218,6 @@ def _last_trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return called("trace", x, offset, -2, -1, dtype=dtype)
 
 
-def _fftshift(x: Any, axes: Any = None) -> Any:
-    places = listed_axes(x, axes)
-    return called("roll", x, [x.shape[a] // 2 for a in places], places)
-
-
-def _ifftshift(x: Any, axes: Any = None) -> Any:
-    places = listed_axes(x, axes)
-    return called("roll", x, [-(x.shape[a] // 2) for a in places], places)
-
-
 def listed_axes(x: Any, axes: Any) -> list[int]:
     if axes is None:
         return list(range(x.ndim))
@@ -345,8 +335,6 @@ CALLED: dict[str, Callable[..., Any]] = {
     "common_type": _common_type,
     "einsum": _einsum,
     "empty_like": _like("zeros"),
-    "fft.fftshift": _fftshift,
-    "fft.ifftshift": _ifftshift,
     "full_like": _full_like,
     "geomspace": _geomspace,
     "iscomplexobj": _iscomplexobj,

@@ -96,6 +96,12 @@ IN_FILES = {
     "systems": "cholesky det inv slogdet solve tensorinv tensorsolve",
 }
 
+# Functions of numpy.fft, which have the same names in the file of operators for them.
+FOURIER = """
+    fft fft2 fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2 irfftn rfft rfft2
+    rfftn
+    """
+
 # Functions of scipy.special, where they are ufuncs, by the names that they have there.
 _SPECIAL = """
     beta betainc betaincc betaln entr erfcinv erfcx erfinv expit gamma gammainc gammaincc gammaln
@@ -121,7 +127,6 @@ SPECIAL_FUNCTIONS = {
     "softmax": "softmax",
 }
 
-_FOURIER = "there are no Fourier transforms here, nor complex numbers"
 _BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
 _CONSTANT = "it takes numbers only: what NumPy gives is a constant of the program"
 _TEXT = "it reads or writes text, files or memory, and variables have no elements yet"
@@ -132,10 +137,6 @@ _PLAIN = (
 )
 
 _REASONS = {
-    _FOURIER: """
-        fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft fft.irfft
-        fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn
-        """,
     _BITS: "packbits unpackbits",
     _CONSTANT: """
         arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye
@@ -172,4 +173,5 @@ def table() -> dict[str, str]:
     """
     named = [(file, name) for file, names in IN_FILES.items() for name in names.split()]
     found = {f"linalg.{name}": f"{file}.{name}" for file, name in named}
-    return {name: name for name in SAME.split()} | OTHER | found
+    transforms = {f"fft.{name}": f"fourier.{name}" for name in FOURIER.split()}
+    return {name: name for name in SAME.split()} | OTHER | found | transforms

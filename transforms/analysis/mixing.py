@@ -23,6 +23,7 @@ from primgraph.primitives.assumed import assumed
 from primgraph.primitives.constants import constant, iota
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
 from primgraph.primitives.elementwise import as_function_of, cast, stop_gradient
+from primgraph.primitives.fourier import fft, irfft, rfft
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import (
@@ -326,6 +327,11 @@ def _cumsum(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return [place]
 
 
+def _fft(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    _, place = _only(places)
+    return "transforms the axis of the samples" if place.axis in eqn.kwargs["axes"] else [place]
+
+
 def _reverse(eqn: Equation, places: Places, counts: _Counts) -> Found:
     _, place = _only(places)
     return "turns the samples round" if place.axis in eqn.kwargs["axes"] else [place]
@@ -528,6 +534,9 @@ _RULES: dict[Op, _Rule] = {
     broadcast: _broadcast,
     concat: _concat,
     cumsum: _cumsum,
+    rfft: _cumsum,
+    irfft: _cumsum,
+    fft: _fft,
     gather: _gather,
     matmul: _matmul,
     pad: _pad,

@@ -1,4 +1,4 @@
-"""The part of `torch.nn` that is about dense networks."""
+"""The part of `torch.nn` that is about dense networks, and functions of others."""
 
 from primgraph.compat.torch.nn import functional
 from primgraph.compat.torch.nn.modules import (
@@ -16,9 +16,21 @@ from primgraph.compat.torch.nn.modules import (
 )
 from primgraph.compat.torch.tensor import Parameter
 from primgraph.nn import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
     BCELoss,
     BCEWithLogitsLoss,
     L1Loss,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
     MSELoss,
     ParameterList,
     ReLU,
@@ -32,6 +44,15 @@ from primgraph.nn import LayerList as ModuleList
 
 __all__ = [
     "GELU",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
     "BCELoss",
     "BCEWithLogitsLoss",
     "CrossEntropyLoss",
@@ -42,6 +63,9 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "MSELoss",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
     "Module",
     "ModuleDict",
     "ModuleList",

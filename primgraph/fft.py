@@ -1,0 +1,15 @@
+"""Fourier transforms, named as in numpy.fft."""
+
+from typing import TYPE_CHECKING, NoReturn
+
+from primgraph.errors import unknown_name
+from primgraph.operators import fourier
+from primgraph.operators.fourier import *  # noqa: F403
+
+__all__: list[str] = []
+
+if not TYPE_CHECKING:
+    __all__ += fourier.__all__
+
+    def __getattr__(name: str) -> NoReturn:
+        raise unknown_name("primgraph.fft", name, __all__)
