@@ -131,7 +131,7 @@ def _taylor(a: Any) -> Any:
     """The exponential by its series, of a matrix that is halved until it is small."""
     size = float(np.max(np.sum(np.abs(a), -2), initial=0.0))
     halvings = max(0, int(np.ceil(np.log2(size))) + 2) if 0 < size < np.inf else 0
-    small = a.astype(_WIDE) / 2**halvings
+    small = a.astype(np.result_type(a, _WIDE)) / 2**halvings
     term = total = np.zeros_like(small) + np.eye(a.shape[-1])
     for k in range(1, 24):
         term = term @ small / k
