@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.emit.module import Module
+from primgraph.codegen.emit.module import Module, Within
 from primgraph.codegen.emit.names import comment
 from primgraph.codegen.run import support
 
@@ -19,9 +19,12 @@ _number = itertools.count()
 
 @final
 class Loaded:
-    """A compiled module: its functions by name, its text, and the step of each line."""
+    """A compiled module: its functions by name, its text, and the step of each line.
 
-    __slots__ = ("__weakref__", "file", "namespace", "source", "steps")
+    Lines in branches and loops have the equation of the body in `within`.
+    """
+
+    __slots__ = ("__weakref__", "file", "namespace", "source", "steps", "within")
 
     def __init__(self, module: Module, source: str) -> None:
         self.source = source
@@ -29,6 +32,7 @@ class Loaded:
         rows = source.splitlines(keepends=True)
         starts = module.starts
         self.steps = [-1] * (len(rows) + 1)
+        self.within: dict[int, Within] = {}
         self.namespace: dict[str, Any] = {
             "__builtins__": support.BUILTINS,
             "__name__": "primgraph kernel",
@@ -45,7 +49,11 @@ class Loaded:
             exec(compile(opening, self.file, "exec", dont_inherit=True), self.namespace)
         for function, start in zip(module.functions, starts, strict=True):
             first = start + len(function.header) + len(function.docstring)
-            steps = [line.step for line in function.rows]
+            lines = function.rows
+            steps = [line.step for line in lines]
+            for k, line in enumerate(lines, first + 1):
+                if line.within is not None:
+                    self.within[k] = line.within
             end = first + len(steps)
             self.steps[first + 1 : end + 1] = steps
             self._define(function.name, "".join(rows[start:end]), start)

@@ -182,7 +182,7 @@ def _failure(code: Compiled, graph: Graph, error: Exception) -> RunError:
     cause = f"{error.__class__.__name__}: {error}"
     if i < 0:
         return run_error(error)(f"kernel {graph.name} failed: {cause}")
-    eqn = graph.body[i]
+    graph, eqn = code.loaded.within.get(line, (graph, graph.body[i]))
     text = code.loaded.source.splitlines()[line - 1].strip()
     origin = [
         f"equation:      {typed_equation(eqn, graph)}",

@@ -20,7 +20,7 @@ from primgraph.primitives.elementwise import add, floor_divide, remainder
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_prod, reduce_sum, root_of_squares
 from primgraph.transforms import dead_code, linearize, transpose, unzip
-from primgraph.transforms.linearize import depending
+from primgraph.transforms.analysis.activity import depending
 
 Arrays = Sequence[np.ndarray]
 

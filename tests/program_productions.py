@@ -12,7 +12,7 @@ from program_operators import OPERATORS
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.types import TensorType
-from primgraph.primitives import bits, indexing, linalg, logic
+from primgraph.primitives import bits, indexing, linalg, logic, special
 from primgraph.primitives import constants as c
 from primgraph.primitives import elementwise as e
 from primgraph.primitives import reductions as r
@@ -58,6 +58,24 @@ def partial(draft: Draft) -> list[Value]:
         least = 1.5 if op is e.arccosh else 0.5
         x = 0.75 * e.tanh(x) if op in _BELOW_ONE else x * x + least
     return [op(x)]
+
+
+@production(0.4)
+def special_functions(draft: Draft) -> list[Value]:
+    """Of the numbers between that are ordinary points of each."""
+    x = draft.pick("f")
+    within = 0.7 * e.tanh(x)
+    y = within + 1.1
+    of_two = draft.choose((special.betaln, special.beta, special.xlogy, special.xlog1py))
+    operand = draft.choose((within + 0.8, y))
+    return draft.choose((
+        lambda: [special.gammaln(y), special.polygamma(y, n=draft.below(3))],
+        lambda: [special.gamma_function(y), of_two(y, operand)],
+        lambda: [special.erfinv(within), special.erfcinv(y), special.logit(0.5 + 0.5 * within)],
+        lambda: [special.erfcx(within, n=draft.below(3)), special.log_ndtr(x)],
+        lambda: [special.gammainc(y, operand, k=draft.below(2), upper=draft.chance(0.5))],
+        lambda: [special.betainc(y, operand, 0.5 + 0.5 * within, j=0, k=0, upper=False)],
+    ))()  # fmt: skip
 
 
 _BINARY = (

@@ -54,6 +54,10 @@ def beta_moment(a: Any, b: Any, x: Any, *, j: int, k: int, upper: bool) -> Any:
     return mpmath.quad(density, [x, 1] if upper else [0, x])
 
 
+def bessel_or_integral(x: Any, *, name: str, part: int) -> Any:
+    return mpmath.ci(x) if part else mpmath.besselj(0, x)
+
+
 def scaled_erfc(x: Any, *, n: int) -> Any:
     """Derivative `n` without its sign, by the integral."""
     factor = 2 / mpmath.sqrt(mpmath.pi)

@@ -35,6 +35,7 @@ from sampled_loops import (
     while_by_hand,
 )
 from sampled_special import (
+    bessel_or_integral,
     beta_moment,
     each,
     gamma_moment,
@@ -768,6 +769,12 @@ ROWS: dict[str, Row] = {
     ),
     "betaln": special(log_beta, 2),
     "beta": special(mpmath.beta, 2),
+    "by_scipy": special(
+        bessel_or_integral,
+        domain=[ABOVE_ONE],
+        params=[{"name": "j0", "part": 0}, {"name": "sici", "part": 1}],
+        wrong={"name": "j7", "part": 0},
+    ),
     "gammainc": special(
         gamma_moment,
         2,
@@ -781,8 +788,8 @@ ROWS: dict[str, Row] = {
         params=[{"j": 0, "k": 0, "upper": False}, {"j": 1, "k": 1, "upper": True}],
         wrong={"j": 0, "k": -1, "upper": True},
     ),
-    "erfinv": special(mpmath.erfinv, domain=[((-0.7, 0.7),)]),
-    "erfcinv": special(inverse_erfc, domain=[((0.3, 1.7),)]),
+    "erfinv": special(mpmath.erfinv, domain=[((-0.4, 0.4),)]),
+    "erfcinv": special(inverse_erfc, domain=[((0.6, 1.4),)]),
     "erfcx": special(scaled_erfc, params=[{"n": 0}, {"n": 1}], wrong={"n": -1}),
     "log_ndtr": special(log_normal, domain=[REAL]),
     "xlogy": special(lambda x, y: x * mpmath.log(y), 2),

@@ -705,3 +705,17 @@ def test_zeros_of_a_checkpoint_have_a_transpose():
 }
 """)
     assert interpret(transpose(graph, [0]), 5.0, 3.0) == [3.0]
+
+
+def test_trips_whose_results_are_used_are_made_once_before_those_back():
+    """The loop that keeps where segments begin is the one that gives the results of all trips."""
+
+    def value_and_slope(w, xs):
+        _, ys = pg.scan(
+            lambda c, x: (pg.tanh(w * c + x), pg.sin(c)), pg.zeros(3), xs, checkpoint="sqrt"
+        )
+        value = pg.sum(ys * ys)
+        return value, pg.grad(value, w)
+
+    graph = clean_up(lower(traced(value_and_slope, numbers(3), numbers(16, 3, seed=1))))
+    assert [e.kwargs["reverse"] for e in graph.body if e.op.name == "scan"] == [False, True]

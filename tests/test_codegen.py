@@ -87,6 +87,7 @@ def _elementwise_sample(name, op, type):
 
 # Parameters of elementwise primitives that have some.
 ORDERS = {
+    "by_scipy": ({"name": "i0", "part": 0}, {"name": "jv", "part": 0}),
     "betainc": ({"j": 0, "k": 0, "upper": False}, {"j": 1, "k": 0, "upper": True}),
     "erfcx": ({"n": 0}, {"n": 2}),
     "gammainc": ({"k": 0, "upper": False}, {"k": 2, "upper": True}),

@@ -687,10 +687,35 @@ def test_errors_in_a_trip_name_the_line_in_the_body():
 
         return pg.scan(look, 0.0, i)[0]
 
-    kernel = pg.compile(traced(loop, numbers(3), np.array([0, 1])))
-    with pytest.raises(pg.RunError, match=r"return carry \+ xs\[k\], None"):
-        kernel(numbers(3), np.array([0, 7]))
-    close([kernel(np.ones(3), np.array([0, 2]))], [np.array(2.0)])
+    for style in ("planned", "readable"):
+        kernel = pg.compile(traced(loop, numbers(3), np.array([0, 1])), style=style)
+        with pytest.raises(pg.RunError, match=r"return carry \+ xs\[k\], None"):
+            kernel(numbers(3), np.array([0, 7]))
+        close([kernel(np.ones(3), np.array([0, 2]))], [np.array(2.0)])
+
+
+def test_readable_code_names_the_equation_of_a_body_that_failed():
+    """In checkpoints, which have no block of their own, in stacks, and in bodies of bodies."""
+
+    def look(xs, k):
+        return pg.take(xs, pg.astype(k, "int64")) * 2.0
+
+    def kept(x):
+        return pg.checkpoint(lambda v: look(v, pg.sum(v)))(x)
+
+    def stacked(x):
+        return pg.scan(lambda c, row: (c + 1.0, look(x, c + 2.0)), 0.0, x)[1]
+
+    def nested(x):
+        return pg.fori_loop(
+            0, 2, lambda i, c: pg.cond(x[0] > 0, lambda: look(x, c), lambda: c), pg.sum(x)
+        )
+
+    for function in (kept, stacked, nested):
+        kernel = pg.compile(traced(function, numbers(3)), style="readable")
+        with pytest.raises(pg.RunError, match=r"gather.* failed") as caught:
+            kernel(np.ones(3))
+        assert "pg.take(xs" in str(caught.value)
 
 
 def test_numbers_of_python_take_the_dtype_of_what_is_beside_them():

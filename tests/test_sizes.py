@@ -571,8 +571,60 @@ def test_costs_are_formulas() -> None:
     assert pg.cost(graph, sizes={"N": 5}).flops == 18
     program, y, _ = _three_by_n(n)
     assert pg.cost(program, [y], sizes={"N": 5}).input_bytes == 8 * (5 + 15)
+    assert pg.cost(program, [y]).input_bytes == 8 * (n + 3 * n)
+    kernel = pg.compile(graph)
+    assert pg.cost(kernel).flops == found.flops
+    assert pg.cost(kernel, sizes={"N": 5}).flops == 18
     with pytest.raises(pg.BuildError, match="number for size N"):
-        pg.cost(program, [y])
+        pg.cost(program, [y], sizes={})
+
+
+def test_ranges_that_begin_elsewhere_have_as_many_elements_as_slices() -> None:
+    with pg.Program() as program:
+        t = pg.data("t", ("T",))
+        n = t.shape[0]
+        steps = (t[1:] - t[:-1]) * pg.arange(1, n)
+        down = pg.arange(n - 1, -1, -1) * t
+        either = pg.arange(n, pg.dim("M"))
+    assert (steps.shape, down.shape, either.shape) == ((n - 1,), (n,), ((pg.dim("M") - n).max(0),))
+    x = np.arange(5.0) ** 2
+    found = pg.Executor().run(program, feed={"t": x}, fetch_list=[steps, down])
+    np.testing.assert_array_equal(found[0], np.diff(x) * np.arange(1, 5))
+    np.testing.assert_array_equal(found[1], np.arange(4, -1, -1) * x)
+    with pytest.raises(pg.FeedError, match="T >= 1"):
+        pg.Executor().run(program, feed={"t": np.ones(0)}, fetch_list=[steps])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_running_products_of_unknown_extents_have_derivatives(axis: int) -> None:
+    """At zeros too, in both modes."""
+
+    def function(x: pg.Variable) -> list[pg.Variable]:
+        first = pg.grad(pg.sum(pg.square(pg.cumprod(x, axis=axis))), x)
+        second = pg.grad(pg.sum(pg.square(first)), x)
+        along = pg.forward_grad(first, x, pg.ones_like(x))
+        return [first, second, along]
+
+    kernel = pg.compile(pg.trace(function, pg.spec(("N", 3))))
+    for n in (4, 0):
+        x = np.linspace(-1.0, 1.5, 3 * n).reshape(n, 3)
+        x[1:2, 1:2] = 0.0
+        for found, wanted in zip(
+            kernel(x), pg.compile(pg.trace(function, pg.spec((n, 3))))(x), strict=True
+        ):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+
+
+def test_elements_are_repeated_as_often_as_sizes_say() -> None:
+    graph = pg.trace(
+        lambda x: pg.sum(pg.square(pg.repeat(x, [x.shape[1], 2, 1], axis=0)), 1), pg.spec((3, "N"))
+    )
+    kernel = pg.compile(graph)
+    for n in (0, 1, 4):
+        x = np.arange(3.0 * n).reshape(3, n)
+        wanted = np.sum(np.repeat(x, [n, 2, 1], axis=0) ** 2, axis=1)
+        for _ in range(2):
+            np.testing.assert_array_equal(kernel(x), wanted)
 
 
 def test_what_is_run_by_equations_finds_the_sizes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,27 +30,73 @@ GRID: dict[str, tuple[Any, ...]] = {
     "betainc": (A, B, np.resize(PARTS, A.shape)),
     "betaincc": (A, B, np.resize(PARTS, A.shape)),
     "betaln": (A, B),
+    "binom": (A + 1.0, np.minimum(B, 5.0)),
+    "boxcox": (np.append(A, [0.0, 0.0, 2.0]), np.append(B - 1.0, [1.0, 0.0, 1e-9])),
+    "boxcox1p": (np.append(A, [-1.0, 1e-9]), np.append(B - 1.0, [1.0, 0.0])),
+    "comb": (A, np.append(B[1:], -1.0)),
     "digamma": (np.append(NUMBERS, [-0.3, -7.7]),),
     "entr": (np.append(NUMBERS, [0.0, -1.0]),),
     "erfcinv": (2 * PARTS,),
     "erfcx": (np.append(NUMBERS, -NUMBERS[:5]),),
     "erfinv": (np.append(PARTS, -PARTS),),
     "expit": (SIGNED,),
+    "exprel": (SIGNED,),
+    "factorial": (np.append(NUMBERS, [0.0, -3.0]),),
     "gamma": (np.append(NUMBERS, [-0.3, -7.7]),),
     "gammainc": (A, B),
     "gammaincc": (A, B),
     "gammaln": (np.append(NUMBERS, [-0.3, -7.7]),),
+    "gammasgn": (SIGNED,),
+    "huber": (np.append(A, -1.0), np.append(1.0 - B, 1.0)),
     "kl_div": (np.append(A, [0.0, -1.0, 1.0]), np.append(B, [2.0, 1.0, 0.0])),
     "log_expit": (SIGNED,),
     "log_ndtr": (SIGNED,),
     "logit": (PARTS,),
     "ndtr": (SIGNED,),
     "ndtri": (PARTS,),
+    "poch": (A, B),
+    "pseudo_huber": (np.append(A, [-1.0, 0.0]), np.append(1.0 - B, [1.0, 2.0])),
     "rel_entr": (np.append(A, [0.0, -1.0, 1.0]), np.append(B, [0.0, 1.0, 0.0])),
     "xlog1py": (np.append(A, 0.0), np.append(B, -1.0)),
     "xlogy": (np.append(A, 0.0), np.append(B, 0.0)),
 }
-COMPOSED = ("kl_div", "ndtr", "ndtri", "rel_entr")
+COMPOSED = (
+    "binom", "boxcox", "boxcox1p", "comb", "exprel", "factorial", "huber", "kl_div", "ndtr",
+    "ndtri", "poch", "pseudo_huber", "rel_entr",
+)  # fmt: skip
+
+# Those that SciPy computes, on points where they are smooth.
+BORROWED: dict[str, tuple[Any, ...]] = {
+    **{
+        name: (np.array([0.3, 1.0, 2.5, 7.0]),)
+        for name in (
+            "dawsn",
+            "exp1",
+            "expi",
+            "i0",
+            "i0e",
+            "i1",
+            "i1e",
+            "j0",
+            "j1",
+            "k0",
+            "k0e",
+            "k1",
+            "k1e",
+            "spence",
+            "y0",
+            "y1",
+        )
+    },
+    **{name: (np.array([0.0, 0.04, 0.3, 0.9]),) for name in ("ellipe", "ellipk", "erfi")},
+    **{
+        name: (np.array([0.0, 0.5, 2.0, 3.0]), np.array([0.3, 1.0, 2.5, 7.0]))
+        for name in ("iv", "ive", "jv", "kv", "kve", "yv")
+    },
+    "zeta": (np.array([1.5, 2.0, 3.0, 7.0]), np.array([0.3, 1.0, 2.5, 7.0])),
+    "expn": (np.arange(4.0), np.array([0.3, 1.0, 2.5, 7.0])),
+    "hyp2f1": (*np.random.default_rng(0).uniform(0.5, 1.5, (3, 4)), np.linspace(0.0, 0.6, 4)),
+}
 EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 1.0, 2.0, 1e-310, 1e300])
 
 
@@ -59,7 +106,7 @@ def traced(function: Callable[..., Any], *operands: np.ndarray) -> pg.Kernel:
 
 def test_every_function_has_a_row() -> None:
     rest = {"multigammaln", "polygamma", "erf", "erfc", "log_softmax", "logsumexp", "softmax"}
-    assert {*GRID, *rest} == set(sp.__all__)
+    assert {*GRID, *rest, *BORROWED, "SiciResult", "lambertw", "sici"} == set(sp.__all__)
 
 
 @pytest.mark.parametrize("name", GRID)
@@ -68,22 +115,26 @@ def test_values_are_those_of_scipy(name: str, tmp_path: Path) -> None:
     function, known = getattr(sp, name), getattr(scipy.special, name)
     operands = GRID[name]
     expected = known(*operands)
-    kernel = traced(lambda *xs: function(*xs), *operands)
+
+    def called(*xs: Any) -> Any:
+        return function(*xs)
+
+    kernel = traced(called, *operands)
     for style in ("planned", "readable"):
         found = pg.compile(kernel.graph, style=style)(*operands)
         np.testing.assert_allclose(found, expected, 2e-12, 1e-300)
     kernel.save(tmp_path / "saved.py")
-    saved = [v for k, v in runpy.run_path(str(tmp_path / "saved.py")).items() if "lambda" in k]
-    np.testing.assert_array_equal(saved[0](*operands), found) if saved else None
+    saved = runpy.run_path(str(tmp_path / "saved.py"))[kernel.graph.name]
+    np.testing.assert_array_equal(saved(*operands), found)
     narrow = [v.astype(np.float32) for v in operands]
     with np.errstate(over="ignore"):
         wide = known(*[v.astype(float) for v in narrow]).astype(np.float32)
-    found = traced(lambda *xs: function(*xs), *narrow)(*narrow)
+    found = traced(called, *narrow)(*narrow)
     assert found.dtype == np.float32
     # Compositions are rounded to float32 on the way.
     np.testing.assert_allclose(found, wide, 2e-4 if name in COMPOSED else 3e-7, 1e-38)
     nothing = [v[:0] for v in operands]
-    assert traced(lambda *xs: function(*xs), *nothing)(*nothing).shape == (0,)
+    assert traced(called, *nothing)(*nothing).shape == (0,)
 
 
 # Where SciPy's differs on purpose of SciPy's: at infinite parameters, say, that mean nothing.
@@ -289,3 +340,72 @@ def test_what_does_not_fit_is_told() -> None:
             _ = sp.gamaln
         with pytest.raises(pg.ArgumentError, match=r"scipy\.special\.jve has no counterpart"):
             dropped.jve(1, x)
+
+
+# Those that SciPy computes.
+
+
+def test_borrowed_functions_and_their_slopes() -> None:
+    """Gradients and Hessians by the last operand, against differences."""
+    for name, operands in BORROWED.items():
+        *orders, x = operands
+        kernel = traced(lambda *xs, n=name: getattr(sp, n)(*xs), *operands)
+        expected = getattr(scipy.special, name)(*operands)
+        np.testing.assert_allclose(kernel(*operands), expected, 1e-14, err_msg=name)
+        inside = x + 0.01
+        pg.check_grads(lambda v, n=name, o=orders: getattr(sp, n)(*o, v), [inside], order=2)
+    x = np.array([0.3, 1.0, 2.5])
+    functions: list[tuple[Callable[..., Any], Any]] = [
+        (sp.lambertw, scipy.special.lambertw(x).real),
+        (lambda v: sp.lambertw(-v / 10, -1), scipy.special.lambertw(-x / 10, -1).real),
+        (lambda v: sp.sici(v).si, scipy.special.sici(x)[0]),
+        (lambda v: sp.sici(v).ci, scipy.special.sici(x)[1]),
+    ]
+    for function, expected in functions:
+        np.testing.assert_allclose(traced(function, x)(x), expected, 1e-14)
+        pg.check_grads(function, [x], order=2)
+    assert np.isnan(traced(sp.lambertw, x)(-x)).tolist() == [False, True, True]
+
+
+def test_slopes_of_borrowed_functions_at_removable_points() -> None:
+    def slopes(function: Callable[..., Any], at: float) -> list[float]:
+        def both(x: Any) -> Any:
+            first = pg.grad(function(x), x)
+            return first, pg.grad(first, x)
+
+        return [float(v) for v in pg.compile(pg.trace(both, pg.spec(())))(at)]
+
+    np.testing.assert_allclose(slopes(sp.ellipk, 0.0), [np.pi / 8, 9 * np.pi / 64], 1e-14)
+    np.testing.assert_allclose(slopes(sp.ellipe, 0.0), [-np.pi / 8, -3 * np.pi / 64], 1e-14)
+    np.testing.assert_allclose(slopes(sp.spence, 1.0), [-1.0, 0.5], 1e-14)
+    np.testing.assert_allclose(slopes(sp.i1, 0.0), [0.5, 0.0], 1e-14)
+    np.testing.assert_allclose(slopes(lambda x: sp.sici(x).si, 0.0), [1.0, 0.0], 1e-14)
+    np.testing.assert_allclose(slopes(sp.lambertw, 0.0), [1.0, -2.0], 1e-14)
+    np.testing.assert_allclose(slopes(sp.exprel, 0.0), [0.5, 1 / 3], 1e-14)
+    found = slopes(lambda x: sp.boxcox(2.0, x), 0.0)
+    np.testing.assert_allclose(found, [np.log(2) ** 2 / 2, np.log(2) ** 3 / 3], 1e-13)
+
+
+def test_derivatives_without_a_formula_are_refused() -> None:
+    for function in (lambda v: sp.jv(v, 2.0), lambda v: sp.zeta(v, 2.0), lambda v: sp.expn(v, 2.0)):
+        with pytest.raises(pg.NotDifferentiable, match="has no derivative by"):
+            pg.trace(lambda v, f=function: pg.grad(f(v), v), pg.spec(()))
+    with pg.Program(), pytest.raises(pg.ArgumentError, match="has the branches 0 and -1, not 2"):
+        sp.lambertw(pg.data("x", (3,)), 2)
+
+
+def test_a_file_says_what_it_needs_of_scipy(tmp_path: Path, monkeypatch: Any) -> None:
+    def wave(x: Any) -> Any:
+        return pg.grad(pg.sum(sp.jv(1.5, x)), x)
+
+    x = np.array([0.5, 2.0])
+    kernel = traced(wave, x)
+    kernel.save(tmp_path / "wave.py")
+    found = runpy.run_path(str(tmp_path / "wave.py"))
+    np.testing.assert_array_equal(found["wave"](x), kernel(x))
+    np.testing.assert_allclose(kernel(x), scipy.special.jvp(1.5, x), 1e-14)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    with pytest.raises(ImportError, match=r"jv is SciPy's, which is not installed.*scipy"):
+        found["wave"](x)
+    with pytest.raises(pg.RunError, match="jv is SciPy's"):
+        kernel(x)

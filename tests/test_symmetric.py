@@ -150,3 +150,23 @@ def test_what_is_the_gradient_by_several_inputs_is_turned_once():
     by_u, by_z = (2 * np.cos(u) - u * np.sin(u)) * z, np.sin(u) + u * np.cos(u)
     expected = [by_u, by_u, by_z, by_u, by_u, by_z, by_z, by_z, 0.0]
     np.testing.assert_allclose(pg.compile(pg.trace(second, 0.0, 0.0, 0.0))(0.3, 0.4, z), expected)
+
+
+@pytest.mark.parametrize("hold", ["listed", "stopped", "an input"])
+def test_gradients_with_something_held_constant_are_not_symmetric(hold):
+    """The derivative of what is held counts when the gradient is differentiated, not before."""
+
+    def second(x, y):
+        c = pg.sin(x)
+        if hold == "an input":
+            first = pg.grad(c * y, [x, y], no_grad_vars=[x], materialize_grads=True)
+        elif hold == "listed":
+            first = pg.grad(c * c * c * y, [x, y], no_grad_vars=[c], materialize_grads=True)
+        else:
+            first = pg.grad(pg.stop_gradient(c * c * c) * y, [x, y], materialize_grads=True)
+        return pg.grad(first[1] * first[1], [x, y], materialize_grads=True)
+
+    found = pg.compile(pg.trace(second, 0.0, 0.0))(0.3, 0.4)
+    power = {"an input": 2.0, "listed": 6.0, "stopped": 0.0}[hold]
+    expected = power * np.sin(0.3) ** max(power - 1.0, 0.0) * np.cos(0.3)
+    np.testing.assert_allclose(found, [expected, 0.0], rtol=1e-12)

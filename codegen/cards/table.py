@@ -16,6 +16,7 @@ import numpy as np
 from primgraph.codegen.cards import (
     assumed,
     bits,
+    borrowed,
     constants,
     elementwise,
     fourier,
@@ -61,6 +62,7 @@ CARDS: dict[Op, Card] = {
     **matrix_functions.CARDS,
     **spectra.CARDS,
     **special.CARDS,
+    **borrowed.CARDS,
     **windows.CARDS,
 }
 

@@ -8,6 +8,7 @@ from typing import TypeAlias, final
 from primgraph.codegen.cards.literals import dtype_text, shape_text
 from primgraph.codegen.cards.notation import ADD, ATOM, Text
 from primgraph.codegen.emit.layout import statement
+from primgraph.codegen.emit.module import Line, Within
 from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.page import LONGEST, Page, Piece
 from primgraph.codegen.plan.extents import extent_text
@@ -127,7 +128,8 @@ class _Writer:
         self.line("")
         start = len(self.page.parts.current.body)
         found, inner = self.body(p["test"], [*fixed, *pieces])
-        truth = self.text(inner, found[0], p["test"], 0)
+        within = _computing(inner, found[0], p["test"])
+        truth = _text(inner, found[0], p["test"], 0)
         body = self.page.parts.current.body
         if all(line.text.startswith("#") for line in body[start:]):
             # Comments on a condition in one line stand before the loop.
@@ -136,9 +138,9 @@ class _Writer:
             head = f"while {f'{some} and ' if limited else ''}{truth.code}:"
         else:
             head = f"while {some}:" if limited else "while True:"
-            self.line(f"if not {truth.code}:")
+            self.line(f"if not {truth.code}:", within)
             self.page.parts.current.line("break", self.i, 1)
-        body[at] = body[at]._replace(text=head)
+        body[at] = body[at]._replace(text=head, within=within)
         self.turn(p["body"], [*fixed, *pieces], names, stacks, trips if limited else "")
         if trips:
             self.line(f"{trips} = {trips} + 1")
@@ -163,16 +165,17 @@ class _Writer:
         found, inner = self.body(graph, given)
         count = len(names)
         for n, (stack, value) in enumerate(zip(stacks, found[count:], strict=True)):
-            code = self.text(inner, value, graph, count + n).code
+            within = _computing(inner, value, graph)
+            code = _text(inner, value, graph, count + n).code
             row = statement(f"{stack}[{k}] = ", code)
             for line in row if k else statement("", f"{stack}.append({code})"):
-                self.line(line)
+                self.line(line, within)
         self.assign(inner, names, found[:count], graph)
 
     # The parts of these.
 
-    def line(self, text: str) -> None:
-        self.page.parts.current.line(text, self.i)
+    def line(self, text: str, within: Within | None = None) -> None:
+        self.page.parts.current.body.append(Line(text, self.i, within=within))
 
     def end(self, start: int) -> None:
         body = self.page.parts.current.body
@@ -191,30 +194,25 @@ class _Writer:
         inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
         for number, piece in enumerate(given):
             inner.pieces[number] = piece
+        rows = page.parts.current.body
+        start = len(rows)
         for number, step in enumerate(steps.steps):
             self.write(inner, number, step)
+        for k, row in enumerate(rows[start:], start):
+            own = row.within or ((graph, steps.steps[row.step].eqn) if row.step >= 0 else None)
+            rows[k] = row._replace(step=self.i, within=own)
         page.said = None
         return list(steps.outputs), inner
-
-    def text(self, inner: Page, value: int, graph: Graph, k: int) -> Text:
-        """The expression of a result of a body, in full shape."""
-        piece = inner.pieces[value]
-        if piece.pending:
-            inner.say(inner.schedule.steps[piece.step])
-            inner.waiting.pop(value, None)
-            if graph.outputs.count(graph.outputs[k]) > 1:
-                inner.write(value)
-                piece = inner.pieces[value]
-        piece = inner.explicit(piece, graph.outputs[k].type)
-        inner.use(piece)
-        return piece.text
 
     def assign(
         self, inner: Page, names: Sequence[str], values: Sequence[int], graph: Graph
     ) -> None:
         """Give results of a body their names, all at once."""
+        found = [_computing(inner, value, graph) for value in values]
+        several = len([w for w in found if w is not None]) > 1
+        within = None if several else next((w for w in found if w is not None), None)
         pairs = [
-            (name, self.text(inner, value, graph, k).code)
+            (name, _text(inner, value, graph, k).code)
             for k, (name, value) in enumerate(zip(names, values, strict=True))
         ]
         pairs = [(name, text) for name, text in pairs if name != text]
@@ -225,7 +223,7 @@ class _Writer:
         if len(pairs) > 1 and len(targets) + len(texts) > LONGEST:
             texts = f"({texts})"
         for row in statement(f"{targets} = ", texts):
-            self.line(row)
+            self.line(row, within)
 
     def results(self, names: Sequence[str]) -> None:
         """Let names stand for the results of the step, which may be what was given."""
@@ -235,6 +233,26 @@ class _Writer:
             self.page.pieces[value] = _piece(name, type)
             self.page.parts.bind(name)
             self.page.shared.add(value)
+
+
+def _computing(inner: Page, value: int, graph: Graph) -> Within | None:
+    """The equation whose expression stands for a result of a body, if one does."""
+    piece = inner.pieces[value]
+    return (graph, inner.schedule.steps[piece.step].eqn) if piece.pending else None
+
+
+def _text(inner: Page, value: int, graph: Graph, k: int) -> Text:
+    """The expression of a result of a body, in full shape."""
+    piece = inner.pieces[value]
+    if piece.pending:
+        inner.say(inner.schedule.steps[piece.step])
+        inner.waiting.pop(value, None)
+        if graph.outputs.count(graph.outputs[k]) > 1:
+            inner.write(value)
+            piece = inner.pieces[value]
+    piece = inner.explicit(piece, graph.outputs[k].type)
+    inner.use(piece)
+    return piece.text
 
 
 def _begun(w: _Writer, state: Sequence[Piece]) -> list[str]:

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from primgraph.codegen.emit.layout import signature
 from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.graph import Equation, Graph
 
 # Names in one display or unpacking; more make CPython's compiler slow.
 MANY = 200
 
 
+# A body, and an equation of it.
+Within: TypeAlias = tuple[Graph, Equation]
+
+
 class Line(NamedTuple):
     """A line of code and the step that it belongs to, -1 for none; `depth` counts blocks around it.
 
-    A line that `shares` calls a loop, whose lines have steps of their own.
+    A line that `shares` calls a loop, whose lines have steps of their own. One `within` a branch or
+    a loop belongs to an equation of that body.
     """
 
     text: str
     step: int = -1
     depth: int = 0
     shares: bool = False
+    within: Within | None = None
 
 
 @dataclass(slots=True)
@@ -63,7 +70,7 @@ class Function:
     def indented(self) -> list[str]:
         """Docstring and lines as they stand in the file."""
         docstring = [f"    {line}" if line else "" for line in self.docstring]
-        lines = [f"{_INDENTS[depth]}{text}" if text else "" for text, _, depth, _ in self.rows]
+        lines = [f"{_INDENTS[row.depth]}{row.text}" if row.text else "" for row in self.rows]
         return docstring + lines
 
     @property

@@ -327,7 +327,7 @@ class Printer:
         for k, x in sorted(enumerate(instructions), key=lambda pair: pair[1].at):
             self.at, self._lines = x.at, []
             _PRINTERS[x.__class__](self, x)
-            lines[k] = [Line(text, step, 1) for text, step, _, _ in self._lines]
+            lines[k] = [Line(line.text, line.step, 1) for line in self._lines]
         body = [line for k in range(turn) for line in lines[k]]
         totals = [line for k in range(turn, len(instructions)) for line in lines[k]]
         return [*body, Line("turn()", -1, 1), *totals] if totals else body

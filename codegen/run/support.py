@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
+from primgraph.approximations import borrowed, quadrature
 from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
 from primgraph.approximations import matrices as matrix_functions
-from primgraph.approximations import quadrature
 
 # What generated code, and with it the text of functions of this file, has of Python's builtins.
 BUILTINS = {
     f.__name__: f
     for f in (
-        __import__, ArithmeticError, ValueError, complex, divmod, enumerate, float, len, max, min,
-        range, reversed, slice, tuple, zip,
+        __import__, ArithmeticError, ImportError, ValueError, complex, divmod, enumerate, float,
+        getattr, len, max, min, range, reversed, slice, tuple, zip,
     )
 }  # fmt: skip
 
@@ -296,6 +296,7 @@ _COLLECTED: tuple[ModuleType, ...] = (
     gamma_functions,
     quadrature,
     error_functions,
+    borrowed,
     matrix_functions,
 )
 

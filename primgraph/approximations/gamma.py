@@ -333,8 +333,15 @@ def beta_chunk(a: Any, b: Any) -> Any:
     far = (np.abs(a) > 85.0) | (np.abs(b) > 85.0) | (np.abs(total) > 170.0)
     far |= (first == 0.0) | (second == 0.0)
     result = np.where(far & (first >= 0.0), np.exp(betaln_chunk(first, second)), product)
-    pole = (total <= 0.0) & (total == np.rint(total)) & (first != np.rint(first))
-    return np.where(pole, 0.0, result)
+    whole = first == np.rint(first)
+    result[(total <= 0.0) & (total == np.rint(total)) & ~whole] = 0.0
+    # At a pole of the numerator alone it is infinite; where two poles meet their ratio counts.
+    result[(first < 0.0) & whole & ~np.isnan(second)] = np.inf
+    both = (first < 0.0) & whole & (total <= 0.0) & (second > 0.0) & (second == np.rint(second))
+    if both.any():
+        even = np.where(second[both] % 2.0 == 0.0, 1.0, -1.0)
+        result[both] = even * np.exp(betaln_chunk(1.0 - total[both], second[both]))
+    return result
 
 
 def gammaln(x: Any, out: Any = None) -> Any:

@@ -61,7 +61,7 @@ def note_joint(
         return
     if _has_own_slopes(path.graph):
         return
-    if any(v in request.constants and builder.definition(v) is not None for v in path.free):
+    if _holds_something(request):
         return
     varying = [s for s in seeds if s is not None and builder.definition(s) is not None]
     if varying and any(reached_by(builder, inputs, varying)):
@@ -70,6 +70,15 @@ def note_joint(
     for value in results:
         if value is not None and value not in inputs and builder.definition(value) is not None:
             builder.joints.setdefault(value, joint)
+
+
+def _holds_something(request: Request) -> bool:
+    """Whether an input, or something on the way that is computed from one, counts as a constant."""
+    held, inputs = request.constants, request.inputs
+    if not held:
+        return False
+    way = request.builder.between(inputs, request.outputs)
+    return not held.isdisjoint(inputs) or any(v in held for e in way for v in e.outputs)
 
 
 def gradients_passed(request: Request) -> Passed:

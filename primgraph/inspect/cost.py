@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 from primgraph.codegen import Kernel
 from primgraph.codegen.plan.memory import call_bytes, kept_bytes, live_bytes
@@ -24,6 +24,7 @@ from primgraph.primitives.constants import constant, full, iota, iota_shape
 from primgraph.primitives.indexing import gather
 from primgraph.program.program import Program
 from primgraph.program.run import Executor, Fetch
+from primgraph.program.sized import SizedKernel
 from primgraph.source import Source
 from primgraph.tables import place_of, quantity, table
 from primgraph.transforms.instantiate import instantiate
@@ -215,7 +216,7 @@ class Cost(Tabled):
 
 @checked_late
 def cost(
-    target: Graph | Program | Kernel,
+    target: Graph | Program | Kernel | SizedKernel,
     fetch_list: Sequence[Fetch] | None = None,
     *,
     sizes: Mapping[str, int] | None = None,
@@ -230,8 +231,9 @@ def cost(
     Of a loop that goes on while something is true, without a bound, one trip counts, and so does
     one of the loops along its stacks, which count as one row.
 
-    Figures of a graph with sizes are formulas in these, unless `sizes` gives them numbers, which a
-    program with sizes needs.
+    Figures of what has sizes are formulas in these, unless `sizes` gives them numbers. Those of a
+    program, or of a kernel for all sizes, are then of the code that every size can take; that for
+    given ones may take less.
 
     Raises `ArgumentError` for anything else, for fetches of what is no program, and for a program
     where neither fetches nor updates ask for anything; `MissingRuleError` for a primitive whose
@@ -241,12 +243,27 @@ def cost(
         refuse_fetches(target, fetch_list)
         plain = lower(target if sizes is None else instantiate(target, sizes))
         return _cost_of(plain, None)
+    general = _general_kernel(target, fetch_list) if sizes is None else None
+    if general is not None:
+        return _cost_of(general.graph, None, general.once)
     kernel = kernel_of(target, fetch_list, sizes)
-    return _cost_of(kernel.graph, kernel)
+    return _cost_of(kernel.graph, kernel, kernel.once)
+
+
+def _general_kernel(
+    target: Program | Kernel | SizedKernel, fetch_list: Sequence[Fetch] | None
+) -> Kernel | None:
+    """The kernel for all sizes of what has sizes; None of what has none."""
+    if isinstance(target, SizedKernel):
+        refuse_fetches(target, fetch_list)
+        return target.generic
+    if not isinstance(target, Program):
+        return None
+    return _with_results(Executor().general_kernel(target, fetch_list))
 
 
 def kernel_of(
-    target: Program | Kernel,
+    target: Program | Kernel | SizedKernel,
     fetch_list: Sequence[Fetch] | None,
     sizes: Mapping[str, int] | None = None,
 ) -> Kernel:
@@ -254,13 +271,23 @@ def kernel_of(
     if isinstance(target, Kernel):
         refuse_fetches(target, fetch_list)
         return target
+    if isinstance(target, SizedKernel):
+        refuse_fetches(target, fetch_list)
+        return target.at(**(sizes or {}))
     if not isinstance(target, Program):
         raise ArgumentError(
             f"a graph, a program or a kernel is needed, not {type(target).__name__}",
             hint="make a graph with pg.trace(function, *specs)",
         )
-    kernel = Executor().repeated_kernel(target, fetch_list, sizes=sizes)
-    if not kernel.graph.outputs:
+    return _with_results(Executor().repeated_kernel(target, fetch_list, sizes=sizes))
+
+
+_K = TypeVar("_K", Kernel, Kernel | None)
+
+
+def _with_results(kernel: _K) -> _K:
+    """`kernel`, which is refused if it has nothing to give."""
+    if kernel is not None and not kernel.graph.outputs:
         raise ArgumentError(
             "nothing is fetched, and the program updates nothing",
             hint="name the results: fetch_list=[...]",
@@ -268,7 +295,9 @@ def kernel_of(
     return kernel
 
 
-def refuse_fetches(target: Graph | Kernel, fetch_list: Sequence[Fetch] | None) -> None:
+def refuse_fetches(
+    target: Graph | Kernel | SizedKernel, fetch_list: Sequence[Fetch] | None
+) -> None:
     """Raise `ArgumentError` for fetches of what has all its outputs chosen already."""
     if fetch_list is not None:
         raise ArgumentError(
@@ -324,19 +353,18 @@ def _different_elements(plan: Schedule) -> list[int]:
     return count
 
 
-def _cost_of(graph: Graph, kernel: Kernel | None) -> Cost:
+def _cost_of(graph: Graph, kernel: Kernel | None, once: Sequence[int] = ()) -> Cost:
     plan = schedule(graph)
-    parts = _works(graph, plan)
+    parts = _without(_works(graph, plan), once)
     kept, call = 0, live_bytes(plan)
     peak = call
     if kernel is not None:
-        parts = _without(parts, kernel.once)
         layout, threads = kernel.plan, get_num_threads()
         kept, call = kept_bytes(layout, threads), call_bytes(layout)
         peak = kept + call
-        once = kernel.plan_of_once
-        if once is not None:
-            first, results = once
+        early = kernel.plan_of_once
+        if early is not None:
+            first, results = early
             kept += results
             peak = max(kept + call, kept_bytes(first, threads) + call_bytes(first))
     constants = [s.results[0] for s in plan.steps if s.op is constant]

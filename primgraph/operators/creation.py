@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph.defaults import get_default_dtype
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.dims import Dim, is_extent
+from primgraph.ir.dims import Dim, is_extent, names_in
 from primgraph.ir.types import INT64, DType, TensorType, as_axis, as_dtype, as_shape, larger
 from primgraph.operators.call import public
 from primgraph.operators.handle import ArrayLike
@@ -150,8 +150,8 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     """Numbers from `start` (0 if there is no `stop`) up to but without `stop`, `step` apart.
 
     All three are Python or NumPy numbers, since the extent is fixed when the program is built; or
-    sizes and integers, which make an extent that is known when arrays are fed. Anything else raises
-    `ArgumentError`.
+    sizes and integers, which make an extent that is known when arrays are fed: as of a slice it is
+    assumed not to be negative, where it depends on one size. Anything else raises `ArgumentError`.
     """
     first, last = (0, start) if stop is None else (start, stop)
     if any(type(n) is Dim for n in (first, last, step)):
@@ -178,7 +178,10 @@ def _counted(start: Any, stop: Any, step: Any, dtype: Any) -> Variable:
             f"arange of sizes takes sizes and integers, and a step that is a number, not "
             f"{start!r:.40}, {stop!r:.40}, {step!r:.40}"
         )
-    count = larger((stop - start + step + (-1 if step > 0 else 1)) // step, 0)
+    count = (stop - start + step + (-1 if step > 0 else 1)) // step
+    if len(names_in(count)) != 1:
+        # Of one size it is assumed that there are as many, as of a slice; of two nothing is.
+        count = larger(count, 0)
     wanted = INT64 if dtype is None else as_dtype(dtype)
     found = emit(constants.iota, shape=(count,), axis=0, dtype=wanted)
     found = found if step == 1 else found * step

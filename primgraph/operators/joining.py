@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least, equal, is_at_least
 from primgraph.ir.dims import Dim, is_extent, names_in
-from primgraph.ir.types import as_axis, as_dtype, larger, smaller
+from primgraph.ir.types import INT64, TensorType, as_axis, as_dtype, larger, smaller
 from primgraph.operators.call import public
 from primgraph.operators.handle import ArrayLike, Axes
 from primgraph.operators.late import functions
@@ -288,8 +288,8 @@ def tile(x: ArrayLike, reps: int | Sequence[int]) -> Variable:
 def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) -> Variable:
     """Each element repeated, along `axis` or, without one, in row-major order.
 
-    `repeats` is one number for all elements, or one number each. Raises `ShapeError` if there
-    are not as many numbers as elements, or negative ones.
+    `repeats` is one number for all elements, or one number each; numbers may be sizes. Raises
+    `ShapeError` if there are not as many numbers as elements, or negative ones.
     """
     value = lift(x)
     if none_of_no_axes(value, axis) is None:
@@ -300,12 +300,19 @@ def repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = None) 
     if not all(at_least(n, 0) for n in counts) or len(counts) not in (1, extent):
         raise ShapeError(f"repeat of {value.type} along axis {number}: {counts} does not fit")
     if len(counts) != 1:
-        index = lift(np.repeat(np.arange(extent), np.array(counts, np.int64)))
-        return emit(indexing.gather, value, index, axis=number)
+        return emit(indexing.gather, value, _places(counts), axis=number)
     lead, rest = value.shape[:number], value.shape[number + 1 :]
     spaced = reshaped(value, (*lead, extent, 1, *rest))
     wide = broadcasted(spaced, (*lead, extent, counts[0], *rest))
     return reshaped(wide, (*lead, extent * counts[0], *rest))
+
+
+def _places(counts: Sequence[int]) -> Variable:
+    """Each position as often as `counts` has it, some of which may be sizes."""
+    if not names_in(tuple(counts)):
+        return lift(np.repeat(np.arange(len(counts)), np.array(counts, np.int64)))
+    runs = [wrap(filled(i, TensorType((n,), INT64))) for i, n in enumerate(counts)]
+    return emit(shapes.concat, *runs, axis=0)
 
 
 @public

@@ -71,6 +71,7 @@ OTHER = {
     "bitwise_not": "invert",
     "bitwise_right_shift": "right_shift",
     "concat": "concatenate",
+    "i0": "borrowed.i0",
     "copy": "assign",
     "degrees": "rad2deg",
     "linalg.cross": "cross",
@@ -107,6 +108,11 @@ _SPECIAL = """
     beta betainc betaincc betaln entr erfcinv erfcx erfinv expit gamma gammainc gammaincc gammaln
     kl_div log_expit log_ndtr logit ndtr ndtri rel_entr xlog1py xlogy
     """
+_BORROWED = """
+    dawsn ellipe ellipk erfi exp1 expi expn hyp2f1 i0 i0e i1 i1e iv ive j0 j1 jv k0 k0e k1 k1e kv
+    kve sici spence y0 y1 yv
+    """
+_COMBINED = "binom boxcox boxcox1p exprel gammasgn huber poch pseudo_huber"
 SPECIAL = {
     "erf": "erf",
     "erfc": "erfc",
@@ -115,16 +121,22 @@ SPECIAL = {
     "log1p": "log1p",
     "psi": "special.digamma",
     **{name: f"special.{name}" for name in _SPECIAL.split()},
+    **{name: f"borrowed.{name}" for name in _BORROWED.split()},
+    **{name: f"combined.{name}" for name in _COMBINED.split()},
 }
 
 # Those that are none.
 SPECIAL_FUNCTIONS = {
+    "comb": "combined.comb",
     "digamma": "special.digamma",
+    "factorial": "combined.factorial",
+    "lambertw": "borrowed.lambertw",
     "log_softmax": "log_softmax",
     "logsumexp": "logsumexp",
     "multigammaln": "special.multigammaln",
     "polygamma": "special.polygamma",
     "softmax": "softmax",
+    "zeta": "borrowed.zeta",
 }
 
 _BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
@@ -159,7 +171,6 @@ _REASONS = {
         array asanyarray asarray asarray_chkfinite ascontiguousarray asfortranarray asmatrix
         bmat fromiter frompyfunc isfortran require
         """,
-    "it is pg.extend.elementwise that adds such a function": "i0",
 }
 
 NOT_BECAUSE = {name: why for why, names in _REASONS.items() for name in names.split()}

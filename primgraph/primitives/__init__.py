@@ -2,6 +2,7 @@
 
 from primgraph.primitives import (
     bits,
+    borrowed,
     constants,
     control,
     elementwise,
@@ -22,6 +23,7 @@ from primgraph.primitives import (
 
 __all__ = [
     "bits",
+    "borrowed",
     "constants",
     "control",
     "elementwise",

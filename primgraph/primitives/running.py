@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from primgraph.errors import DTypeError, UnknownSizeError
+from primgraph.errors import DTypeError
+from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Primitive, primitive
 from primgraph.ir.types import BOOL, INT64, TensorType, check_axis
-from primgraph.primitives.constants import iota, zeros_like
+from primgraph.primitives.constants import filled, iota, zeros_like
+from primgraph.primitives.control import scan
 from primgraph.primitives.indexing import gather
 from primgraph.primitives.logic import greater_equal, less_equal, require_order, select
 from primgraph.primitives.reductions import accumulator
-from primgraph.primitives.shapes import concat, slice_
+from primgraph.primitives.shapes import concat, permute, slice_
 
 
 def part_along(x: Value, axis: int, start: int, size: int) -> Value:
@@ -46,14 +48,12 @@ def cumprod(x: TensorType, *, axis: int) -> TensorType:
 def _cumprod_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
     """The product rule on products of 2, 4, 8, ... elements: right at zeros, at every order.
 
-    W. D. Hillis and G. L. Steele, Data parallel algorithms, Comm. ACM 29 (1986), 1170.
+    W. D. Hillis and G. L. Steele, Data parallel algorithms, Comm. ACM 29 (1986), 1170. Along an
+    extent that is not known yet it goes from element to element.
     """
     count = x.shape[axis]
     if isinstance(count, Dim):
-        raise UnknownSizeError(
-            f"cumprod of {count} elements has a derivative only where their number is known",
-            hint="declare the extent by a number, or write exp(cumsum(log(x))) for positive x",
-        )
+        return _turn_by_turn(x, d, axis)
     step = 1
     while step < count:
         rest = count - step
@@ -65,6 +65,27 @@ def _cumprod_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
         d = concat(dfirst, dbefore * after + before * dafter, axis=axis)
         step *= 2
     return d
+
+
+def _turn_by_turn(x: Value, d: Value, axis: int) -> Value:
+    """The tangent of a running product: `dp = dp * x + p * dx` beside `p = p * x`."""
+    rank = len(x.shape)
+    order = (axis, *[i for i in range(rank) if i != axis])
+    if axis:
+        x, d = permute(x, axes=order), permute(d, axes=order)
+    row = x.type.with_shape(x.shape[1:])
+    builder = Builder("body")
+    with builder:
+        p, dp, factor, df = [builder.input(row) for _ in range(4)]
+        slope = dp * factor + p * df
+        body = builder.graph([p * factor, slope, slope])
+    first = (filled(1, row), filled(0, row))
+    *_, found = scan(
+        *first, x, d, body=body, consts=0, carries=2, length=x.shape[0], reverse=False,
+        counted=False,
+    )  # fmt: skip
+    back = tuple(order.index(i) for i in range(rank))
+    return permute(found, axes=back) if axis else found
 
 
 @cumprod.batch

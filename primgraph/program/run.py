@@ -312,6 +312,17 @@ class Executor:
         """
         return self._plan_at(program, fetch_list, update, sizes).kernel
 
+    def general_kernel(
+        self, program: Program, fetch_list: Sequence[Fetch] | None = None, *, update: bool = True
+    ) -> Kernel | None:
+        """The kernel for all sizes that runs for these fetches begin with, of a program with sizes;
+        None of one without.
+
+        Raises `UnknownSizeError` where its code would have to know more of the sizes.
+        """
+        plan = self._plan(program, fetch_list, update)
+        return plan.plans.whole.kernel if isinstance(plan, _SizedPlan) else None
+
     def sizes(
         self,
         program: Program,

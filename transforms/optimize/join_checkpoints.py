@@ -11,7 +11,7 @@ from primgraph.ir.rebuild import NOWHERE
 from primgraph.primitives.control import checkpoint
 
 # So many checkpoints that take the same operand are looked at.
-_CANDIDATES = 8
+CANDIDATES = 8
 
 
 def joined_checkpoints(graph: Graph) -> Graph:
@@ -27,37 +27,6 @@ def joined_checkpoints(graph: Graph) -> Graph:
     return graph if body is None else Graph(graph.inputs, body, graph.outputs, graph.name)
 
 
-def inlined(builder: Builder, graph: Graph, given: Sequence[Value]) -> list[Value]:
-    """`builder.inline`, but for checkpoints that are there already, with more results.
-
-    Of loops that are made one, one may have lost results of its checkpoints that it does not need.
-    """
-    moved = dict(zip(graph.inputs, given, strict=True))
-    there = [eqn for eqn in builder.body if eqn.op is checkpoint]
-    for eqn in graph.body:
-        inputs = tuple([moved[v] for v in eqn.inputs])
-        found = None
-        if eqn.op is checkpoint:
-            made = (_among(first, eqn, inputs) for first in there[:_CANDIDATES])
-            found = next((results for results in made if results is not None), None)
-        outputs = builder.copy(eqn, inputs) if found is None else found
-        moved.update(zip(eqn.outputs, outputs, strict=True))
-    return [moved[v] for v in graph.outputs]
-
-
-def _among(first: Equation, eqn: Equation, inputs: Sequence[Value]) -> list[Value] | None:
-    """Which results of `first` those of `eqn`, with these operands, are; None if some are not."""
-    one, other = first.bodies[0], eqn.bodies[0]
-    if one.name != other.name or not set(inputs) <= set(first.inputs):
-        return None
-    builder = Builder(one.name, source=NOWHERE)
-    made = {v: builder.input(v.type) for v in dict.fromkeys(first.inputs)}
-    ends = builder.inline(one, [made[v] for v in first.inputs])
-    found = builder.inline(other, [made[v] for v in inputs])
-    places = dict(zip(ends, first.outputs, strict=True))
-    return [places[v] for v in found] if places.keys() >= set(found) else None
-
-
 def _pairs(body: Sequence[Equation]) -> dict[Equation, Equation]:
     """What takes the place of checkpoints that become one."""
     taking: dict[Value, list[Equation]] = {}
@@ -65,7 +34,7 @@ def _pairs(body: Sequence[Equation]) -> dict[Equation, Equation]:
     for eqn in body:
         if eqn.op is not checkpoint:
             continue
-        known = [taking[v][-_CANDIDATES:] for v in eqn.inputs if v in taking]
+        known = [taking[v][-CANDIDATES:] for v in eqn.inputs if v in taking]
         if known and eqn.source is not None and eqn.source.role == "tangent":
             for first in reversed(min(known, key=len)):
                 both = None if first in made else _as_one(first, eqn)

@@ -12,7 +12,7 @@ from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.slices import forward_slice
 from primgraph.primitives.control import CONTROL, checkpoint, cond
-from primgraph.transforms.optimize.join_checkpoints import inlined
+from primgraph.transforms.optimize.join_checkpoints import CANDIDATES
 from primgraph.transforms.optimize.loops import Loop
 
 
@@ -110,7 +110,7 @@ def _covering(one: Loop, other: Loop) -> Joined | None:
 
     mapped = [states[k] for k in places]
     found = builder.inline(one.body, given(one, states))
-    more = inlined(builder, other.body, given(other, mapped))
+    more = _inlined(builder, other.body, given(other, mapped))
     if any(found[k] is not v for k, v in zip(places, more, strict=False)):
         return None
     carries, test = len(states), None
@@ -137,6 +137,40 @@ def _covering(one: Loop, other: Loop) -> Joined | None:
     same = {v: one.carried[k] for k, v in zip(places, other.carried, strict=True)}
     same.update(zip(other.count, one.count, strict=True))
     return made.equation(), same
+
+
+def _inlined(builder: Builder, graph: Graph, given: Sequence[Value]) -> list[Value]:
+    """`builder.inline`, but for checkpoints that are there already, with more results.
+
+    Of loops that are made one, one may have lost results of its checkpoints that it does not need.
+    """
+    moved = dict(zip(graph.inputs, given, strict=True))
+    there = [eqn for eqn in builder.body if eqn.op is checkpoint]
+    for eqn in graph.body:
+        inputs = tuple([moved[v] for v in eqn.inputs])
+        found = None
+        if eqn.op is checkpoint:
+            made = (_among(first, eqn, inputs) for first in there[:CANDIDATES])
+            found = next((results for results in made if results is not None), None)
+        outputs = builder.copy(eqn, inputs) if found is None else found
+        moved.update(zip(eqn.outputs, outputs, strict=True))
+    return [moved[v] for v in graph.outputs]
+
+
+def _among(first: Equation, eqn: Equation, inputs: Sequence[Value]) -> list[Value] | None:
+    """Which results of `first` those of `eqn`, with these operands, are; None if some are not."""
+    one, other = first.bodies[0], eqn.bodies[0]
+    if one.name != other.name or not set(inputs) <= set(first.inputs):
+        return None
+    builder = Builder(one.name, source=NOWHERE)
+    made = {v: builder.input(v.type) for v in dict.fromkeys(first.inputs)}
+    ends = builder.inline(one, [made[v] for v in first.inputs])
+    found = builder.inline(other, [made[v] for v in inputs])
+    # Loops in them, too, may be there with more and with fewer results.
+    both = joined(builder.graph([*ends, *found])).outputs
+    places = dict(zip(both, first.outputs, strict=False))
+    more = both[len(ends) :]
+    return [places[v] for v in more] if places.keys() >= set(more) else None
 
 
 def _places(ours: Sequence[Value], theirs: Sequence[Value]) -> list[int] | None:

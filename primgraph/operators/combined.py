@@ -1,0 +1,143 @@
+"""Functions of scipy.special that are composed of others: binomials, powers, losses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from primgraph.operators.arithmetic import abs as absolute
+from primgraph.operators.arithmetic import divide, floor, remainder
+from primgraph.operators.call import of_namespace
+from primgraph.operators.elementary import exp, expm1, log, log1p, sqrt
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.logic import (
+    equal,
+    greater,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    where,
+)
+from primgraph.operators.promotion import fractional, lift, promoted
+from primgraph.operators.special import beta, gamma, gammaln
+from primgraph.operators.variable import Variable
+
+__all__ = [
+    "binom",
+    "boxcox",
+    "boxcox1p",
+    "comb",
+    "exprel",
+    "factorial",
+    "gammasgn",
+    "huber",
+    "poch",
+    "pseudo_huber",
+]
+
+
+def _floats(name: str, *operands: ArrayLike) -> list[Variable]:
+    return promoted(*operands, dtype=fractional(*operands), name=name)
+
+
+@of_namespace
+def gammasgn(x: ArrayLike) -> Variable:
+    """The sign of the gamma function, as a float; NaN at its poles below zero."""
+    value = lift(x, fractional(x))
+    whole = floor(value)
+    below = where(equal(whole, value), math.nan, 1.0 - 2.0 * remainder(whole, 2.0))
+    return where(less(value, 0.0), below, where(equal(value, value), 1.0, value))
+
+
+@of_namespace
+def poch(z: ArrayLike, m: ArrayLike) -> Variable:
+    """`gamma(z + m) / gamma(z)`, Pochhammer's symbol, away from poles."""
+    start, steps = _floats("poch", z, m)
+    end = start + steps
+    return gammasgn(end) * gammasgn(start) * exp(gammaln(end) - gammaln(start))
+
+
+@of_namespace
+def binom(n: ArrayLike, k: ArrayLike) -> Variable:
+    """`gamma(n + 1) / (gamma(k + 1) * gamma(n - k + 1))`, to a few units in the last place."""
+    whole, part = _floats("binom", n, k)
+    return divide(1.0, (whole + 1.0) * beta(whole - part + 1.0, part + 1.0))
+
+
+@of_namespace
+def comb(N: ArrayLike, k: ArrayLike) -> Variable:
+    """How many ways there are to choose `k` of `N`: `binom` of whole numbers, else 0."""
+    whole, part = _floats("comb", N, k)
+    outside = logical_or(less(part, 0.0), greater(part, whole))
+    return where(outside, 0.0, binom(whole, where(outside, 0.0, part)))
+
+
+@of_namespace
+def factorial(n: ArrayLike) -> Variable:
+    """`gamma(n + 1)`, and 0 below zero."""
+    value = lift(n, fractional(n))
+    return where(less(value, 0.0), 0.0, gamma(where(less(value, 0.0), 0.0, value) + 1.0))
+
+
+def _is_near(t: Variable) -> Variable:
+    return less(absolute(t), 0.03)
+
+
+def _series(t: Variable) -> Variable:
+    """`(exp(t) - 1) / t` near 0."""
+    total: Any = 1.0
+    for k in range(9, 1, -1):
+        total = 1.0 + t / k * total
+    return lift(total)
+
+
+@of_namespace
+def exprel(x: ArrayLike) -> Variable:
+    """`(exp(x) - 1) / x`, and 1 at 0."""
+    value = lift(x, fractional(x))
+    near = _is_near(value)
+    return where(near, _series(value), expm1(value) / where(near, 1.0, value))
+
+
+def _powers(logarithm: Variable, exponent: Variable) -> Variable:
+    """`(exp(logarithm * exponent) - 1) / exponent`, and the logarithm where the exponent is 0."""
+    none = equal(exponent, 0.0)
+    vanishing = logical_and(none, equal(logarithm, -math.inf))
+    t = where(vanishing, 0.0, logarithm) * exponent
+    near = logical_or(_is_near(t), none)
+    return where(near, logarithm * _series(t), expm1(t) / where(near, 1.0, exponent))
+
+
+@of_namespace
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Variable:
+    """`(x**lmbda - 1) / lmbda`, and `log(x)` where `lmbda` is 0."""
+    value, exponent = _floats("boxcox", x, lmbda)
+    return _powers(log(value), exponent)
+
+
+@of_namespace
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Variable:
+    """`boxcox(1 + x, lmbda)`, exact near 0."""
+    value, exponent = _floats("boxcox1p", x, lmbda)
+    return _powers(log1p(value), exponent)
+
+
+@of_namespace
+def huber(delta: ArrayLike, r: ArrayLike) -> Variable:
+    """`r*r / 2` up to `delta`, and a line from there on; inf for a `delta` below zero."""
+    edge, value = _floats("huber", delta, r)
+    size = absolute(value)
+    line = edge * (size - 0.5 * edge)
+    loss = where(less_equal(size, edge), 0.5 * (value * value), line)
+    return where(less(edge, 0.0), math.inf, loss)
+
+
+@of_namespace
+def pseudo_huber(delta: ArrayLike, r: ArrayLike) -> Variable:
+    """`delta**2 * (sqrt(1 + (r / delta)**2) - 1)`, a smooth `huber`; 0 where `delta` is 0."""
+    edge, value = _floats("pseudo_huber", delta, r)
+    none = equal(edge, 0.0)
+    ratio = value / where(none, 1.0, edge)
+    loss = where(none, 0.0, value * value / (1.0 + sqrt(1.0 + ratio * ratio)))
+    return where(less(edge, 0.0), math.inf, loss)

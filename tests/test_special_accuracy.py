@@ -1,0 +1,124 @@
+"""How exact special functions are, against mpmath: the bounds that the reference tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+import pytest
+
+import primgraph as pg
+
+Points = tuple[np.ndarray, ...]
+
+
+class Accuracy(NamedTuple):
+    """A function, what it is by mpmath, points of a generator, and units in the last place."""
+
+    function: Callable[..., Any]
+    known: Callable[..., Any]
+    points: Callable[[np.random.Generator, int], Points]
+    units: float
+
+
+def uniform(*intervals: tuple[float, float]) -> Callable[[np.random.Generator, int], Points]:
+    return lambda rng, n: tuple(rng.uniform(low, high, n) for low, high in intervals)
+
+
+def scales(*powers: tuple[float, float]) -> Callable[[np.random.Generator, int], Points]:
+    """Numbers of all sizes between powers of ten."""
+    return lambda rng, n: tuple(10 ** rng.uniform(low, high, n) for low, high in powers)
+
+
+def around_mean(rng: np.random.Generator, n: int) -> Points:
+    """Shapes and ends of gamma distributions, up to tails of a few standard deviations."""
+    a = 10 ** rng.uniform(-2, 2.5, n)
+    return a, a * np.exp(rng.normal(size=n) / np.sqrt(np.maximum(a, 0.3)))
+
+
+def within_beta(rng: np.random.Generator, n: int) -> Points:
+    a, b = (10 ** rng.uniform(-1, 2, n) for _ in range(2))
+    spread = np.sqrt(1 / np.maximum(a, 0.3) + 1 / np.maximum(b, 0.3))
+    return a, b, 1 / (1 + b / a * np.exp(rng.normal(size=n) * spread))
+
+
+def log_beta(a: Any, b: Any) -> Any:
+    return mpmath.loggamma(a) + mpmath.loggamma(b) - mpmath.loggamma(a + b)
+
+
+def lower_gamma(a: Any, x: Any) -> Any:
+    return mpmath.gammainc(a, 0, x, regularized=True)
+
+
+def upper_gamma(a: Any, x: Any) -> Any:
+    return mpmath.gammainc(a, x, mpmath.inf, regularized=True)
+
+
+def lower_beta(a: Any, b: Any, x: Any) -> Any:
+    """By a series of positive terms from the nearer end. DLMF 8.17.8."""
+    if x > a / (a + b):
+        return 1 - lower_beta(b, a, 1 - x)
+    scale = x**a * (1 - x) ** b / (a * mpmath.beta(a, b))
+    return scale * mpmath.hyp2f1(a + b, 1, a + 1, x)
+
+
+def normal_log(x: Any) -> Any:
+    return mpmath.log(mpmath.erfc(-x / mpmath.sqrt(2)) / 2)
+
+
+ROWS: dict[str, Accuracy] = {
+    "gammaln": Accuracy(pg.special.gammaln, mpmath.loggamma, scales((-10, 10)), 4),
+    "gammaln, near its zeros": Accuracy(
+        pg.special.gammaln, mpmath.loggamma, uniform((0.8, 2.2)), 4
+    ),
+    "gamma": Accuracy(pg.special.gamma, mpmath.gamma, uniform((0.0, 171.0)), 8),
+    "digamma": Accuracy(pg.special.digamma, mpmath.digamma, scales((-5, 8)), 4),
+    "digamma, near its zero": Accuracy(
+        pg.special.digamma, mpmath.digamma, uniform((1.4, 1.5)), 4
+    ),
+    "polygamma": Accuracy(
+        lambda x: pg.special.polygamma(3, x), lambda x: mpmath.psi(3, x), scales((-2, 3)), 8
+    ),
+    "betaln": Accuracy(pg.special.betaln, log_beta, scales((-3, 4), (-3, 4)), 20),
+    "beta": Accuracy(pg.special.beta, mpmath.beta, uniform((0.0, 80.0), (0.0, 80.0)), 20),
+    "erf": Accuracy(pg.erf, mpmath.erf, uniform((-6.5, 6.5)), 2),
+    "erfc": Accuracy(pg.erfc, mpmath.erfc, uniform((-6.5, 26.0)), 3),
+    "erfinv": Accuracy(pg.special.erfinv, mpmath.erfinv, uniform((-1.0, 1.0)), 4),
+    "erfcx": Accuracy(
+        pg.special.erfcx, lambda x: mpmath.exp(x * x) * mpmath.erfc(x), uniform((-5.0, 20.0)), 8
+    ),
+    "log_ndtr": Accuracy(pg.special.log_ndtr, normal_log, uniform((-38.0, 8.0)), 20),
+    "logit": Accuracy(
+        pg.special.logit, lambda p: mpmath.log(p / (1 - p)), uniform((0.0, 1.0)), 3
+    ),
+    "gammainc": Accuracy(pg.special.gammainc, lower_gamma, around_mean, 300),
+    "gammaincc": Accuracy(pg.special.gammaincc, upper_gamma, around_mean, 300),
+    "betainc": Accuracy(pg.special.betainc, lower_beta, within_beta, 300),
+}  # fmt: skip
+
+
+def largest_error(row: Accuracy, seed: int, count: int) -> float:
+    """The largest error at so many points, in units of the last place."""
+    points = row.points(np.random.default_rng(seed), count)
+    specs = [pg.spec(p.shape) for p in points]
+    found = pg.compile(pg.trace(lambda *xs: row.function(*xs), *specs))(*points)
+    worst = 0.0
+    with mpmath.workdps(40):
+        for value, *at in zip(found.tolist(), *(p.tolist() for p in points), strict=True):
+            exact = row.known(*map(mpmath.mpf, at))
+            error = abs(mpmath.mpf(value) - exact) / mpmath.mpf(float(np.spacing(float(exact))))
+            worst = max(worst, abs(float(error)))
+    return worst
+
+
+def test_special_functions_are_as_exact_as_the_reference_tells() -> None:
+    for name, row in ROWS.items():
+        assert largest_error(row, 0, 12) <= row.units, name
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ROWS)
+def test_special_functions_are_exact_on_many_points(name: str) -> None:
+    assert largest_error(ROWS[name], 1, 400) <= ROWS[name].units
