@@ -20,6 +20,7 @@ import numpy as np
 from primgraph.approximations import borrowed, quadrature
 from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
+from primgraph.approximations import matrices as matrix_functions
 
 # What generated code, and with it the text of functions of this file, has of Python's builtins.
 BUILTINS = {
@@ -291,7 +292,13 @@ def _called(code: CodeType) -> Iterator[str]:
             yield from _called(inner)
 
 
-_COLLECTED: tuple[ModuleType, ...] = (gamma_functions, quadrature, error_functions, borrowed)
+_COLLECTED: tuple[ModuleType, ...] = (
+    gamma_functions,
+    quadrature,
+    error_functions,
+    borrowed,
+    matrix_functions,
+)
 
 _FUNCTIONS = {
     name: value

@@ -32,6 +32,7 @@ __all__ = ["making", "rebound", "traceable"]
 _OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
 
 # Modules that have NumPy's functions by the names of the array standard.
+_SCIPYS = ("scipy", "scipy.linalg", "scipy.special")
 _OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
                  "scipy._lib.array_api_compat.numpy")  # fmt: skip
 
@@ -254,12 +255,14 @@ def _stands_for(value: Any) -> Any:
         return random
     if value is math:
         return mathematics
-    if isinstance(value, ModuleType) and value.__name__ in ("scipy", "scipy.special"):
+    if isinstance(value, ModuleType) and value.__name__ in _SCIPYS:
         return importlib.import_module(f"primgraph.{value.__name__}")
     if isinstance(value, BuiltinFunctionType):
         name = value.__name__
         if getattr(math, name, None) is value:
             return getattr(mathematics, name)
+    if isinstance(value, FunctionType) and value.__module__.startswith("scipy.linalg."):
+        return getattr(importlib.import_module("primgraph.scipy.linalg"), value.__name__, value)
     if isinstance(value, np.ufunc) or _is_numpys(value):
         name = getattr(value, "__name__", "")
         drop_in = importlib.import_module("primgraph.numpy")
