@@ -162,6 +162,7 @@ METHODS: dict[str, str] = {
 
 _SORTED = "there is no such thing here: compute it with NumPy from what a run returns"
 _SOLVED = "there is no such decomposition here: compute it with NumPy from what a run returns"
+_SPECIAL = "pg.special has it, by the name that it has in scipy.special"
 _LINEAR = "pg.linalg has it, by the name that it has in numpy.linalg"
 _COUNTED = "how many elements it has depends on numbers, and shapes are fixed: use pg.where"
 _LOOPED = "loops and branches are pg.scan, pg.fori_loop, pg.while_loop, pg.cond and pg.switch"
@@ -185,7 +186,8 @@ _GROUPS = [
     ("shape ndim", "x.shape and x.ndim are known as soon as x is"),
     ("copy", "values never change: x itself can be kept"),
     ("Conv1D Conv2D Conv3D MaxPool2D AvgPool2D Conv2DTranspose", _NETS),
-    ("gamma lgamma gammaln digamma erfinv", "pg.extend.elementwise adds such a function"),
+    ("beta betainc betaln digamma erfinv gamma gammainc gammaln ndtr", _SPECIAL),
+    ("lgamma", "it is pg.special.gammaln"),
     ("pi e inf nan newaxis", "constants are NumPy's: np.pi, np.inf"),
     (
         "numpy np functional",
@@ -201,7 +203,6 @@ _MORE: dict[str, str] = {
 
 REMARKS: dict[str, str] = {
     **{name: sentence for names, sentence in _GROUPS for name in names.split()},
-    "special": "pg.erf, pg.sigmoid, pg.logsumexp and pg.softmax are in primgraph itself",
     "func": "pg.jvp, pg.vjp, pg.hvp, pg.jacobian and pg.hessian are in primgraph itself",
     "optim": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",
     "optimizers": "pg.optimizer has SGD, Momentum, Adam, AdamW and RMSProp",

@@ -19,12 +19,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 os.environ.setdefault("PRIMGRAPH_DEBUG", "1")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 from program_batched import BatchedProgram  # noqa: E402
 from program_batched_checks import check_batched  # noqa: E402
 from program_checks import check  # noqa: E402
+from program_complex import check_complex  # noqa: E402
 from program_custom import check_custom  # noqa: E402
 from program_derivatives import equations_of  # noqa: E402
 from program_edges import EdgeProgram, check_edges  # noqa: E402
@@ -46,7 +49,8 @@ from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
 
-# Of so many seeds one makes a training program too, one a program whose size lies at a threshold,
+_TRAINED = 25
+_COMPLEX = 10
 # one a program that goes through every transform, and one a program with a custom function in it.
 _TRAINED = 25
 _TRANSFORMED = 20
@@ -107,6 +111,8 @@ def main() -> int:
             failures += not keeps_meaning(named_program(seed), seen, check_named)
         if seed % _TRAINED == 0:
             failures += not trains(seed, seen)
+        if seed % _COMPLEX == 0:
+            failures += not agrees(seed)
         for kind in _SPECIAL:
             if seed % kind.every == kind.turn:
                 failures += not holds(kind, seed, seen)
@@ -127,6 +133,19 @@ def keeps_meaning(program: Program, seen: Counter[str], made: Callable[..., None
         print("=" * 90)
         print(f"seed {program.seed}, {made.__name__}, failed: {fault}\n{program}", flush=True)
     return not fault
+
+
+def agrees(seed: int) -> bool:
+    """Whether the program of complex numbers of that seed is the same in all ways; told if not."""
+    try:
+        with np.errstate(all="ignore"):
+            check_complex(seed)
+    except Exception:
+        print(
+            f"{'=' * 90}\nseed {seed} of complex numbers failed:\n{traceback.format_exc(limit=-3)}"
+        )
+        return False
+    return True
 
 
 def trains(seed: int, seen: Counter[str]) -> bool:

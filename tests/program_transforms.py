@@ -20,7 +20,7 @@ from random_programs import Program
 from primgraph import dim, parse, transforms
 from primgraph.errors import ShapeError
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.verify import verify
 from primgraph.primitives.reductions import reduce_sum
@@ -355,13 +355,19 @@ def _transpose(case: Case) -> None:
     floats = [x for e in linear.body for x in e.outputs if x.type.is_float]
     largest = max([1.0, *(_largest(x) for x in interpret(linear.with_outputs(floats), *case.feeds,
                                                          *v))])  # fmt: skip
-    # What is rounded may be a result only: its cotangent is narrow, too.
-    narrow = [x.dtype for x in (*linear.inputs, *floats) if x.type.is_float]
+    # What is rounded may be a result only: its cotangent is narrow, too. So is what loops hold.
+    narrow = [x.dtype for x in (*linear.inputs, *_computed(linear)) if x.type.is_float]
     eps = max((np.finfo(dtype).eps for dtype in narrow), default=0.0)
     size = sum(float(np.sum(np.abs(x), dtype=np.float64)) for x in (*u, *backward))
     slack = _SLACK * float(eps) * largest * size
     demand(abs(left - right) <= slack, f"<u, F v> = {left}, but <F' u, v> = {right}")
     case.seen["transpose"] += 1
+
+
+def _computed(graph: Graph) -> list[Value]:
+    """The results of all equations, those in bodies too."""
+    within = [v for e in graph.body for body in e.bodies for v in _computed(body)]
+    return [*(v for e in graph.body for v in e.outputs), *within]
 
 
 def _inner(xs: Arrays, ys: Arrays) -> float:

@@ -221,3 +221,9 @@ def test_special_functions_stand_beside_those_of_scipy():
     rows = short("special.py")[1:]
     assert {"erf", "gammaln"} <= {row[0] for row in rows}
     assert all(float(cell) > 0 for row in rows for cell in row[1:])
+
+
+def test_a_step_by_fourier_series_agrees_with_what_is_written_by_hand():
+    rows = short("spectral.py")
+    assert [row[:2] for row in rows[1:3]] == [["16 x 16", "primgraph"], ["16 x 16", "by hand"]]
+    assert all(float(row[2]) > 0 for row in rows[1:])

@@ -217,6 +217,7 @@ ABOUT_NAMES = (
     "primgraph/numpy/",
     "primgraph/operators/",
     "primgraph/primitives/",
+    "primgraph/scipy/",
     "transforms/control/",
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from program_complex import check_complex
 from program_tolerance import same_bits
 
 import primgraph as pg
@@ -434,3 +435,8 @@ def test_sums_in_blocks_and_products_of_matrices() -> None:
         for found in made(lambda z: pg.grad(pg.sum(pg.abs(z * z + 1j)), z), empty):
             assert found.shape == shape
             assert found.dtype == np.complex128
+
+
+def test_random_programs_of_complex_numbers_agree_in_all_ways() -> None:
+    compared = [check_complex(seed) for seed in range(25)]
+    assert sum(compared) > 5

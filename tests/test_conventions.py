@@ -308,6 +308,7 @@ ROWS = {
         "slopes_of_sigmoid_do_not_vanish_in_either_tail",
     ),
     "`logsumexp`": ("edge_slopes", "logsumexp_of_infinite_elements"),
+    "`xlogy`, `entr`": ("special", "slopes_at_edges"),
     "a Cholesky factor": (
         "linalg", "the_gradient_of_a_cholesky_factor_is_symmetric_though_a_triangle_is_read",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import runpy
 import sys
 from collections.abc import Callable
@@ -409,3 +410,33 @@ def test_a_file_says_what_it_needs_of_scipy(tmp_path: Path, monkeypatch: Any) ->
         found["wave"](x)
     with pytest.raises(pg.RunError, match="jv is SciPy's"):
         kernel(x)
+
+
+def stirling_error(x: Any) -> Any:
+    return math.lgamma(x) + math.log(math.gamma(x))
+
+
+def test_functions_of_math_are_traced() -> None:
+    kernel = pg.compile(pg.trace(stirling_error, pg.spec(())))
+    np.testing.assert_allclose(kernel(4.5), stirling_error(4.5), 1e-15)
+
+
+COMBINED: list[tuple[Callable[..., Any], list[float]]] = [
+    (sp.binom, [4.5, 1.7]),
+    (sp.boxcox, [2.3, 0.4]),
+    (sp.boxcox1p, [0.3, 1e-4]),
+    (sp.exprel, [0.7]),
+    (sp.factorial, [3.3]),
+    (sp.huber, [1.5, 0.7]),
+    (sp.huber, [0.5, -0.7]),
+    (sp.poch, [2.2, 1.3]),
+    (sp.pseudo_huber, [1.5, -0.7]),
+]
+
+
+def test_slopes_of_compositions() -> None:
+    for function, at in COMBINED:
+        pg.check_grads(function, [np.array(v) for v in at], order=2)
+    for function in (np.i0, scipy.special.i0):
+        tensor = pg.tensor(NUMBERS[:5])
+        np.testing.assert_allclose(function(tensor).numpy(), np.i0(NUMBERS[:5]), 1e-14)

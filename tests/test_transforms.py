@@ -212,6 +212,24 @@ def test_raise_is_the_inverse_of_lower(name):
     assert raise_(raised) == raised
 
 
+def test_raise_goes_into_bodies():
+    def function(x):
+        def trip(carry, row):
+            found = pg.cond(carry > 0, pg.softmax, pg.checkpoint(pg.silu), row)
+            return carry + pg.sum(found), found
+
+        return pg.scan(trip, 1.0, x)[1]
+
+    lowered = clean_up(lower(pg.trace(function, pg.spec((4, 3)))))
+    raised = raise_(lowered)
+    (trip,) = [body for eqn in raised.body for body in eqn.bodies]
+    branches = [body for eqn in trip.body for body in eqn.bodies]
+    assert any("softmax" in ops(branch) for branch in branches)
+    assert any("silu" in ops(b) for branch in branches for e in branch.body for b in e.bodies)
+    assert raise_(raised) == raised
+    assert clean_up(lower(raised)) == lowered
+
+
 NAIVE = {
     "sigmoid": lambda x: 1 / (1 + pg.exp(-x)),
     "softplus": lambda x: pg.log(1 + pg.exp(x)),

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.contract import transform
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.graph import Equation, Graph, Value, with_bodies
 from primgraph.ir.params import bits, freeze_all
 from primgraph.ir.primitive import Op, lookup
 from primgraph.ir.rebuild import NOWHERE, copy, rebuild
@@ -40,19 +40,29 @@ def raise_(graph: Graph, math: str = "exact", deny: Collection[str] | None = Non
 
     Recognised are softmax, log_softmax, logsumexp, mean, linear, gelu, silu, softplus and relu,
     each by comparison with its own cleaned-up decomposition, so that lowering the result gives
-    the same computation. The larger pattern wins. Those named in `deny` are not recognised.
+    the same computation; in bodies of loops and branches too. The larger pattern wins. Those named
+    in `deny` are not recognised.
 
     At level "fast" the graph is cleaned up at that level, which finds sigmoid, softplus and
     log_softmax in forms that overflow or cancel, and `log(sum(exp(x)))` and `exp(x) /
     sum(exp(x))` are recognised without the shift that keeps them finite. Lowering the result
     gives the same real numbers then, in the stable form.
     """
-    denied = operator_names(deny) or frozenset()
+    return _raised(graph, {}, math, operator_names(deny) or frozenset())
+
+
+def _raised(
+    graph: Graph, patterns: dict[Hashable, Graph], math: str, denied: frozenset[str]
+) -> Graph:
+    """The same, with the `patterns` that are known so far; in bodies as in the graph itself."""
     plain = _plain(graph, math)
     builder, moved = rebuild(plain)
     definitions = {v: e for e in plain.body for v in e.outputs}
-    patterns: dict[Hashable, Graph] = {}
     for eqn in plain.body:
+        if eqn.op.has_bodies:
+            inner = with_bodies(eqn.params, lambda b: _raised(b, patterns, math, denied))
+            copy(builder, Equation(eqn.op, eqn.inputs, inner, eqn.outputs, eqn.source), moved)
+            continue
         found = _recognise(eqn, definitions, patterns, math, denied)
         if found is None:
             copy(builder, eqn, moved)

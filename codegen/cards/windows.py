@@ -36,12 +36,16 @@ def _sizes(step: Step) -> tuple[int, ...]:
 
 
 def _read_windows(args: Sequence[Text], step: Step) -> Text:
-    """NumPy's view of all windows, of which those that are wanted are copied in order."""
+    return Text(f"{_seen(args[0].code, step)}.copy()")
+
+
+def _seen(x: str, step: Step) -> str:
+    """NumPy's view of all windows of an array, or of those that are wanted."""
     axis, sizes, steps, apart = (step.params[k] for k in ("axis", "sizes", "steps", "dilations"))
     number, rank = len(sizes), step.operands[0].ndim
     spans = tuple_text([str(p.span(n, d)) for n, d in zip(sizes, apart, strict=True)])
     axes = tuple_text([str(axis + i) for i in range(number)])
-    seen = f"np.lib.stride_tricks.sliding_window_view({args[0].code}, {spans}, {axes})"
+    seen = f"np.lib.stride_tricks.sliding_window_view({x}, {spans}, {axes})"
     by = [1] * axis + list(steps) + [1] * (rank - axis - number) + list(apart)
     while by and by[-1] == 1:
         by.pop()
@@ -50,7 +54,7 @@ def _read_windows(args: Sequence[Text], step: Step) -> Text:
     order = [*range(axis), *range(rank, rank + number), *range(axis, rank)]
     if order != sorted(order):
         seen += f".transpose({', '.join(map(str, order))})"
-    return Text(f"{seen}.copy()")
+    return seen
 
 
 def _at_offset(shape: Shape, axis: int, offset: Sequence[int]) -> Slice | None:
@@ -95,7 +99,7 @@ def _apart(step: Step, part: str) -> str:
 
 def _write_windows(to: Target) -> list[str]:
     if not to.parts:
-        return [f"{to.out}[...] = {_read_windows([Text(to.args[0])], to.step).code}"]
+        return [f"{to.out}[...] = {_seen(to.args[0], to.step)}"]
     pairs = zip(to.parts[::2], to.parts[1::2], strict=True)
     return [f"{_apart(to.step, part)}[...] = {source}" for part, source in pairs]
 

@@ -13,6 +13,7 @@ from primgraph.operators.variable import handles
 _NAMES = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
     "atan2": "arctan2", "atanh": "arctanh", "degrees": "rad2deg", "pow": "power",
+    "comb": "combined.comb", "gamma": "special.gamma", "lgamma": "special.gammaln",
     "radians": "deg2rad",
     **{name: name for name in (
         "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "fabs",

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-import numpy as np
-
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import BOOL, FLOAT64, INT64, real_dtype
 from primgraph.operators.arithmetic import add, multiply, remainder, subtract
@@ -32,6 +30,7 @@ from primgraph.operators.reductions import cumsum, prod, sum
 from primgraph.operators.shaping import reshaped
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.parts import conj
+from primgraph.primitives.windows import windows as sliding
 
 __all__ = [
     "convolve",
@@ -272,8 +271,8 @@ def _all_sums(x: Variable, y: Variable) -> Variable:
     more = y.size - 1
     frame = zeros((more,), x.dtype)
     padded = concatenate([frame, x, frame], 0) if more else x
-    places = np.arange(x.size + more)[:, None] + np.arange(y.size)
-    return matmul(take(padded, places, 0), flip(y, 0))
+    windows = emit(sliding, padded, axis=0, sizes=(y.size,), steps=(1,), dilations=(1,))
+    return matmul(flip(y, 0), windows)
 
 
 @public

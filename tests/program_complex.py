@@ -1,0 +1,164 @@
+"""Random programs of complex numbers, and what has to agree in each.
+
+They are drafts of their own: a complex step, by which other drafts know where they are smooth, has
+no room for complex numbers themselves. Where differences with two steps disagree, there is a kink
+near, and derivatives are not compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from derive import cotangents_of, differences, float_inputs, tangents_of
+
+import primgraph as pg
+from primgraph.ir.graph import Graph
+from primgraph.ir.interpret import interpret
+from primgraph.transforms import batch, lower
+
+_SHAPES = ((3,), (2, 3), (4, 1), ())
+_LARGEST = 1e3
+
+
+def _fit(value: Any, shape: tuple[int, ...]) -> Any:
+    """`value`, cut or repeated to a shape."""
+    flat = pg.reshape(value, (-1,))
+    return pg.reshape(pg.take(flat, np.arange(int(np.prod(shape))) % flat.shape[0]), shape)
+
+
+def _whole(value: Any) -> Any:
+    return value if value.type.is_complex else pg.complex(value, 0.5 * value)
+
+
+UNARY: list[Callable[[Any], Any]] = [
+    lambda z: pg.exp(0.3 * z), pg.sin, lambda z: pg.cos(z) * 1j, lambda z: pg.tanh(0.4 * z),
+    lambda z: pg.log(z + 4), lambda z: pg.sqrt(z + 5), lambda z: z**2, lambda z: (z + 4) ** -1,
+    lambda z: pg.power(z + 4, 0.7 + 0.2j), lambda z: pg.arctan(0.2 * z), lambda z: -z,
+    lambda z: pg.arcsinh(0.2 * z), pg.conj, lambda z: pg.abs(_whole(z) + 0.1), pg.real, pg.imag,
+    lambda z: pg.angle(_whole(z) + 6), lambda z: z * (2 - 1j), lambda z: z / (1 + 2j),
+    lambda z: pg.where(pg.real(z) > 0.3, z, 1j * z), lambda z: pg.stop_gradient(z) * z,
+    lambda z: pg.astype(_whole(z), "complex64"), lambda z: pg.sign(_whole(z) + 7),
+]  # fmt: skip
+
+OF_ARRAYS: list[Callable[[Any], Any]] = [
+    pg.sum, lambda z: pg.cumsum(z, 0), lambda z: pg.cumprod(0.5 * z, 0), lambda z: z[::-1],
+    lambda z: pg.prod(0.7 * z, axis=0), lambda z: pg.mean(z, axis=-1), pg.var, lambda z: z.T,
+    lambda z: pg.concatenate([z, pg.conj(z)]), lambda z: z[[0, -1, 0]], lambda z: z[1:],
+    lambda z: pg.set_slice(z, np.s_[:1], 0.5 * z[:1]), lambda z: pg.pad(z, 1), pg.fft.fft,
+    lambda z: pg.fft.ifft(z, norm="ortho"), lambda z: pg.fft.rfft(pg.real(z), 4),
+    lambda z: pg.fft.irfft(z, 5), lambda z: pg.fft.fftn(z, norm="forward"), pg.norm,
+]  # fmt: skip
+
+BINARY: list[Callable[[Any, Any], Any]] = [
+    pg.add, pg.subtract, pg.multiply, lambda z, w: z / (w + 5), lambda z, w: pg.sum(pg.conj(z) * w),
+    lambda z, w: pg.complex(pg.real(z), pg.imag(w) + pg.real(w)),
+    lambda z, w: pg.reshape(z, (-1, 1)) @ pg.reshape(w, (1, -1)),
+    lambda z, w: pg.einsum("i,i->", pg.reshape(z, (-1,)), pg.reshape(w, (-1,))),
+    lambda z, w: pg.where(pg.abs(z) < pg.abs(w), z * w, w),
+]  # fmt: skip
+
+
+def complex_program(seed: int) -> tuple[Graph, list[np.ndarray]]:
+    """The graph of that seed, and feeds."""
+    rng = np.random.default_rng((seed, 77))
+    feeds = []
+    for k in range(int(rng.integers(1, 4))):
+        shape = _SHAPES[int(rng.integers(len(_SHAPES)))]
+        array = rng.standard_normal(shape)
+        feeds.append(array if k and rng.random() < 0.4 else array + 1j * rng.standard_normal(shape))
+
+    def drawn(*inputs: Any) -> list[Any]:
+        pool = list(inputs)
+        for _ in range(int(rng.integers(3, 11))):
+            z = pool[-1] if rng.random() < 0.5 else pool[int(rng.integers(len(pool)))]
+            kind = rng.random()
+            if kind < 0.45:
+                found = UNARY[int(rng.integers(len(UNARY)))](z)
+            elif kind < 0.7 and z.ndim and z.size > 1:
+                found = OF_ARRAYS[int(rng.integers(len(OF_ARRAYS)))](
+                    z if z.shape[0] > 1 else _fit(z, (3,))
+                )
+            else:
+                w = pool[int(rng.integers(len(pool)))]
+                found = BINARY[int(rng.integers(len(BINARY)))](z, _fit(w, z.shape))
+            if found.size <= 64 and found.type.is_inexact:
+                pool.append(found)
+        return pool[-2:]
+
+    graph = pg.trace(drawn, *(pg.spec(a.shape, a.dtype) for a in feeds))
+    return graph, feeds
+
+
+def _close(found: Any, wanted: Any, tolerance: float, what: str) -> None:
+    for mine, theirs in zip(found, wanted, strict=True):
+        assert mine.dtype == theirs.dtype, what
+        assert mine.shape == theirs.shape, what
+        scale = max(1.0, float(np.max(np.abs(theirs), initial=0.0)))
+        assert np.allclose(mine, theirs, rtol=0, atol=tolerance * scale), (what, mine, theirs)
+
+
+def check_complex(seed: int) -> bool:
+    """Text, kernels, batches and derivatives agree; whether derivatives were compared, too."""
+    graph, feeds = complex_program(seed)
+    what = f"seed {seed}\n{graph}"
+    assert pg.parse(str(graph), graph.constants) == graph, what
+    lowered = lower(graph)
+    wanted = interpret(lowered, *feeds)
+    if not all(np.all(np.isfinite(a)) and np.max(np.abs(a), initial=0) < _LARGEST for a in wanted):
+        return False
+    narrow = any(v.dtype == np.complex64 or v.dtype == np.float32 for v in lowered.numbering())
+    rounding = 1e-4 if narrow else 1e-9
+    for style in ("planned", "readable"):
+        _close(pg.compile(graph, style=style)(*feeds), wanted, rounding, what)
+    _close(pg.compile(graph, math="fast")(*feeds), wanted, 10 * rounding, what)
+    stacked = [np.stack([a, 0.5 * a]) for a in feeds]
+    both = interpret(batch(lowered, 2), *stacked)
+    halves = [interpret(lowered, *(0.5 * a for a in feeds)), wanted]
+    for i, sample in enumerate(reversed(halves)):
+        _close([a[i] for a in both], sample, rounding, what)
+    return not narrow and _check_derivatives(lowered, feeds, what, np.random.default_rng(seed))
+
+
+def _check_derivatives(
+    graph: Graph, feeds: list[np.ndarray], what: str, rng: np.random.Generator
+) -> bool:
+    """Forward mode against differences, and reverse mode, which transposition makes of it."""
+    wrt = float_inputs(graph)
+
+    def along(types: Any) -> list[np.ndarray]:
+        return [
+            np.asarray(rng.standard_normal(t.shape)
+                       + 1j * t.is_complex * rng.standard_normal(t.shape)
+                       if t.is_complex else rng.standard_normal(t.shape))
+            for t in types
+        ]  # fmt: skip
+
+    tangents = along([graph.inputs[i].type for i in wrt])
+    near, far = (
+        differences(graph, feeds, {i: s * t for i, t in zip(wrt, tangents, strict=True)})
+        for s in (0.2, 0.1)
+    )
+    for a, b in zip(near, far, strict=True):
+        if not np.allclose(
+            a, 2 * b, rtol=0, atol=1e-6 * max(1.0, float(np.max(np.abs(b), initial=0)))
+        ):
+            return False
+    forward, reverse = tangents_of(graph, wrt), cotangents_of(graph, wrt)
+    found = interpret(forward, *feeds, *tangents)
+    if any(np.max(np.abs(a), initial=0) > _LARGEST for a in found):
+        return False
+    # What stops gradients has none, whatever differences say.
+    if not any(e.op.stops for e in graph.body):
+        _close(found, [10 * b for b in far], 1e-5, what)
+    cts = along([v.type for v in forward.outputs])
+    back = interpret(reverse, *feeds, *cts)
+    left, right = (
+        sum(float(np.sum(np.real(a * b))) for a, b in zip(xs, ys, strict=True))
+        for xs, ys in ((cts, found), (back, tangents))
+    )
+    size = sum(float(np.sum(np.abs(a * b))) for a, b in zip(cts, found, strict=True))
+    size += sum(float(np.sum(np.abs(a * b))) for a, b in zip(back, tangents, strict=True))
+    assert abs(left - right) <= 1e-9 * max(size, 1.0), (what, left, right)
+    return True
