@@ -35,7 +35,7 @@ def main() -> int:
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--disable-deadline"),
         *("--hypothesis-derandomize", "--max-examples", str(given.max_examples)),
-        *("--xfails-file", str(EXCEPTIONS), *given.tests),
+        *("-c", "pytest.ini", "--rootdir", ".", f"--xfails-file={EXCEPTIONS}", *given.tests),
     ]
     return subprocess.run(command, cwd=given.checkout, env=os.environ | known).returncode
 
