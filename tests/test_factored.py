@@ -224,3 +224,22 @@ def test_what_does_not_fit_is_told_with_the_line(call: Any, error: Any, message:
     with pg.Program(), pytest.raises(error, match=message) as caught:
         call(pg.data("x", (2, 3)))
     assert "test_factored.py" in str(caught.value)
+
+
+def test_functions_of_matrices_have_all_derivatives_at_repeated_eigenvalues() -> None:
+    """The trace of the exponential is the sum of those of the eigenvalues, however these part."""
+    along = general(3, 3)
+    along = along + along.T
+    for matrix in (2 * np.eye(3), np.diag([1.0, 3.0, 3.0])):
+        for function, values in ((L.expm, np.exp), (L.logm, np.log), (L.sqrtm, np.sqrt)):
+
+            def whole(x: Any, function: Any = function) -> Any:
+                return pg.sum(pg.diagonal(function(x)))
+
+            def by_values(h: float, matrix: Any = matrix, values: Any = values) -> Any:
+                return np.sum(values(np.linalg.eigvalsh(matrix + h * along)))
+
+            second = np.asarray(pg.jvp(pg.grad(whole), matrix, along)[1])
+            h = 1e-3
+            expected = (by_values(h) + by_values(-h) - 2 * by_values(0)) / h**2
+            np.testing.assert_allclose(np.sum(second * along), expected, rtol=1e-4)
