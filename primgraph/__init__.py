@@ -103,7 +103,7 @@ from primgraph.tree import register as register_container
 
 # What most programs do not use is loaded when it is first asked for.
 if TYPE_CHECKING:
-    from primgraph import autograd, extend, fft, linalg, nn, optimizer, special, view
+    from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
     from primgraph.inspect.check import check_grads
     from primgraph.inspect.check_rules import check_rules
     from primgraph.inspect.cost import Cost, cost
@@ -139,7 +139,7 @@ else:
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",
     }
-    _ROOMS = {"autograd", "extend", "fft", "linalg", "nn", "optimizer", "special", "view"}
+    _ROOMS = {"autograd", "extend", "fft", "linalg", "nn", "optimizer", "random", "special", "view"}
 
     _OPERATORS = frozenset(operators.__all__)
 
@@ -275,6 +275,7 @@ __all__ = [
     "root",
     "scan",
     "scipy_objective",
+    "random",
     "seed",
     "set_default_dtype",
     "set_grad_enabled",

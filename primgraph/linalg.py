@@ -1,9 +1,10 @@
-"""Linear algebra, named as in numpy.linalg; `solve_triangular` is that of scipy.linalg."""
+"""Linear algebra, named as in numpy.linalg, and what scipy.linalg has beside."""
 
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.errors import LinAlgError, unknown_name
-from primgraph.operators import norms, spectra, systems
+from primgraph.operators import factored, norms, spectra, systems
+from primgraph.operators.factored import *  # noqa: F403
 from primgraph.operators.linalg import matmul, outer, tensordot
 from primgraph.operators.matrices import (
     cross,
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __all__ += [*norms.__all__, *spectra.__all__, *systems.__all__]
+    __all__ += [*factored.__all__, *norms.__all__, *spectra.__all__, *systems.__all__]
 
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.linalg", name, __all__)

@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("checkout", type=Path)
     parser.add_argument("--max-examples", type=int, default=10)
     parser.add_argument("tests", nargs="*", default=["array_api_tests"])
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     root = str(Path(__file__).parents[1])
     known = {
         "ARRAY_API_TESTS_MODULE": "primgraph.array_api",
@@ -35,7 +35,7 @@ def main() -> int:
     command = [
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--disable-deadline"),
         *("--hypothesis-derandomize", "--max-examples", str(given.max_examples)),
-        *("--xfails-file", str(EXCEPTIONS), *given.tests),
+        *("-c", "pytest.ini", "--rootdir", ".", f"--xfails-file={EXCEPTIONS}", *given.tests),
     ]
     return subprocess.run(command, cwd=given.checkout, env=os.environ | known).returncode
 

@@ -49,15 +49,15 @@ from primgraph.transforms import dead_code  # noqa: E402
 
 _ENOUGH_FAILURES = 20
 
-_TRAINED = 25
-_COMPLEX = 10
+# Of so many seeds one makes a training program too, one a program whose size lies at a threshold,
 # one a program that goes through every transform, and one a program with a custom function in it.
 _TRAINED = 25
 _TRANSFORMED = 20
 _CUSTOM = 20
 _SIZED = 120
-# And one a program of sizes that have names.
+# And one a program of sizes that have names, and one of complex numbers.
 _NAMED = 10
+_COMPLEX = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ import numpy as np
 from program_draft import BOOL, I64, Draft, Unfit
 
 import primgraph.operators as op
+from primgraph import linalg
 from primgraph.ir.types import TensorType
+from primgraph.operators import matrices
 from primgraph.operators.variable import Variable
 
 Row = Callable[[Draft], Variable | list[Variable]]
@@ -358,3 +360,27 @@ def normalized_otherwise(draft: Draft) -> Variable:
     if draft.chance(0.5):
         return op.instance_norm(images, eps=1e-3)
     return op.group_norm(images, images.shape[1], eps=1e-3)
+
+
+@row
+def of_matrices(draft: Draft) -> Variable:
+    """Linear algebra of matrices near the identity, whatever the numbers are that they are of."""
+    x = _any(draft, "f")
+    if x.dtype == np.float16:
+        raise Unfit
+    n = 1 + draft.below(3)
+    given = _shaped(draft, x, (n, n))
+    part = op.where(op.isfinite(given), op.tanh(given), 0.25) / (2.0 * n)
+    matrix = part + op.eye(n, dtype=x.dtype)
+    kind = draft.below(6)
+    if kind < 3:
+        side = _shaped(draft, x, (n, 1 + draft.below(3)))
+        side = op.where(op.isfinite(side), op.tanh(side), 0.5)
+        if kind == 0:
+            return linalg.solve(matrix, side)
+        if kind == 1:
+            return linalg.inv(matrix) @ side
+        return linalg.solve(linalg.cholesky(matrix @ matrix.T), side)
+    if kind == 3:
+        return linalg.cholesky(matrices.assume(matrix @ matrix.T, "positive_definite"))
+    return linalg.det(matrix) if kind == 4 else linalg.expm(part)

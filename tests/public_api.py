@@ -34,6 +34,7 @@ MODULES = [
     "primgraph.nn",
     "primgraph.operators",
     "primgraph.optimizer",
+    "primgraph.random",
     "primgraph.special",
     "primgraph.transforms",
     "primgraph.view",

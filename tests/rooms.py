@@ -31,7 +31,13 @@ FLOORS = (
     ("primgraph.errors", "primgraph.frames", "primgraph.source"),
     ("primgraph.approximations", "primgraph.ir"),
     ("primgraph.defaults", "primgraph.initializers", "primgraph.primitives", "primgraph.tables"),
-    ("primgraph.fft", "primgraph.linalg", "primgraph.operators", "primgraph.special"),
+    (
+        "primgraph.fft",
+        "primgraph.linalg",
+        "primgraph.operators",
+        "primgraph.random",
+        "primgraph.special",
+    ),
     ("primgraph.numpy",),
     ("primgraph.codegen.run",),
     ("primgraph.codegen.plan",),
@@ -144,7 +150,7 @@ ROOMS = {
 _TOGETHER = {
     "eager": ("autograd", "eager"),
     "functional": ("functional", "tree"),
-    "operators": ("fft", "linalg", "operators", "special"),
+    "operators": ("fft", "linalg", "operators", "random", "special"),
     "errors, source": ("cells", "checkout", "errors", "frames", "meanings", "source"),
     "defaults, initializers, tables": ("defaults", "initializers", "tables"),
 }

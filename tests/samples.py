@@ -14,6 +14,7 @@ from typing import Any
 import complex_samples
 import mpmath
 import numpy as np
+import scipy.linalg
 from sampled_loops import (
     BELOW_FOUR,
     BY_NEWTON,
@@ -468,6 +469,46 @@ def cholesky_known(z: np.ndarray, a: np.ndarray) -> np.ndarray:
     """The factor of `z @ z.T`, moving as that of the symmetric part of `a` would."""
     known = z.real @ np.swapaxes(z.real, -1, -2)
     return cholesky_by_rows(known + 0.5j * (a.imag + np.swapaxes(a.imag, -1, -2)))
+
+
+def near_identity(i: int, x: np.ndarray) -> np.ndarray:
+    """Matrices with eigenvalues around 2."""
+    return x * 0.25 + 2 * np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def each_matrix(function: Callable[[Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """A function of mpmath's of one matrix, of each of a stack."""
+
+    def apply(a: np.ndarray) -> np.ndarray:
+        found = np.zeros_like(a)
+        for place in np.ndindex(a.shape[:-2]):
+            if a.size:
+                with mpmath.workdps(30):
+                    found[place] = np.array(function(mpmath.matrix(a[place].tolist())).tolist())
+        return found
+
+    return apply
+
+
+def slope_of_matrices(function: Callable[[np.ndarray], np.ndarray]) -> Callable[..., np.ndarray]:
+    """The derivative along the second operand, in the upper right of a matrix of blocks."""
+
+    def slope(a: np.ndarray, d: np.ndarray) -> np.ndarray:
+        n = a.shape[-1]
+        rows = [np.concatenate([a, d], -1), np.concatenate([np.zeros_like(a), a], -1)]
+        return function(np.concatenate(rows, -2))[..., :n, n:]
+
+    return slope
+
+
+def lu_of_each(a: np.ndarray) -> list[np.ndarray]:
+    """Those of SciPy."""
+    p, left, right = scipy.linalg.lu(a)
+    return [
+        np.argmax(p, -2) if p.size else np.zeros(a.shape[:-1], int),
+        left.astype(a.dtype),
+        right.astype(a.dtype),
+    ]
 
 
 def cholesky_tangent_by_steps(z: np.ndarray, d: np.ndarray) -> np.ndarray:
@@ -1247,6 +1288,38 @@ ROWS: dict[str, Row] = {
         analytic=DIFFERENCES,
         reference=cholesky_slope_by_tangents,
         made_fit=lambda i, x: regular(i, np.tril(x)),
+    ),
+    **{
+        name: of_square(
+            reference=each_matrix(getattr(mpmath, name)),
+            analytic=DIFFERENCES,
+            made_fit=near_identity,
+        )
+        for name in ("expm", "sqrtm", "logm")
+    },
+    **{
+        f"{name}_slope": Row(
+            FACTORS,
+            UNFIT_FACTORS,
+            dtypes=("f64", "f32"),
+            reference=slope_of_matrices(each_matrix(getattr(mpmath, name))),
+            analytic=DIFFERENCES,
+            made_fit=lambda i, x: near_identity(i, x) if i == 0 else x,
+        )
+        for name in ("expm", "sqrtm", "logm")
+    },
+    "lu": Row(
+        [Call(f"x[{s}]") for s in ("3,3", "1,1", "3,2", "2,3", "2,2,2", "0,2,2")],
+        [Refused(ShapeError, "f64[3]"), Refused(DTypeError, "i64[3,3]")],
+        dtypes=("f64", "f32"),
+        reference=lu_of_each,
+        analytic=DIFFERENCES,
+        made_fit=spread,
+    ),
+    "eig": of_square(
+        reference=lambda a: np.linalg.eig(a),
+        analytic=DIFFERENCES,
+        made_fit=lambda i, x: spread(i, x + np.swapaxes(x, -1, -2)),
     ),
     "assumed": Row(
         [Call(f"x[{s}]", facts=("symmetric",)) for s in ("3,3", "2,2,2", "0,0")],

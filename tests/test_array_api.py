@@ -78,6 +78,7 @@ unique_inverse(x).inverse_indices|nonzero(x)[1]|result_type(x, float32)|can_cast
 expand_dims(x, 0)|roll(x, 1, axis=1)|tile(x, (2, 1))|stack([x, x])|flip(x)|moveaxis(x, 0, 1)
 reciprocal(x)|take_along_axis(x, argsort(x, axis=1), axis=1)|unstack(x)[1]|meshgrid(x[0], x[1])[1]
 linalg.pinv(x)|linalg.svdvals(x)|linalg.trace(x)|linalg.qr(x).R|linalg.matrix_norm(x)
+conj(asarray([1 + 2j]))|imag(asarray([1 + 2j], dtype=complex64))|real(x)|full((2,), 1j)|abs(x * 1j)
 astype(x, int32)|isdtype(x.dtype, ("real floating", "bool"))|broadcast_to(x, (4, 2, 3))|max(x)
 """
 

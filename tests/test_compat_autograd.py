@@ -11,6 +11,7 @@ import pytest
 import primgraph as pg
 import primgraph.compat.autograd.numpy as np
 import primgraph.compat.autograd.numpy.random as npr
+import primgraph.compat.autograd.scipy.stats.norm as norm
 from primgraph.compat import autograd
 from primgraph.compat.autograd import builtins, grad, value_and_grad
 from primgraph.compat.autograd.core import make_vjp, vspace
@@ -27,6 +28,7 @@ from primgraph.compat.autograd.misc import const_graph, flatten
 from primgraph.compat.autograd.misc.fixed_points import fixed_point
 from primgraph.compat.autograd.misc.flatten import flatten_func
 from primgraph.compat.autograd.misc.optimizers import adam, rmsprop, sgd
+from primgraph.compat.autograd.scipy import special
 from primgraph.compat.autograd.test_util import check_equivalent, check_grads, combo_check
 from primgraph.compat.autograd.tracer import getval, isbox
 from primgraph.compat.autograd.util import quick_grad_check
@@ -281,3 +283,20 @@ def test_products_may_be_taken_again() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_grads(lambda x, v: make_vjp(np.sin, x)[0](v), argnum=(0, 1), order=1)(X, X)
+
+
+def test_names_of_autograds_scipy() -> None:
+    scipys = pytest.importorskip("scipy.special")
+    at = onp.array([[0.5, 1.5]])
+    for name in ("j0", "j1", "y0", "y1", "i0", "i1", "rgamma"):
+        onp.testing.assert_array_equal(getattr(special, name)(at), getattr(scipys, name)(at))
+        check_grads(getattr(special, name), modes=["rev"])(at)
+    for name in ("jn", "yn", "jv", "yv", "kv", "iv", "ive"):
+        of_order = check_grads(getattr(special, name), argnum=1, modes=["rev"], order=1)
+        of_order(2, at)
+        of_order(onp.array([[1.0], [2.0]]), at)
+    assert not grad(lambda x: np.sum(special.gammasgn(x)))(at).any()
+    with pytest.raises(NotImplementedError, match="wrt argnum 0 not defined"):
+        grad(lambda n: np.sum(special.iv(n, at)))(1.5)
+    check_grads(norm.logcdf, argnum=(0, 1, 2), order=1)(X, 0.3, 1.5)
+    assert autograd.scipy.stats.norm is norm

@@ -328,6 +328,8 @@ ROWS = {
     ),
     "`sort`, `median`": ("sorting", "slopes_at_ties_are_those_of_elements_in_their_order"),
     "`cummax`, `cummin`": ("sorting", "slopes_at_ties_are_those_of_elements_in_their_order"),
+    "pools at a tie": ("convolutions", "what_is_tied_in_a_window_shares_the_slope_and_nan_stays"),
+    "attention where a mask": ("network_layers", "attention_is_a_mean_of_values"),
     "`cumprod` with zeros": ("sorting", "slopes_of_a_running_product_with_zeros"),
     "cast of floats": ("edges", "casts_to_integers_and_back_are_flat"),
     "an integer or boolean input": ("derivatives", "none_zero_and_error_are_told_apart"),

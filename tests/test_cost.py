@@ -187,16 +187,20 @@ SMALL_THINGS = 1 << 18
 def is_close(kernel, feeds):
     """Whether the forecast is within 1 % of what is measured; None for less than a megabyte.
 
-    It is not above, and below by no more than what NumPy takes aside for one function.
+    It is not above, and below by no more than what NumPy takes aside for one function. Of branches
+    and loops the most is told that they may take: a run may take another branch, or make no trip.
     """
     first, later = measured(kernel, feeds)
     if first < 1e6:
         return None
     cost = pg.cost(kernel)
     steps = (sum(v.type.nbytes for v in (*e.inputs, *e.outputs)) for e in kernel.graph.body)
-    aside = ASIDE * max(steps) + SMALL_THINGS
+    aside = ASIDE * max(steps, default=0) + SMALL_THINGS
     for told, taken in ((cost.peak_bytes, first), (cost.call_bytes, later)):
-        assert 0.99 * told - SMALL_THINGS <= taken <= 1.01 * told + aside, (told, taken)
+        assert taken <= 1.01 * told + aside, (told, taken)
+        if kernel.graph.has_bodies and 0.99 * told > taken:
+            return None
+        assert 0.99 * told - SMALL_THINGS <= taken, (told, taken)
     return abs(cost.peak_bytes - first) <= 0.01 * first
 
 
@@ -212,7 +216,7 @@ def enlarged(seed, count):
 def test_predicted_memory_is_what_random_programs_take(start):
     found = []
     for seed in range(start, start + 25):
-        kernel, feeds = enlarged(seed, 10_000)
+        kernel, feeds = enlarged(seed, 40_000)
         try:
             found.append(is_close(kernel, feeds))
         except AssertionError as error:

@@ -401,6 +401,19 @@ def test_singular_values_of_rank_deficient_matrices_have_slopes() -> None:
     assert np.all(np.isfinite(pg.grad(lambda x: pg.linalg.norm(x, 3))(np.zeros(3))))
 
 
+@pytest.mark.parametrize("order", [0.5, 1.5, 2.5, 3])
+def test_slopes_of_norms_of_any_order_at_zeros_are_finite(order: float) -> None:
+    x = np.array([0.0, 2.0, -3.0])
+    for given in (x, 0 * x):
+        gradient = np.asarray(pg.grad(lambda v: pg.linalg.norm(v, order))(given))
+        assert gradient[0] == 0
+        assert np.all(np.isfinite(gradient))
+    gradient = np.asarray(pg.grad(lambda v: pg.linalg.norm(v, order))(x))
+    size = np.linalg.norm(x, order)
+    expected = np.sign(x[1:]) * (np.abs(x[1:]) / size) ** (order - 1)
+    np.testing.assert_allclose(gradient[1:], expected, rtol=1e-12)
+
+
 SINGULAR = [
     lambda x: pg.linalg.solve(x, np.ones(2)),
     lambda x: pg.linalg.inv(x),

@@ -120,6 +120,8 @@ def test_attention_is_a_mean_of_values() -> None:
             )
         )(q, k, v)
         assert all(np.isfinite(s).all() for s in slopes)
+        if options.get("attn_mask") is not None and expected is cases[4][1]:
+            assert not slopes[0][:, :, 1].any()
     shared = attention(pg.tensor(q), k[:, :2], v[:, :2], enable_gqa=True).numpy()
     repeated = [np.repeat(a[:, :2], 2, 1) for a in (k, v)]
     np.testing.assert_allclose(shared, looked_at(q, *repeated), rtol=1e-13)

@@ -332,11 +332,15 @@ def is_linear(case: Case, wrt: Sequence[int]) -> bool:
     joined = [
         a - 2.5 * b if i in wrt else a for i, (a, b) in enumerate(zip(one, other, strict=True))
     ]
-    with np.errstate(all="ignore"):
-        of_one, of_other, found = (
-            np.concatenate([np.ravel(r) for r in case.op.evaluate(xs, case.call.params)])
-            for xs in (one, other, joined)
-        )
+    try:
+        with np.errstate(all="ignore"):
+            of_one, of_other, found = (
+                np.concatenate([np.ravel(r) for r in case.op.evaluate(xs, case.call.params)])
+                for xs in (one, other, joined)
+            )
+    except pg.LinAlgError:
+        # What is linear has a value at every sum.
+        return False
     return bool(np.allclose(found, of_one - 2.5 * of_other, rtol=1e-6, atol=1e-6))
 
 
@@ -472,7 +476,7 @@ def test_float32_derivatives(case: Case) -> None:
     arrays = case.arrays("f32")
     w = [
         np.asarray(a, np.float32)
-        for a in directions([v.type for v in case.graph("f32").outputs], 7)
+        for a in directions([v.type for v in case.graph("f32").outputs if v.type.is_float], 7)
     ]
     found = interpret(single, *arrays, *w)
     expected = interpret(double, *arrays, *w)
@@ -539,6 +543,7 @@ UNEVEN: dict[str, list[Call]] = {
     ],
     "cholesky_tangent": [Call("f64[20,20]", "f64[20,20]")],
     "cholesky_slope": [Call("f64[20,20]", "f64[20,20]")],
+    **{f"{name}_slope": [Call("f64[20,20]", "f64[20,20]")] for name in ("expm", "sqrtm", "logm")},
     "as_symmetric": [Call("f64[20,20]", "f64[20,20]")],
     "as_cholesky_of": [Call("f64[20,20]", "f64[20,20]")],
     "scatter_add": [

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
 from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep
@@ -70,6 +73,21 @@ def _write_cholesky(to: Target) -> list[str]:
     return [f"{to.out}[...] = np.linalg.cholesky({a})"]
 
 
+def _cholesky_by_parts(a: Any) -> Any:
+    """The factor of the real part, and how it moves along the imaginary one."""
+    factor, d = np.linalg.cholesky(a.real), np.tril(a.imag)
+    along = d + np.swapaxes(np.tril(d, -1), -1, -2)
+    return factor + 1j * p.cholesky_tangent.evaluate([factor, along], {})[0]
+
+
+def _cofactors_of_regular(a: Any) -> Any:
+    return np.linalg.det(a)[..., None, None] * np.swapaxes(np.linalg.inv(a), -1, -2)
+
+
+_COFACTORS_STEP = ComplexStep(_cofactors_of_regular, partial=False, smooth=None)
+_CHOLESKY_STEP = ComplexStep(_cholesky_by_parts, partial=False, smooth=None)
+
+
 def _read_triangular(args: Sequence[Text], step: Step) -> Text:
     told = [f"{name}={step.params[name]}" for name in ("lower", "transposed", "unit")]
     return Text(f"triangular_solve({', '.join([*(a.code for a in args), *told])})")
@@ -82,7 +100,9 @@ CARDS: dict[Op, Card] = {
     ),
     p.triangular_solve: changing_card(_read_triangular, "triangular_solve", ANALYTIC),
     p.inv: numpy_card("inv", ANALYTIC),
-    p.cholesky: replace(numpy_card("cholesky", None), write=_write_cholesky, in_place=(0,)),
+    p.cholesky: replace(
+        numpy_card("cholesky", _CHOLESKY_STEP), write=_write_cholesky, in_place=(0,)
+    ),
     p.cholesky_tangent: function_card(
         lambda args, step: Text(f"cholesky_tangent({args[0].code}, {args[1].code})"),
         "cholesky_tangent",
@@ -96,6 +116,6 @@ CARDS: dict[Op, Card] = {
     p.slogdet: numpy_card("slogdet", None),
     p.det: numpy_card("det", ANALYTIC),
     p.cofactors: function_card(
-        lambda args, step: Text(f"cofactors({args[0].code})"), "cofactors", None
+        lambda args, step: Text(f"cofactors({args[0].code})"), "cofactors", _COFACTORS_STEP
     ),
 }

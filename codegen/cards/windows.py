@@ -36,7 +36,9 @@ def _sizes(step: Step) -> tuple[int, ...]:
 
 
 def _read_windows(args: Sequence[Text], step: Step) -> Text:
-    return Text(f"{_seen(args[0].code, step)}.copy()")
+    sizes, steps, apart = (shape_text(step.params[k]) for k in ("sizes", "steps", "dilations"))
+    axis = step.params["axis"]
+    return Text(f"sliding_windows({args[0].code}, {axis}, {sizes}, {steps}, {apart})")
 
 
 def _seen(x: str, step: Step) -> str:
@@ -140,7 +142,9 @@ def _rows(step: Step, axes: Axes) -> Role | None:
 
 CARDS: dict[Op, Card] = {
     p.windows: replace(
-        moved(_read_windows, _write_windows, _windows_parts, Blocking(_rows, 0, "")), scalar=None
+        moved(_read_windows, _write_windows, _windows_parts, Blocking(_rows, 0, "")),
+        scalar=None,
+        helper="sliding_windows",
     ),
     p.overlap_add: replace(
         plain(

@@ -75,6 +75,8 @@ def live_bytes(plan: Schedule) -> int:
 
 def inside_bytes(step: Step) -> int:
     """What a branch or a trip of a loop takes beside the results of `step`."""
+    if step.params.get("length") == 0:
+        return 0
     most = 0
     for body in step.eqn.bodies:
         most = larger(most, live_bytes(schedule(body)))

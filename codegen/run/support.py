@@ -20,6 +20,7 @@ import numpy as np
 from primgraph.approximations import borrowed, quadrature
 from primgraph.approximations import error as error_functions
 from primgraph.approximations import gamma as gamma_functions
+from primgraph.approximations import matrices as matrix_functions
 
 # What generated code, and with it the text of functions of this file, has of Python's builtins.
 BUILTINS = {
@@ -249,16 +250,30 @@ def cofactors(a: Any) -> Any:
         return (u * np.stack(others, -1)[..., None, :]) @ vt * sign[..., None, None]
 
 
+def sliding_windows(x: Any, axis: Any, sizes: Any, steps: Any, dilations: Any) -> Any:
+    """Elements of windows over axes from `axis` on, and behind these axes the windows."""
+    number, rank = len(sizes), x.ndim
+    spans = tuple([d * (n - 1) + 1 for n, d in zip(sizes, dilations, strict=True)])
+    axes = tuple(range(axis, axis + number))
+    seen = np.lib.stride_tricks.sliding_window_view(x, spans, axes)
+    apart = (1,) * axis + steps + (1,) * (rank - axis - number) + dilations
+    seen = seen[tuple([slice(None, None, s) for s in apart])]
+    elements = tuple(range(rank, rank + number))
+    order = tuple(range(axis)) + elements + tuple(range(axis, rank))
+    return seen.transpose(order).copy()
+
+
 def overlap_add(x: Any, axis: Any, extents: Any, steps: Any, dilations: Any) -> Any:
     """Sums of the elements of windows over axes of `extents`, from `axis` on."""
-    number = len(extents)
-    sizes, counts = x.shape[axis : axis + number], x.shape[axis + number : axis + 2 * number]
-    shape = (*x.shape[:axis], *extents, *x.shape[axis + 2 * number :])
+    first, last = axis + len(extents), axis + 2 * len(extents)
+    sizes, counts = x.shape[axis:first], x.shape[first:last]
+    shape = (*x.shape[:axis], *extents, *x.shape[last:])
     total = np.zeros(shape, np.float32 if x.dtype == np.float16 else x.dtype)
     before = (slice(None),) * axis
     for offset in np.ndindex(sizes):
         places = zip(offset, counts, steps, dilations, strict=True)
-        target = tuple([slice(k * d, k * d + (n - 1) * s + 1, s) for k, n, s, d in places])
+        ends = [(k * d, k * d + (n - 1) * s + 1, s) for k, n, s, d in places]
+        target = tuple([slice(*end) for end in ends])
         total[before + target] += x[before + offset]
     return total.astype(x.dtype, copy=False)
 
@@ -291,7 +306,13 @@ def _called(code: CodeType) -> Iterator[str]:
             yield from _called(inner)
 
 
-_COLLECTED: tuple[ModuleType, ...] = (gamma_functions, quadrature, error_functions, borrowed)
+_COLLECTED: tuple[ModuleType, ...] = (
+    gamma_functions,
+    quadrature,
+    error_functions,
+    borrowed,
+    matrix_functions,
+)
 
 _FUNCTIONS = {
     name: value

@@ -110,7 +110,8 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
         found = fill_value if dtype is None else ops.astype(fill_value, dtype)
         return ops.broadcast_to(found, shape)
     if dtype is None:
-        dtype = _or_default(None) if isinstance(fill_value, float) else np.array(fill_value).dtype
+        is_float = isinstance(fill_value, float)
+        dtype = _or_default(None) if is_float else np.array(fill_value).dtype
     return ops.full(shape, fill_value, dtype)
 
 

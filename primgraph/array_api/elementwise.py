@@ -82,16 +82,16 @@ def _require_numbers(name: str, x: Handle) -> None:
 def conj(x: Any, /) -> Any:
     """The complex conjugate of each element; real numbers as they are."""
     _require_numbers("conj", x)
-    return ops.assign(x)
+    return ops.conj(x)
 
 
 def real(x: Any, /) -> Any:
     """The real part of each element."""
     _require_numbers("real", x)
-    return ops.assign(x)
+    return ops.real(x)
 
 
 def imag(x: Any, /) -> Any:
     """The imaginary part of each element."""
     _require_numbers("imag", x)
-    return ops.zeros_like(x)
+    return ops.imag(x)

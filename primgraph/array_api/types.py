@@ -15,6 +15,8 @@ __all__ = [
     "astype",
     "bool",
     "can_cast",
+    "complex64",
+    "complex128",
     "finfo",
     "float32",
     "float64",
@@ -32,6 +34,8 @@ __all__ = [
 ]
 
 bool = np.dtype(np.bool_)
+complex64 = np.dtype(np.complex64)
+complex128 = np.dtype(np.complex128)
 float32 = np.dtype(np.float32)
 float64 = np.dtype(np.float64)
 int8 = np.dtype(np.int8)

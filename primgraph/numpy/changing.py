@@ -45,7 +45,7 @@ class _Family:
 class ChangingArray(Variable):
     """A variable that may be assigned to: `y[1:] = x`, `y += 1`. See the module."""
 
-    __slots__ = ("_behind", "_broken", "_family", "_seen", "_shown", "_source")
+    __slots__ = ("_broke", "_broken", "_family", "_index", "_seen", "_shown", "_source")
 
     def __init__(self, recorder: Recorder, value: Value) -> None:
         self._family: _Family | None = None
@@ -54,6 +54,9 @@ class ChangingArray(Variable):
         self._seen = 0
         # The line that should have changed this array through a view of it.
         self._broken: Any = None
+        # The index by which this was taken, and arrays that may not be used since this was changed.
+        self._index: Any = None
+        self._broke: list[ChangingArray] = []
         self._shown = value
         super().__init__(recorder, value)
 
@@ -102,7 +105,10 @@ class ChangingArray(Variable):
         if family is not None:
             # What this is a view of keeps its elements, and may not be used any more.
             array, place = self._source, caller()
+            self._broke = []
             while array is not None:
+                if array[0]._broken is None:
+                    self._broke.append(array[0])
                 array[0]._broken = place
                 array[0]._seen = -1
                 array = array[0]._source
@@ -114,8 +120,20 @@ class ChangingArray(Variable):
         self._shown = value
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, ChangingArray) and any(a is self for a in value._broke):
+            value._store_back(index)
         plain = Variable(self.recorder, self.value)
         self.change_to(_set(plain, index, value))
+
+    def _store_back(self, index: Any) -> None:
+        """Let arrays be used again of which this was a view: it is put where it was taken from.
+
+        That is how Python runs `y[1:-1] += x`.
+        """
+        if _places(index) == self._index:
+            for array in self._broke:
+                array._broken = None
+            self._broke = []
 
     def _changed(self, name: str, other: Any) -> Self:
         self.change_to(functions[name](Variable(self.recorder, self.value), other))
@@ -181,6 +199,8 @@ class ChangingArray(Variable):
             for i, item in enumerate(found if several else [found]):
                 if isinstance(item, ChangingArray) and item is not base:
                     item._see(base, _again(function, args[1:], kwargs, i if several else None))
+                    if function.__name__ == "getitem" and len(args) > 1:
+                        item._index = _places(args[1])
         return found
 
     def _see(self, base: ChangingArray, again: Callable[[Any], Any]) -> None:
@@ -188,6 +208,11 @@ class ChangingArray(Variable):
         if base._family is None:
             base._family, base._seen = _Family(), 0
         self._family, self._seen, self._source = base._family, base._family.version, (base, again)
+
+
+def _places(index: Any) -> str:
+    """An index of numbers and slices, such that equal ones are known."""
+    return repr(index if isinstance(index, tuple) else (index,))
 
 
 def _again(
@@ -241,7 +266,8 @@ def _of_dtype(found: Any, x: Variable) -> Variable:
 
 # Functions that make arrays which are filled afterwards.
 FILLED = frozenset((
-    "copy", "empty", "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
+    "copy", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace", "ones",
+    "ones_like", "zeros", "zeros_like",
 ))  # fmt: skip
 
 

@@ -32,6 +32,7 @@ __all__ = ["making", "rebound", "traceable"]
 _OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
 
 # Modules that have NumPy's functions by the names of the array standard.
+_SCIPYS = ("scipy", "scipy.linalg", "scipy.special")
 _OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
                  "scipy._lib.array_api_compat.numpy")  # fmt: skip
 
@@ -132,14 +133,34 @@ def _copied(function: FunctionType) -> FunctionType:
     for original in reached:
         copy = copies[id(original)]
         for name, value in _globals_of(original):
-            new = copies.get(id(value)) or _stands_for(value)
+            new = _instead_of(value, copies)
             if new is not value:
                 copy.__globals__[name] = new
         for cell, place in zip(copy.__closure__ or (), original.__closure__ or (), strict=True):
             if cell is not place:
                 value = place.cell_contents
-                cell.cell_contents = copies.get(id(value)) or _stands_for(value)
+                cell.cell_contents = _instead_of(value, copies)
     return copies[id(function)]
+
+
+def _instead_of(value: Any, copies: Mapping[int, Any]) -> Any:
+    """What a copy has in the place of something that its original mentions."""
+    if _is_users_module(value):
+        return _Rebound(value, copies)
+    return copies.get(id(value)) or _stands_for(value)
+
+
+@final
+class _Rebound:
+    """A module of the user's as copies see it: with copies for functions that were followed."""
+
+    def __init__(self, module: ModuleType, copies: Mapping[int, Any]) -> None:
+        self._module = module
+        self._copies = copies
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        return self._copies.get(id(found), found)
 
 
 @lru_cache(_KEPT)
@@ -190,7 +211,8 @@ def _cell(cell: CellType) -> CellType:
         value = cell.cell_contents
     except ValueError:
         return cell
-    return CellType() if _is_users(value) or _stands_for(value) is not value else cell
+    is_users = _is_users(value) or _is_users_module(value)
+    return CellType() if is_users or _stands_for(value) is not value else cell
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -221,6 +243,10 @@ def _mentioned(function: FunctionType) -> dict[str, Any]:
             found[name] = cell.cell_contents
         except ValueError:
             continue
+    for name, module in [*found.items()]:
+        if _is_users_module(module):
+            named = {n: getattr(module, n, None) for n in _names(function.__code__)}
+            found |= {f"{name}.{n}": f for n, f in named.items() if _is_users(f)}
     return found
 
 
@@ -242,6 +268,16 @@ def _is_users(value: Any) -> TypeGuard[FunctionType]:
     return not is_own_name(name) and not is_library(value.__code__.co_filename)
 
 
+def _is_users_module(value: Any) -> bool:
+    """Whether a value is a module of the user's, or one that is to be followed."""
+    if not isinstance(value, ModuleType):
+        return False
+    name, file = value.__name__, getattr(value, "__file__", None)
+    if any(name == m or name.startswith(f"{m}.") for m in _followed.get()):
+        return _stands_for(value) is value
+    return file is not None and not is_own_name(name) and not is_library(file)
+
+
 def _stands_for(value: Any) -> Any:
     """What takes the place of something of NumPy's or Python's `math`; itself for all else."""
     if value is np or (isinstance(value, ModuleType) and value.__name__ in _OTHER_NUMPYS):
@@ -254,12 +290,14 @@ def _stands_for(value: Any) -> Any:
         return random
     if value is math:
         return mathematics
-    if isinstance(value, ModuleType) and value.__name__ in ("scipy", "scipy.special"):
+    if isinstance(value, ModuleType) and value.__name__ in _SCIPYS:
         return importlib.import_module(f"primgraph.{value.__name__}")
     if isinstance(value, BuiltinFunctionType):
         name = value.__name__
         if getattr(math, name, None) is value:
             return getattr(mathematics, name)
+    if isinstance(value, FunctionType) and value.__module__.startswith("scipy.linalg."):
+        return getattr(importlib.import_module("primgraph.scipy.linalg"), value.__name__, value)
     if isinstance(value, np.ufunc) or _is_numpys(value):
         name = getattr(value, "__name__", "")
         drop_in = importlib.import_module("primgraph.numpy")

@@ -57,7 +57,12 @@ def _of_vectors(x: Variable, order: Order, axis: int) -> Variable:
         return min(size, axis)
     if number == 1:
         return sum(size, axis)
-    total = sum(power(size, number), axis)
+    # An element that is 0 has slope 0, as in `abs`, also where that of a small power is infinite.
+    zero = equal(size, 0) if 0 < number < 2 else None
+    if zero is None:
+        total = sum(power(size, number), axis)
+    else:
+        total = sum(where(zero, 0.0, power(where(zero, 1.0, size), number)), axis)
     if number < 0:
         return power(total, 1.0 / number)
     # At zero the slope is 0, as that of the root of a sum of squares.

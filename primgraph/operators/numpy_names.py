@@ -90,6 +90,7 @@ OTHER = {
 
 # Functions of numpy.linalg that have the same name in a file of operators.
 IN_FILES = {
+    "factored": "eig eigvals",
     "matrices": "matrix_power multi_dot vecdot",
     "norms": "cond matrix_norm norm vector_norm",
     "spectra": "eigh eigvalsh lstsq matrix_rank pinv qr svd svdvals",
@@ -138,7 +139,6 @@ SPECIAL_FUNCTIONS = {
     "zeta": "borrowed.zeta",
 }
 
-_SOLVED = "there is no such decomposition here: compute it with NumPy from what a run returns"
 _BITS = "there are shifts: np.right_shift(x[:, None], np.arange(7, -1, -1)) & 1 unpacks bits"
 _CONSTANT = "it takes numbers only: what NumPy gives is a constant of the program"
 _TEXT = "it reads or writes text, files or memory, and variables have no elements yet"
@@ -149,9 +149,6 @@ _PLAIN = (
 )
 
 _REASONS = {
-    _SOLVED: """
-        linalg.eig linalg.eigvals
-        """,
     _BITS: "packbits unpackbits",
     _CONSTANT: """
         arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye

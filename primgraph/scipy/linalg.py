@@ -1,109 +1,86 @@
 """Linear algebra by SciPy's names: SciPy's own on arrays, recorded with variables and tensors.
 
-What has no counterpart with SciPy's arguments says so.
+A function that is called with a variable or a tensor is that of `primgraph.linalg`, and SciPy need
+not be there for it. What has no counterpart says so.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from functools import reduce, wraps
-from operator import add
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from primgraph.errors import ShapeError, unknown_name
-from primgraph.operators import norms, spectra, systems
-from primgraph.operators.building import diag, kron
-from primgraph.operators.call import of_namespace
-from primgraph.operators.creation import eye
-from primgraph.operators.late import functions
+from primgraph import linalg
+from primgraph.errors import ArgumentError, unknown_name
 from primgraph.operators.numpy_calls import missing
-from primgraph.operators.promotion import lift, result_dtype
-from primgraph.operators.shaping import reshape, transpose
-from primgraph.operators.variable import Variable, handles
+from primgraph.operators.variable import handles
 
-# Options of SciPy's that say how something is computed or stored, and not what.
-_IGNORED = ("check_finite", "overwrite_a", "overwrite_ab", "overwrite_b", "lapack_driver")
+# Arguments of SciPy's that say how it works with memory, or whether it looks for NaN.
+_OF_MEMORY = frozenset(
+    ("check_finite", "lapack_driver", "overwrite_a", "overwrite_ab", "overwrite_b")
+)
+_NAMES = frozenset(linalg.__all__) - {"LinAlgError"}
 
-
-def _cholesky(a: Any, lower: bool = False) -> Variable:
-    return systems.cholesky(a) if lower else systems.cholesky(a, upper=True)
-
-
-@of_namespace
-def _solve_sylvester(a: Any, b: Any, q: Any) -> Variable:
-    """`x` with `a @ x + x @ b = q`, by one system for all of its elements."""
-    dtype = result_dtype(a, b, q)
-    left, right, sums = (lift(v, dtype) for v in (a, b, q))
-    n, m = sums.shape if sums.ndim == 2 else (-1, -1)
-    if left.shape != (n, n) or right.shape != (m, m):
-        raise ShapeError(
-            f"solve_sylvester takes matrices that fit, not {left.type}, {right.type}, {sums.type}"
-        )
-    system = kron(left, eye(m, dtype=dtype)) + kron(eye(n, dtype=dtype), transpose(right))
-    return reshape(systems.solve(system, reshape(sums, (n * m,))), (n, m))
+__all__ = sorted(_NAMES)
 
 
-@of_namespace
-def _solve_banded(l_and_u: Sequence[int], ab: Any, b: Any) -> Variable:
-    """`x` with `a @ x = b` for the matrix `a` of the diagonals in the rows of `ab`."""
-    below, above = l_and_u
-    dtype = result_dtype(ab, b)
-    rows, right = lift(ab, dtype), lift(b, dtype)
-    if rows.ndim != 2 or rows.shape[0] != below + above + 1:
-        raise ShapeError(
-            f"solve_banded takes {below + above + 1} rows of diagonals, not {rows.type}"
-        )
-    width = rows.shape[1]
-    getitem = functions["getitem"]
-    lines = [
-        diag(getitem(rows, (above - k, slice(max(k, 0), width + min(k, 0)))), k)
-        for k in range(-below, above + 1)
-    ]
-    return systems.solve(reduce(add, lines), right)
+def _original(name: str) -> Any:
+    """What SciPy has by that name; None if there is no SciPy."""
+    try:
+        return getattr(importlib.import_module("scipy.linalg"), name, None)
+    except ImportError:
+        return None
 
 
-_OWN: dict[str, Callable[..., Any]] = {
-    "cholesky": _cholesky,
-    "det": systems.det,
-    "inv": systems.inv,
-    "norm": norms.norm,
-    "pinv": spectra.pinv,
-    "solve": systems.solve,
-    "solve_banded": _solve_banded,
-    "solve_sylvester": _solve_sylvester,
-    "solve_triangular": systems.solve_triangular,
-    "svdvals": spectra.svdvals,
-}
-
-__all__ = [*_OWN]
+def _solve(a: Any, b: Any, lower: bool = False, assume_a: str = "gen", **kwargs: Any) -> Any:
+    """SciPy's `solve`, which is told of what kind the matrix is."""
+    known = {"pos": "positive_definite", "positive definite": "positive_definite"}
+    known |= {"sym": "symmetric", "symmetric": "symmetric", "diagonal": "diagonal"}
+    known |= {"upper triangular": "upper_triangular", "lower triangular": "lower_triangular"}
+    matrices = importlib.import_module("primgraph.operators.matrices")
+    matrix = matrices.assume(a, known[assume_a]) if assume_a in known else a
+    return linalg.solve(matrix, b, **kwargs)
 
 
-def _recording(name: str, original: Callable[..., Any] | None) -> Callable[..., Any]:
+def _cholesky(a: Any, lower: bool = False) -> Any:
+    """SciPy's `cholesky`, of which the upper triangle is what is given unless `lower`."""
+    return linalg.cholesky(a, upper=not lower)
+
+
+_OWN: dict[str, Callable[..., Any]] = {"cholesky": _cholesky, "solve": _solve}
+
+
+def recording(name: str, original: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The function of that name, SciPy's on arrays where there is SciPy."""
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        if not handles((*args, *kwargs.values())) and original is not None:
-            return original(*args, **kwargs)
-        if name not in _OWN:
-            raise missing(f"scipy.linalg.{name}")
-        meant = {n: v for n, v in kwargs.items() if n not in _IGNORED}
-        return _OWN[name](*args, **meant)
+        if handles((*args, *kwargs.values())):
+            if name not in _NAMES:
+                raise missing(f"scipy.linalg.{name}")
+            found = _OWN.get(name) or getattr(linalg, name)
+            return found(*args, **{k: v for k, v in kwargs.items() if k not in _OF_MEMORY})
+        if original is None:
+            raise ArgumentError(
+                f"scipy.linalg.{name} of arrays is SciPy's, which is not installed",
+                hint="pip install scipy, or call it with variables or tensors",
+            )
+        return original(*args, **kwargs)
 
-    return call if original is None else wraps(original)(call)
+    if original is not None:
+        return wraps(original)(call)
+    call.__name__ = call.__qualname__ = name
+    return call
 
 
 def __getattr__(name: str) -> Any:
-    original = None
-    if not name.startswith("__"):
-        try:
-            original = getattr(importlib.import_module("scipy.linalg"), name, None)
-        except ImportError:
-            original = None
-    if original is None and name not in _OWN:
-        raise unknown_name("primgraph.scipy.linalg", name, [*_OWN])
+    original = None if name.startswith("__") else _original(name)
+    if original is None and name not in _NAMES:
+        raise unknown_name("primgraph.scipy.linalg", name, sorted(_NAMES))
     if original is not None and (isinstance(original, type) or not callable(original)):
         return original
-    return globals().setdefault(name, _recording(name, original))
+    return globals().setdefault(name, recording(name, original))
 
 
 def __dir__() -> list[str]:
-    return sorted(_OWN)
+    return sorted(_NAMES)

@@ -79,7 +79,9 @@ def facts_of_results(eqn: Equation, known: Known, definition: Definition) -> dic
         return {eqn.outputs[1]: Fact.UPPER}
     rule = _RULES.get(eqn.op)
     # Complex numbers have no sign, and of their matrices nothing is told yet.
-    if rule is None or any(v.type.is_complex for v in (*eqn.inputs, *eqn.outputs)):
+    if rule is None or any(not v.type.is_float for v in eqn.outputs):
+        return {}
+    if any(v.type.is_complex for v in eqn.inputs):
         return {}
     fact = rule(eqn, [known.get(v, NOTHING) for v in eqn.inputs], definition)
     return {eqn.output: fact} if fact else {}

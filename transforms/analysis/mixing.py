@@ -18,6 +18,7 @@ import numpy as np
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import Shape
+from primgraph.primitives import matrix_functions as m
 from primgraph.primitives.assumed import assumed
 from primgraph.primitives.constants import constant, iota
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
@@ -525,6 +526,7 @@ _RULES: dict[Op, _Rule] = {
     **dict.fromkeys((as_cholesky_of, as_symmetric, assumed, cholesky, cofactors, det, inv), _stack),
     **dict.fromkeys((cholesky_slope, cholesky_tangent, slogdet, solve, triangular_solve), _stack),
     **dict.fromkeys((eigh, eigvalsh, pinv, qr, svd, svdvals), _stack),
+    **dict.fromkeys((m.eig, m.expm, m.logm, m.lu, m.sqrtm, *m.SLOPES), _stack),
     cond: _into_bodies(through_cond),
     checkpoint: _into_bodies(through_checkpoint),
     scan: _into_bodies(through_scan),

@@ -14,9 +14,6 @@ derivatives are those of `pg.grad` and its kind. These differences remain:
 - `Box`, `SparseObject` and nodes, of which autograd is made, are not here.
 """
 
-import sys
-from importlib import import_module
-
 from primgraph.compat.autograd.builtins import dict, isinstance, list, tuple, type
 from primgraph.compat.autograd.core import primitive
 from primgraph.compat.autograd.differential_operators import (
@@ -40,14 +37,6 @@ from primgraph.compat.autograd.differential_operators import (
     value_and_grad,
     vector_jacobian_product,
 )
-
-# SciPy's names are those of `primgraph.scipy`, which are the same modules; distributions are
-# imported as modules, too.
-scipy = sys.modules[f"{__name__}.scipy"] = import_module("primgraph.scipy")
-for _name in ("integrate", "linalg", "signal", "special", "stats"):
-    sys.modules[f"{__name__}.scipy.{_name}"] = getattr(scipy, _name)
-for _name in scipy.stats.__all__:
-    sys.modules[f"{__name__}.scipy.stats.{_name}"] = getattr(scipy.stats, _name)
 
 __all__ = [
     "checkpoint",

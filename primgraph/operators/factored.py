@@ -1,0 +1,295 @@
+"""Factors and functions of matrices as scipy.linalg has them: LU, exponentials, bands, blocks.
+
+All are of float64 and float32; integers count as float64. Results are real.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.types import INT64
+from primgraph.operators.call import of_namespace
+from primgraph.operators.creation import eye, zeros
+from primgraph.operators.handle import ArrayLike
+from primgraph.operators.indexing import take
+from primgraph.operators.joining import concatenate
+from primgraph.operators.linalg import matmul
+from primgraph.operators.logic import where
+from primgraph.operators.promotion import converted, lift, require_flag
+from primgraph.operators.shaping import expand_dims, reshaped
+from primgraph.operators.systems import (
+    adjoint,
+    cholesky,
+    lapack_dtype,
+    matrices,
+    solve,
+    solve_triangular,
+    square_matrices,
+)
+from primgraph.operators.variable import Variable, emit, emit_all
+from primgraph.primitives import matrix_functions
+
+__all__ = [
+    "EigResult",
+    "block_diag",
+    "cho_factor",
+    "cho_solve",
+    "eig",
+    "eigvals",
+    "expm",
+    "logm",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "solve_banded",
+    "solve_sylvester",
+    "solve_toeplitz",
+    "sqrtm",
+    "toeplitz",
+]
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors as columns."""
+
+    eigenvalues: Variable
+    eigenvectors: Variable
+
+
+@of_namespace
+def _eig(a: ArrayLike) -> tuple[Variable, ...]:
+    return emit_all(matrix_functions.eig, square_matrices("eig", a))
+
+
+def eig(a: ArrayLike) -> EigResult:
+    """Eigenvalues, and eigenvectors of length 1 as columns, of matrices that have real ones.
+
+    They are in NumPy's order. A matrix with complex eigenvalues is a `LinAlgError` of the run, as
+    the dtype of results does not depend on numbers. Slopes are those of eigenvalues that differ;
+    vectors of equal ones do not turn towards each other. Raises `ShapeError` for matrices that are
+    not square.
+    """
+    return EigResult(*_eig(a))
+
+
+@of_namespace
+def eigvals(a: ArrayLike) -> Variable:
+    """The eigenvalues of matrices that have real ones; see `eig`."""
+    return emit_all(matrix_functions.eig, square_matrices("eigvals", a))[0]
+
+
+@of_namespace
+def expm(a: ArrayLike) -> Variable:
+    """The exponential of each matrix of a stack, by Padé's approximant (Higham, 2005).
+
+    Its derivative is that of blocks (Mathias, 1996), at every order. Raises `ShapeError` for
+    matrices that are not square.
+    """
+    return emit(matrix_functions.expm, square_matrices("expm", a))
+
+
+@of_namespace
+def sqrtm(a: ArrayLike) -> Variable:
+    """The principal square root of each matrix of a stack: that with eigenvalues of positive parts.
+
+    A matrix with eigenvalues on the negative axis, or with 0 among them, has no such real root: a
+    `LinAlgError` of the run. Raises `ShapeError` for matrices that are not square.
+    """
+    return emit(matrix_functions.sqrtm, square_matrices("sqrtm", a))
+
+
+@of_namespace
+def logm(a: ArrayLike) -> Variable:
+    """The principal logarithm of each matrix of a stack, of those that have a principal root.
+
+    Raises `ShapeError` for matrices that are not square; see `sqrtm`.
+    """
+    return emit(matrix_functions.logm, square_matrices("logm", a))
+
+
+# Triangular factors.
+
+
+@of_namespace
+def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[Variable, ...]:
+    """`p, l, u` with `p @ l @ u = a`: a permutation, a unit lower and an upper triangle.
+
+    With `permute_l` these are `p @ l` and `u`; with `p_indices` the first is the order of the rows
+    of `a`, with `l[p] @ u = a`. The permutation has no derivative. Raises `ShapeError` for what has
+    less than two axes.
+    """
+    value = matrices("lu", a)
+    order, left, right = emit_all(matrix_functions.lu, value)
+    rows = order.shape[-1]
+    place = converted(_equal_to_columns(order), value.dtype)
+    if require_flag("permute_l", permute_l):
+        return matmul(adjoint(place), left), right
+    if require_flag("p_indices", p_indices):
+        counted = reshaped(lift(np.arange(rows)), (rows, 1))
+        found = matmul(adjoint(converted(place, INT64)), counted)
+        return reshaped(found, order.shape), left, right
+    return adjoint(place), left, right
+
+
+def _equal_to_columns(order: Variable) -> Variable:
+    return expand_dims(order, -1) == np.arange(order.shape[-1])
+
+
+@of_namespace
+def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
+    """Both triangles of `lu` in one matrix, without the ones, and the order of rows.
+
+    It is for `lu_solve`. The order lists rows of `a`, and not exchanges, as SciPy does. Raises
+    `ShapeError` for matrices that are not square.
+    """
+    value = square_matrices("lu_factor", a)
+    order, left, right = emit_all(matrix_functions.lu, value)
+    return left - eye(value.shape[-1], dtype=value.dtype) + right, order
+
+
+@of_namespace
+def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Variable:
+    """`x` with `a @ x = b`, or `a.T @ x = b` if `trans`, by what `lu_factor` gives of `a`.
+
+    Raises `ShapeError` where shapes do not fit.
+    """
+    both, order = (lift(x) for x in lu_and_piv)
+    right = lift(b, lapack_dtype("lu_solve", both, b))
+    columns = right if right.ndim > 1 else expand_dims(right, -1)
+    place = converted(_equal_to_columns(order), both.dtype)
+    if trans:
+        first = solve_triangular(both, columns, trans=1)
+        second = solve_triangular(both, first, trans=1, lower=True, unit_diagonal=True)
+        found = matmul(adjoint(place), second)
+    else:
+        first = solve_triangular(both, matmul(place, columns), lower=True, unit_diagonal=True)
+        found = solve_triangular(both, first)
+    return found if right.ndim > 1 else reshaped(found, found.shape[:-1])
+
+
+@of_namespace
+def _cho_factor(a: ArrayLike, lower: bool) -> Variable:
+    value = square_matrices("cho_factor", a)
+    return cholesky(value) if lower else cholesky(value, upper=True)
+
+
+def cho_factor(a: ArrayLike, lower: bool = False) -> tuple[Variable, bool]:
+    """The Cholesky factor for `cho_solve`: the upper triangle, or the lower one, and which it is.
+
+    The other triangle is zero. Raises `ShapeError` for matrices that are not square; one that is
+    not positive definite is a `LinAlgError` of the run.
+    """
+    return _cho_factor(a, bool(lower)), bool(lower)
+
+
+@of_namespace
+def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
+    """`x` with `a @ x = b`, by what `cho_factor` gives of `a`.
+
+    Raises `ShapeError` where shapes do not fit.
+    """
+    factor, lower = c_and_lower
+    first = solve_triangular(factor, b, trans=not lower, lower=lower)
+    return solve_triangular(factor, first, trans=bool(lower), lower=lower)
+
+
+# Matrices of a certain form.
+
+
+@of_namespace
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
+    """The matrix with the first column `c`, the first row `r`, and equal elements along diagonals.
+
+    The first element of `r`, which is `c` unless given, does not count. Raises `ShapeError` for
+    other than vectors.
+    """
+    column = lift(c)
+    row = column if r is None else lift(r)
+    if column.ndim != 1 or row.ndim != 1:
+        raise ShapeError(f"toeplitz takes vectors, not {column.type} and {row.type}")
+    rows, columns = column.shape[0], row.shape[0]
+    values = concatenate([column[::-1], row[1:]]) if columns > 1 else column[::-1]
+    place = np.arange(rows - 1, -1, -1)[:, None] + np.arange(columns)
+    return take(values, place, 0)
+
+
+@of_namespace
+def solve_toeplitz(c_or_cr: Any, b: ArrayLike) -> Variable:
+    """`x` with `t @ x = b` for `t = toeplitz(c)`, or `toeplitz(c, r)` of a pair, by elimination.
+
+    Raises `ShapeError` where shapes do not fit.
+    """
+    matrix = toeplitz(*c_or_cr) if isinstance(c_or_cr, tuple) else toeplitz(c_or_cr)
+    return solve(matrix, b)
+
+
+@of_namespace
+def solve_banded(l_and_u: tuple[int, int], ab: ArrayLike, b: ArrayLike) -> Variable:
+    """`x` with `a @ x = b`, for a matrix with diagonals in the rows of `ab`, the uppermost first.
+
+    `l_and_u` are the numbers of diagonals below and above the main one; `ab[u + i - j, j]` is
+    `a[i, j]`. The matrix is solved as one of all elements, in cubic time. Raises `ShapeError` where
+    `ab` has not as many rows as there are diagonals.
+    """
+    below, above = l_and_u
+    bands = lift(ab, lapack_dtype("solve_banded", ab, b))
+    if bands.ndim != 2 or bands.shape[0] != below + above + 1:
+        raise ShapeError(
+            f"solve_banded takes {below + above + 1} rows of diagonals, not {bands.type}"
+        )
+    n = bands.shape[1]
+    i, j = np.indices((n, n))
+    within = (i - j <= below) & (j - i <= above)
+    place = np.where(within, (above + i - j) * n + j, 0)
+    elements = take(reshaped(bands, (bands.shape[0] * n,)), place, 0)
+    return solve(where(lift(within), elements, converted(lift(0.0), bands.dtype)), b)
+
+
+@of_namespace
+def block_diag(*arrays: ArrayLike) -> Variable:
+    """The matrix with these matrices along its diagonal; vectors count as rows.
+
+    Raises `ShapeError` for more than two axes, `ArgumentError` if there are none.
+    """
+    if not arrays:
+        raise ArgumentError("block_diag takes at least one matrix")
+    parts = [lift(x) for x in arrays]
+    parts = [p if p.ndim == 2 else reshaped(p, (1, p.size)) if p.ndim < 2 else p for p in parts]
+    strange = [p for p in parts if p.ndim != 2]
+    if strange:
+        raise ShapeError(f"block_diag takes matrices, not {strange[0].type}")
+    width, before, rows = sum(p.shape[1] for p in parts), 0, list[Variable]()
+    for part in parts:
+        left = zeros((part.shape[0], before), part.dtype)
+        before += part.shape[1]
+        right = zeros((part.shape[0], width - before), part.dtype)
+        rows.append(concatenate([left, part, right], 1))
+    return concatenate(rows, 0)
+
+
+@of_namespace
+def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
+    """`x` with `a @ x + x @ b = q`, as one system of all elements of `x`.
+
+    It takes as long as elimination for as many unknowns. Raises `ShapeError` where shapes do not
+    fit; equations without one solution are a `LinAlgError` of the run.
+    """
+    dtype = lapack_dtype("solve_sylvester", a, b, q)
+    left, right, side = (lift(x, dtype) for x in (a, b, q))
+    for x in (left, right):
+        if x.ndim != 2 or x.shape[0] != x.shape[1]:
+            raise ShapeError(f"solve_sylvester takes square matrices, not {x.type}")
+    m, n = left.shape[0], right.shape[0]
+    if side.shape != (m, n):
+        raise ShapeError(
+            f"solve_sylvester takes matrices that fit, not {left.type}, {right.type}, {side.type}"
+        )
+    # Elements in row-major order: of `a @ x`, and of `x @ b`.
+    ones_n, ones_m = eye(n, dtype=dtype), eye(m, dtype=dtype)
+    rows = reshaped(left, (m, 1, m, 1)) * reshaped(ones_n, (1, n, 1, n))
+    columns = reshaped(ones_m, (m, 1, m, 1)) * reshaped(adjoint(right), (1, n, 1, n))
+    whole = reshaped(rows + columns, (m * n, m * n))
+    return reshaped(solve(whole, reshaped(side, (m * n,))), (m, n))
