@@ -80,6 +80,15 @@ _PAIRS: dict[str, tuple[Function, Function]] = {
                                   x, np.array([-1.0, 1.0]))[0]),
         _chosen(lambda x: x * pg.log(x)),
     ),
+    "a solution of what was chosen": (
+        _chosen(lambda x: pg.root(lambda y: y * y - pg.where(x > 0, x, 1.0), pg.ones(4))),
+        _chosen(pg.sqrt),
+    ),
+    "solutions of what was chosen": (
+        pg.vmap(_chosen(lambda x: pg.fixed_point(
+            lambda y: 0.5 * (y + pg.where(x > 0, x, 1.0) / y), pg.array(1.0)))),
+        _chosen(pg.sqrt),
+    ),
     "before a body": (
         _chosen(lambda x: pg.checkpoint(pg.tanh)(pg.sqrt(x))),
         _chosen(lambda x: pg.tanh(pg.sqrt(x))),
