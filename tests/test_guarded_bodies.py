@@ -75,6 +75,20 @@ _PAIRS: dict[str, tuple[Function, Function]] = {
         _chosen(lambda x: pg.fori_loop(0, 2, lambda i, c: c * pg.sqrt(x), pg.ones(4))),
         _chosen(lambda x: pg.sqrt(x) * pg.sqrt(x)),
     ),
+    "captured, and asked for by some trips": (
+        _chosen(lambda x: pg.scan(lambda c, t: (pg.where(t < 0, c, c * pg.log(x)), None),
+                                  x, np.array([-1.0, 1.0]))[0]),
+        _chosen(lambda x: x * pg.log(x)),
+    ),
+    "a solution of what was chosen": (
+        _chosen(lambda x: pg.root(lambda y: y * y - pg.where(x > 0, x, 1.0), pg.ones(4))),
+        _chosen(pg.sqrt),
+    ),
+    "solutions of what was chosen": (
+        pg.vmap(_chosen(lambda x: pg.fixed_point(
+            lambda y: 0.5 * (y + pg.where(x > 0, x, 1.0) / y), pg.array(1.0)))),
+        _chosen(pg.sqrt),
+    ),
     "before a body": (
         _chosen(lambda x: pg.checkpoint(pg.tanh)(pg.sqrt(x))),
         _chosen(lambda x: pg.tanh(pg.sqrt(x))),

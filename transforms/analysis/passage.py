@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import final
 
 from primgraph.ir.builder import Builder
@@ -13,6 +14,7 @@ from primgraph.primitives.linalg import matmul
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.conditions import BACK, Conditions, any_along
 from primgraph.transforms.analysis.frames import Marked
+from primgraph.transforms.analysis.guard import Guard
 from primgraph.transforms.analysis.locality import is_elementwise
 
 # What computes conditions within a body does so around it again, if it is no more equations than
@@ -36,18 +38,24 @@ class Passage:
         self.operands = {v: eqn.inputs[i + self.frame.lead] for i, v in enumerate(own)}
         self.fixed = set(own[: self.frame.consts])
 
-    def to_operand(self, i: int, condition: Value) -> Value | None:
-        """The condition on the operand that the bodies have at `i`; None if there is none."""
-        found = self._out(condition)
+    def to_operand(self, i: int, guard: Guard) -> Guard | None:
+        """The guard of the operand that the bodies have at `i`; None if there is none.
+
+        What all trips take matters if it does in one of them.
+        """
+        found = self._out(guard.condition)
         if found is None:
             return None
         value, row = found
-        operand = self.eqn.inputs[i + self.frame.lead]
         if self.frame.is_row(i):
-            return value if row else self._spread(value, operand)
+            operand = self.eqn.inputs[i + self.frame.lead]
+            return replace(guard, condition=value if row else self._spread(value, operand))
+        if not row:
+            return replace(guard, condition=value)
         if i >= self.frame.consts:
-            return None if row else value
-        return any_along(self.outer, value, (0,)) if row else value
+            return None
+        matters = value if guard.side else self.outer.negated(value)
+        return replace(guard, condition=any_along(self.outer, matters, (0,)), side=True)
 
     def to_result(self, k: int, condition: Value) -> Value | None:
         """The condition on the result that the bodies have at `k`; None if there is none."""

@@ -186,8 +186,8 @@ class Within:
         if value not in walk.uses:
             return None
         out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
-        ways = [(g, out.to_operand(i, g.condition)) for g in walk.joined(value)]
-        return tuple(replace(g, condition=c) for g, c in ways if c is not None)
+        found = [out.to_operand(i, g) for g in walk.joined(value)]
+        return tuple(g for g in found if g is not None)
 
     def _lost(self) -> list[tuple[int, Guard]]:
         """Guards of what is carried on that a trip does not hand on to the one before."""
