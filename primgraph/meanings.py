@@ -161,13 +161,12 @@ METHODS: dict[str, str] = {
 """Names of methods of arrays, and what to write in their place; functions are those above."""
 
 _SORTED = "there is no such thing here: compute it with NumPy from what a run returns"
-_SOLVED = "there is no such decomposition here: compute it with NumPy from what a run returns"
 _SPECIAL = "pg.special has it, by the name that it has in scipy.special"
 _LINEAR = "pg.linalg has it, by the name that it has in numpy.linalg"
 _COUNTED = "how many elements it has depends on numbers, and shapes are fixed: use pg.where"
 _LOOPED = "loops and branches are pg.scan, pg.fori_loop, pg.while_loop, pg.cond and pg.switch"
 _PLACED = "programs run on the processor, and there is nothing to move"
-_DRAWN = "pg.uniform, pg.normal and pg.bernoulli take an integer key, another one for each draw"
+_DRAWN = "draws are in pg.random; they take an integer key, another one for each draw"
 _DTYPES = "dtypes are NumPy's: 'float32' or np.float32"
 _STORED = "values never change: compute a new one, such as x = x + y, or use pg.set_slice"
 _NETS = "layers of convolutions and pools have torch's names: pg.nn.Conv2d, pg.nn.MaxPool2d"
@@ -175,12 +174,12 @@ _NETS = "layers of convolutions and pools have torch's names: pg.nn.Conv2d, pg.n
 _GROUPS = [
     ("kthvalue mode", _SORTED),
     ("msort sorted topk", "pg.sort, pg.argsort and pg.top_k sort"),
-    ("inv pinv solve lstsq det slogdet eigh eigvalsh svd qr cholesky matrix_rank", _LINEAR),
-    ("eig eigvals expm", _SOLVED),
+    ("inv pinv solve lstsq det slogdet eig eigvals eigh eigvalsh", _LINEAR),
+    ("svd qr cholesky matrix_rank", _LINEAR),
     ("masked_select", _COUNTED),
     ("lax for_loop", _LOOPED),
     ("cuda gpu device_put set_device", _PLACED),
-    ("random permutation shuffle choice multinomial PRNGKey", _DRAWN),
+    ("permutation shuffle choice multinomial PRNGKey", _DRAWN),
     ("float16 float32 float64 int8 int16 int32 int64 uint8 bool_ double half dtype", _DTYPES),
     ("put place fill_diagonal put_along_axis scatter_", _STORED),
     ("shape ndim", "x.shape and x.ndim are known as soon as x is"),

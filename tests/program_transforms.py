@@ -25,6 +25,8 @@ from primgraph.ir.interpret import interpret
 from primgraph.ir.verify import verify
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.control.solution import iterated
+from primgraph.transforms.optimize.join_solves import join_solves
+from primgraph.transforms.optimize.structure import structure
 from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import LEVELS
 from primgraph.transforms.split_loops import split_loops
@@ -249,6 +251,10 @@ def _split_loops(case: Case) -> None:
 def _values_alone(case: Case) -> None:
     found = interpret(verify(values_alone(case.graph)), *case.feeds)
     _same(case, "values_alone", case.graph, case.feeds, case.expected, found)
+
+
+for _transform in (join_solves, structure):
+    of(_transform)(_reordered(_transform, _transform.__name__))
 
 
 # Batches.

@@ -121,6 +121,9 @@ CALLS: dict[str, Any] = {
         t.program, {"x": ONES, "y": ONES}, c([t.a, t.b])
     ),
     "Executor.kernel fetch_list": lambda t, c: pg.Executor().kernel(t.program, c([t.a, t.b])),
+    "Executor.general_kernel fetch_list": lambda t, c: pg.Executor().general_kernel(
+        t.program, c([t.a, t.b])
+    ),
     "Executor.repeated_kernel fetch_list": lambda t, c: pg.Executor().repeated_kernel(
         t.program, c([t.a, t.b])
     ),

@@ -17,6 +17,7 @@ import pytest
 from sized_functions import FUNCTIONS, arrays_for, built
 
 import primgraph as pg
+from primgraph import special as s
 from primgraph import transforms
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.standalone import standalone_source
@@ -137,6 +138,34 @@ MORE: dict[str, Callable[..., Any]] = {
         (pg.linalg.cholesky(_positive(x)) + pg.linalg.inv(_positive(x)))
         * pg.linalg.slogdet(_positive(x))[1]
     ),
+    "functions of matrices": lambda x, v, n, m: (
+        pg.linalg.expm(_positive(x) / (n + 5)),
+        pg.linalg.sqrtm(_positive(x)),
+        pg.linalg.logm(_positive(x)),
+        pg.assume(_positive(x), "positive_definite"),
+    ),
+    "triangles": lambda x, v, n, m: pg.linalg.lu(_positive(x)),
+    "spectrum of any matrix": lambda x, v, n, m: pg.linalg.eig(
+        pg.triu(_positive(x)) + pg.eye(n) * pg.arange(n)
+    ),
+    "parts": lambda x, v, n, m: (
+        pg.real(z := pg.complex(x, x * n)),
+        pg.imag(pg.conj(z)) + pg.abs(z),
+    ),
+    "spectra of series": lambda x, v, n, m: (
+        pg.abs(pg.fft.fft(x, axis=1)) + pg.fft.irfft(pg.fft.rfft(x, axis=1), 3, axis=1)
+    ),
+    "gamma and its kin": lambda x, v, n, m: (
+        s.gammaln(x * x + 0.5) + s.gamma(x * x + 0.5) + s.digamma(x * x + 0.5),
+        s.betaln(x * x + 0.5, pg.asarray(n) + 1.0) + s.beta(x * x + 0.5, 2.0),
+        s.gammainc(x * x + 0.5, 1.5) + s.betainc(x * x + 0.5, 1.5, 0.3),
+    ),
+    "errors and logarithms": lambda x, v, n, m: (
+        s.erfinv(pg.tanh(x)) + s.erfcinv(pg.tanh(x) + 1.0) + s.erfcx(x) + s.log_ndtr(x),
+        s.xlogy(x, x * x + 0.1) + s.xlog1py(x, x * x) + s.logit(pg.sigmoid(x)),
+    ),
+    "by SciPy": lambda x, v, n, m: s.j0(x) / n,
+    "windows": lambda x, v, n, m: pg.avg_pool1d(x[None], 2, 1),
     "mask": lambda x, v, n, m: pg.where(pg.arange(m) < m // 2, v, 0.0),
     "scan": lambda x, v, n, m: pg.scan(lambda c, r: (pg.tanh(c + r), c * r), x[0] * 0.0, x),
     "scan of a length": lambda x, v, n, m: pg.scan(
@@ -173,7 +202,7 @@ def _graph(name: str) -> pg.Graph:
         results = [z for z in (found if isinstance(found, tuple) else (found,)) if z is not None]
         floats = [pg.sum(pg.sin(z)) for z in results if z.dtype == "float64"]
         first = []
-        if floats and name not in ("spectra", "eigenvalues"):
+        if floats and name not in ("spectra", "eigenvalues", "spectrum of any matrix"):
             first = [g for g in pg.grad(sum(floats[1:], floats[0]), [x, v]) if g is not None]
             sums = [pg.sum(g * g) for g in first]
             second = pg.grad(sum(sums[1:], sums[0]), [x, v]) if sums else []

@@ -15,7 +15,8 @@ from primgraph.primitives.assumed import assumed
 
 
 def _read(args: Sequence[Text], step: Step) -> Text:
-    return Text(f"assumed({args[0].code}, {step.params['facts']!r})")
+    facts = ", ".join(f'"{fact}"' for fact in step.params["facts"])
+    return Text(f"assumed({args[0].code}, [{facts}])")
 
 
 CARDS: dict[Op, Card] = {

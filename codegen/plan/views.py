@@ -87,6 +87,6 @@ def _with_rest(shape: Extents) -> Extents:
 def _range(range: Range) -> str:
     """The text of a range; formatters put spaces around colons between longer expressions."""
     start, stop, step = ("" if n is None else extent_text(n) for n in range)
-    colon = " : " if " " in start + stop else ":"
+    colon = " : " if " " in start + stop + step else ":"
     text = f"{start}{colon}{stop}" + (f"{colon}{step}" if step != "1" else "")
     return text.replace(":  :", "::").strip()

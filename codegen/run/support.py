@@ -48,9 +48,8 @@ def power_of_each(x: Any, y: Any) -> Any:
 
 def complex_of(x: Any, y: Any) -> Any:
     """x + iy, put together of its parts: a sum would make NaN of infinities, and lose -0."""
-    made = np.empty(
-        np.broadcast_shapes(np.shape(x), np.shape(y)), np.result_type(x, y, np.complex64)
-    )
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    made = np.empty(shape, np.result_type(x, y, np.complex64))
     made.real, made.imag = x, y
     return made
 
@@ -174,9 +173,9 @@ def cholesky_in_blocks(a: Any, out: Any) -> Any:
 
 
 def cholesky_tangent(factor: Any, d: Any) -> Any:
-    """How a Cholesky factor moves along the symmetric part of `d`: `l @ Φ(inv(l) @ d @ inv(l).T)`.
+    """How a Cholesky factor moves along `d`: `l @ low(inv(l) @ d @ inv(l).T)`, `d` symmetric.
 
-    Φ is the lower triangle with half of its diagonal.
+    `low` is the lower triangle with half of its diagonal.
     """
     known = (factor, True, False, False)
     part = (d + np.swapaxes(d, -1, -2)) * 0.5
@@ -223,14 +222,15 @@ def assumed(x: Any, facts: Any) -> Any:
     turned, size = np.swapaxes(x, -1, -2), np.max(np.abs(x), initial=0.0)
     bound = size * np.finfo(x.dtype).eps * 64
     for fact in facts:
-        if fact == "lower_triangular" and np.any(np.triu(x, 1)):
-            raise ValueError("a matrix is not lower_triangular, as it was assumed to be")
-        if fact == "upper_triangular" and np.any(np.tril(x, -1)):
-            raise ValueError("a matrix is not upper_triangular, as it was assumed to be")
-        if fact == "diagonal" and (np.any(np.triu(x, 1)) or np.any(np.tril(x, -1))):
-            raise ValueError("a matrix is not diagonal, as it was assumed to be")
-        if fact in ("symmetric", "positive_definite") and np.any(np.abs(x - turned) > bound):
-            raise ValueError("a matrix is not symmetric, as it was assumed to be")
+        wrong = False
+        if fact in ("lower_triangular", "diagonal"):
+            wrong = wrong or bool(np.any(np.triu(x, 1)))
+        if fact in ("upper_triangular", "diagonal"):
+            wrong = wrong or bool(np.any(np.tril(x, -1)))
+        if fact in ("symmetric", "positive_definite"):
+            wrong = wrong or bool(np.any(np.abs(x - turned) > bound))
+        if wrong:
+            raise ValueError(f"a matrix is not {fact}, as it was assumed to be")
         if fact == "positive_definite":
             np.linalg.cholesky(x)
     return np.array(x)
@@ -355,4 +355,5 @@ def text_of(name: str) -> str:
         for node in ast.parse(source).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name
     )
-    return f"{ast.get_source_segment(source, assignment)}\n"
+    lines = source.splitlines(keepends=True)
+    return "".join(lines[assignment.lineno - 1 : assignment.end_lineno])

@@ -25,7 +25,9 @@ def by_scipy(name: str, part: int, xs: Any, out: Any = None) -> Any:
     try:
         special = __import__("scipy.special", fromlist=["special"])
     except ImportError:
-        message = f"{name} is SciPy's, which is not installed: pip install 'primgraph[scipy]'"
+        message = (
+            f"{name} is SciPy's, which is not installed: pip install 'primgraph[scipy]'"
+        )
         raise ImportError(message) from None
     function = getattr(special, name)
     return in_chunks(lambda *parts: real_result(function, name, part, parts), xs, out)

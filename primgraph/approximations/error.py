@@ -323,10 +323,14 @@ def erfcx_chunk(x: Any, n: int) -> Any:
     right = np.maximum(x, 0.0)
     shift = np.minimum(x, 0.0)
     start = np.maximum(shift, -np.sqrt(room))
-    end = np.where(x > 0.0, room / (right + np.sqrt(right * right + room)), np.sqrt(room))
+    end = np.where(
+        x > 0.0, room / (right + np.sqrt(right * right + room)), np.sqrt(room)
+    )
     length = end - start
     v = start[:, None] + length[:, None] * NODES
-    integrand = np.exp(-v * (v + 2.0 * right[:, None])) * (2.0 * (v - shift[:, None])) ** n
+    integrand = (
+        np.exp(-v * (v + 2.0 * right[:, None])) * (2.0 * (v - shift[:, None])) ** n
+    )
     factor = 1.1283791670955126 * np.exp(shift * shift)
     found = length * (factor * np.sum(WEIGHTS * integrand, axis=1))
     return np.where(x == np.inf, 0.0, found)
@@ -431,12 +435,16 @@ def log_ndtr(x: Any, out: Any = None) -> Any:
 
 def xlogy(x: Any, y: Any, out: Any = None) -> Any:
     """x log(y), and 0 where x is 0 and y a number."""
-    return np.multiply(x, np.log(np.where((x == 0) & (y == y), np.ones_like(y), y)), out)
+    return np.multiply(
+        x, np.log(np.where((x == 0) & (y == y), np.ones_like(y), y)), out
+    )
 
 
 def xlog1py(x: Any, y: Any, out: Any = None) -> Any:
     """x log(1 + y), and 0 where x is 0 and y a number."""
-    return np.multiply(x, np.log1p(np.where((x == 0) & (y == y), np.zeros_like(y), y)), out)
+    return np.multiply(
+        x, np.log1p(np.where((x == 0) & (y == y), np.zeros_like(y), y)), out
+    )
 
 
 def logit_chunk(x: Any) -> Any:

@@ -24,7 +24,9 @@ def polynomial(x: Any, *coefficients: float) -> Any:
     return total
 
 
-def in_chunks(function: Any, xs: Any, out: Any = None, size: int = 0, wide: bool = True) -> Any:
+def in_chunks(
+    function: Any, xs: Any, out: Any = None, size: int = 0, wide: bool = True
+) -> Any:
     """What `function` makes of arrays, `size` elements at a time, or as many as fit a cache.
 
     It is given float64, or float32 instead of that and of float16 unless `wide`. The result is
@@ -81,7 +83,9 @@ def distance_to_two(x: Any) -> Any:
 def gammaln_above_zero(x: Any) -> Any:
     """log(gamma(x)) for x >= 0."""
     large = np.maximum(x, 8.5)
-    result = (large - 0.5) * (np.log(large) - 1.0) + (0.4189385332046727 + stirling(large))
+    result = (large - 0.5) * (np.log(large) - 1.0) + (
+        0.4189385332046727 + stirling(large)
+    )
     near = x < 8.5
     t, factor, falls = distance_to_two(x[near])
     logarithm = np.log(factor)
@@ -180,7 +184,15 @@ def digamma_above_zero(x: Any) -> Any:
     inverse = 1.0 / large
     square = inverse * inverse
     series = polynomial(
-        square, 1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160
+        square,
+        1 / 12,
+        -1 / 120,
+        1 / 252,
+        -1 / 240,
+        1 / 132,
+        -691 / 32760,
+        1 / 12,
+        -3617 / 8160,
     )
     result = np.log(large) - 0.5 * inverse - square * series
     near = x < 10.0
@@ -216,7 +228,9 @@ def digamma_above_zero(x: Any) -> Any:
     steps = np.where(whole == 0.0, -1.0 / part, 0.0)
     for k in range(1, 9):
         steps += np.where(whole > k, 1.0 / (part - k), 0.0)
-    result[near] = (base - 1.4616321449683622 - 9.549995429965697e-17) * quotient + steps
+    result[near] = (
+        base - 1.4616321449683622 - 9.549995429965697e-17
+    ) * quotient + steps
     return result
 
 
@@ -279,7 +293,9 @@ def polygamma_chunk(x: Any, n: int) -> Any:
         # Derivatives of the cotangent are polynomials of it: p(c)' is -(1 + c*c) p'(c).
         powers = np.array([0.0, 1.0])
         for _ in range(n):
-            powers = -np.convolve(np.polynomial.polynomial.polyder(powers), [1.0, 0.0, 1.0])
+            powers = -np.convolve(
+                np.polynomial.polynomial.polyder(powers), [1.0, 0.0, 1.0]
+            )
         tangent = np.tan(np.pi * (x[below] - np.rint(x[below])))
         derivative = np.pi ** (n + 1.0) * polynomial(1.0 / tangent, *powers)
         reflected = -sign * result[below] - derivative
@@ -292,7 +308,9 @@ def less_logarithm(x: Any) -> Any:
     ratio = x / (2.0 + x)
     square = ratio * ratio
     # log(1 + x) is 2 arctanh(ratio), and x - 2 ratio is x ratio.
-    series = polynomial(np.minimum(square, 0.1), *[2.0 / (2 * k + 3) for k in range(16)])
+    series = polynomial(
+        np.minimum(square, 0.1), *[2.0 / (2 * k + 3) for k in range(16)]
+    )
     return np.where(square < 0.1, ratio * (x - square * series), x - np.log1p(x))
 
 
@@ -304,7 +322,9 @@ def relative_entropy(off: Any, ratio: Any) -> Any:
 def betaln_chunk(a: Any, b: Any) -> Any:
     """log(abs(beta(a, b))); where the larger one is large, by Stirling's series."""
     small, large = np.minimum(a, b), np.maximum(a, b)
-    result = gammaln_chunk(small) + (gammaln_chunk(large) - gammaln_chunk(small + large))
+    result = gammaln_chunk(small) + (
+        gammaln_chunk(large) - gammaln_chunk(small + large)
+    )
     far = (large >= 8.5) & (small > 0.0)
     if far.any():
         p, q = small[far], large[far]
@@ -329,15 +349,25 @@ def beta_chunk(a: Any, b: Any) -> Any:
     total = first + second
     # What the sum has lost to rounding, times the slope of the logarithm at large numbers.
     lost = (first - (total - second)) * (np.log(np.maximum(total, 1.0)))
-    product = gamma_chunk(second) / gamma_chunk(total) * gamma_chunk(first) * (1.0 - lost)
+    product = (
+        gamma_chunk(second) / gamma_chunk(total) * gamma_chunk(first) * (1.0 - lost)
+    )
     far = (np.abs(a) > 85.0) | (np.abs(b) > 85.0) | (np.abs(total) > 170.0)
     far |= (first == 0.0) | (second == 0.0)
-    result = np.where(far & (first >= 0.0), np.exp(betaln_chunk(first, second)), product)
+    result = np.where(
+        far & (first >= 0.0), np.exp(betaln_chunk(first, second)), product
+    )
     whole = first == np.rint(first)
     result[(total <= 0.0) & (total == np.rint(total)) & ~whole] = 0.0
     # At a pole of the numerator alone it is infinite; where two poles meet their ratio counts.
     result[(first < 0.0) & whole & ~np.isnan(second)] = np.inf
-    both = (first < 0.0) & whole & (total <= 0.0) & (second > 0.0) & (second == np.rint(second))
+    both = (
+        (first < 0.0)
+        & whole
+        & (total <= 0.0)
+        & (second > 0.0)
+        & (second == np.rint(second))
+    )
     if both.any():
         even = np.where(second[both] % 2.0 == 0.0, 1.0, -1.0)
         result[both] = even * np.exp(betaln_chunk(1.0 - total[both], second[both]))

@@ -23,7 +23,9 @@ def expm(a: Any) -> Any:
     Matrix Anal. Appl. 26 (2005), 1179.
     """
     size = np.max(np.sum(np.abs(a), -2), initial=0.0)
-    times = np.int64(max(0.0, np.ceil(np.log2(size / 5.3)))) if 0.0 < size < np.inf else 0
+    times = (
+        np.int64(max(0.0, np.ceil(np.log2(size / 5.3)))) if 0.0 < size < np.inf else 0
+    )
     x, identity = a * a.dtype.type(0.5**times), np.eye(a.shape[-1], dtype=a.dtype)
     b = PADE.astype(a.dtype)
     # Coefficients of higher powers are small: those are of parts of the norm 5.3.
@@ -131,7 +133,9 @@ def lu(a: Any) -> Any:
         top = j + np.argmax(np.abs(rest[..., j:, j]), -1)[..., None]
         for values, at in ((order, top), (rest, top[..., None])):
             axis = values.ndim - 1 if values is order else values.ndim - 2
-            row = values[..., j : j + 1] if values is order else values[..., j : j + 1, :]
+            row = (
+                values[..., j : j + 1] if values is order else values[..., j : j + 1, :]
+            )
             other = np.take_along_axis(values, at, axis)
             first = np.array(row)
             np.put_along_axis(values, at, first, axis)
@@ -148,5 +152,7 @@ def real_eig(a: Any) -> Any:
     """Eigenvalues and eigenvectors of matrices that have real ones."""
     w, v = np.linalg.eig(a)
     if w.dtype.kind == "c":
-        raise np.linalg.LinAlgError("a matrix has complex eigenvalues, and results here are real")
+        raise np.linalg.LinAlgError(
+            "a matrix has complex eigenvalues, and results here are real"
+        )
     return w, v

@@ -94,7 +94,9 @@ def gamma_scale(a: Any) -> Any:
     large = np.maximum(a, 8.5)
     by_series = 0.5 * np.log(large) - 0.9189385332046727 - stirling(large)
     small = np.minimum(a, 8.5)
-    return np.where(a < 8.5, small * np.log(small) - small - gammaln_above_zero(small), by_series)
+    return np.where(
+        a < 8.5, small * np.log(small) - small - gammaln_above_zero(small), by_series
+    )
 
 
 def gamma_tail(a: Any, x: Any, k: int, left: Any) -> Any:
@@ -118,7 +120,9 @@ def gamma_tail(a: Any, x: Any, k: int, left: Any) -> Any:
     end = np.maximum(np.log(x) + 38.0, 0.0)
     cut = left & (length > end)
     length = np.where(cut, end, length)
-    d, weights = stretched(length, np.where(left, np.maximum(np.log1p(length), 1e-3), 1e-3))
+    d, weights = stretched(
+        length, np.where(left, np.maximum(np.log1p(length), 1e-3), 1e-3)
+    )
     sign = np.where(left, 1.0, -1.0)[:, None]
     lost = a[:, None] * (q[:, None] * less_line(sign * d) + slope[:, None] * d)
     middle = digamma_chunk(a)
@@ -129,7 +133,9 @@ def gamma_tail(a: Any, x: Any, k: int, left: Any) -> Any:
     total = np.sum(weights * moments, axis=1)
     if cut.any():
         rest = np.exp(a * (q - length))
-        total += np.where(cut, rest * tail_of_exponential(a, logarithm - length, k), 0.0)
+        total += np.where(
+            cut, rest * tail_of_exponential(a, logarithm - length, k), 0.0
+        )
     return np.exp(gamma_scale(a) - a * before) * total
 
 
@@ -156,8 +162,14 @@ def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
     result = np.where(left == upper, whole, 0.0)
     tail = gamma_tail(a[good], x[good], k, left[good])
     result[good] = np.where(left[good] == upper, whole[good] - tail, tail)
-    ends = (x == 0.0) & (a > 0.0) | (x == np.inf) & (a < np.inf) | (a == np.inf) & (x >= 0.0)
-    result[ends] = np.where((x == 0.0) | (a == np.inf), float(upper), float(not upper))[ends]
+    ends = (
+        (x == 0.0) & (a > 0.0)
+        | (x == np.inf) & (a < np.inf)
+        | (a == np.inf) & (x >= 0.0)
+    )
+    result[ends] = np.where((x == 0.0) | (a == np.inf), float(upper), float(not upper))[
+        ends
+    ]
     if k:
         below = (x[ends] == 0.0) != upper
         result[ends] = np.where(below, 0.0, gamma_moment(a[ends], k))
@@ -194,7 +206,11 @@ def beta_tail(a: Any, b: Any, x: Any, rest: Any, j: int, k: int) -> Any:
     bend = np.where(
         near < 0.5,
         near * less_line(d) - less_logarithm(falling),
-        np.where(d > 1.0, near * d + logarithm, far * less_line(-short) - less_logarithm(rising)),
+        np.where(
+            d > 1.0,
+            near * d + logarithm,
+            far * less_line(-short) - less_logarithm(rising),
+        ),
     )
     moments = weights * np.exp(-(fall[:, None] * d + total[:, None] * bend))
     middle = digamma_chunk(total)
@@ -209,7 +225,9 @@ def beta_tail(a: Any, b: Any, x: Any, rest: Any, j: int, k: int) -> Any:
         lost = -(a * length + total * np.log1p(x * np.expm1(-length)))
         last = first - length - np.log1p(x * np.expm1(-length))
         ending = (middle - digamma_chunk(b)) ** k
-        found += np.where(cut, np.exp(lost) * tail_of_exponential(a, last, j) * ending, 0.0)
+        found += np.where(
+            cut, np.exp(lost) * tail_of_exponential(a, last, j) * ending, 0.0
+        )
     p, q = np.maximum(a, 8.5), np.maximum(b, 8.5)
     large = 0.5 * np.log(p / (p + q) * q) - 0.9189385332046727
     large += stirling(p + q) - stirling(p) - stirling(q)
@@ -269,6 +287,10 @@ def gammainc(a: Any, x: Any, k: int, upper: bool, out: Any = None) -> Any:
     return in_chunks(lambda p, q: gammainc_chunk(p, q, k, upper), (a, x), out, 128)
 
 
-def betainc(a: Any, b: Any, x: Any, j: int, k: int, upper: bool, out: Any = None) -> Any:
+def betainc(
+    a: Any, b: Any, x: Any, j: int, k: int, upper: bool, out: Any = None
+) -> Any:
     """The regularised incomplete beta function, with powers of logarithms in its integral."""
-    return in_chunks(lambda p, q, r: betainc_chunk(p, q, r, j, k, upper), (a, b, x), out, 128)
+    return in_chunks(
+        lambda p, q, r: betainc_chunk(p, q, r, j, k, upper), (a, b, x), out, 128
+    )

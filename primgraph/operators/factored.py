@@ -12,7 +12,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, ShapeError
 from primgraph.ir.types import INT64
 from primgraph.operators.call import of_namespace
-from primgraph.operators.creation import eye, zeros
+from primgraph.operators.creation import arange, eye, zeros
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.indexing import take
 from primgraph.operators.joining import concatenate
@@ -128,14 +128,14 @@ def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[
     if require_flag("permute_l", permute_l):
         return matmul(adjoint(place), left), right
     if require_flag("p_indices", p_indices):
-        counted = reshaped(lift(np.arange(rows)), (rows, 1))
+        counted = reshaped(arange(rows), (rows, 1))
         found = matmul(adjoint(converted(place, INT64)), counted)
         return reshaped(found, order.shape), left, right
     return adjoint(place), left, right
 
 
 def _equal_to_columns(order: Variable) -> Variable:
-    return expand_dims(order, -1) == np.arange(order.shape[-1])
+    return expand_dims(order, -1) == arange(order.shape[-1])
 
 
 @of_namespace
@@ -212,7 +212,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
         raise ShapeError(f"toeplitz takes vectors, not {column.type} and {row.type}")
     rows, columns = column.shape[0], row.shape[0]
     values = concatenate([column[::-1], row[1:]]) if columns > 1 else column[::-1]
-    place = np.arange(rows - 1, -1, -1)[:, None] + np.arange(columns)
+    place = expand_dims(arange(rows)[::-1], 1) + arange(columns)
     return take(values, place, 0)
 
 
