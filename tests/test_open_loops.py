@@ -423,6 +423,28 @@ def test_tangents_of_bodies_within_bodies_are_linear_in_what_reaches_them(outer)
                 close([slope], [(above - below) / 2e-5], 1e-8)
 
 
+def test_a_guard_that_is_the_same_in_all_trips_is_no_stack():
+    """Where `y` matters after the loop, so does what each trip multiplies it by."""
+
+    def loss(h, xs):
+        def row(s, x):
+            def trip(state):
+                y, t, n = state
+                return y * t + pg.sin(y), pg.sqrt(t), n + 1
+
+            y, _, _ = pg.while_loop(lambda v: v[2] < 3, trip, (s, pg.sum(s), 0))
+            return pg.where(x > 1.0, pg.sqrt(y), s), None
+
+        return pg.sum(pg.scan(row, h, xs)[0] ** 2)
+
+    h, xs = np.array([0.3, 0.7]), np.array([[1.1, 0.9], [1.2, 0.8]])
+    (found,) = interpret(lower(traced(lambda h, xs: pg.grad(loss(h, xs), h), h, xs)), h, xs)
+    graph = lower(traced(loss, h, xs))
+    for slope, step in zip(found, 1e-5 * np.eye(2), strict=True):
+        (above,), (below,) = interpret(graph, h + step, xs), interpret(graph, h - step, xs)
+        close([slope], [(above - below) / 2e-5], 1e-8)
+
+
 # In programs, with tensors, under jit, at sizes that are not known yet.
 
 

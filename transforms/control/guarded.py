@@ -52,5 +52,6 @@ def guarded(
             inputs = (condition, moved.get(value, value), one)
             found.append(Equation(select, inputs, (), (result,)))
             moved[value] = result
-    conditions = [e for e in made if e.output not in linear]
-    return ([*conditions, *found] if found else []), moved
+    # What else is told of conditions is not computed: those of stacks that grow cannot be.
+    conditions = backward_slice(made, [v for e in found for v in e.inputs])
+    return [*conditions, *found], moved
