@@ -224,11 +224,11 @@ def assumed(x: Any, facts: Any) -> Any:
     for fact in facts:
         wrong = False
         if fact in ("lower_triangular", "diagonal"):
-            wrong = wrong or np.any(np.triu(x, 1))
+            wrong = wrong or bool(np.any(np.triu(x, 1)))
         if fact in ("upper_triangular", "diagonal"):
-            wrong = wrong or np.any(np.tril(x, -1))
+            wrong = wrong or bool(np.any(np.tril(x, -1)))
         if fact in ("symmetric", "positive_definite"):
-            wrong = wrong or np.any(np.abs(x - turned) > bound)
+            wrong = wrong or bool(np.any(np.abs(x - turned) > bound))
         if wrong:
             raise ValueError(f"a matrix is not {fact}, as it was assumed to be")
         if fact == "positive_definite":
