@@ -1043,13 +1043,33 @@ def test_numbers_in_a_traced_function_are_not_known(way: str, function: Any) -> 
     assert f"test_function_transforms.py:{line}" in text
     assert "pg.where(" in text
     assert text.count("pg.tensor(x) makes tensors, on which Python decides by numbers") == 1
-    assert isinstance(pg.grad(function)(1.0), np.ndarray)
+
+
+def test_numbers_are_known_where_a_derivative_is_taken_and_may_decide_but_not_end_it() -> None:
+    assert pg.grad(decides)(1.0) == 2.0
+    assert pg.grad(decides)(-1.0) == -2.0
+    for take in (pg.grad, pg.hessian):
+        with pytest.raises(pg.BuildError, match="would lose the derivatives") as caught:
+            take(converts)(1.0)
+        line = converts.__code__.co_firstlineno + 1
+        assert f"test_function_transforms.py:{line}" in str(caught.value)
+        assert "x.item(), x.numpy() and x.detach() are numbers on purpose" in str(caught.value)
+
+
+NUMPYS = {"array": np.array}
 
 
 def test_an_array_of_numbers_does_not_end_derivatives_unseen() -> None:
     def function(x: Any) -> Any:
         return pg.sum(np.array([pg.cos(x[0]), 2.0 * x[1]]))
 
+    def hidden(x: Any) -> Any:
+        return pg.sum(NUMPYS["array"]([pg.cos(x[0]), 2.0 * x[1]]))
+
+    x = pg.tensor([0.5, 1.0])
+    np.testing.assert_allclose(pg.grad(function)(x), [-np.sin(0.5), 2.0], rtol=1e-15)
+    expected = [[-np.cos(0.5), 0.0], [0.0, 0.0]]
+    np.testing.assert_allclose(pg.hessian(function)(x), expected, rtol=1e-15)
     for take in (pg.grad, pg.hessian):
-        with pytest.raises(pg.ArgumentError, match="would lose the derivatives"):
-            take(function)(pg.tensor([0.5, 1.0]))
+        with pytest.raises(pg.BuildError, match="would lose the derivatives"):
+            take(hidden)(x)

@@ -217,3 +217,22 @@ def check_derivatives(case: str) -> None:
         return sum(pg.sum(pg.sin(v + 0.3)) for v in found if v.dtype.kind == "f")
 
     pg.check_grads(function, [ARRAYS[k] for k in used], order=2)
+
+
+def test_elements_are_known_where_no_input_matters_to_them() -> None:
+    def written(x: Any) -> Any:
+        is_upper = np.tri(3, k=-1) == 0
+        return np.extract(is_upper, x), np.compress(np.identity(3)[1] < 1, x, axis=0)
+
+    m = ARRAYS["m"]
+    found = pg.compile(pg.trace(written, pg.spec((3, 3))))(m)
+    for one, other in zip(found, written(m), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pg.Program():
+        x, ones = pg.data("x", (3,)), pg.ones(3)
+        for unknown in (x > 0, x * 0.0 == ones):
+            with pytest.raises(pg.ArgumentError, match="how many elements extract gives"):
+                np.extract(unknown, x)
+        # By floats a derivative may be taken, which would be lost.
+        with pytest.raises(pg.ArgumentError, match="how many elements unique gives"):
+            np.unique(ones)

@@ -220,7 +220,12 @@ def test_arrays_of_unknown_size_are_sorted() -> None:
         np.testing.assert_array_equal(slope(x), expected)
     graph = pg.trace(lambda x: pg.cumprod(x), pg.spec((n,)))
     np.testing.assert_array_equal(pg.compile(graph)(np.array([2.0, 3.0])), [2.0, 6.0])
-    with pytest.raises(pg.UnknownSizeError, match="only where their number is known"):
-        pg.trace(lambda x: pg.grad(pg.sum(pg.cumprod(x)), x), pg.spec((n,)))
+    graph = pg.trace(lambda x: pg.grad(pg.sum(pg.cumprod(x)), x), pg.spec((n,)))
+    slope = pg.compile(graph)
+    for x in ([], [2.0], [2.0, 0.0, 3.0], [0.0, 5.0, 0.0], [1.0, -2.0, 3.0, 4.0]):
+        parts = [
+            [np.prod(np.delete(x[: j + 1], i)) for j in range(i, len(x))] for i in range(len(x))
+        ]
+        np.testing.assert_allclose(slope(np.array(x)), [sum(p) for p in parts], rtol=1e-15)
     with pytest.raises(pg.UnknownSizeError, match="number has to be known"):
         pg.trace(lambda x: pg.median(x), pg.spec((n,)))

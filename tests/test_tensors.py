@@ -139,9 +139,12 @@ def test_numpy_compares_and_prints_tensors_and_is_refused_what_would_end_derivat
     assert np.array_equal(x, x.detach())
     assert np.isclose(x, 1.0).tolist() == [True, False]
     assert (np.shape(x), np.ndim(x), np.array2string(x)) == ((2,), 1, "[1. 4.]")
-    with pytest.raises(pg.ArgumentError, match=r"linalg\.eig has no counterpart") as error:
-        np.linalg.eig(x)
-    assert "numpy.linalg.eig(x.numpy()) gives an array" in str(error.value)
+    values, vectors = np.linalg.eig(np.diag(x))
+    assert values.requires_grad
+    assert (values.tolist(), vectors.tolist()) == ([1.0, 4.0], [[1.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(pg.ArgumentError, match=r"numpy\.packbits has no counterpart") as error:
+        np.packbits(x)
+    assert "numpy.packbits(x.numpy()) gives an array" in str(error.value)
 
 
 def test_a_misspelt_name_is_compared_with_public_ones():

@@ -46,17 +46,25 @@ def test_forward_tangent_and_cotangent_are_told_apart_at_any_order():
         x, w = pg.data("x", (3,)), pg.data("w", (3, 3))
         y = pg.sum(pg.tanh(w @ x))
         first = pg.grad(y, x)
-        second = pg.grad(pg.sum(first * first), x)
         along = pg.forward_grad(pg.tanh(w @ (x * x)), x)
         mixed = pg.grad(pg.sum(along), w)
     assert parts(program.graph([y])) == {"forward": 5, "tangent": 0, "cotangent": 0}
     once = parts(program.graph([y, first]))
     assert once["forward"] == 5
     assert once["tangent"] == 0 < once["cotangent"]
-    twice = parts(program.graph([y, first, second]))
-    assert twice["forward"] == 5
-    assert twice["tangent"] == 0
-    assert twice["cotangent"] > once["cotangent"]
+    # By what else a gradient varies with, it is gone through in reverse; by what it is the gradient
+    # by, in forward mode, as a Hessian is symmetric.
+    for at, mode in ((1, "cotangent"), (0, "tangent")):
+        with pg.Program() as other:
+            given = pg.data("x", (3,)), pg.data("w", (3, 3))
+            y = pg.sum(pg.tanh(given[1] @ given[0]))
+            first = pg.grad(y, given[0])
+            second = pg.grad(pg.sum(first * first), given[at])
+        twice = parts(other.graph([y, first, second]))
+        assert twice["forward"] == 5
+        assert (twice["tangent"] > 0) == (mode == "tangent")
+        assert twice["cotangent"] > once["cotangent"]
+        assert mode == "tangent" or twice["cotangent"] > once["cotangent"] + 5
     assert (
         parts(program.graph([along]))["cotangent"] == 0 < parts(program.graph([along]))["tangent"]
     )
@@ -162,10 +170,18 @@ def test_derivatives_know_their_layer_and_their_order():
         first = pg.grad(y, x)
         second = pg.grad(pg.sum(first), x)
         pg.forward_grad(second, x)
-    picture = picture_of(program)
-    orders = {b.order for b in picture.boxes if b.part == "cotangent"}
-    assert orders == {1, 2}
-    assert {b.order for b in picture.boxes if b.part == "tangent"} == {2, 3}
+        w = pg.data("w", (3,))
+        crossed = pg.grad(pg.sum(pg.grad(pg.sum(pg.tanh(w * x)), x)), w)
+    graph = program.graph
+    orders = [
+        {b.order for b in picture_of(g).boxes if b.part == part}
+        for g in (program, graph([crossed]), graph([second]))
+        for part in ("cotangent", "tangent")
+    ]
+    assert orders == [{1, 2}, {2, 3}, {1, 2}, set(), {1}, {2}]
+    for value in (first, second, crossed):
+        (told,) = [b.label for b in picture_of(graph([value])).boxes if b.part == "output"]
+        assert told.startswith("gradient")
     scopes = {e.source.scope for e in training().graph().body if e.source.role == "cotangent"}
     assert {"sequential.0.first", "sequential.0.act (2)", "sequential.1"} <= scopes
 

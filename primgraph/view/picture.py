@@ -15,7 +15,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Array
 from primgraph.ir.plain import shortened
 from primgraph.ir.text import brief_text, names, value_text
-from primgraph.ir.titles import target_name
+from primgraph.ir.titles import UNTITLED, target_name
 from primgraph.primitives.constants import full
 from primgraph.program.program import Program
 from primgraph.source import UPDATE
@@ -142,23 +142,27 @@ class _Told:
     """What is known of values beyond their graph: states, what updates them, names, gradients.
 
     `states` are inputs, `updates` has the values that become theirs, and `gradients` those inputs
-    that results are the gradients by.
+    that results are the gradients by. `titled` are results of a graph whose title says that they
+    are gradients.
     """
 
     states: frozenset[Value]
     updates: Mapping[Value, Value]
     hints: Mapping[Value, str]
     gradients: Mapping[Value, Value]
+    titled: frozenset[Value]
 
     @staticmethod
     def of(drawable: Drawn, graph: Graph) -> _Told:
         hints = {v: v.hint for e in graph.body for v in e.outputs if v.hint}
         if not isinstance(drawable, Program):
             named = frozenset(v for v in graph.inputs if "." in v.hint)
-            return _Told(named, {}, hints, {})
+            titles = zip(graph.outputs, graph.titles, strict=False)
+            titled = frozenset(v for v, t in titles if t != UNTITLED and not t.state)
+            return _Told(named, {}, hints, {}, titled)
         updates = {new: state for state, new in drawable.updates.items()}
         gradients = drawable.builder.gradients
-        return _Told(frozenset(drawable.states), updates, hints, gradients)
+        return _Told(frozenset(drawable.states), updates, hints, gradients, frozenset())
 
     def after(self, outputs: Sequence[Value]) -> list[Value]:
         """The values of states after a run that are no outputs yet."""
@@ -174,6 +178,7 @@ class _Told:
             {moved.get(v, v): s for v, s in self.updates.items()},
             {moved.get(v, v): h for v, h in self.hints.items()},
             {moved.get(v, v): x for v, x in self.gradients.items()},
+            frozenset(moved.get(v, v) for v in self.titled),
         )
 
     def result(self, value: Value) -> str:
@@ -251,7 +256,9 @@ class _Drawing:
         if told or eqn is None or eqn.source is None or not is_told(eqn.source):
             return told
         if eqn.source.is_derived:
-            return "gradient" if eqn.source.role == "cotangent" else "tangent"
+            # Of a gradient the derivative is one, also where it was computed in forward mode.
+            is_gradient = value in self.told.titled or eqn.source.role == "cotangent"
+            return "gradient" if is_gradient else "tangent"
         is_last = self.last[eqn.source.place] is eqn
         return target_name(eqn.source.text) if is_last else ""
 
