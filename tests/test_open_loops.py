@@ -1,5 +1,6 @@
 """Reverse mode through `while_loop` without a bound on trips: stacks that grow, of all orders."""
 
+import itertools
 import pickle
 import signal
 import threading
@@ -361,6 +362,65 @@ def test_a_forgotten_carry_and_one_that_stays():
     graph = traced(lambda x, n: pg.grad(loop(x, n), x), 1.5, 0)
     for n, slope in ((0, 3.0), (1, 3.0), (3, 2 * 1.5**3)):
         close(in_all_ways(graph, [np.array(1.5), np.array(n)]), [np.array(slope)])
+
+
+# What is linear, and what only stands beside it: the same in forward mode and where it is turned.
+
+
+def recomputed(step, state):
+    return pg.checkpoint(step)(*state)
+
+
+def chosen(step, state):
+    return pg.cond(pg.sum(state[0]) < 9.0, lambda: step(*state), lambda: state)
+
+
+def scanned(step, state):
+    return pg.scan(lambda s, _: (step(*s), None), state, None, length=2)[0]
+
+
+def repeated(step, state, limit=None):
+    def trip(s):
+        return (*step(*s[:-1]), s[-1] + 1)
+
+    return pg.while_loop(lambda s: s[-1] < 2, trip, (*state, 0), max_trips=limit)[:-1]
+
+
+def bounded(step, state):
+    return repeated(step, state, 3)
+
+
+def beside(a, b, c):
+    """Each by itself: of what two of them begin with nothing reaches the third."""
+    return pg.sin(a), pg.cos(b), 0.5 * c
+
+
+def handed_on(a, b, c):
+    """The first reaches the last by the second, a trip later."""
+    return pg.sin(a), pg.cos(b) + a, 0.5 * c * b
+
+
+@pytest.mark.parametrize("outer", [recomputed, chosen, scanned, bounded, repeated])
+def test_tangents_of_bodies_within_bodies_are_linear_in_what_reaches_them(outer):
+    """A zero in each trip is no tangent: beside what is linear it would be a constant."""
+    x = [np.array([0.3, 0.7]), np.array([1.1, -0.4]), np.array([0.8, 0.9])]
+    pairs = itertools.product([recomputed, chosen, scanned, bounded, repeated], [beside, handed_on])
+    for inner, step in pairs:
+
+        def function(*state, inner=inner, step=step):
+            a, b, c = outer(lambda *s: inner(step, s), state)
+            return a * b * c + pg.sin(b)
+
+        graph = lower(pg.trace(function, *x))
+        for wrt in ([0], [1], [0, 2]):
+            jvp = linearize(graph, wrt)
+            turned = transpose(jvp.with_outputs(jvp.outputs[1:]), range(3, 3 + len(wrt)))
+            found = interpret(turned, *x, np.ones(2))
+            for place, slope in zip(wrt, found, strict=True):
+                moves = [np.where(place == k, 1e-5, 0.0) for k in range(3)]
+                (above,) = interpret(graph, *[v + h for v, h in zip(x, moves, strict=True)])
+                (below,) = interpret(graph, *[v - h for v, h in zip(x, moves, strict=True)])
+                close([slope], [(above - below) / 2e-5], 1e-8)
 
 
 # In programs, with tensors, under jit, at sizes that are not known yet.

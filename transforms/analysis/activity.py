@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from primgraph.ir.graph import Graph, Value
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op
+from primgraph.primitives.control import checkpoint, cond, scan, while_loop
+from primgraph.transforms.analysis.bodies import (
+    Analysis,
+    Known,
+    through_checkpoint,
+    through_cond,
+    through_scan,
+    through_while,
+)
 
 
 def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
@@ -14,3 +24,41 @@ def depending(graph: Graph, sources: Sequence[Value]) -> set[Value]:
         if not active.isdisjoint(eqn.inputs) and not eqn.op.stops:
             active.update(v for v in eqn.outputs if v.type.is_inexact)
     return active
+
+
+def reached(body: Iterable[Equation], sources: Iterable[Value]) -> set[Value]:
+    """`sources`, and all that depends on them, result by result where an equation has bodies.
+
+    `forward_slice` has all results of a loop, a branch or a checkpoint. This has those that are
+    linear where `separated` takes it apart.
+    """
+    found = set(sources)
+    for eqn in body:
+        if found.isdisjoint(eqn.inputs):
+            continue
+        through = _THROUGH.get(eqn.op)
+        if through is None:
+            found.update(eqn.outputs)
+            continue
+        results = through(eqn, [v in found or None for v in eqn.inputs], _REACH)
+        found.update(v for v, is_one in zip(eqn.outputs, results, strict=True) if is_one)
+    return found
+
+
+def _follow(graph: Graph, known: Known[bool]) -> Known[bool]:
+    sources = [v for v, is_one in zip(graph.inputs, known, strict=True) if is_one]
+    found = reached(graph.body, sources)
+    return [v in found or None for v in graph.outputs]
+
+
+def _same(is_one: bool) -> bool:
+    return is_one
+
+
+_REACH: Analysis[bool] = Analysis(_follow, _same, _same, "some are reached, and others are not")
+_THROUGH: dict[Op, Callable[[Equation, Known[bool], Analysis[bool]], Known[bool]]] = {
+    cond: through_cond,
+    checkpoint: through_checkpoint,
+    scan: through_scan,
+    while_loop: through_while,
+}

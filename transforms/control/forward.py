@@ -6,13 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from primgraph.ir.graph import Graph, Value
-from primgraph.ir.slices import forward_slice
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import cond, scan, while_loop
-from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.activity import depending, reached
 from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.optimize.dead_code import dead_code
-from primgraph.transforms.separate import separated
 
 
 class _Joint(NamedTuple):
@@ -101,8 +99,8 @@ def _cond_pushforward(
     index, *operands = inputs
     dx = {i - 1: d for i, d in tangents.items()}
     joints = [_linearized(branch, sorted(dx), turned) for branch in branches]
-    reached = [_reached(b, joint, dx, turned) for b, joint in zip(branches, joints, strict=True)]
-    active = sorted(set().union(*reached))
+    ends = [_ends(b, joint, dx) for b, joint in zip(branches, joints, strict=True)]
+    active = sorted(set().union(*ends))
     if not active:
         return [None] * len(branches[0].outputs)
     count = len(branches[0].outputs)
@@ -120,8 +118,8 @@ def _with_carries(body: Graph, present: Collection[int], consts: int, carries: i
     """The positions of what has a tangent in some trip, of those that have one in the first."""
     active = set(present)
     while True:
-        reached = depending(body, [body.inputs[i] for i in sorted(active)])
-        more = {consts + k for k in range(carries) if body.outputs[k] in reached}
+        ahead = depending(body, [body.inputs[i] for i in sorted(active)])
+        more = {consts + k for k in range(carries) if body.outputs[k] in ahead}
         if more <= active:
             return sorted(active)
         active |= more
@@ -141,8 +139,8 @@ def _linearized_loop(
         joint = _linearized(body, active, turned)
         needed = set(present)
         while True:
-            reached = _reached(body, joint, needed, turned)
-            more = {consts + k for k in reached if k < carries}
+            ends = _ends(body, joint, needed)
+            more = {consts + k for k in ends if k < carries}
             if more <= needed:
                 break
             needed |= more
@@ -150,8 +148,8 @@ def _linearized_loop(
             break
         active = sorted(needed)
     slopes = _slopes(body, joint.graph)
-    reached |= {i - consts for i in active if consts <= i < consts + carries}
-    return joint._replace(results={k: d for k, d in slopes.items() if k in reached})
+    ends |= {i - consts for i in active if consts <= i < consts + carries}
+    return joint._replace(results={k: d for k, d in slopes.items() if k in ends})
 
 
 def _linearized(body: Graph, active: Sequence[int], turned: bool) -> _Joint:
@@ -161,16 +159,14 @@ def _linearized(body: Graph, active: Sequence[int], turned: bool) -> _Joint:
     return _Joint(graph, dict(zip(active, seeds, strict=True)), {})
 
 
-def _reached(body: Graph, joint: _Joint, positions: Collection[int], turned: bool) -> set[int]:
+def _ends(body: Graph, joint: _Joint, positions: Collection[int]) -> set[int]:
     """The positions of outputs whose tangents depend on those of the inputs at `positions`.
 
-    What is to be transposed is taken apart to know it: a zero that is not known to be one would be
-    a constant there, which is not linear.
+    A zero that is not known to be one would be a constant where the tangents are transposed, and
+    the sum of it and of what is linear is not linear.
     """
-    seeds = [joint.tangents[i] for i in sorted(positions)]
-    graph = separated(joint.graph, seeds) if turned else joint.graph
-    reached = forward_slice(graph.body, seeds)
-    return {k for k, d in _slopes(body, graph).items() if d in reached}
+    found = reached(joint.graph.body, [joint.tangents[i] for i in sorted(positions)])
+    return {k for k, d in _slopes(body, joint.graph).items() if d in found}
 
 
 def _slopes(body: Graph, joint: Graph) -> dict[int, Value]:

@@ -9,6 +9,7 @@ from primgraph.ir.primitive import Linear
 from primgraph.ir.slices import forward_slice
 from primgraph.primitives.constants import full
 from primgraph.primitives.control import checkpoint
+from primgraph.transforms.analysis.activity import reached
 from primgraph.transforms.batch import batch
 from primgraph.transforms.linearize import Tangents, linearize
 from primgraph.transforms.optimize.dead_code import dead_code
@@ -29,15 +30,14 @@ def _pushforward(
     seeds = joint.inputs[len(inputs) :]
     count = len(body.outputs)
     floats = [k for k, v in enumerate(body.outputs) if v.type.is_inexact]
-    whole = separated(joint, seeds) if turned else joint
-    reached = forward_slice(whole.body, seeds)
-    ends = dict(zip(floats, whole.outputs[count:], strict=True))
-    results = {k: d for k, d in ends.items() if d in reached}
+    found = reached(joint.body, seeds)
+    ends = dict(zip(floats, joint.outputs[count:], strict=True))
+    results = {k: d for k, d in ends.items() if d in found}
     if not results:
         return [None] * count
-    slopes = dead_code(Graph(whole.inputs, whole.body, list(results.values()), body.name))
-    found = checkpoint(*inputs, *[tangents[i] for i in active], body=slopes)
-    by_place = dict(zip(results, found, strict=True))
+    slopes = dead_code(Graph(joint.inputs, joint.body, list(results.values()), body.name))
+    made = checkpoint(*inputs, *[tangents[i] for i in active], body=slopes)
+    by_place = dict(zip(results, made, strict=True))
     return [by_place.get(k) for k in range(count)]
 
 
@@ -49,7 +49,7 @@ def _separate(linear: tuple[bool, ...], *inputs: Value, body: Graph) -> list[Val
     """
     seeds = [v for v, is_one in zip(body.inputs, linear, strict=True) if is_one]
     whole = separated(body, seeds)
-    reached = forward_slice(whole.body, seeds)
+    ahead = forward_slice(whole.body, seeds)
     numbers = {eqn.output: eqn for eqn in whole.body if eqn.op is full}
     results: dict[int, Value] = {
         k: full(**numbers[v].kwargs) for k, v in enumerate(whole.outputs) if v in numbers
@@ -57,11 +57,11 @@ def _separate(linear: tuple[bool, ...], *inputs: Value, body: Graph) -> list[Val
     for depends in (False, True):
         ends = [
             k for k, v in enumerate(whole.outputs)
-            if k not in results and (v in reached) is depends
+            if k not in results and (v in ahead) is depends
         ]  # fmt: skip
         given = [i for i, is_one in enumerate(linear) if depends or not is_one]
         if ends:
-            steps = [e for e in whole.body if depends or reached.isdisjoint(e.inputs)]
+            steps = [e for e in whole.body if depends or ahead.isdisjoint(e.inputs)]
             wanted = [whole.outputs[k] for k in ends]
             part = Graph([whole.inputs[i] for i in given], steps, wanted, body.name)
             found = checkpoint(*[inputs[i] for i in given], body=dead_code(part))
