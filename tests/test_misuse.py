@@ -74,8 +74,9 @@ def test_an_operator_tells_what_is_wrong_with_each_argument(name: str) -> None:
                     for p in parameters.values()
                     if p.name == wrong or p.default is p.empty
                 }
-                operands = [arguments.pop("operands")] if name == "einsum" else []
-                if operands:
+                several = {"einsum": "operands", "ix_": "args"}.get(name)
+                operands = [arguments.pop(several)] if several else []
+                if name == "einsum":
                     operands.insert(0, arguments.pop("subscripts"))
                 try:
                     function(*operands, **arguments)

@@ -509,6 +509,22 @@ def ways(layer, *arrays, training=True):
 
 POSITIVE = np.abs(X) / (1.0 + np.abs(X))
 IMAGES = RNG.standard_normal((3, 2, 4, 4))
+SERIES = RNG.standard_normal((5, 3, 4))
+VOLUMES = RNG.standard_normal((2, 2, 4, 4, 4))
+LINES = IMAGES[:, :, 0]
+
+
+class First(nn.Layer):
+    """The first of the results of a layer that has several."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, *xs):
+        return self.inner(*xs)[0]
+
+
 LAYERS = {
     "linear": (nn.Linear(4, 3), X),
     "linear without bias": (nn.Linear(4, 3, bias=False), X),
@@ -535,6 +551,29 @@ LAYERS = {
     "bce": (nn.BCELoss(), POSITIVE, POSITIVE[::-1].copy()),
     "bce of logits": (nn.BCEWithLogitsLoss("none"), X, POSITIVE),
     "cross entropy": (nn.CrossEntropyLoss(), X, LABELS),
+    "group norm": (nn.GroupNorm(1, 2), IMAGES),
+    "instance norm": (nn.InstanceNorm(2, affine=True), IMAGES),
+    "rms norm": (nn.RMSNorm(4), X),
+    "embedding": (nn.Embedding(3, 2), LABELS),
+    "attention": (First(nn.MultiheadAttention(4, 2)), SERIES, SERIES[::-1].copy(), 2 * SERIES),
+    "rnn": (First(nn.RNN(4, 2)), SERIES),
+    "gru": (First(nn.GRU(4, 2)), SERIES),
+    "lstm": (First(nn.LSTM(4, 2)), SERIES),
+    "step of an rnn": (nn.RNNCell(4, 2), X),
+    "step of a gru": (nn.GRUCell(4, 2), X),
+    "step of an lstm": (First(nn.LSTMCell(4, 2)), X),
+    "flatten": (nn.Flatten(), IMAGES),
+    "conv of lines": (nn.Conv1d(2, 3, 2), LINES),
+    "conv of images": (nn.Conv2d(2, 3, 2), IMAGES),
+    "conv of volumes": (nn.Conv3d(2, 1, 3), VOLUMES),
+    "transposed conv of lines": (nn.ConvTranspose1d(2, 3, 2), LINES),
+    "transposed conv of images": (nn.ConvTranspose2d(2, 3, 2), IMAGES),
+    "transposed conv of volumes": (nn.ConvTranspose3d(2, 1, 2), VOLUMES),
+    **{
+        f"{kind}{count}d": (getattr(nn, f"{kind}{count}d")(2), array)
+        for kind in ("MaxPool", "AvgPool", "AdaptiveMaxPool", "AdaptiveAvgPool")
+        for count, array in ((1, LINES), (2, IMAGES), (3, VOLUMES))
+    },
 }
 
 
@@ -552,7 +591,7 @@ def test_a_layer_computes_what_it_computes_in_a_program(name, training):
 def test_all_layers_are_among_them():
     tried = {type(inner) for layer, *_ in LAYERS.values() for inner in layer.sublayers(True)}
     holders = {nn.Layer, nn.LayerList, nn.LayerDict, nn.ParameterList}
-    assert {getattr(nn, name) for name in nn.__all__} == (tried | holders) - {Network}
+    assert {getattr(nn, name) for name in nn.__all__} == (tried | holders) - {Network, First}
 
 
 def test_batch_norm_takes_every_batch_into_account_whether_it_is_looked_at_or_not():

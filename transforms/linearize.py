@@ -21,7 +21,7 @@ from primgraph.ir.rebuild import (
     written,
 )
 from primgraph.primitives.constants import zeros_like
-from primgraph.primitives.elementwise import add
+from primgraph.primitives.elementwise import add, as_another
 from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.frames import is_mark
 from primgraph.transforms.analysis.masks import masks_of
@@ -132,7 +132,7 @@ def _reached(
             for condition in masks.conditions(eqn):
                 copy(builder, condition, moved)
             yield eqn
-        if is_mark(eqn):
+        if eqn.op is as_another and is_mark(eqn):
             # What is marked is told by the tangent; the value is what it was.
             held = builder.definition(moved[eqn.inputs[0]])
             assert held is not None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from primgraph.codegen.cards.card import Card, Marks
-from primgraph.codegen.cards.complex_step import ANALYTIC
+from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep, as_on_reals, everywhere
 from primgraph.codegen.cards.notation import AND, ATOM, OR, UNARY, XOR
 from primgraph.codegen.cards.ufuncs import ufunc
 from primgraph.codegen.plan.work import MOVED
@@ -26,5 +30,8 @@ CARDS: dict[Op, Card] = {
     p.left_shift: _bits("left_shift"),
     p.right_shift: _bits("right_shift"),
     p.gcd: _bits("gcd"),
-    p.nextafter: _bits("nextafter"),
+    p.nextafter: replace(
+        _bits("nextafter"),
+        complex_step=ComplexStep(as_on_reals(np.nextafter), partial=False, smooth=everywhere),
+    ),
 }

@@ -222,14 +222,14 @@ def assumed(x: Any, facts: Any) -> Any:
     turned, size = np.swapaxes(x, -1, -2), np.max(np.abs(x), initial=0.0)
     bound = size * np.finfo(x.dtype).eps * 64
     for fact in facts:
-        wrong = False
+        wrong = []
         if fact in ("lower_triangular", "diagonal"):
-            wrong = wrong or bool(np.any(np.triu(x, 1)))
+            wrong.append(np.any(np.triu(x, 1)))
         if fact in ("upper_triangular", "diagonal"):
-            wrong = wrong or bool(np.any(np.tril(x, -1)))
+            wrong.append(np.any(np.tril(x, -1)))
         if fact in ("symmetric", "positive_definite"):
-            wrong = wrong or bool(np.any(np.abs(x - turned) > bound))
-        if wrong:
+            wrong.append(np.any(np.abs(x - turned) > bound))
+        if np.any(wrong):
             raise ValueError(f"a matrix is not {fact}, as it was assumed to be")
         if fact == "positive_definite":
             np.linalg.cholesky(x)

@@ -90,35 +90,35 @@ def logm(a: Any) -> Any:
 
 def expm_slope(a: Any, d: Any) -> Any:
     """The derivative of the exponential of matrices along `d`."""
-    size = largest(d)
-    return size * beside(a, expm(above(a, d / size)))
+    size = size_of_elements(d)
+    return size * upper_right_block(a, expm(block_with_slope(a, d / size)))
 
 
 def sqrtm_slope(a: Any, d: Any) -> Any:
     """The derivative of the square root of matrices along `d`."""
-    size = largest(d)
-    return size * beside(a, sqrtm(above(a, d / size)))
+    size = size_of_elements(d)
+    return size * upper_right_block(a, sqrtm(block_with_slope(a, d / size)))
 
 
 def logm_slope(a: Any, d: Any) -> Any:
     """The derivative of the logarithm of matrices along `d`."""
-    size = largest(d)
-    return size * beside(a, logm(above(a, d / size)))
+    size = size_of_elements(d)
+    return size * upper_right_block(a, logm(block_with_slope(a, d / size)))
 
 
-def largest(d: Any) -> Any:
+def size_of_elements(d: Any) -> Any:
     """The largest size of the elements; 1 of zeros."""
     size = np.max(np.abs(d), initial=0.0)
     return size if size > 0 else d.dtype.type(1)
 
 
-def above(a: Any, d: Any) -> Any:
+def block_with_slope(a: Any, d: Any) -> Any:
     """The blocks `[[a, d], [0, a]]`."""
     rows = np.concatenate([a, d], -1), np.concatenate([np.zeros_like(a), a], -1)
     return np.concatenate(rows, -2)
 
 
-def beside(a: Any, whole: Any) -> Any:
+def upper_right_block(a: Any, whole: Any) -> Any:
     """The upper right block."""
     return whole[..., : a.shape[-1], a.shape[-1] :]
 

@@ -296,7 +296,7 @@ def _stands_for(value: Any) -> Any:
         name = value.__name__
         if getattr(math, name, None) is value:
             return getattr(mathematics, name)
-    if isinstance(value, FunctionType) and value.__module__.startswith("scipy.linalg."):
+    if isinstance(value, FunctionType) and (value.__module__ or "").startswith("scipy.linalg."):
         return getattr(importlib.import_module("primgraph.scipy.linalg"), value.__name__, value)
     if isinstance(value, np.ufunc) or _is_numpys(value):
         name = getattr(value, "__name__", "")

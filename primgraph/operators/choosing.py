@@ -13,7 +13,7 @@ from primgraph.ir.types import INT64, as_axis
 from primgraph.operators.arithmetic import clip, remainder
 from primgraph.operators.call import on_handles, public
 from primgraph.operators.elements import elements, public_by_elements
-from primgraph.operators.finding import flatnonzero
+from primgraph.operators.finding import flatnonzero, lift_list
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.indexing import take
 from primgraph.operators.logic import equal, greater_equal, logical_not, where
@@ -119,9 +119,8 @@ def extract(
     condition: Any, x: ArrayLike, *, size: int | None = None, fill_value: Any = 0
 ) -> Variable:
     """The elements of `x` at the true conditions, in row-major order; see `compress`."""
-    if not handles((condition,)):
-        condition = array_of(condition)
-    flat = condition.ravel()
+    given = lift_list(condition) if handles((condition,)) else array_of(condition)
+    flat = given.ravel()
     return _chosen("extract", flat, x, None, size, fill_value)
 
 

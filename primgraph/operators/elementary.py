@@ -46,7 +46,7 @@ def _function(name: str, op: Primitive[Value], doc: str) -> Callable[[ArrayLike]
     """Declare a function of one array with float results."""
 
     def function(x: ArrayLike) -> Variable:
-        if not isinstance(x, Variable) or not x.value.type.is_inexact:
+        if not isinstance(x, Variable) or x.value.type.dtype.kind not in "fc":
             x = lift(x, floating(x))
         return emit(op, x)
 

@@ -182,7 +182,7 @@ def trim_zeros(x: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None 
     `trim` says which: "f", "b" or "fb". The elements have to be known. Raises `ArgumentError` for
     another `trim`.
     """
-    sides = trim.lower()
+    sides = trim.lower() if isinstance(trim, str) else None
     if sides not in ("f", "b", "fb", "bf"):
         raise ArgumentError(f"trim_zeros: trim is 'f', 'b' or 'fb', not {trim!r:.40}")
     found = elements("trim_zeros", x, "")
@@ -450,7 +450,7 @@ def setdiff1d(
 
     If `assume_unique` those of the first one stay as they are; see `unique`.
     """
-    if assume_unique and size is None:
+    if require_flag("assume_unique of setdiff1d", assume_unique) and size is None:
         left = ~np.isin(elements("setdiff1d", x1), elements("setdiff1d", x2))
         found: Variable = named_function("take")(lift_list(x1), np.flatnonzero(left))
         return found

@@ -199,6 +199,10 @@ def histogramdd(
     """
     axes = list(sample) if isinstance(sample, list | tuple) else _columns(sample)
     each = list(bins) if _is_each(bins, len(axes)) else [bins] * len(axes)
+    if not axes:
+        raise ShapeError("histogramdd takes points with an axis at least; sample has none")
+    if not (range is None or isinstance(range, Sequence | np.ndarray)) or isinstance(range, str):
+        raise ArgumentError(f"range of histogramdd is a pair for each axis, not {range!r:.40}")
     ranges = [None] * len(axes) if range is None else list(range)
     if len(each) != len(axes) or len(ranges) != len(axes):
         raise ArgumentError(f"histogramdd of {len(axes)} axes takes bins and ranges for each")

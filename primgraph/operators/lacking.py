@@ -95,7 +95,10 @@ def _nan_quantile(
         raise ArgumentError(f"{name} takes no method {method!r:.40}", hint=", ".join(METHODS))
     if isinstance(q, Variable):
         raise ArgumentError(f"{name} takes numbers as q, not {q.type}", hint="see pg.quantile")
-    numbers = array_of(q).astype(np.float64)
+    numbers = array_of(q)
+    if numbers.dtype.kind not in "biuf":
+        raise ArgumentError(f"{name} takes real numbers as q, not those of {numbers.dtype}")
+    numbers = numbers.astype(np.float64)
     if numbers.size and not (np.all(numbers >= 0) and np.all(numbers <= 1)):
         raise ArgumentError(f"{name}: quantiles lie between 0 and 1, percentiles below 100")
     value = lift(x)

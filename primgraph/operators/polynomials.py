@@ -205,5 +205,8 @@ def roots(p: ArrayLike) -> Variable:
     """
     if any(getattr(v, "requires_grad", False) for v in handles((p,))):
         raise ArgumentError("roots has no derivative", hint="pg.roots(p.detach()) gives numbers")
-    found: Variable = constant(np.roots(elements("roots", p, "")))
+    known = elements("roots", p, "")
+    if known.ndim != 1:
+        raise ShapeError(f"roots takes a vector as p, not an array of shape {known.shape}")
+    found: Variable = constant(np.roots(known))
     return found

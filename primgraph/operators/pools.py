@@ -177,6 +177,8 @@ def _adapted(name: str, count: int, x: ArrayLike, output_size: Any, largest: boo
         number = extent if size is None else require_integer(f"{name}: output_size", size)
         if type(number) is int and number < 1:
             raise ArgumentError(f"{name}: output_size is at least 1, not {size!r:.60}")
+        if type(number) is int and number > np.iinfo(np.int64).max:
+            raise ArgumentError(f"{name}: output_size {size!r:.60} is more than an array can have")
         if type(extent) is int and extent == 0:
             raise ShapeError(f"{name} of {value.type}: there are no elements")
         placed = _in_bins(name, placed, axis, number, largest)

@@ -12,8 +12,10 @@ from primgraph.codegen.recipe import require_style
 from primgraph.errors import ArgumentError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.signature import checked_late
 from primgraph.ir.sizes import at_sizes
+from primgraph.primitives import assumed, matrix_functions, spectra, systems
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
 from primgraph.transforms.control.solution import iterated
@@ -27,6 +29,14 @@ from primgraph.transforms.optimize.structure import structure
 from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import check_level
 from primgraph.transforms.split_loops import split_loops
+
+# What passes about linear algebra are for.
+_OF_MATRICES: frozenset[Op] = frozenset(
+    op
+    for module in (assumed, matrix_functions, spectra, systems)
+    for op in vars(module).values()
+    if isinstance(op, Primitive)
+)
 
 
 @checked_late
@@ -204,14 +214,16 @@ def optimized(graph: Graph, math: str = "exact") -> Graph:
     if plain.has_bodies:
         plain = iterated(plain)
     plain = clean_up(plain, math, last=True)
-    chosen = structure(plain)
-    plain = values_alone(plain if chosen is plain else clean_up(chosen, math, last=True))
+    has_systems = plain.has_bodies or any(e.op in _OF_MATRICES for e in plain.body)
+    if has_systems:
+        chosen = structure(plain)
+        plain = values_alone(plain if chosen is plain else clean_up(chosen, math, last=True))
     if plain.has_bodies:
         divided = split_loops(plain)
         plain = plain if divided is plain else clean_up(divided, math, last=True)
-    solved = join_solves(plain)
-    if solved is not plain:
-        plain = clean_up(solved, math, last=True)
+    if has_systems:
+        solved = join_solves(plain)
+        plain = plain if solved is plain else clean_up(solved, math, last=True)
     if math == "fast":
         joined = join_products(plain)
         plain = matrix_chain(plain if joined is plain else clean_up(joined, math, last=True))

@@ -16,6 +16,7 @@ from primgraph.transforms.analysis.conditions import Conditions
 from primgraph.transforms.analysis.frames import NONE, Frame, Opening
 from primgraph.transforms.analysis.guard import Guards
 from primgraph.transforms.analysis.guards import (
+    CHOOSING,
     ByOperand,
     are_met,
     chooses,
@@ -60,7 +61,7 @@ def masks_of(
     inputs, if these matter.
     """
     at_work = [e for e in graph.body if not active.isdisjoint(e.outputs)]
-    if not any(chooses(e) or _joins(e) for e in at_work):
+    if not any(e.op in CHOOSING or (e.bodies and chooses(e)) or _joins(e) for e in at_work):
         return Masks()
     conditions = Conditions(graph)
     risks = Risks(graph, active, given(), conditions)
