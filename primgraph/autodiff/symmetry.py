@@ -16,7 +16,7 @@ from primgraph.autodiff.request import Request
 from primgraph.autodiff.subgraph import Path, reached_by
 from primgraph.ir.builder import Builder
 from primgraph.ir.gradients import Joint
-from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import Op
 from primgraph.primitives.elementwise import (
     add,
@@ -141,9 +141,5 @@ def _has_own_slopes(graph: Graph) -> bool:
         for eqn in waiting.pop().body:
             if eqn.op.stops or eqn.op.own_slope:
                 return True
-            waiting += _bodies(eqn)
+            waiting += eqn.bodies
     return False
-
-
-def _bodies(eqn: Equation) -> Sequence[Graph]:
-    return eqn.bodies if eqn.op.has_bodies else ()
