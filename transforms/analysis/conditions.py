@@ -18,7 +18,7 @@ from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL, INT64, drop_axes
+from primgraph.ir.types import BOOL, INT64, Shape, drop_axes
 from primgraph.primitives.constants import extent, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.indexing import gather, scatter_add
@@ -47,9 +47,6 @@ from primgraph.primitives.shapes import (
 
 # Constant conditions of more elements are not evaluated.
 LARGEST = 2**20
-
-# How far it is looked into what conditions are made of.
-_DEEP = 8
 
 # These may bring one element to several places.
 REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
@@ -93,11 +90,20 @@ class Conditions:
             return None
         (x,), new_axes = eqn.inputs, eqn.kwargs["new_axes"]
         if op is reshape:
-            return x if params["shape"] == x.shape else None
+            return self._along_others(x, new_axes, params["shape"])
         sizes = params["sizes"]
         if drop_axes(sizes, new_axes) != x.shape or set(params["steps"]) - {1}:
             return None
         return self.record(broadcast, x, shape=sizes, new_axes=new_axes)
+
+    def _along_others(self, x: Value, new_axes: tuple[int, ...], shape: Shape) -> Value | None:
+        """`x` repeated along leading axes, where these become others."""
+        lead = len(shape) - len(x.shape)
+        if shape == x.shape:
+            return x
+        if lead < 1 or new_axes != tuple(range(len(new_axes))) or shape[lead:] != x.shape:
+            return None
+        return self.record(broadcast, x, shape=shape, new_axes=tuple(range(lead)))
 
     def _assigned(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
         """What was put at a place, where that place is looked at again."""
@@ -175,24 +181,6 @@ class Conditions:
             return not eqn.kwargs["value"]
         array = self.array(condition)
         return array is not None and not array.any()
-
-    def of_row(self, condition: Value) -> Value:
-        """The condition on each row of a stack, where that is the same one; else `condition`."""
-        return self._of_row(condition, _DEEP) or condition
-
-    def _of_row(self, condition: Value, depth: int) -> Value | None:
-        eqn = self.definition(condition)
-        if eqn is None or depth == 0:
-            return None
-        if eqn.op is broadcast and eqn.kwargs["new_axes"] == (0,):
-            return eqn.inputs[0]
-        if eqn.op is full:
-            return self.record(full, **{**eqn.kwargs, "shape": condition.shape[1:]})
-        if eqn.op not in (logical_and, logical_or, logical_not):
-            return None
-        rows = [self._of_row(v, depth - 1) for v in eqn.inputs]
-        present = [v for v in rows if v is not None]
-        return self.record(eqn.op, *present) if len(present) == len(rows) else None
 
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The elements of `value` if it depends on no input and is not too large."""

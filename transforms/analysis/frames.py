@@ -24,6 +24,7 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import CONTROL, cond, scan, while_loop
 from primgraph.primitives.elementwise import as_another, stop_gradient
 from primgraph.primitives.logic import select
+from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.activity import depending
 
 # The numbers of marks, which no value of the user's has; the second kind may be infinite or NaN.
@@ -134,8 +135,10 @@ class Opening:
     """Conditions to be brought into the bodies of an equation.
 
     `matters` has those of results, by their places in the bodies, `differs` that of operands. Where
-    these are stacks, the conditions are such, too, or the same for each row. Results of bodies at
-    `unused` are asked for by nobody, and inputs at `unsure` may be infinite or NaN.
+    these are stacks, the conditions are such, too, or the same for each row; what goes from trip to
+    trip may have stacks of them as well, of which each trip has a row. Those of results may have
+    fewer axes: they are the same along the others, the first ones. Results of bodies at `unused`
+    are asked for by nobody, and inputs at `unsure` may be infinite or NaN.
     """
 
     matters: Mapping[int, Sequence[Value]] = field(default_factory=dict)
@@ -191,7 +194,7 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
         )
     own = frame.bodies[0]
     behind = {
-        k: [entry.of(c, c.shape != own.outputs[k].shape) for c in conditions]
+        k: [entry.of(c, len(c.shape) > len(own.outputs[k].shape)) for c in conditions]
         for k, conditions in opening.matters.items()
     }
     before = {i: entry.of(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()}
@@ -230,7 +233,10 @@ def _marked(
 
 
 def _mark(value: Value, condition: Value) -> Value:
-    """`value`, with a tangent only where `condition` holds."""
+    """`value`, with a tangent only where `condition` holds, along its first axes everywhere alike."""
+    lead = tuple(range(len(value.shape) - len(condition.shape)))
+    if lead:
+        condition = broadcast(condition, shape=value.shape, new_axes=lead)
     return _noted(value, select(condition, value, zeros_like(value)))
 
 

@@ -22,7 +22,7 @@ from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import FORTH, Conditions
 from primgraph.transforms.analysis.frames import Frame, Opening, marked
 from primgraph.transforms.analysis.locality import is_elementwise
-from primgraph.transforms.analysis.passage import Passage
+from primgraph.transforms.analysis.passage import Passage, of_row
 from primgraph.transforms.analysis.risks import ALWAYS, Risks
 
 
@@ -152,12 +152,13 @@ class _Within:
         self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
         frame = self.frame
         operands = eqn.inputs[frame.lead :]
-        of_row = around.conditions.of_row
         self.known: dict[int, Value] = {}
         for i, value in enumerate(operands):
             if value in around.known:
                 is_row = frame.is_loop and frame.is_row(i)
-                condition = of_row(around.known[value]) if is_row else around.known[value]
+                condition = around.known[value]
+                if is_row:
+                    condition = of_row(around.conditions, condition)
                 if frame.stacks or condition.shape == frame.bodies[0].inputs[i].shape:
                     self.known[i] = condition
         self.present = {i for i, v in enumerate(operands) if v in around.risks.active}

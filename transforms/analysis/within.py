@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import repeat
 from typing import Any, Protocol, final
 
 from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.types import Shape
+from primgraph.ir.types import INT64, Shape
 from primgraph.primitives.constants import full
 from primgraph.primitives.control import scan
-from primgraph.primitives.logic import less
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.logic import less, not_equal
+from primgraph.primitives.reductions import cumsum
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import Conditions, any_along
 from primgraph.transforms.analysis.frames import Frame, Opening, marked
-from primgraph.transforms.analysis.guard import Guard, Guards, common, sides
-from primgraph.transforms.analysis.passage import Passage
+from primgraph.transforms.analysis.guard import Guard, Guards, common
+from primgraph.transforms.analysis.passage import (
+    Passage,
+    core,
+    fitted,
+    implies,
+    of_row,
+    reduced,
+    spread,
+)
 from primgraph.transforms.analysis.risks import ALWAYS, NEVER, Risks
 
 
@@ -57,6 +68,9 @@ class Within:
         places = [k for k in map(self.frame.kept, results) if k is not None]
         self.asked = {*places, *range(self.frame.carries)}
         self.marks = self._first(results)
+        # By shapes of what is carried on: where it matters behind each trip, and the conditions
+        # of which one has to hold for that before it.
+        self.later: dict[Shape, tuple[Guard, list[list[tuple[Value, bool]]]]] = {}
         self._follow_unused(set(range(self.frame.carries)).difference(places))
         while lost := self._lost():
             for k, guard in lost:
@@ -64,9 +78,19 @@ class Within:
             self._walk_through()
 
     def opening(self) -> Opening:
-        matters = {k: [g.condition for g in guards] for k, guards in self.marks.items()}
+        matters = {
+            k: [self._brought(g.condition, k) for g in guards] for k, guards in self.marks.items()
+        }
         count = len(self.frame.bodies[0].outputs)
         return Opening(matters, unused=frozenset(range(count)).difference(self.asked))
+
+    def _brought(self, condition: Value, k: int) -> Value:
+        """`condition` as it comes to the bodies, for their result at `k`: where it is the same
+        along leading axes, as few of them as there may be."""
+        shape = self.frame.bodies[0].outputs[k].shape
+        if len(condition.shape) > len(shape):
+            return condition
+        return core(self.around.conditions, condition)
 
     def operand(self, i: int) -> Guards | None:
         """The guards of the operand that the bodies have at `i`; None if no result needs it."""
@@ -80,7 +104,8 @@ class Within:
 
     def _first_carried(self, k: int) -> Guards:
         """The guards of what a loop begins with: what it ends with, if there are no trips."""
-        marks = tuple(self.marks.get(k, ()))
+        shape = self.frame.bodies[0].outputs[k].shape
+        marks = tuple([g for g in self.marks.get(k, ()) if g.condition.shape == shape])
         known = {g.condition for g in marks}
         (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
         found = self._out(own, body, walk, self.frame.consts + k) or ()
@@ -122,7 +147,7 @@ class Within:
         are alike."""
         conditions = self.around.conditions
         if self.frame.is_loop and not self.frame.is_carried(k):
-            guards = tuple(replace(g, condition=conditions.of_row(g.condition)) for g in guards)
+            guards = tuple(replace(g, condition=of_row(conditions, g.condition)) for g in guards)
         found = [replace(g, condition=self.around.matters(g), side=True) for g in guards]
         return list({g.condition: g for g in found}.values())
 
@@ -152,33 +177,85 @@ class Within:
             for k in found:
                 guards = self._out(own, body, walk, self.frame.consts + k) or ()
                 self.marks[k] = self._positive(guards, k)
+                self._add_later(k)
             unused -= found
             self.asked |= found
             self._walk_through()
 
     def _add_wider(self) -> None:
         """Beside guards that differ from row to row or from result to result: that one of them
-        holds, which may be the same in all trips where none of them is."""
+        holds, in some trip, or in a later one. What is carried on may keep these from trip to trip
+        where it keeps none of them."""
         conditions, outputs = self.around.conditions, self.frame.bodies[0].outputs
-        groups: dict[Shape, list[int]] = {}
-        for k, guards in self.marks.items():
-            if guards:
-                groups.setdefault(outputs[k].shape, []).append(k)
-        for shape, places in groups.items():
-            found = []
-            for k in places:
-                held = [
-                    c if c.shape == shape else any_along(conditions, c, (0,))
-                    for c in (g.condition for g in self.marks[k])
-                ]
-                found.append(reduce(conditions.both, held))
-            wider = reduce(conditions.either, dict.fromkeys(found))
-            if conditions.always(wider):
+        for shape in dict.fromkeys([v.shape for v in outputs[: self.frame.carries]]):
+            places = [k for k, guards in self.marks.items() if guards and self._ends_in(k, shape)]
+            if not places:
                 continue
-            for k in places:
-                guards = self.marks[k]
-                if wider not in [g.condition for g in guards]:
-                    guards.append(replace(guards[0], condition=wider))
+            held = {k: [g.condition for g in self.marks[k]] for k in places}
+            self._find_later(shape, held)
+            found = [self._all_of(map(self._of_any_row, h, repeat(shape))) for h in held.values()]
+            wider = reduce(conditions.either, dict.fromkeys(found))
+            if not conditions.always(wider):
+                for k in places:
+                    condition = spread(conditions, wider, outputs[k].shape)
+                    self._add(k, replace(self.marks[k][0], condition=condition))
+
+    def _ends_in(self, k: int, shape: Shape) -> bool:
+        """Whether the result of the body at `k` has that shape, or is stacked and ends in it."""
+        own = self.frame.bodies[0].outputs[k].shape
+        lead = len(own) - len(shape)
+        return own[max(lead, 0) :] == shape and (lead == 0 or not self.frame.is_carried(k))
+
+    def _of_any_row(self, condition: Value, shape: Shape) -> Value:
+        return reduced(self.around.conditions, condition, shape)
+
+    def _all_of(self, found: Iterable[Value]) -> Value:
+        return reduce(self.around.conditions.both, found)
+
+    def _find_later(self, shape: Shape, held: Mapping[int, Sequence[Value]]) -> None:
+        """Find where what is carried on in that shape matters behind each trip, by the conditions
+        `held` by results: at the end of the loop, or in rows of later trips, where these differ."""
+        conditions, outputs = self.around.conditions, self.frame.bodies[0].outputs
+        rows: list[Value] = []
+        ends: list[Value] = []
+        reasons: list[list[tuple[Value, bool]]] = []
+        for k, found in held.items():
+            differing = [c for c in found if len(c.shape) > len(outputs[k].shape)]
+            if differing:
+                rows.append(self._all_of(map(self._in_each_row, differing, repeat(shape))))
+            else:
+                ends.append(self._all_of(map(self._of_any_row, found, repeat(shape))))
+            reasons.append([(self._brought(c, k), bool(differing)) for c in differing or found])
+        if not rows:
+            return
+        row = reduce(conditions.either, dict.fromkeys(rows))
+        here = conditions.record(cast, row, dtype=INT64)
+        backwards = not self.eqn.kwargs["reverse"]
+        ahead = conditions.record(cumsum, here, axis=0, reverse=backwards)
+        later = conditions.record(not_equal, ahead, here)
+        for end in dict.fromkeys(ends):
+            later = conditions.either(later, spread(conditions, end, later.shape))
+        if conditions.always(later):
+            return
+        first = next(iter(held))
+        self.later[shape] = replace(self.marks[first][0], condition=later), reasons
+        for k in range(self.frame.carries):
+            if k in held:
+                self._add_later(k)
+
+    def _in_each_row(self, condition: Value, shape: Shape) -> Value:
+        between = tuple(range(1, len(condition.shape) - len(shape)))
+        return any_along(self.around.conditions, condition, between) if between else condition
+
+    def _add_later(self, k: int) -> None:
+        found = self.later.get(self.frame.bodies[0].outputs[k].shape)
+        if found is not None:
+            self._add(k, found[0])
+
+    def _add(self, k: int, guard: Guard) -> None:
+        guards = self.marks[k]
+        if guard.condition not in [g.condition for g in guards]:
+            guards.append(guard)
 
     def _out(self, own: Graph, body: Graph, walk: Walk, i: int) -> Guards | None:
         """The guards of an input of a body as those of the operand; None if it is not used."""
@@ -195,12 +272,25 @@ class Within:
         for k in range(self.frame.carries):
             value, walk = self.frame.bodies[0].inputs[self.frame.consts + k], self.walks[0]
             if value in walk.uses:
-                held = sides(walk.joined(value))
-                within = [
-                    (g, self.marked.entry.of(g.condition, False)) for g in self.marks.get(k, ())
-                ]
-                found += [(k, g) for g, c in within if (c, True) not in held]
+                held = [walk.matters(g) for g in walk.joined(value)]
+                for guard in self.marks.get(k, ()):
+                    wanted = self._wanted(guard.condition, k)
+                    if not any(implies(walk.conditions, c, wanted) for c in held):
+                        found.append((k, guard))
         return found
+
+    def _wanted(self, condition: Value, k: int) -> list[frozenset[Value]]:
+        """What has to be seen in a trip for `condition` to hold behind the trip before: itself, or
+        where it is of later trips, what these are asked for; one of these, with all its parts."""
+        inner, shape = self.walks[0].conditions, self.frame.bodies[0].outputs[k].shape
+        is_row = len(condition.shape) > len(shape)
+        found = [[(self._brought(condition, k), is_row)]]
+        if is_row:
+            found += self.later[shape][1]
+        entry = self.marked.entry
+        return [
+            frozenset([fitted(inner, entry.of(c, row), shape) for c, row in part]) for part in found
+        ]
 
     def _walk_through(self) -> None:
         self.marked = marked(self.eqn, self.opening(), self.asked)
