@@ -127,14 +127,27 @@ class Conditions:
     def either(self, x: Value, y: Value) -> Value:
         if x is y or self.never(y) or self.always(x):
             return x
-        return y if self.never(x) or self.always(y) else self.record(logical_or, x, y)
+        if self.never(x) or self.always(y):
+            return y
+        return self._repeated_alike(logical_or, x, y) or self.record(logical_or, x, y)
 
     def both(self, x: Value, y: Value) -> Value:
         if x is y or self.always(y) or self.never(x):
             return x
         if self.always(x) or self.never(y):
             return y
-        return self._both_there(x, y) or self.record(logical_and, x, y)
+        there = self._both_there(x, y) or self._repeated_alike(logical_and, x, y)
+        return there or self.record(logical_and, x, y)
+
+    def _repeated_alike(self, op: Op, x: Value, y: Value) -> Value | None:
+        """What `op` makes of two conditions that are repeated in one way, before that."""
+        one, other = self.definition(x), self.definition(y)
+        if one is None or other is None or not one.op is other.op is broadcast:
+            return None
+        if one.params != other.params or one.inputs[0].shape != other.inputs[0].shape:
+            return None
+        join = self.either if op is logical_or else self.both
+        return self.record(broadcast, join(one.inputs[0], other.inputs[0]), **one.kwargs)
 
     def _both_there(self, x: Value, y: Value) -> Value | None:
         """Where both hold, of two that hold at most at the same places."""
@@ -248,6 +261,9 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
     if matters.type.size == 0:
         shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
         return conditions.record(full, value=False, shape=shape, dtype=BOOL)
+    eqn = conditions.definition(matters)
+    if eqn is not None and eqn.op is broadcast and eqn.kwargs["new_axes"] == axes:
+        return eqn.inputs[0]
     if any(type(matters.shape[a]) is Dim for a in axes):
         # There may be none, which have no largest.
         numbers = conditions.record(cast, matters, dtype=INT64)

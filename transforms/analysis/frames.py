@@ -131,24 +131,38 @@ class Entry:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Repeated:
+    """A condition that is repeated along `new_axes` of what it is about; of a row, if it is a stack
+    of conditions on rows."""
+
+    condition: Value
+    new_axes: tuple[int, ...] = ()
+
+    def is_stack(self, value: Value) -> bool:
+        """Whether there is one condition for each row, of which `value` is one."""
+        return len(self.condition.shape) + len(self.new_axes) > len(value.shape)
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Opening:
     """Conditions to be brought into the bodies of an equation.
 
     `matters` has those of results, by their places in the bodies, `differs` that of operands. Where
-    these are stacks, the conditions are such, too, or the same for each row; what goes from trip to
-    trip may have stacks of them as well, of which each trip has a row. Those of results may have
-    fewer axes: they are the same along the others, the first ones. Results of bodies at `unused`
+    these are stacks, the conditions are such, too, or the same for each row; those on what goes
+    from trip to trip may differ from trip to trip in the same way. Results of bodies at `unused`
     are asked for by nobody, and inputs at `unsure` may be infinite or NaN.
     """
 
-    matters: Mapping[int, Sequence[Value]] = field(default_factory=dict)
+    matters: Mapping[int, Sequence[Repeated]] = field(default_factory=dict)
     differs: Mapping[int, Value] = field(default_factory=dict)
     unused: frozenset[int] = frozenset()
     unsure: frozenset[int] = frozenset()
 
     @property
     def conditions(self) -> list[Value]:
-        return [*chain.from_iterable(self.matters.values()), *self.differs.values()]
+        matters = chain.from_iterable(self.matters.values())
+        return [*[c.condition for c in matters], *self.differs.values()]
 
     def joined(self, other: Opening) -> Opening:
         return Opening(
@@ -194,7 +208,10 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
         )
     own = frame.bodies[0]
     behind = {
-        k: [entry.of(c, len(c.shape) > len(own.outputs[k].shape)) for c in conditions]
+        k: [
+            Repeated(entry.of(c.condition, c.is_stack(own.outputs[k])), c.new_axes)
+            for c in conditions
+        ]
         for k, conditions in opening.matters.items()
     }
     before = {i: entry.of(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()}
@@ -206,7 +223,7 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
 def _marked(
     marked: Marked,
     body: Graph,
-    behind: Mapping[int, Sequence[Value]],
+    behind: Mapping[int, Sequence[Repeated]],
     before: Mapping[int, Value],
     outputs: Collection[int] | None,
     eqn: Equation,
@@ -225,18 +242,22 @@ def _marked(
         ends = [
             _cut(moved.get(v, v))
             if k in opening.unused
-            else reduce(_mark, behind.get(k, ()), moved.get(v, v))
+            else reduce(_marked_within, behind.get(k, ()), moved.get(v, v))
             for k, v in enumerate(body.outputs)
             if outputs is None or k in outputs
         ]
     return builder.graph(ends)
 
 
+def _marked_within(value: Value, where: Repeated) -> Value:
+    condition = where.condition
+    if where.new_axes:
+        condition = broadcast(condition, shape=value.shape, new_axes=where.new_axes)
+    return _mark(value, condition)
+
+
 def _mark(value: Value, condition: Value) -> Value:
-    """`value`, with a tangent only where `condition` holds, along its first axes everywhere alike."""
-    lead = tuple(range(len(value.shape) - len(condition.shape)))
-    if lead:
-        condition = broadcast(condition, shape=value.shape, new_axes=lead)
+    """`value`, with a tangent only where `condition` holds."""
     return _noted(value, select(condition, value, zeros_like(value)))
 
 

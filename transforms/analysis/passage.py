@@ -10,112 +10,20 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
-from primgraph.ir.types import Shape
-from primgraph.primitives.constants import full
 from primgraph.primitives.linalg import matmul
-from primgraph.primitives.logic import logical_and, logical_not, logical_or
+from primgraph.primitives.logic import logical_and, logical_or
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.conditions import BACK, Conditions, any_along
 from primgraph.transforms.analysis.frames import Marked
 from primgraph.transforms.analysis.guard import Guard
 from primgraph.transforms.analysis.locality import is_elementwise
 
-# How far it is looked into what conditions are made of.
-_DEEP = 8
-
 # What computes conditions within a body does so around it again, if it is no more equations than
 # these, all of which work on elements or move them.
 _FEW = 64
 _LONG: frozenset[Op] = frozenset({matmul})
-
-
-# Conditions on stacks, and on rows.
-
-
-def of_row(conditions: Conditions, condition: Value) -> Value:
-    """The condition on each row of a stack, where that is the same one; else `condition`."""
-    return _of_row(conditions, condition, _DEEP) or condition
-
-
-def _of_row(conditions: Conditions, condition: Value, depth: int) -> Value | None:
-    eqn = conditions.definition(condition)
-    if eqn is None or depth == 0:
-        return None
-    if eqn.op is broadcast and 0 in eqn.kwargs["new_axes"]:
-        axes = tuple([i - 1 for i in eqn.kwargs["new_axes"] if i])
-        return _repeated(conditions, eqn.inputs[0], condition.shape[1:], axes)
-    if eqn.op is full:
-        return conditions.record(full, **{**eqn.kwargs, "shape": condition.shape[1:]})
-    if eqn.op not in (logical_and, logical_or, logical_not):
-        return None
-    rows = [_of_row(conditions, v, depth - 1) for v in eqn.inputs]
-    present = [v for v in rows if v is not None]
-    return conditions.record(eqn.op, *present) if len(present) == len(rows) else None
-
-
-def _repeated(
-    conditions: Conditions, condition: Value, shape: Shape, new_axes: tuple[int, ...]
-) -> Value:
-    if not new_axes:
-        return condition
-    return conditions.record(broadcast, condition, shape=shape, new_axes=new_axes)
-
-
-def spread(conditions: Conditions, condition: Value, shape: Shape) -> Value:
-    """A condition on the last axes as one on all of `shape`."""
-    lead = len(shape) - len(condition.shape)
-    return _repeated(conditions, condition, shape, tuple(range(lead)))
-
-
-def core(conditions: Conditions, condition: Value) -> Value:
-    """What `condition` is along all leading axes along which it is the same everywhere."""
-    while condition.shape and (row := _of_row(conditions, condition, _DEEP)) is not None:
-        condition = row
-    return condition
-
-
-def reduced(conditions: Conditions, condition: Value, shape: Shape) -> Value:
-    """Where some element matters along the axes before those of `shape`."""
-    while len(condition.shape) > len(shape):
-        row = _of_row(conditions, condition, _DEEP)
-        if row is None:
-            lead = len(condition.shape) - len(shape)
-            return any_along(conditions, condition, tuple(range(lead)))
-        condition = row
-    return condition
-
-
-def fitted(conditions: Conditions, condition: Value, shape: Shape) -> Value:
-    """A condition in `shape`: repeated along leading axes, or where some element along them is."""
-    made = spread if len(condition.shape) <= len(shape) else reduced
-    return made(conditions, condition, shape)
-
-
-def implies(conditions: Conditions, condition: Value, wanted: Sequence[frozenset[Value]]) -> bool:
-    """Whether `condition` is seen to hold only where all conditions in one of `wanted` do."""
-    waiting = [condition]
-    for _ in range(_DEEP * _DEEP):
-        if not waiting:
-            return True
-        value = waiting.pop()
-        if conditions.never(value) or any(w <= _parts(conditions, value) for w in wanted):
-            continue
-        eqn = conditions.definition(value)
-        if eqn is None or eqn.op is not logical_or:
-            return False
-        waiting += eqn.inputs
-    return False
-
-
-def _parts(conditions: Conditions, condition: Value) -> set[Value]:
-    """Conditions that hold wherever `condition` does."""
-    found, waiting = {condition}, [condition]
-    while waiting and len(found) < _DEEP * _DEEP:
-        eqn = conditions.definition(waiting.pop())
-        if eqn is not None and eqn.op is logical_and:
-            found.update(eqn.inputs)
-            waiting += eqn.inputs
-    return found
+# How deep it is looked for a part that can be computed.
+_DEEP = 8
 
 
 @final
@@ -138,7 +46,7 @@ class Passage:
 
         What all trips take matters if it does in one of them.
         """
-        found = self._out(guard.condition)
+        found = (self.around if guard.side else self._out)(guard.condition)
         if found is None:
             return None
         value, row = found
@@ -154,13 +62,30 @@ class Passage:
 
     def to_result(self, k: int, condition: Value) -> Value | None:
         """The condition on the result that the bodies have at `k`; None if there is none."""
-        found = self._out(condition)
+        found = self.around(condition)
         if found is None:
             return None
         value, row = found
         if not self.frame.is_loop or self.frame.is_carried(k):
             return None if row else value
         return value if row else self._spread(value, self.eqn.outputs[self.frame.result(k)])
+
+    def around(self, condition: Value, depth: int = _DEEP) -> tuple[Value, bool] | None:
+        """What `condition` is outside, or what holds there wherever it does; and whether that is a
+        stack of which it is a row."""
+        found = self._out(condition)
+        eqn = self.inner.definition(condition)
+        if found is not None or eqn is None or not depth:
+            return found
+        if eqn.op not in (logical_and, logical_or):
+            return None
+        parts = [self.around(v, depth - 1) for v in eqn.inputs]
+        present = [part for part in parts if part is not None]
+        if eqn.op is logical_and:
+            return present[0] if present else None
+        if len(present) < len(parts) or present[0][1] != present[1][1]:
+            return None
+        return self.outer.either(*[value for value, _ in present]), present[0][1]
 
     def _spread(self, condition: Value, like: Value) -> Value:
         """A condition on rows as one on the stack `like`, of which all rows are alike.

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from itertools import repeat
 from typing import Any, Protocol, final
 
 from primgraph.ir.dims import bounds
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.types import INT64, Shape
+from primgraph.ir.types import Shape
 from primgraph.primitives.constants import full
 from primgraph.primitives.control import scan
-from primgraph.primitives.elementwise import cast
-from primgraph.primitives.logic import less, not_equal
-from primgraph.primitives.reductions import cumsum
+from primgraph.primitives.logic import less
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.ahead import Ahead, ahead, implies, of_row, spread
 from primgraph.transforms.analysis.bounds import ranges_within
-from primgraph.transforms.analysis.conditions import Conditions, any_along
-from primgraph.transforms.analysis.frames import Frame, Opening, marked
+from primgraph.transforms.analysis.conditions import Conditions
+from primgraph.transforms.analysis.frames import Frame, Opening, Repeated, marked
 from primgraph.transforms.analysis.guard import Guard, Guards, common
-from primgraph.transforms.analysis.passage import (
-    Passage,
-    core,
-    fitted,
-    implies,
-    of_row,
-    reduced,
-    spread,
-)
+from primgraph.transforms.analysis.passage import Passage
 from primgraph.transforms.analysis.risks import ALWAYS, NEVER, Risks
 
 
@@ -68,9 +57,7 @@ class Within:
         places = [k for k in map(self.frame.kept, results) if k is not None]
         self.asked = {*places, *range(self.frame.carries)}
         self.marks = self._first(results)
-        # By shapes of what is carried on: where it matters behind each trip, and the conditions
-        # of which one has to hold for that before it.
-        self.later: dict[Shape, tuple[Guard, list[list[tuple[Value, bool]]]]] = {}
+        self.ahead: dict[int, Ahead] = {}
         self._follow_unused(set(range(self.frame.carries)).difference(places))
         while lost := self._lost():
             for k, guard in lost:
@@ -84,13 +71,13 @@ class Within:
         count = len(self.frame.bodies[0].outputs)
         return Opening(matters, unused=frozenset(range(count)).difference(self.asked))
 
-    def _brought(self, condition: Value, k: int) -> Value:
-        """`condition` as it comes to the bodies, for their result at `k`: where it is the same
-        along leading axes, as few of them as there may be."""
-        shape = self.frame.bodies[0].outputs[k].shape
-        if len(condition.shape) > len(shape):
-            return condition
-        return core(self.around.conditions, condition)
+    def _brought(self, condition: Value, k: int) -> Repeated:
+        """A condition on the result of bodies at `k`, as it comes to these."""
+        row = len(condition.shape) > len(self.frame.bodies[0].outputs[k].shape)
+        eqn = self.around.conditions.definition(condition)
+        if eqn is None or eqn.op is not broadcast or (row and 0 in eqn.kwargs["new_axes"]):
+            return Repeated(condition)
+        return Repeated(eqn.inputs[0], tuple([i - row for i in eqn.kwargs["new_axes"]]))
 
     def operand(self, i: int) -> Guards | None:
         """The guards of the operand that the bodies have at `i`; None if no result needs it."""
@@ -104,8 +91,7 @@ class Within:
 
     def _first_carried(self, k: int) -> Guards:
         """The guards of what a loop begins with: what it ends with, if there are no trips."""
-        shape = self.frame.bodies[0].outputs[k].shape
-        marks = tuple([g for g in self.marks.get(k, ()) if g.condition.shape == shape])
+        marks = tuple([self._in_front(k, g) for g in self.marks.get(k, ())])
         known = {g.condition for g in marks}
         (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
         found = self._out(own, body, walk, self.frame.consts + k) or ()
@@ -118,6 +104,13 @@ class Within:
         elif bounds(params["length"])[0] < 1:
             return marks
         return (*marks, *more)
+
+    def _in_front(self, k: int, guard: Guard) -> Guard:
+        """A guard of what is carried on behind trips as one of what the loop begins with."""
+        known = self.ahead.get(k)
+        if known is None or guard.condition is not known.behind:
+            return guard
+        return replace(guard, condition=known.first)
 
     def _unless_no_trips(self, condition: Value) -> Value:
         """Where `condition` holds; everywhere, if the number of trips that is given is 0."""
@@ -165,8 +158,7 @@ class Within:
         What no trip asks for is left out.
         """
         self.asked -= unused
-        if self.frame.carries:
-            self._add_wider()
+        self._look_ahead()
         self._walk_through()
         while unused:
             (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
@@ -177,85 +169,61 @@ class Within:
             for k in found:
                 guards = self._out(own, body, walk, self.frame.consts + k) or ()
                 self.marks[k] = self._positive(guards, k)
-                self._add_later(k)
+                self._add_ahead(k)
             unused -= found
             self.asked |= found
             self._walk_through()
 
-    def _add_wider(self) -> None:
-        """Beside guards that differ from row to row or from result to result: that one of them
-        holds, in some trip, or in a later one. What is carried on may keep these from trip to trip
-        where it keeps none of them."""
-        conditions, outputs = self.around.conditions, self.frame.bodies[0].outputs
-        for shape in dict.fromkeys([v.shape for v in outputs[: self.frame.carries]]):
-            places = [k for k, guards in self.marks.items() if guards and self._ends_in(k, shape)]
-            if not places:
-                continue
-            held = {k: [g.condition for g in self.marks[k]] for k in places}
-            self._find_later(shape, held)
-            found = [self._all_of(map(self._of_any_row, h, repeat(shape))) for h in held.values()]
-            wider = reduce(conditions.either, dict.fromkeys(found))
-            if not conditions.always(wider):
-                for k in places:
-                    condition = spread(conditions, wider, outputs[k].shape)
-                    self._add(k, replace(self.marks[k][0], condition=condition))
+    # What is asked of what is carried on.
 
-    def _ends_in(self, k: int, shape: Shape) -> bool:
-        """Whether the result of the body at `k` has that shape, or is stacked and ends in it."""
-        own = self.frame.bodies[0].outputs[k].shape
-        lead = len(own) - len(shape)
-        return own[max(lead, 0) :] == shape and (lead == 0 or not self.frame.is_carried(k))
-
-    def _of_any_row(self, condition: Value, shape: Shape) -> Value:
-        return reduced(self.around.conditions, condition, shape)
-
-    def _all_of(self, found: Iterable[Value]) -> Value:
-        return reduce(self.around.conditions.both, found)
-
-    def _find_later(self, shape: Shape, held: Mapping[int, Sequence[Value]]) -> None:
-        """Find where what is carried on in that shape matters behind each trip, by the conditions
-        `held` by results: at the end of the loop, or in rows of later trips, where these differ."""
-        conditions, outputs = self.around.conditions, self.frame.bodies[0].outputs
-        rows: list[Value] = []
-        ends: list[Value] = []
-        reasons: list[list[tuple[Value, bool]]] = []
-        for k, found in held.items():
-            differing = [c for c in found if len(c.shape) > len(outputs[k].shape)]
-            if differing:
-                rows.append(self._all_of(map(self._in_each_row, differing, repeat(shape))))
-            else:
-                ends.append(self._all_of(map(self._of_any_row, found, repeat(shape))))
-            reasons.append([(self._brought(c, k), bool(differing)) for c in differing or found])
-        if not rows:
+    def _look_ahead(self) -> None:
+        """Find where what is carried on matters behind each trip, by what its end has to give, and
+        what rows of stacks ask of it: arrays of one shape together."""
+        rows = {k for k in self.asked if not self.frame.is_carried(k)}
+        if not self.frame.carries or not any(self.marks.values()):
             return
-        row = reduce(conditions.either, dict.fromkeys(rows))
-        here = conditions.record(cast, row, dtype=INT64)
-        backwards = not self.eqn.kwargs["reverse"]
-        ahead = conditions.record(cumsum, here, axis=0, reverse=backwards)
-        later = conditions.record(not_equal, ahead, here)
-        for end in dict.fromkeys(ends):
-            later = conditions.either(later, spread(conditions, end, later.shape))
-        if conditions.always(later):
-            return
-        first = next(iter(held))
-        self.later[shape] = replace(self.marks[first][0], condition=later), reasons
+        asked, self.asked = self.asked, rows
+        self._walk_through()
+        self.asked = asked
+        shapes: dict[Shape, list[int]] = {}
         for k in range(self.frame.carries):
-            if k in held:
-                self._add_later(k)
+            shapes.setdefault(self.frame.bodies[0].outputs[k].shape, []).append(k)
+        for shape, places in shapes.items():
+            found = self._ahead_of(shape, places)
+            if found is not None:
+                self.ahead.update(dict.fromkeys(places, found))
+        for k in self.ahead:
+            if k in self.asked:
+                self._add_ahead(k)
 
-    def _in_each_row(self, condition: Value, shape: Shape) -> Value:
-        between = tuple(range(1, len(condition.shape) - len(shape)))
-        return any_along(self.around.conditions, condition, between) if between else condition
+    def _ahead_of(self, shape: Shape, places: Sequence[int]) -> Ahead | None:
+        """What is known of what is carried on at `places`, in that shape; None if nothing is."""
+        ends = [[g.condition for g in self.marks.get(k, ())] for k in places if k in self.asked]
+        uses, inputs = self.walks[0].uses, self.frame.bodies[0].inputs[self.frame.consts :]
+        rows = [self._before(k) for k in places if inputs[k] in uses]
+        if not all(ends) or not all(rows):
+            return None
+        reverse = self.eqn.kwargs.get("reverse", False)
+        return ahead(self.around.conditions, ends, rows, self._stack(shape), reverse=reverse)
 
-    def _add_later(self, k: int) -> None:
-        found = self.later.get(self.frame.bodies[0].outputs[k].shape)
-        if found is not None:
-            self._add(k, found[0])
+    def _stack(self, shape: Shape) -> Shape:
+        """The shape of a stack of rows of that shape; there is none but of a scan."""
+        return (self.eqn.kwargs["length"] if self.frame.stacks else 0, *shape)
 
-    def _add(self, k: int, guard: Guard) -> None:
-        guards = self.marks[k]
-        if guard.condition not in [g.condition for g in guards]:
-            guards.append(guard)
+    def _before(self, k: int) -> list[Value]:
+        """The conditions on what is carried on before a trip, as they are around the loop."""
+        (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
+        out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
+        guards = walk.joined(own.inputs[self.frame.consts + k])
+        found = [out.around(walk.matters(g)) for g in guards]
+        return [value for value, _ in [f for f in found if f is not None]]
+
+    def _add_ahead(self, k: int) -> None:
+        """Let what is found ahead hold for what is carried on at `k`."""
+        if k in self.ahead:
+            condition, guards = self.ahead[k].behind, self.marks.setdefault(k, [])
+            if condition not in [g.condition for g in guards]:
+                guards.append(Guard(condition, True, strict=True))
 
     def _out(self, own: Graph, body: Graph, walk: Walk, i: int) -> Guards | None:
         """The guards of an input of a body as those of the operand; None if it is not used."""
@@ -268,29 +236,42 @@ class Within:
 
     def _lost(self) -> list[tuple[int, Guard]]:
         """Guards of what is carried on that a trip does not hand on to the one before."""
-        found: list[tuple[int, Guard]] = []
-        for k in range(self.frame.carries):
-            value, walk = self.frame.bodies[0].inputs[self.frame.consts + k], self.walks[0]
-            if value in walk.uses:
-                held = [walk.matters(g) for g in walk.joined(value)]
-                for guard in self.marks.get(k, ()):
-                    wanted = self._wanted(guard.condition, k)
-                    if not any(implies(walk.conditions, c, wanted) for c in held):
-                        found.append((k, guard))
-        return found
-
-    def _wanted(self, condition: Value, k: int) -> list[frozenset[Value]]:
-        """What has to be seen in a trip for `condition` to hold behind the trip before: itself, or
-        where it is of later trips, what these are asked for; one of these, with all its parts."""
-        inner, shape = self.walks[0].conditions, self.frame.bodies[0].outputs[k].shape
-        is_row = len(condition.shape) > len(shape)
-        found = [[(self._brought(condition, k), is_row)]]
-        if is_row:
-            found += self.later[shape][1]
-        entry = self.marked.entry
+        inputs = self.frame.bodies[0].inputs[self.frame.consts :]
         return [
-            frozenset([fitted(inner, entry.of(c, row), shape) for c, row in part]) for part in found
+            (k, guard)
+            for k in range(self.frame.carries)
+            if inputs[k] in self.walks[0].uses
+            for guard in self._lost_at(k)
         ]
+
+    def _lost_at(self, k: int) -> list[Guard]:
+        value, walk = self.frame.bodies[0].inputs[self.frame.consts + k], self.walks[0]
+        held = [walk.matters(g) for g in walk.joined(value)]
+        return [
+            guard
+            for guard in self.marks.get(k, ())
+            if self._in_body(k, guard.condition) not in held
+            and not self._is_told(k, guard.condition)
+        ]
+
+    def _in_body(self, k: int, condition: Value) -> Value:
+        """What stands in the only body for a condition on its result at `k`."""
+        shape, brought = self.frame.bodies[0].outputs[k].shape, self._brought(condition, k)
+        inner = self.marked.entry.of(brought.condition, len(condition.shape) > len(shape))
+        if not brought.new_axes:
+            return inner
+        record = self.walks[0].conditions.record
+        return record(broadcast, inner, shape=shape, new_axes=brought.new_axes)
+
+    def _is_told(self, k: int, condition: Value) -> bool:
+        """Whether what holds before a trip tells that `condition` holds behind the one before."""
+        known = self.ahead.get(k)
+        if known is None or condition is not known.behind:
+            return False
+        conditions = self.around.conditions
+        stack = self._stack(self.frame.bodies[0].outputs[k].shape)
+        wanted = [[spread(conditions, condition, stack)], *known.reasons]
+        return implies(conditions, [spread(conditions, c, stack) for c in self._before(k)], wanted)
 
     def _walk_through(self) -> None:
         self.marked = marked(self.eqn, self.opening(), self.asked)
