@@ -6,14 +6,12 @@ differ, so do trips: behind each of them it matters where the end or a later row
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
 from typing import final
 
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.primitive import Op
 from primgraph.ir.types import BOOL, INT64, Shape
 from primgraph.primitives.constants import full
 from primgraph.primitives.elementwise import cast
@@ -130,48 +128,60 @@ def implies(
     conditions: Conditions, held: Sequence[Value], wanted: Sequence[Sequence[Value]]
 ) -> bool:
     """Whether all of `held` are seen to hold only where all conditions in one of `wanted` do."""
-    given = set(chain.from_iterable(_leaves(conditions, c, logical_and) for c in held))
-    reasons = [[_leaves(conditions, c, logical_or) for c in listed] for listed in wanted]
-    return any(_implies(conditions, c, given, wanted, reasons) for c in held)
+    if _Proof(conditions, wanted).succeeds(held):
+        return True
+    repeated = [e for e in map(conditions.definition, held) if e is not None and e.op is broadcast]
+    return any(
+        implies(conditions, [eqn.inputs[0]], _less_repeated(conditions, wanted, eqn))
+        for eqn in repeated
+    )
 
 
-def _implies(
-    conditions: Conditions,
-    condition: Value,
-    given: set[Value],
-    wanted: Sequence[Sequence[Value]],
-    reasons: Sequence[Sequence[set[Value]]],
-) -> bool:
-    """Whether that is seen from the ways in which `condition` may hold, beside what is `given`."""
-    waiting = [condition]
-    for _ in range(_DEEP * _DEEP):
-        if not waiting:
+@final
+class _Proof:
+    """Looks whether one of `wanted` holds, however what is given holds; not beyond some steps."""
+
+    def __init__(self, conditions: Conditions, wanted: Sequence[Sequence[Value]]) -> None:
+        self.conditions = conditions
+        self.wanted = wanted
+        self.steps = 16 * _DEEP
+
+    def succeeds(self, given: Iterable[Value]) -> bool:
+        """Whether that is seen where all that is `given` holds."""
+        held = self._taken_apart(given)
+        if any(map(self.conditions.never, held)):
             return True
-        value = waiting.pop()
-        found = given | _leaves(conditions, value, logical_and)
-        if conditions.never(value) or any(
-            all(not found.isdisjoint(reason) for reason in listed) for listed in reasons
-        ):
-            continue
-        eqn = conditions.definition(value)
-        if eqn is None or eqn.op not in (logical_or, broadcast):
-            return False
-        if eqn.op is logical_or:
-            waiting += eqn.inputs
-        elif not implies(conditions, [eqn.inputs[0]], _less_repeated(conditions, wanted, eqn)):
-            return False
-    return False
+        if any(all(self._holds(c, held, _DEEP) for c in listed) for listed in self.wanted):
+            return True
+        for value in held:
+            eqn = self.conditions.definition(value)
+            if eqn is None or eqn.op is not logical_or or not held.keys().isdisjoint(eqn.inputs):
+                continue
+            self.steps -= 1
+            rest = [v for v in held if v is not value]
+            return self.steps > 0 and all(self.succeeds([*rest, part]) for part in eqn.inputs)
+        return False
 
+    def _taken_apart(self, given: Iterable[Value]) -> dict[Value, None]:
+        """All that holds where what is `given` does."""
+        held = dict.fromkeys(given)
+        waiting = list(held)
+        while waiting:
+            eqn = self.conditions.definition(waiting.pop())
+            if eqn is not None and eqn.op is logical_and:
+                new = [v for v in eqn.inputs if v not in held]
+                held.update(dict.fromkeys(new))
+                waiting += new
+        return held
 
-def _leaves(conditions: Conditions, condition: Value, op: Op) -> set[Value]:
-    """`condition`, and what it is made of by `op` alone."""
-    found, waiting = {condition}, [condition]
-    while waiting and len(found) < _DEEP * _DEEP:
-        eqn = conditions.definition(waiting.pop())
-        if eqn is not None and eqn.op is op:
-            found.update(eqn.inputs)
-            waiting += eqn.inputs
-    return found
+    def _holds(self, condition: Value, held: Collection[Value], depth: int) -> bool:
+        if condition in held:
+            return True
+        eqn = self.conditions.definition(condition)
+        if eqn is None or not depth or eqn.op not in (logical_and, logical_or):
+            return False
+        every = all if eqn.op is logical_and else any
+        return every(self._holds(c, held, depth - 1) for c in eqn.inputs)
 
 
 def _less_repeated(

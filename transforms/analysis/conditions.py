@@ -262,8 +262,8 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
         shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
         return conditions.record(full, value=False, shape=shape, dtype=BOOL)
     eqn = conditions.definition(matters)
-    if eqn is not None and eqn.op is broadcast and eqn.kwargs["new_axes"] == axes:
-        return eqn.inputs[0]
+    if eqn is not None and eqn.op is broadcast:
+        return _any_of_repeated(conditions, eqn, axes)
     if any(type(matters.shape[a]) is Dim for a in axes):
         # There may be none, which have no largest.
         numbers = conditions.record(cast, matters, dtype=INT64)
@@ -271,6 +271,20 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
         none = conditions.record(full, value=0, shape=total.shape, dtype=INT64)
         return conditions.record(not_equal, total, none)
     return conditions.record(reduce_max, matters, axes=axes)
+
+
+def _any_of_repeated(conditions: Conditions, eqn: Equation, axes: tuple[int, ...]) -> Value:
+    """Where some element of what `eqn` repeats matters: what matters before, repeated less."""
+    (x,), new_axes, shape = eqn.inputs, eqn.kwargs["new_axes"], eqn.outputs[0].shape
+    own = [i for i in range(len(shape)) if i not in new_axes]
+    some = tuple([k for k, i in enumerate(own) if i in axes])
+    found = any_along(conditions, x, some) if some else x
+    kept = [i for i in range(len(shape)) if i not in axes]
+    again = tuple([k for k, i in enumerate(kept) if i in new_axes])
+    if not again:
+        return found
+    left = tuple([shape[i] for i in kept])
+    return conditions.record(broadcast, found, shape=left, new_axes=again)
 
 
 def _before_broadcast(
