@@ -36,3 +36,7 @@ __all__ = [
     "t",
     "uniform",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
