@@ -28,7 +28,7 @@ def test_a_pattern_holds_the_elements_of_a_mask():
         assert pattern.density == (mask.mean() if mask.size else 0.0)
         np.testing.assert_array_equal(pattern.to_dense(), mask)
         np.testing.assert_array_equal(pattern.T.to_dense(), mask.T)
-        assert pattern.T.T == pattern
+        assert pattern == pattern.T.T
         rows, columns = np.nonzero(mask)
         np.testing.assert_array_equal(pattern.rows, rows)
         np.testing.assert_array_equal(pattern.cols, columns)

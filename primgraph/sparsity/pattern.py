@@ -121,7 +121,7 @@ class Pattern:
         return self.indices
 
     @cached_property
-    def T(self) -> Pattern:  # noqa: N802
+    def T(self) -> Pattern:
         """The pattern of the transposed matrix."""
         found = _from_keys(self.indices * self.shape[0] + self.rows, self.shape[::-1])
         found.__dict__["T"] = self
@@ -210,7 +210,7 @@ def _size(shape: Any) -> tuple[int, int]:
 
 def _integers(name: str, numbers: Any) -> Indices:
     array = np.asarray(numbers)
-    if array.ndim != 1 or array.dtype.kind not in "biu" and array.size:
+    if array.ndim != 1 or (array.dtype.kind not in "biu" and array.size):
         raise ShapeError(f"{name} of a pattern is a list of integers, not {numbers!r:.60}")
     return array.astype(np.int64)
 
