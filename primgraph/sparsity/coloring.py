@@ -338,7 +338,7 @@ def _by_substitution(pattern: Pattern, colors: Indices) -> Coloring:
     left += np.bincount(pairs[0][single], minlength=count * size)
     known_in: dict[int, list[int]] = {}
     waiting = np.ones(lower.size, np.bool_)
-    steps = []
+    steps: list[Step] = []
     while waiting.any():
         number = np.flatnonzero(waiting)
         ready = left[pairs[:, number]] == 1

@@ -97,7 +97,8 @@ def acyclic_colors(pattern: Pattern, order: str = "natural") -> Indices:
 
     for vertex in _order(pattern, pattern, order).tolist():
         known = [w for w in around[vertex] if colors[w] >= 0]
-        used, met = 0, {}
+        used = 0
+        met: dict[tuple[int, int], int] = {}
         for w in known:
             used |= 1 << colors[w]
         for w in known:
