@@ -51,3 +51,7 @@ if not TYPE_CHECKING:
         except (ImportError, AttributeError):
             pass
         raise unknown_name("primgraph.scipy.stats", name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
