@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 import primgraph.numpy as drop_in
-from primgraph.compat.autograd.numpy import linalg
+from primgraph.compat.autograd.numpy import linalg as linalg
 from primgraph.errors import ArgumentError
 from primgraph.numpy import fft, random
 
