@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
     from primgraph.autodiff.sparse_matrix import SparseMatrix
     from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
+    from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.inspect.check import check_grads
     from primgraph.inspect.check_rules import check_rules
     from primgraph.inspect.cost import Cost, cost
@@ -138,6 +139,8 @@ else:
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
         "growth": "primgraph.view.growth",
+        "hessian_sparsity": "primgraph.functional.sparsity",
+        "jacobian_sparsity": "primgraph.functional.sparsity",
         "load": "primgraph.program.save",
         "minibatches": "primgraph.training.fit",
         "profile": "primgraph.inspect.profile",
@@ -262,6 +265,7 @@ __all__ = [
     "growth",
     "hessian",
     "hessian_diagonal",
+    "hessian_sparsity",
     "hvp",
     "inference_mode",
     "initializers",
@@ -269,6 +273,7 @@ __all__ = [
     "is_grad_enabled",
     "jacfwd",
     "jacobian",
+    "jacobian_sparsity",
     "jacrev",
     "jit",
     "jvp",

@@ -259,3 +259,45 @@ def test_matrices_of_scipy_have_the_elements():
         np.testing.assert_allclose(found.toarray(), expected, rtol=1e-13)
     again = pg.sparse_jacobian(headed, x, pattern=found)
     np.testing.assert_allclose(again.to_dense(), expected, rtol=1e-13)
+
+
+def test_the_pattern_is_found_from_the_program():
+    x = point(8)
+    found = pg.sparse_hessian(chained, x)
+    assert found.pattern == pg.Pattern.from_dense(CHAIN)
+    assert found.note == ""
+    np.testing.assert_allclose(found.to_dense(), pg.hessian(chained, x), rtol=1e-13)
+    found = pg.sparse_jacobian(headed, x)
+    np.testing.assert_allclose(found.to_dense(), pg.jacobian(headed, x), rtol=1e-13, atol=1e-15)
+    with pg.Program() as program:
+        v = pg.data("v", (N,))
+        rows = pg.Hessian(chained, v, sparse=True)[2], pg.Jacobian(headed, v, sparse=True)[4]
+        got = pg.Executor().run(program, {"v": x}, rows)
+    np.testing.assert_allclose(got[0], pg.hessian(chained, x)[2], rtol=1e-13)
+    np.testing.assert_allclose(got[1], pg.jacobian(headed, x)[4], rtol=1e-13)
+
+
+def test_a_pattern_that_is_too_small_is_told_with_the_element_and_the_line():
+    x = point(9)
+    with pytest.raises(pg.CheckError, match=r"lacks element \(0, 1\), and 7 others") as caught:
+        pg.sparse_jacobian(lambda x: x[1:] * x[:-1], x, pattern=np.eye(N - 1, N), check=True)
+    assert "element (0,) of output 0 may depend on element (1,) of input 0" in str(caught.value)
+    assert "x[1:] * x[:-1]" in str(caught.value)
+    with pytest.raises(pg.CheckError, match=r"derivative by element \(0,\) of input 0 may depend"):
+        pg.sparse_hessian(chained, x, pattern=np.eye(N), check=True)
+    wide = pg.sparse_hessian(chained, x, pattern=banded(N, 2), check=True)
+    np.testing.assert_allclose(wide.to_dense(), pg.hessian(chained, x), rtol=1e-13)
+
+
+def test_indices_that_are_fed_are_told():
+    with pg.Program() as program:
+        v, index = pg.data("v", (N,)), pg.data("index", (4,), "int64")
+        found = pg.sparse_jacobian(pg.sin(v)[index] * 2.0, v)
+        assert found.nnz == 4 * N
+        assert "test_sparse_derivatives.py" in found.note
+        assert f"{4 * N}, 100 % of all" in repr(found)
+        assert pg.sparse_jacobian(pg.sin(v)[np.array([3, 1])], v).note == ""
+        feed = {"v": point(), "index": np.array([1, 0, 5, 1])}
+        (dense,) = pg.Executor().run(program, feed, [found.to_dense()])
+    expected = 2.0 * np.diag(np.cos(point()))[[1, 0, 5, 1]]
+    np.testing.assert_allclose(dense, expected, rtol=1e-14)

@@ -14,10 +14,12 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.autodiff.jacobian import Traced, with_gradient
-from primgraph.autodiff.lazy_matrix import Matrix, Passes, Slopes, picked, zeros_of
+from primgraph.autodiff.lazy_matrix import Layout, Matrix, Passes, Slopes, picked, zeros_of
 from primgraph.autodiff.matrix_index import Selection
+from primgraph.autodiff.patterns import pattern_of, too_large
 from primgraph.autodiff.sparse_matrix import FORMATS, TRIANGLES, SparseMatrix
-from primgraph.errors import ArgumentError, OptionError, ShapeError
+from primgraph.errors import ArgumentError, CheckError, OptionError, ShapeError
+from primgraph.ir.graph import Equation
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import TensorType
 from primgraph.operators.indexing import take
@@ -25,8 +27,10 @@ from primgraph.operators.joining import concatenate
 from primgraph.operators.promotion import lift
 from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
+from primgraph.source import caller
 from primgraph.sparsity.coloring import Coloring, coloring, symmetric_coloring
 from primgraph.sparsity.pattern import Indices, Pattern
+from primgraph.transforms.analysis.activity import depending
 
 _SIDES = {None: "auto", "forward": "columns", "reverse": "rows", "both": "both"}
 
@@ -38,6 +42,18 @@ class Plan:
 
     slopes: Slopes
     coloring: Coloring
+    is_found: bool
+
+    @property
+    def note(self) -> str:
+        """What is to be said of a pattern that was found where numbers decide."""
+        reading = fed_indices(self.slopes) if self.is_found else []
+        if not reading:
+            return ""
+        return (
+            f"indices are fed at {reading[0].source}, so that all elements they may reach count: "
+            f"{self.pattern.nnz}, {100 * self.pattern.density:.3g} % of all"
+        )
 
     @property
     def pattern(self) -> Pattern:
@@ -131,7 +147,7 @@ def jacobian_plan(
         if mode not in (None, only):
             raise OptionError(f"{name}: only {only} mode gives these derivatives")
         side = _SIDES[only]
-    return Plan(slopes, coloring(found, side, order))
+    return Plan(slopes, coloring(found, side, order), pattern is None)
 
 
 def hessian_plan(
@@ -153,7 +169,7 @@ def hessian_plan(
     if not slopes.goes_forward:
         # What tells columns of a symmetric matrix tells its rows.
         made = Coloring(found, None, made.columns, made.places, made.steps)
-    return Plan(slopes, made)
+    return Plan(slopes, made, pattern is None)
 
 
 def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
@@ -171,7 +187,8 @@ def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
         pattern = Pattern.from_coo(rows[numbers], columns[numbers], pattern.shape)
     if format == "csc":
         numbers = numbers[np.argsort(pattern.indices, kind="stable")]
-    return SparseMatrix(plan.values(numbers), format, pattern, plan.coloring, triangle)
+    values = plan.values(numbers)
+    return SparseMatrix(values, format, pattern, plan.coloring, triangle, plan.note)
 
 
 def _pattern_of(name: str, slopes: Slopes, given: Any, check: bool) -> Pattern:
@@ -183,7 +200,7 @@ def _pattern_of(name: str, slopes: Slopes, given: Any, check: bool) -> Pattern:
         )
     shape = slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]
     if given is None:
-        raise OptionError(f"{name} needs a pattern", hint="pass pattern=")
+        return _known(name, slopes)
     if isinstance(given, Pattern):
         found = given
     elif hasattr(given, "tocoo"):
@@ -197,6 +214,58 @@ def _pattern_of(name: str, slopes: Slopes, given: Any, check: bool) -> Pattern:
             f"{name}: a pattern of {found.shape[0]} x {found.shape[1]} is given for "
             f"{shape[0]} outputs and {shape[1]} inputs"
         )
+    if check:
+        _require_all(name, slopes, found)
+    return found
+
+
+def _known(name: str, slopes: Slopes) -> Pattern:
+    """The pattern that the program tells."""
+    found = pattern_of(slopes)
+    if found is None:
+        raise too_large(name, (slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]))
+    return found
+
+
+def _require_all(name: str, slopes: Slopes, given: Pattern) -> None:
+    """Raise `CheckError` for an element that is not `given` and may be other than zero."""
+    lacking = given.missing(_known(name, slopes))
+    if not lacking.nnz:
+        return
+    row, column = int(lacking.rows[0]), int(lacking.indices[0])
+    output, input = _place(slopes.outputs, row), _place(slopes.inputs, column)
+    of = "the derivative by " if slopes.symmetric else ""
+    told = f"{of}element {output[1]} of {'input' if of else 'output'} {output[0]}"
+    others = f", and {lacking.nnz - 1} others" if lacking.nnz > 1 else ""
+    values = [slopes.ends[output[0]]]
+    raise CheckError(
+        f"{name}: the pattern lacks element ({row}, {column}){others}: {told} may depend on "
+        f"element {input[1]} of input {input[0]}",
+        origin=slopes.builder.origin(caller(), values),
+        hint="leave out pattern, or check=True if you know that it is zero",
+    )
+
+
+def _place(layout: Layout, number: int) -> tuple[int, tuple[int, ...]]:
+    """The array of an element of all, and its place there."""
+    array = int(np.searchsorted(layout.offsets(), number, side="right")) - 1
+    place = np.unravel_index(number - layout.offsets()[array], layout.shapes[array])
+    return array, tuple(map(int, place))
+
+
+def fed_indices(slopes: Slopes) -> list[Equation]:
+    """The equations on the way that read elements at places which are not known before a run."""
+    graph = slopes.path.graph
+    moving = depending(graph, slopes.path.moved)
+    fed = {v for v in graph.inputs if not v.type.is_inexact}
+    found = []
+    for eqn in graph.body:
+        if fed.isdisjoint(eqn.inputs) and moving.isdisjoint(eqn.inputs):
+            continue
+        whole = [v for v in eqn.inputs if v in fed and v.dtype.kind in "iu"]
+        if whole and not moving.isdisjoint(eqn.inputs) and eqn.outputs[0].type.is_inexact:
+            found.append(eqn)
+        fed.update(v for v in eqn.outputs if not v.type.is_inexact)
     return found
 
 

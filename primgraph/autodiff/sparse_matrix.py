@@ -31,7 +31,8 @@ class SparseMatrix:
     has the elements row by row, in "csc" column by column. `indptr` and `indices` are as in SciPy,
     and `rows` and `cols` have the place of each element of `data`. All of them are arrays of int64
     that never change. `pattern` is what is stored; of a symmetric matrix that may be one
-    `triangle`, "lower" or "upper", with the diagonal. `coloring` says by which products it was had.
+    `triangle`, "lower" or "upper", with the diagonal. `coloring` says by which products it was had,
+    and `note`, if anything, why there may be more elements than need be.
 
     It counts as a container of one array: functions that are traced, compiled or differentiated
     may take and return it.
@@ -42,6 +43,7 @@ class SparseMatrix:
     pattern: Pattern
     coloring: Coloring
     triangle: str | None = None
+    note: str = ""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -134,11 +136,12 @@ class SparseMatrix:
     def __repr__(self) -> str:
         rows, columns = self.shape
         part = f", {self.triangle} triangle" if self.triangle else ""
-        return f"<SparseMatrix {self.format} {rows} x {columns}, {self.nnz} values{part}>"
+        note = f"; {self.note}" if self.note else ""
+        return f"<SparseMatrix {self.format} {rows} x {columns}, {self.nnz} values{part}{note}>"
 
 
 def _flatten(matrix: SparseMatrix) -> tuple[dict[str, Any], Any]:
-    rest = (matrix.format, matrix.pattern, matrix.coloring, matrix.triangle)
+    rest = (matrix.format, matrix.pattern, matrix.coloring, matrix.triangle, matrix.note)
     return {"data": matrix.data}, rest
 
 

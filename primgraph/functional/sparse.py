@@ -38,15 +38,18 @@ def sparse_jacobian(
     inputs. What comes is a `SparseMatrix` in the `format` "csr", "csc" or "coo", whose `data` can
     be differentiated again.
 
-    Where elements are is found from the program, or given as `pattern`: a `Pattern`, a mask of
-    shape (N, M), or a sparse matrix of SciPy. Elements outside it are not computed, and what is
-    there then spoils others; `check=True` makes sure that there is nothing. Columns that share no
+    Where elements are is found from the program, as by `jacobian_sparsity`, or given as `pattern`:
+    a `Pattern`, a mask of shape (N, M), or a sparse matrix of SciPy. Elements outside it are not
+    computed, and spoil others; `check=True` compares it with what is found. Columns that share no
     row have one colour, and all columns of a colour are had in one product by forward mode; or
     rows that share no column, by reverse mode. `mode` is "forward", "reverse" or "both", by default
     what takes fewest products; `order` that in which colours are given: "natural",
     "largest_first", "smallest_last", or "auto", which tries them. All products are one vectorised
     pass, and the elements are gathered from them by indices that are constants: see Curtis, Powell
     and Reid, J. Inst. Math. Appl. 13, 1974, and `coloring`.
+
+    Where the program reads at indices that it is fed, all elements that these may reach count; the
+    result says so in its `note`, and how many there are.
 
     A structural zero is zero, also where a dense computation would give 0 * inf = NaN.
 

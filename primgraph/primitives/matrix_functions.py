@@ -19,7 +19,7 @@ from primgraph.ir.primitive import Linear, Primitive, lookup, primitive
 from primgraph.ir.types import INT64, TensorType, smaller
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linalg import keeps_matrices_apart, matmul, swap_last
 from primgraph.primitives.logic import equal, select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, slice_, with_batch_axis
@@ -316,3 +316,6 @@ def _eig_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
 @eig.batch
 def _eig_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
     return eig(a)
+
+
+keeps_matrices_apart(expm, sqrtm, logm, lu, eig, *SLOPES)

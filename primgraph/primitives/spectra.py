@@ -19,7 +19,7 @@ from primgraph.ir.primitive import primitive
 from primgraph.ir.types import Shape, TensorType, smaller
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.elementwise import abs_
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linalg import keeps_matrices_apart, matmul, swap_last
 from primgraph.primitives.logic import less_equal, select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, slice_
@@ -320,3 +320,6 @@ def _qr_jvp(z: tuple[Value, Value], a: Value, d: Value, *, complete: bool) -> tu
 @qr.batch
 def _qr_batch(batched: tuple[bool, ...], a: Value, *, complete: bool) -> tuple[Value, ...]:
     return qr(a, complete=complete)
+
+
+keeps_matrices_apart(eigh, eigvalsh, svd, svdvals, pinv, qr)

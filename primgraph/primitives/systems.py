@@ -17,7 +17,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
 from primgraph.ir.types import FLOAT16, INT64, TensorType
 from primgraph.primitives.constants import filled, iota, zeros_like
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linalg import keeps_matrices_apart, matmul, swap_last
 from primgraph.primitives.logic import greater_equal, select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, permute, reshape, with_batch_axis
@@ -494,3 +494,20 @@ def _cofactors_jvp(z: Value, a: Value, d: Value) -> Value:
 @cofactors.batch
 def _cofactors_batch(batched: tuple[bool, ...], a: Value) -> Value:
     return cofactors(a)
+
+
+# Which elements need which.
+
+keeps_matrices_apart(inv, cholesky, cholesky_tangent, cholesky_slope, as_cholesky_of)
+keeps_matrices_apart(slogdet, det, cofactors, as_symmetric)
+
+
+def _columns_apart(
+    k: int, i: int, a: TensorType, b: TensorType, **params: bool
+) -> tuple[int | None, ...]:
+    """Each column of the solution is that of one right-hand side."""
+    return (*range(a.ndim - 2), None, b.ndim - 1 if i else None)
+
+
+for _op in (solve, triangular_solve):
+    _op.sparsity(_columns_apart)
