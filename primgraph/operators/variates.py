@@ -11,11 +11,11 @@ from typing import Any
 
 from primgraph.errors import ArgumentError
 from primgraph.ir.types import FLOAT64, INT64, as_shape, broadcast_shapes
-from primgraph.operators.activations import sigmoid, softmax
+from primgraph.operators.activations import softmax
 from primgraph.operators.arithmetic import floor
 from primgraph.operators.call import of_namespace
 from primgraph.operators.creation import ones_like
-from primgraph.operators.elementary import exp, log, log1p, sqrt, tan
+from primgraph.operators.elementary import exp, log, log1p, sigmoid, sqrt, tan
 from primgraph.operators.handle import ArrayLike
 from primgraph.operators.joining import stack
 from primgraph.operators.logic import where
