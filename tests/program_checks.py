@@ -65,7 +65,7 @@ _FORMS = 0.1
 _TENSORS = 0.1
 _REPLAYED = 0.3
 _SPARSITY = 0.7
-_SPARSE = 0.3
+_SPARSE = 0.1
 
 # By how many units in the last place every equation may be off at level "fast".
 _FAST_ULPS = 8.0
