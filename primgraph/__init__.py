@@ -104,6 +104,7 @@ from primgraph.tree import register as register_container
 # What most programs do not use is loaded when it is first asked for.
 if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
+    from primgraph.functional.jets import jet, taylor
     from primgraph.inspect.check import check_grads
     from primgraph.inspect.check_rules import check_rules
     from primgraph.inspect.cost import Cost, cost
@@ -131,6 +132,7 @@ else:
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
         "growth": "primgraph.view.growth",
+        "jet": "primgraph.functional.jets",
         "load": "primgraph.program.save",
         "minibatches": "primgraph.training.fit",
         "profile": "primgraph.inspect.profile",
@@ -138,6 +140,7 @@ else:
         "scipy_objective": "primgraph.training.scipy_objective",
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",
+        "taylor": "primgraph.functional.jets",
     }
     _ROOMS = {"autograd", "extend", "fft", "linalg", "nn", "optimizer", "random", "special", "view"}
 
@@ -257,6 +260,7 @@ __all__ = [
     "jacfwd",
     "jacobian",
     "jacrev",
+    "jet",
     "jit",
     "jvp",
     "laplacian",
@@ -285,6 +289,7 @@ __all__ = [
     "spy",
     "steps",
     "switch",
+    "taylor",
     "tensor",
     "trace",
     "transforms",
