@@ -105,6 +105,7 @@ from primgraph.tree import register as register_container
 if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
     from primgraph.functional.jets import jet, taylor
+    from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.inspect.check import check_grads
     from primgraph.inspect.check_rules import check_rules
     from primgraph.inspect.cost import Cost, cost
@@ -133,6 +134,8 @@ else:
         "fit": "primgraph.training.fit",
         "growth": "primgraph.view.growth",
         "jet": "primgraph.functional.jets",
+        "hessian_sparsity": "primgraph.functional.sparsity",
+        "jacobian_sparsity": "primgraph.functional.sparsity",
         "load": "primgraph.program.save",
         "minibatches": "primgraph.training.fit",
         "profile": "primgraph.inspect.profile",
@@ -252,6 +255,7 @@ __all__ = [
     "growth",
     "hessian",
     "hessian_diagonal",
+    "hessian_sparsity",
     "hvp",
     "inference_mode",
     "initializers",
@@ -259,6 +263,7 @@ __all__ = [
     "is_grad_enabled",
     "jacfwd",
     "jacobian",
+    "jacobian_sparsity",
     "jacrev",
     "jet",
     "jit",

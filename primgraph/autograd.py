@@ -3,3 +3,7 @@
 from primgraph.eager.backward import backward, grad
 
 __all__ = ["backward", "grad"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

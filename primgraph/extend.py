@@ -69,6 +69,9 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.extend", name, __all__)
 
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
 
 Array = np.ndarray[Any, Any]
 

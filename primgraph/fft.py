@@ -13,3 +13,6 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.fft", name, __all__)
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

@@ -12,6 +12,18 @@ from primgraph.errors import ArgumentError, unknown_name
 from primgraph.ir.signature import applied, checked_methods
 from primgraph.ir.types import DType, Shape
 
+__all__ = [
+    "Assign",
+    "Constant",
+    "Initializer",
+    "Kaiming",
+    "Normal",
+    "Uniform",
+    "Xavier",
+    "fans",
+    "first_array",
+]
+
 
 class Initializer(Protocol):
     """Makes the first value of a parameter from its shape, its dtype and random numbers."""
@@ -142,4 +154,7 @@ def _with_variance(
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
-        raise unknown_name("primgraph.initializers", name, globals())
+        raise unknown_name("primgraph.initializers", name, __all__)
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

@@ -38,3 +38,6 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.linalg", name, __all__)
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

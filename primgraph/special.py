@@ -18,3 +18,6 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.special", name, __all__)
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

@@ -18,6 +18,18 @@ from primgraph.errors import ArgumentError
 from primgraph.ir.form import Flatten, Unflatten, opened, registered
 from primgraph.ir.signature import checked
 
+__all__ = [
+    "Structure",
+    "count",
+    "flatten",
+    "leaves",
+    "map",
+    "paths",
+    "register",
+    "structure",
+    "unflatten",
+]
+
 # Classes of leaves, of which nothing else needs to be asked.
 _PLAIN_LEAVES = frozenset({np.ndarray, np.float64, float, int, bool, str})
 
@@ -222,3 +234,7 @@ def _spread(values: Any, structure: Structure, what: str, path: str, found: list
     below = dict(zip(keys, items, strict=True))
     for key, part in zip(structure.keys, structure.parts, strict=True):
         _spread(below[key], part, what, f"{path}{_access(kind, key)}", found)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

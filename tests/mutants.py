@@ -63,6 +63,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/batch_sum.py": ["batch_sum", "simplify", "transforms"],
     "transforms/separate.py": ["loops", "primitives"],
     "transforms/control/*.py": ["loops", "primitives"],
+    "transforms/side_by_side.py": ["loop_code"],
     "transforms/split_loops.py": ["loop_code", "loops"],
     "transforms/stacks.py": ["open_loops"],
     "transforms/optimize/join_checkpoints.py": ["checkpoints"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from complex_step import widened
@@ -14,6 +14,7 @@ from program_draft import Choices
 from program_files import check_files
 from program_forms import check_forms
 from program_replayed import check_replayed
+from program_sparsity import check_sparsity
 from program_tensors import check_tensors
 from program_tolerance import differs, roughly_differs
 from program_unrolled import check_unrolled
@@ -22,10 +23,11 @@ from thread_checks import threads_at_work
 
 from primgraph.codegen import compile_graph
 from primgraph.inspect.trips import is_walked, walked
-from primgraph.ir.graph import Graph, Value
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.text import parse, to_text
 from primgraph.ir.verify import verify
+from primgraph.primitives.elementwise import arctan2
 from primgraph.program.compile import optimized
 from primgraph.transforms import (
     batch,
@@ -62,6 +64,7 @@ _FILES = 0.2
 _FORMS = 0.1
 _TENSORS = 0.1
 _REPLAYED = 0.3
+_SPARSITY = 0.7
 
 # By how many units in the last place every equation may be off at level "fast".
 _FAST_ULPS = 8.0
@@ -95,6 +98,8 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
         check_unrolled(lowered, program.feeds, program.others, program.smooth, draw, seen)
         if draw.random() < _REPLAYED:
             check_replayed(lowered, program.feeds, program.smooth, draw, seen)
+    if np.random.default_rng((program.seed, 31)).random() < _SPARSITY:
+        check_sparsity(program, seen)
     if rng.random() < _BATCH:
         check_batch(lowered, program.feeds, program.others, rng)
         check_samples(lowered, program, rng, seen)
@@ -162,7 +167,8 @@ def check_passes(program: Program) -> None:
 def check_levels(program: Program, seen: Counter[str]) -> None:
     """Looser levels of mathematics keep their promises where nothing special occurs."""
     lowered = lower(program.graph)
-    if not all(map(_is_ordinary, numbers_in(lowered, program.feeds))):
+    numbers = numbers_in(lowered, program.feeds)
+    if not all(map(_is_ordinary, numbers)) or _asks_for_signs(lowered, program.feeds):
         seen["programs with special values"] += 1
         return
     expected = interpret(lowered, *program.feeds)
@@ -179,6 +185,24 @@ def check_levels(program: Program, seen: Counter[str]) -> None:
 def numbers_in(graph: Graph, feeds: Arrays) -> list[np.ndarray]:
     """All numbers that occur, those in branches and loops too."""
     found = [np.asarray(x) for x in feeds]
+    _watch(graph, feeds, lambda eqn, given, results: found.extend(results))
+    return found
+
+
+def _asks_for_signs(graph: Graph, feeds: Arrays) -> bool:
+    """Whether a zero's sign decides between numbers: in `arctan2`, beside zeros or negatives."""
+    asked: list[bool] = []
+
+    def look(eqn: Equation, given: Arrays, results: Arrays) -> None:
+        if eqn.op is arctan2:
+            asked.append(bool(np.any((given[0] == 0) & (given[1] <= 0))))
+
+    _watch(graph, feeds, look)
+    return any(asked)
+
+
+def _watch(graph: Graph, feeds: Arrays, look: Callable[[Equation, Arrays, Arrays], None]) -> None:
+    """Compute the graph, and `look` at each equation with what it takes and gives."""
 
     def run(body: Graph, arrays: Arrays) -> list[np.ndarray]:
         known = dict(zip(body.inputs, arrays, strict=True))
@@ -188,13 +212,12 @@ def numbers_in(graph: Graph, feeds: Arrays) -> list[np.ndarray]:
                 results = walked(eqn, given, run)
             else:
                 results = [np.asarray(x) for x in eqn.op.evaluate(given, eqn.kwargs)]
-            found.extend(results)
+            look(eqn, given, results)
             known.update(zip(eqn.outputs, results, strict=True))
         return [known[v] for v in body.outputs]
 
     with np.errstate(all="ignore"):
-        run(graph, found[:])
-    return found
+        run(graph, [np.asarray(x) for x in feeds])
 
 
 def _is_ordinary(x: np.ndarray) -> bool:

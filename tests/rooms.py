@@ -29,7 +29,7 @@ PICTURE = Path(__file__).parent.parent / "docs" / "static" / "map.svg"
 FLOORS = (
     ("primgraph.cells", "primgraph.checkout", "primgraph.meanings"),
     ("primgraph.errors", "primgraph.frames", "primgraph.source"),
-    ("primgraph.approximations", "primgraph.ir"),
+    ("primgraph.approximations", "primgraph.ir", "primgraph.sparsity"),
     ("primgraph.defaults", "primgraph.initializers", "primgraph.primitives", "primgraph.tables"),
     (
         "primgraph.fft",
@@ -116,6 +116,7 @@ ROOMS = {
     "errors, source": ("input", "lines of the user's, errors, names"),
     "approximations": ("input", "special functions in NumPy"),
     "ir": ("forward", "types, graph, builder, text, slices"),
+    "sparsity": ("input", "patterns, colours"),
     "primitives": ("forward", "meaning, derivative, batching"),
     "defaults, initializers, tables": ("input", "what others share"),
     "operators": ("forward", "what users write"),

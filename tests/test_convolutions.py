@@ -6,6 +6,7 @@ import itertools
 import math
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,23 @@ def test_bins_of_adaptive_pools_cover_all_elements() -> None:
         assert whole.shape == ((6, 1) if n == 1 else (2, 1, 1, 1))
         whole = getattr(pg, f"adaptive_max_pool{n}d")(x[0, 0] if n == 1 else x, 1)
         assert whole.shape == ((6, 1) if n == 1 else (2, 1, 1, 1))
+
+
+def test_bins_beyond_the_elements_take_no_memory_before_a_run() -> None:
+    tracemalloc.start()
+    for pool in (pg.adaptive_max_pool1d, pg.adaptive_avg_pool1d):
+        graph = pg.trace(lambda x, p=pool: p(x, 10**12), pg.spec((2, 3)))
+        assert graph.output_types[0].shape == (2, 10**12)
+        with pytest.raises(pg.ArgumentError, match="of 3 elements is too large"):
+            pg.trace(lambda x, p=pool: p(x, 2**62), pg.spec((2, 3)))
+    assert tracemalloc.get_traced_memory()[1] < 10**7
+    tracemalloc.stop()
+    x = np.array([[1.0, np.inf, -2.0]])
+    expected = [[1.0, np.inf, np.inf, np.inf, -2.0]]
+    same(evaluate_one(lambda x: pg.adaptive_max_pool1d(x, 5), x), np.array(expected))
+    same(evaluate_one(lambda x: pg.adaptive_avg_pool1d(x, 5), x), np.array(expected))
+    for pool in (pg.adaptive_max_pool1d, pg.adaptive_avg_pool1d):
+        pg.check_grads(lambda x, p=pool: p(x, 5) ** 2, [RNG.normal(size=(2, 3))], order=2)
 
 
 def test_derivatives_of_order_two_in_both_modes() -> None:

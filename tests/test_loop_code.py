@@ -220,3 +220,115 @@ def test_powers_are_taken_of_numbers():
 
     agrees(f, np.array(2.0), numbers(20) + 2.0)
     agrees(f, np.array(2.0), numbers(20))
+
+
+def gated(xs, w, u):
+    """The cell of a network whose gates are joined, for rows of any number of axes."""
+    n = w.shape[-1] // 4
+
+    def step(carry, x):
+        h, c = carry
+        gates = x @ w + h @ u
+        a, b, d, e = (pg.tanh(gates[..., i * n : i * n + n]) for i in range(4))
+        c = a * c + b * d
+        return (e * c, c), None
+
+    zeros = pg.zeros((*xs.shape[1:-1], n))
+    (h, c), _ = pg.scan(step, (zeros, zeros), xs)
+    return pg.sum(h * c)
+
+
+@pytest.mark.parametrize("rows", [(), (1,), (3,), (4,)])
+def test_functions_whose_results_are_joined_are_computed_once(rows):
+    arrays = numbers(9, *rows, 3), numbers(3, 8, seed=1), numbers(2, 8, seed=2)
+    kernel = agrees(with_gradients(gated), *arrays)
+    _, back = loops(kernel)
+    assert sum(e.op.name == "mul" for e in back.bodies[0].body) <= 6
+    assert sum(e.op.name == "concat" for e in back.bodies[0].body) == 1
+
+
+def products(body):
+    return sum(e.op.name == "matmul" for e in body)
+
+
+@pytest.mark.parametrize("math", ["exact", "fast"])
+@pytest.mark.parametrize("rows", [3, 4, 8])
+def test_products_of_rows_are_one_product_where_bits_stay(rows, math):
+    def f(xs, w, u):
+        step = lambda h, x: (pg.tanh(x @ w + h @ u), h @ u[:, :2])  # noqa: E731
+        return pg.scan(step, pg.zeros((rows, 5)), xs)
+
+    arrays = numbers(11, rows, 6), numbers(6, 5, seed=1), numbers(5, 5, seed=2)
+    kernel = pg.compile(pg.trace(f, *arrays), math=math).flat
+    loop = loops(kernel)[0]
+    gone = 2 * (rows % 4 == 0 or math == "fast")
+    assert products(loop.bodies[0].body) == 3 - gone
+    assert products(kernel.graph.body) == gone
+    expected = interpret(pg.trace(f, *arrays), *arrays)
+    for mine, theirs in zip(kernel(*arrays), expected, strict=True):
+        assert np.allclose(mine, theirs, rtol=1e-13, atol=1e-14)
+        assert math == "fast" or np.array_equal(mine, theirs)
+
+
+def test_products_of_float32_and_with_what_is_carried_stay_in_their_trips():
+    def f(xs, w):
+        step = lambda h, x: (pg.tanh(x @ w + x @ h), None)  # noqa: E731
+        return pg.scan(step, w, xs)[0]
+
+    single = numbers(9, 4, 4).astype(np.float32), numbers(4, 4).astype(np.float32)
+    for arrays, left in ((single, 2), ((numbers(9, 4, 4), numbers(4, 4)), 1)):
+        (loop,) = loops(pg.compile(pg.trace(f, *arrays)).flat)
+        assert products(loop.bodies[0].body) == left
+
+
+def test_a_row_that_is_not_a_number_stays_in_its_trip():
+    def f(xs, w):
+        step = lambda h, x: (x @ w + pg.where(pg.isnan(h), 0.0, 0.1 * h), pg.sum(h))  # noqa: E731
+        return pg.scan(step, pg.zeros((4, 3)), xs)
+
+    xs = numbers(9, 4, 3)
+    xs[4, 1] = np.nan
+    agrees(f, xs, numbers(3, 3))
+
+
+def test_a_state_of_a_carry_that_no_other_needs_may_be_stacked():
+    def f(xs):
+        def step(carry, x):
+            h, total = carry
+            h = pg.tanh(h * x + 0.5)
+            return (h, total * pg.sqrt(pg.exp(h) + pg.cos(h) * pg.sin(h))), (total, h)
+
+        return pg.scan(step, (pg.zeros(5), pg.ones(5)), xs)
+
+    kernel = agrees(f, numbers(9, 5))
+    assert len(loops(kernel)) == 2
+
+
+def test_a_look_at_a_row_is_stacked_and_read_in_its_trip():
+    def f(xs):
+        def step(h, x):
+            row, power = x.T, pg.exp(x)
+            return h * 0.5 + h * row + power.T, row
+
+        return pg.scan(step, pg.zeros((3, 5)), xs)
+
+    agrees(f, numbers(9, 5, 3))
+
+
+def test_loops_that_share_an_equation_are_split_apart():
+    def f(a, xs, ys):
+        def step(h, x):
+            inner = pg.while_loop(lambda v: pg.sum(v) < 9.0, lambda v: v + 2.0, x * 3.0 + 1.0)
+            return pg.tanh(h * a) + inner, pg.exp(x - 0.5)
+
+        return pg.scan(step, xs[0], xs), pg.scan(step, ys[0], ys)
+
+    def both(*arrays):
+        found = flat(f(*arrays))
+        return (*found, *[pg.forward_grad(v, arrays[0]) for v in found])
+
+    agrees(both, np.array(0.7), numbers(9, 5), numbers(12, 5, seed=1))
+
+
+def flat(nested):
+    return [v for x in nested for v in flat(x)] if isinstance(nested, tuple | list) else [nested]

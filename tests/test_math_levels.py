@@ -218,3 +218,17 @@ def test_many_products_are_joined_in_linear_time_and_without_recursion():
     joined = join_products(graph)
     assert products(joined) == [(4, count, 3)]
     assert join_products(joined) is joined
+
+
+def test_what_asks_for_the_sign_of_a_zero_may_come_out_otherwise_above_exact() -> None:
+    def by_sign(x):
+        return pg.arctan2(-0.0 / x, -0.0 / x), pg.arctan2(x * 0.0 + 0.0, -1.0)
+
+    graph, x = pg.trace(by_sign, pg.spec(2)), np.array([2.0, -2.0])
+    for level, first, second in (
+        ("exact", [-np.pi, 0.0], [np.pi, np.pi]),
+        ("signs", [-np.pi, 0.0], [np.pi, -np.pi]),
+        ("finite", [0.0, 0.0], [np.pi, np.pi]),
+    ):
+        for found, expected in zip(pg.compile(graph, math=level)(x), (first, second), strict=True):
+            np.testing.assert_array_equal(found, expected, err_msg=level)

@@ -215,7 +215,48 @@ def test_random_numbers_are_not_drawn_by_variables() -> None:
     with pg.Program():
         v = pg.data("v", (3,))
         with pytest.raises(pg.ArgumentError, match="cannot draw by what is not computed"):
-            pnp.random.normal(v)
+            pnp.random.gamma(v)
+
+
+MOVED = {
+    "normal": lambda random, a, b: random.normal(a, b, 3),
+    "uniform": lambda random, a, b: random.uniform(low=a, high=b),
+    "exponential": lambda random, a, b: random.exponential(b, size=(2, 3)),
+    "laplace": lambda random, a, b: random.laplace(a, scale=b),
+    "gumbel": lambda random, a, b: random.gumbel(a, b),
+    "logistic": lambda random, a, b: random.logistic(1.0, b),
+    "lognormal": lambda random, a, b: random.lognormal(a, b),
+    "rayleigh": lambda random, a, b: random.rayleigh(b),
+    "permutation": lambda random, a, b: random.permutation(a),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_standard_numbers_are_moved_and_scaled_by_variables_as_by_arrays(name: str) -> None:
+    a, b = np.array([0.3, -1.0, 2.0]), np.array([2.5, 1.5, 4.0])
+    np.random.seed(7)  # noqa: NPY002
+    expected = MOVED[name](np.random, a, b)
+    np.random.seed(7)  # noqa: NPY002
+    found = pg.trace(lambda a, b: MOVED[name](pnp.random, a, b), pg.spec(3), pg.spec(3))
+    np.testing.assert_allclose(pg.compile(found)(a, b), expected, 1e-14)
+    pg.check_grads(found, [a, b])
+
+
+def test_arrays_made_of_arrays_are_laid_out_as_numpy_lays_them_out() -> None:
+    for name in ("ascontiguousarray", "asfortranarray", "asarray_chkfinite", "asanyarray"):
+        for given in (np.arange(6.0).reshape(2, 3)[:, ::2], 3.0):
+            found, expected = getattr(pnp, name)(given), getattr(np, name)(given)
+            assert found.flags.f_contiguous == expected.flags.f_contiguous
+            assert (found.shape, type(found)) == (expected.shape, type(expected))
+        assert isinstance(getattr(pnp, name)([pg.tensor(1.0)]), pg.Tensor)
+
+
+def test_complex_numbers_are_sorted_in_numpys_dtype() -> None:
+    for dtype in ("bool", "int8", "uint16", "int32", "float32", "float64", "complex64"):
+        x = np.array([3, 1, 2]).astype(dtype)
+        found, expected = np.sort_complex(pg.tensor(x)), np.sort_complex(x)
+        assert found.dtype == expected.dtype, dtype
+        np.testing.assert_array_equal(found.numpy(), expected)
 
 
 def test_trace_and_diff_of_arrays_are_numpys_functions() -> None:

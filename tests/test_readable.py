@@ -109,6 +109,35 @@ def test_a_docstring_tells_what_is_the_gradient_of_what():
     )
 
 
+def test_a_line_that_differentiates_what_it_computes_gives_its_name_to_neither():
+    def one(x, w):
+        slope = pg.grad(pg.sum(pg.sin(x) * w), x)
+        return slope
+
+    def several(x, w):
+        return pg.grad(pg.sum(x * w), x) + pg.grad(pg.sum(pg.sin(x)), x)
+
+    def named(x, w):
+        loss = pg.sum(pg.sin(x) * w)
+        return pg.grad(loss, x)
+
+    def twice(x, w):
+        y = pg.sum(pg.sin(x) * w)
+        size = pg.sum(pg.grad(y, x) ** 2)
+        return pg.grad(size, x)
+
+    def source(function):
+        return pg.compile(pg.trace(function, pg.spec(3), pg.spec(3))).source
+
+    assert re.search(r'"""Gradient of test_readable.py:\d+ by x\.\n', source(one))
+    assert "`slope`" not in source(one)
+    # The cosine is the gradient of the other sum: by `w` nothing is differentiated.
+    assert "np.cos(x)" in source(several)
+    assert "w_bar" not in source(several)
+    assert '"""Gradient of `loss` (test' in source(named)
+    assert '"""Gradient of `size` (test' in source(twice)
+
+
 @pytest.mark.parametrize("shape", [(4, 3), (1, 3), (4, 1), (1, 1), (3, 3), (70, 130)])
 def test_products_with_vectors_are_written_as_such_and_have_the_same_bits(shape):
     rng = np.random.default_rng(0)

@@ -440,3 +440,33 @@ def test_slopes_of_compositions() -> None:
     for function in (np.i0, scipy.special.i0):
         tensor = pg.tensor(NUMBERS[:5])
         np.testing.assert_allclose(function(tensor).numpy(), np.i0(NUMBERS[:5]), 1e-14)
+
+
+@pytest.mark.parametrize("style", ["planned", "readable"])
+def test_bits_do_not_depend_on_how_feeds_lie_in_memory(style: str) -> None:
+    """Functions in a loop, and their slopes: NumPy has other code for other strides."""
+
+    def trip(total: Any, row: Any) -> Any:
+        y = 1.1 + 0.7 * pg.tanh(row)
+        found = sp.erfcx(row) + sp.log_ndtr(row) + sp.gammaln(y) + sp.xlogy(y, total)
+        found += (
+            sp.erfinv(0.5 * y) + sp.logit(0.5 * y) + sp.gammainc(y, y) + sp.betainc(y, 2.0, 0.3)
+        )
+        return total + found * found, pg.flip(pg.grad(pg.sum(found), row), 0)
+
+    def loop(x: Any) -> Any:
+        return pg.scan(trip, pg.ones(x.shape[1:]), pg.flip(x, 0))
+
+    rng = np.random.default_rng(3)
+    for shape in ((3, 5), (2, 1)):
+        kernel = pg.compile(pg.trace(loop, pg.spec(shape)), style=style)
+        x = rng.normal(size=shape)
+        expected = [a.tobytes() for a in kernel.flat(x)]
+        for rows, columns in ((-1, -1), (1, -2), (-3, 1), (2, 3)):
+            wide = np.empty((shape[0] * abs(rows), shape[1] * abs(columns)))
+            view = wide[::rows, ::columns]
+            view[...] = x
+            shifted = np.empty(x.size + abs(rows))[abs(rows) :].reshape(shape)
+            shifted[...] = x
+            for feed in (view, np.asfortranarray(x), shifted):
+                assert [a.tobytes() for a in kernel.flat(feed)] == expected

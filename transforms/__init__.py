@@ -38,6 +38,9 @@ else:
             return globals().setdefault(name, module.taylor)
         raise unknown_name("primgraph.transforms", name, __all__)
 
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
 
 __all__ = [
     "batch",

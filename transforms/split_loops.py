@@ -2,44 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import final
 
 from primgraph.ir.contract import primitives_only, transform
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.params import bits, freeze_all
+from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.slices import backward_slice, forward_slice
-from primgraph.ir.types import leading
+from primgraph.ir.types import FLOAT64, leading
 from primgraph.primitives.control import scan
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.shapes import broadcast, slice_
 from primgraph.transforms.batch import batched
 from primgraph.transforms.optimize.loops import Loop
+from primgraph.transforms.side_by_side import functions_of_joined, functions_of_slices
 
-# Fewer trips are not worth it.
+# Fewer trips are not worth it, nor are bodies of as few numbers, which run on Python's own.
 _LEAST_TRIPS = 8
+_FEWEST = 4
 # Rows of no more numbers take less time than the call that computes them. Longer ones are computed
 # together only where all of them take no more bytes than a cache has.
 _FEW_NUMBERS = 256
 _CACHE = 1 << 20
-# Bodies of as few numbers run on Python's own, one by one.
-_FEWEST = 4
-# What may fail fails in its own trip; products of many rows may be rounded otherwise.
-_ALONE: frozenset[Op] = frozenset({gather, scatter_add, matmul})
+# What may fail fails in its own trip.
+_FAILING: frozenset[Op] = frozenset({gather, scatter_add})
+# So many rows BLAS multiplies as it does multiples of them; others it may round otherwise.
+_ROWS = 4
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
-def split_loops(graph: Graph) -> Graph:
+def split_loops(
+    graph: Graph, math: str = "exact", trips: int = _LEAST_TRIPS, fewest: int = _FEWEST
+) -> Graph:
     """The same graph, with less in the bodies of its scans.
 
     What depends on rows alone is computed for all rows before a loop, what nothing is carried on
     from after it, and carries that no other carry needs are carried in a loop of their own, where
     they have what they need in stacks. Calls of functions on many small arrays then become few on
-    large ones. Only what gives the same bits in that way is taken out. A graph with sizes that are
-    not known stays as it is.
+    large ones. Only what gives the same bits in that way is taken out, of products with a matrix
+    that no trip changes those of whole groups of rows; at level "fast" all of these. Loops of fewer
+    `trips` stay as they are, as do those in which nothing has more than the `fewest` elements, and
+    a graph with sizes that are not known.
     """
     if not graph.has_bodies or graph.sizes:
         return graph
@@ -50,21 +56,21 @@ def split_loops(graph: Graph) -> Graph:
             inputs = tuple([moved.get(v, v) for v in eqn.inputs])
             eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
         if eqn.op.has_bodies:
-            plain = _within(eqn)
-            body += _Split(moved).equations(plain)
+            plain = _within(eqn, lambda body: split_loops(body, math, trips, fewest))
+            body += _Split(moved, math).equations(plain, trips, fewest)
         else:
             body.append(eqn)
     return Graph(graph.inputs, body, [moved.get(v, v) for v in graph.outputs], graph.name)
 
 
-def _within(eqn: Equation) -> Equation:
+def _within(eqn: Equation, split: Callable[[Graph], Graph]) -> Equation:
     """The equation, with loops in its bodies split."""
     if not any(b.has_bodies for b in eqn.bodies):
         return eqn
     params = {
-        name: split_loops(p)
+        name: split(p)
         if isinstance(p, Graph)
-        else tuple([split_loops(b) for b in p])
+        else tuple([split(b) for b in p])
         if name == "branches"
         else p
         for name, p in eqn.kwargs.items()
@@ -76,30 +82,41 @@ def _within(eqn: Equation) -> Equation:
 class _Split:
     """What takes the place of a loop; `moved` tells what becomes of its results."""
 
-    def __init__(self, moved: dict[Value, Value]) -> None:
+    def __init__(self, moved: dict[Value, Value], math: str) -> None:
         self.moved = moved
+        self.math = math
         self.made: list[Equation] = []
+        # What trips change.
+        self.varying: Collection[Value] = ()
 
-    def equations(self, eqn: Equation) -> list[Equation]:
+    def equations(self, eqn: Equation, trips: int, fewest: int) -> list[Equation]:
         p = eqn.kwargs
         length = p["length"] if eqn.op is scan else None
-        if type(length) is not int or length < _LEAST_TRIPS or p["counted"]:
+        if type(length) is not int or length < trips or p["counted"]:
             return [eqn]
         loop = Loop.of(eqn)
         sizes = [v.type.size for e in loop.body.body for v in e.outputs]
-        if any(type(n) is not int for n in sizes) or max(sizes, default=0) <= _FEWEST:
+        if any(type(n) is not int for n in sizes) or max(sizes, default=0) <= fewest:
             return [eqn]
         self.length = length
-        loop, looks = self._without_looks(replace(loop, body=_with_joined_parts(loop.body)))
+        _, states, xs = loop.inputs
+        self.varying = forward_slice(loop.body.body, [*states, *xs])
+        body = functions_of_slices(loop.body, _FEW_NUMBERS)
+        loop, looks = self._without_looks(replace(loop, body=body))
+        known, _ = self._ahead(loop)
+        body = functions_of_joined(loop.body, known, _FEW_NUMBERS)
+        loop = replace(loop, body=body)
         first, second = self._divided(self._early(loop))
-        self.made.append(first.equation())
+        self._add(first)
         if second is not None:
-            rest = self._early(second)
-            if rest.carried or rest.stacked:
-                self.made.append(rest.equation())
+            self._add(self._early(second))
         for result, part, stack in looks:
             (self.moved[result],) = self._for_all(part, (), [self.moved.get(stack, stack)])
         return self.made
+
+    def _add(self, loop: Loop) -> None:
+        if loop.carried or loop.stacked:
+            self.made.append(loop.equation())
 
     def _without_looks(self, loop: Loop) -> tuple[Loop, list[tuple[Value, Graph, Value]]]:
         """The loop with stacks of short rows in the place of stacks of parts of these.
@@ -129,14 +146,13 @@ class _Split:
 
     # Before a loop.
 
-    def _early(self, loop: Loop) -> Loop:
-        """The loop without what depends on rows alone, which is computed for all of them."""
-        body = loop.body.body
-        consts, states, xs = loop.inputs
-        varying = forward_slice(body, xs)
+    def _ahead(self, loop: Loop) -> tuple[set[Value], list[Equation]]:
+        """What a trip may know without what is carried, and the equations that depend on rows."""
+        consts, _, xs = loop.inputs
+        varying = forward_slice(loop.body.body, xs)
         known = {*consts, *xs}
         early: list[Equation] = []
-        for eqn in body:
+        for eqn in loop.body.body:
             if not known.issuperset(eqn.inputs):
                 continue
             if varying.isdisjoint(eqn.inputs):
@@ -144,7 +160,14 @@ class _Split:
             elif self._may_leave(eqn):
                 known.update(eqn.outputs)
                 early.append(eqn)
-        ends, rest = self._boundary(loop, early, varying)
+        return known, early
+
+    def _early(self, loop: Loop) -> Loop:
+        """The loop without what depends on rows alone, which is computed for all of them."""
+        body = loop.body.body
+        consts, states, xs = loop.inputs
+        _, early = self._ahead(loop)
+        ends, rest = self._boundary(loop, early)
         if not ends:
             return loop
         part = Graph([*consts, *xs], backward_slice(body, ends), ends, loop.body.name)
@@ -159,13 +182,15 @@ class _Split:
             else:
                 stays.append(k)
         read = {v for e in rest for v in e.inputs}.union(loop.body.outputs[:carried])
+        # Some ways to look at rows are stacked, and are in the trips too.
+        read.difference_update([v for e in rest for v in e.outputs])
         rows = list(zip(loop.xs, xs, strict=True))
         rows += [(found[v], v) for v in ends if v in read]
         fixed = list(zip(loop.consts, consts, strict=True))
         return loop.taking(fixed, None, rows, stays, rest)
 
     def _boundary(
-        self, loop: Loop, early: Sequence[Equation], varying: Collection[Value]
+        self, loop: Loop, early: Sequence[Equation]
     ) -> tuple[list[Value], list[Equation]]:
         """What is taken from `early` equations by the others, or stacked, and these others.
 
@@ -202,17 +227,34 @@ class _Split:
         axes = [*[None] * len(consts), *[0] * len(stacks)]
         graph = batched(part, self.length, axes, [True] * len(part.outputs))
         known = dict(zip(graph.inputs, (*consts, *stacks), strict=True))
+        # Bodies of two loops may share an equation.
+        shared = {v for e in part.body for v in e.outputs}
         for eqn in graph.body:
             inputs = tuple([known.get(v, v) for v in eqn.inputs])
-            self.made.append(Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source))
+            outputs = tuple([Value(v.type) if v in shared else v for v in eqn.outputs])
+            known.update(zip(eqn.outputs, outputs, strict=True))
+            self.made.append(Equation(eqn.op, inputs, eqn.params, outputs, eqn.source))
         return [known.get(v, v) for v in graph.outputs]
 
     def _may_leave(self, eqn: Equation) -> bool:
         op = eqn.op
-        if not isinstance(op, Primitive) or op in _ALONE or op.has_bodies or not op.has_batch_rule:
+        if not isinstance(op, Primitive) or op in _FAILING or op.has_bodies:
             return False
-        sizes = [v.type for v in (*eqn.inputs, *eqn.outputs)]
-        return all(t.size <= _FEW_NUMBERS or t.nbytes * self.length <= _CACHE for t in sizes)
+        if op is matmul:
+            return self._is_product_of_rows(eqn) and self._fit((eqn.inputs[0], eqn.output))
+        return op.has_batch_rule and self._fit((*eqn.inputs, *eqn.outputs))
+
+    def _fit(self, values: Iterable[Value]) -> bool:
+        """Whether the stacks of these values are no larger than what may be computed at once."""
+        types = [v.type for v in values]
+        return all(t.size <= _FEW_NUMBERS or t.nbytes * self.length <= _CACHE for t in types)
+
+    def _is_product_of_rows(self, eqn: Equation) -> bool:
+        """Whether many such products are one, of all rows with a matrix that no trip changes."""
+        x, y = eqn.inputs
+        if x not in self.varying or y in self.varying or len(x.shape) != 2 or len(y.shape) != 2:
+            return False
+        return self.math == "fast" or (x.dtype == FLOAT64 and x.shape[0] % _ROWS == 0)
 
     # After a loop.
 
@@ -242,12 +284,9 @@ class _Split:
         late, needed = self._taken(loop, late, there)
         new = [v for v in needed if v not in outputs[count:]]
         calls = sum([not _is_look(e) for e in bound if ends.isdisjoint(e.outputs)])
-        fits = all(
-            v.type.size <= _FEW_NUMBERS or v.type.nbytes * self.length <= _CACHE for v in new
-        )
-        if not fits or calls <= len(new) + 2 * len(last):
+        if not self._fit(new) or calls <= len(new) + 2 * len(last):
             return loop, None
-        made = {v for e in bound for v in e.outputs}
+        made = {v for e in bound for v in e.outputs}.union([states[k] for k in last])
         stays = [k for k, v in enumerate(outputs[count:]) if v not in made]
         goes = [k for k, v in enumerate(outputs[count:]) if v in made]
         stacks = [Value(leading(self.length, v.type)) for v in new]
@@ -290,67 +329,6 @@ class _Split:
             else:
                 needed[value] = None
         return [e for e in loop.body.body if e in all_of], list(needed)
-
-
-def _with_joined_parts(graph: Graph) -> Graph:
-    """The same graph, in which a function of parts of one array that lie side by side is computed
-    once, for all of them."""
-    cuts = {e.output: e for e in graph.body if e.op is slice_}
-    groups: dict[object, list[tuple[int, int, Equation]]] = {}
-    for eqn in graph.body:
-        cut = cuts.get(eqn.inputs[0]) if len(eqn.inputs) == 1 else None
-        if cut is None or not (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
-            continue
-        axis = _axis_of(cut)
-        if axis is not None and cut.inputs[0].type.size <= _FEW_NUMBERS:
-            p = cut.kwargs
-            key = (eqn.op, bits(eqn.params), cut.inputs[0], axis)
-            groups.setdefault(key, []).append((p["starts"][axis], p["sizes"][axis], eqn))
-    made: dict[Equation, list[Equation]] = {}
-    for parts in groups.values():
-        parts.sort(key=lambda part: part[0])
-        starts = [start for start, _, _ in parts]
-        ends = [start + size for start, size, _ in parts]
-        if len(parts) > 1 and starts[1:] == ends[:-1]:
-            first = next(e for e in graph.body if any(e is part for _, _, part in parts))
-            made.update({part: [] for _, _, part in parts})
-            made[first] = _joined(parts, starts[0], ends[-1], cuts)
-    if not made:
-        return graph
-    body = [e for eqn in graph.body for e in made.get(eqn, [eqn])]
-    return Graph(graph.inputs, body, graph.outputs, graph.name)
-
-
-def _axis_of(cut: Equation) -> int | None:
-    """The one axis along which a slice takes a part, without gaps."""
-    (x,), p = cut.inputs, cut.kwargs
-    found = [i for i, n in enumerate(x.shape) if p["sizes"][i] != n]
-    return found[0] if len(found) == 1 and set(p["steps"]) == {1} else None
-
-
-def _joined(
-    parts: Sequence[tuple[int, int, Equation]], start: int, end: int, cuts: dict[Value, Equation]
-) -> list[Equation]:
-    """The function of all parts, and the parts of that."""
-    eqn = parts[0][2]
-    cut = cuts[eqn.inputs[0]]
-    (x,), axis = cut.inputs, _axis_of(cut)
-    assert axis is not None
-    shape = (*x.shape[:axis], end - start, *x.shape[axis + 1 :])
-    made, whole = [], x
-    if shape != x.shape:
-        whole = Value(x.type.with_shape(shape))
-        made.append(_slice_of(x, axis, start, whole, cut))
-    result = Value(eqn.output.type.with_shape(shape))
-    made.append(Equation(eqn.op, (whole,), eqn.params, (result,), eqn.source))
-    made += [_slice_of(result, axis, at - start, part.output, part) for at, _, part in parts]
-    return made
-
-
-def _slice_of(x: Value, axis: int, start: int, part: Value, near: Equation) -> Equation:
-    starts = tuple([start if i == axis else 0 for i in range(len(x.shape))])
-    params = [("starts", starts), ("sizes", part.shape), ("steps", (1,) * len(starts))]
-    return Equation(slice_, (x,), freeze_all(params), (part,), near.source)
 
 
 def _is_look(eqn: Equation) -> bool:

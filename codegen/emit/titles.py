@@ -323,7 +323,7 @@ class _Titles:
         for place in places:
             made = self.written.get((place, 1, "cotangent"), ())
             if self._types_read(place)[self.schedule.types[value]] == 1:
-                found += [g for g in made if self._fits(g, value) and self._is_an_end(g)]
+                found += [g for g in made if self._fits(g, value) and self._is_an_end(g, place)]
         return found
 
     def _types_read(self, place: Place) -> Counter[TensorType]:
@@ -333,11 +333,16 @@ class _Titles:
             self.types_read[place] = Counter(self.schedule.types[v] for v in read)
         return self.types_read[place]
 
-    def _is_an_end(self, value: int) -> bool:
-        """Whether only what is no derivative reads a value."""
+    def _is_an_end(self, value: int, place: Place) -> bool:
+        """Whether only what is no derivative reads a value, and stands in another line.
+
+        A line that goes on with derivatives of what it computes reads other inputs for that.
+        """
         sources = [s.eqn.source for s in self.readers[value]]
         read = bool(sources) or value in self.outputs
-        return read and not any(s is not None and s.is_derived for s in sources)
+        return read and not any(
+            s is not None and (s.is_derived or _place(s) == place) for s in sources
+        )
 
     def _fits(self, value: int, other: int) -> bool:
         return self.schedule.types[value] == self.schedule.types[other]

@@ -107,3 +107,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
 def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     """The inverse of `fftshift`."""
     return transforms.ifftshift(x, axes)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -162,3 +162,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
     """The norms of vectors along axes."""
     return norms.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,3 +10,7 @@ from primgraph.eager.log import Compilation, Log, log
 from primgraph.eager.looking import debug, sync
 
 __all__ = ["Compilation", "Log", "apply", "debug", "log", "sync"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,6 +6,9 @@ import ast
 from functools import lru_cache
 from typing import NamedTuple
 
+# What names of functions have in them that differentiate what they are given.
+_DERIVATIVES = ("grad", "jac", "hess", "jvp", "vjp", "hvp", "vhp", "laplacian", "divergence")
+
 
 class Title(NamedTuple):
     """What a result of a graph is, in the user's names; it means nothing to what computes it.
@@ -28,12 +31,26 @@ UNTITLED = Title()
 def target_name(line: str) -> str:
     """The name that a line of Python gives to the last thing that it computes; empty if none.
 
-    A function that is written in the line computes something else than the line does.
+    A function that is written in the line computes something else than the line does, and so does
+    an expression that stands in it to be differentiated.
     """
     found = assignment(line)
-    if found is None or any(isinstance(n, ast.Lambda) for n in ast.walk(found[1])):
+    if found is None or any(map(_computes_between, ast.walk(found[1]))):
         return ""
     return found[0]
+
+
+def _computes_between(node: ast.AST) -> bool:
+    """Whether something that the line computes is a function's, or what is differentiated in it."""
+    if not isinstance(node, ast.Call):
+        return isinstance(node, ast.Lambda | ast.NamedExpr)
+    function: str = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    if not any(part in function.lower() for part in _DERIVATIVES):
+        return False
+    given = [*node.args, *(k.value for k in node.keywords)]
+    return any(
+        isinstance(n, ast.Call | ast.BinOp | ast.UnaryOp) for a in given for n in ast.walk(a)
+    )
 
 
 @lru_cache(maxsize=4096)

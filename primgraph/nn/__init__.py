@@ -47,6 +47,9 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.nn", name, __all__)
 
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
 
 __all__ = [
     "GELU",

@@ -12,7 +12,15 @@ import numpy
 
 from primgraph.errors import unknown_name
 from primgraph.numpy import fft, linalg, random
-from primgraph.numpy.arrays import array, asarray, ndarray
+from primgraph.numpy.arrays import (
+    array,
+    asanyarray,
+    asarray,
+    asarray_chkfinite,
+    ascontiguousarray,
+    asfortranarray,
+    ndarray,
+)
 from primgraph.numpy.changing import FILLED, filling
 from primgraph.numpy.door import door
 from primgraph.numpy.joined import c_, r_
@@ -21,10 +29,12 @@ from primgraph.numpy.vectors import vectorize
 # Those that mean more than a call of NumPy's with other values.
 _OWN = {
     "array": array,
-    "asanyarray": asarray,
+    "asanyarray": asanyarray,
     "asarray": asarray,
-    "ascontiguousarray": asarray,
+    "asarray_chkfinite": asarray_chkfinite,
+    "ascontiguousarray": ascontiguousarray,
     "asfarray": asarray,
+    "asfortranarray": asfortranarray,
     "c_": c_,
     "fft": fft,
     "linalg": linalg,

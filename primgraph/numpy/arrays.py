@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, final
 
 import numpy as np
@@ -40,8 +42,21 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> 
     return functions["reshape"](found, (1,) * (ndmin - found.ndim) + found.shape)
 
 
-def asarray(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
-    """An array as `np.asarray` makes it; a program's where there is a variable in nested lists."""
-    if not handles((a,)):
-        return np.asarray(a, dtype, *args, **options)
-    return functions["array"](a, dtype)
+def _as_array(original: Callable[..., Any]) -> Callable[..., Any]:
+    """One of NumPy's functions that make arrays of what may have variables in it."""
+
+    @wraps(original)
+    def made(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
+        if not handles((a,)):
+            return original(a, dtype, *args, **options)
+        return functions["array"](a, dtype)
+
+    return made
+
+
+asanyarray = _as_array(np.asanyarray)
+asarray = _as_array(np.asarray)
+# Whether variables have NaN in them is not known before a program runs: it is not looked at.
+asarray_chkfinite = _as_array(np.asarray_chkfinite)
+ascontiguousarray = _as_array(np.ascontiguousarray)
+asfortranarray = _as_array(np.asfortranarray)

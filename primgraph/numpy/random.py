@@ -1,9 +1,13 @@
 """Random numbers by NumPy's names: they are NumPy's, drawn when a function is called or traced.
 
 A function that is traced once draws once. Numbers that a program draws in each run are those of
-`pg.normal` and its kind, which take a key.
+`pg.normal` and its kind, which take a key. Draws whose numbers are standard ones, moved and scaled,
+take variables and tensors too, and have derivatives by them: `np.random.normal(mean, scale)`.
 """
 
+from __future__ import annotations
+
+import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -11,7 +15,20 @@ from typing import Any
 import numpy
 
 from primgraph.errors import ArgumentError, unknown_name
+from primgraph.operators.late import functions
 from primgraph.operators.variable import handles
+
+MOVED_AND_SCALED = {
+    "exponential": (None, "scale"),
+    "gumbel": ("loc", "scale"),
+    "laplace": ("loc", "scale"),
+    "logistic": ("loc", "scale"),
+    "lognormal": ("mean", "sigma"),
+    "normal": ("loc", "scale"),
+    "rayleigh": (None, "scale"),
+    "uniform": ("low", "high"),
+}
+"""Draws of standard numbers that are moved and scaled, by which parameters."""
 
 
 def __getattr__(name: str) -> Any:
@@ -23,19 +40,44 @@ def __getattr__(name: str) -> Any:
 
 
 def _drawing(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-    """NumPy's function, which says what to do instead where it is to draw by a variable."""
+    """NumPy's function, which says what to do instead where it cannot draw by a variable."""
 
     @wraps(original)
     def draw(*args: Any, **kwargs: Any) -> Any:
-        if handles((*args, *kwargs.values())):
-            raise ArgumentError(
-                f"np.random.{name} cannot draw by what is not computed yet",
-                hint="draw standard numbers, and move and scale them: mean + scale * "
-                "np.random.normal(size=shape); pg.normal(key, shape) draws in each run",
-            )
-        return original(*args, **kwargs)
+        if not handles((*args, *kwargs.values())):
+            return original(*args, **kwargs)
+        if name in MOVED_AND_SCALED:
+            return _moved_and_scaled(name, original, *args, **kwargs)
+        if name == "permutation" and not kwargs and len(args) == 1:
+            (x,) = args
+            return functions["take"](x, original(x.shape[0]), 0)
+        raise ArgumentError(
+            f"np.random.{name} cannot draw by what is not computed yet",
+            hint="draw standard numbers, and move and scale them: mean + scale * "
+            "np.random.normal(size=shape); pg.normal(key, shape) draws in each run",
+        )
 
     return draw
+
+
+def _moved_and_scaled(name: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Standard numbers of the shape that is asked for, as the parameters move and scale them."""
+    found = inspect.signature(original).bind(*args, **kwargs)
+    found.apply_defaults()
+    given = found.arguments
+    low, high = MOVED_AND_SCALED[name]
+    start, size = given[low] if low else 0.0, given["size"]
+    scale = given[high] - start if name == "uniform" else given[high]
+    if size is None:
+        size = numpy.broadcast_shapes(*(functions["asarray"](v).shape for v in (start, scale)))
+    drawn = original(size=size)
+    if name == "lognormal":
+        return functions["exp"](_moved(numpy.log(drawn), start, scale))
+    return _moved(drawn, start, scale)
+
+
+def _moved(drawn: Any, start: Any, scale: Any) -> Any:
+    return functions["add"](start, functions["multiply"](scale, drawn))
 
 
 def __dir__() -> list[str]:

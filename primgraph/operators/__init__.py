@@ -84,3 +84,6 @@ if not TYPE_CHECKING:
         if found is None:
             raise unknown_name("primgraph.operators", name, __all__)
         return globals().setdefault(name, found)
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

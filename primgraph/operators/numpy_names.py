@@ -11,47 +11,26 @@ from __future__ import annotations
 SAME = """
     abs add all allclose angle any append arccos arccosh arcsin arcsinh arctan arctan2 arctanh
     argmax argmin argpartition argsort argwhere array_equal array_equiv array_split astype
-    atleast_1d atleast_2d atleast_3d average bincount bitwise_and bitwise_or bitwise_xor block
-    broadcast_arrays broadcast_to cbrt ceil choose column_stack compress concatenate conj
-    conjugate convolve copysign corrcoef correlate cos cosh count_nonzero cov cross cumprod
-    cumsum cumulative_prod cumulative_sum deg2rad delete diag diagflat diagonal diff digitize
-    divide divmod dot dsplit dstack ediff1d equal exp exp2 expand_dims expm1 extract fabs fix
-    flatnonzero flip fliplr flipud float_power floor floor_divide fmax fmin fmod gradient
-    greater greater_equal heaviside histogram histogram2d histogram_bin_edges histogramdd hsplit
-    hstack hypot imag inner insert interp intersect1d invert isclose iscomplex isfinite isin
-    isinf isnan isneginf isposinf isreal ix_ kron ldexp left_shift less less_equal lexsort log
-    log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul
-    matrix_transpose matvec max maximum mean median meshgrid min minimum modf moveaxis multiply
-    nan_to_num nanargmax nanargmin nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
-    negative nonzero not_equal outer partition percentile polyadd polyder polyint polymul
-    polysub polyval positive power prod ptp quantile rad2deg real reciprocal remainder repeat
-    resize right_shift roll rollaxis rot90 round searchsorted select setdiff1d setxor1d sign
-    signbit sin sinc sinh sort split sqrt square squeeze stack std subtract sum swapaxes
+    atleast_1d atleast_2d atleast_3d average bincount bitwise_and bitwise_count bitwise_or
+    bitwise_xor block broadcast_arrays broadcast_to cbrt ceil choose column_stack compress
+    concatenate conj conjugate convolve copysign corrcoef correlate cos cosh count_nonzero cov
+    cross cumprod cumsum cumulative_prod cumulative_sum deg2rad delete diag diagflat diagonal diff
+    digitize divide divmod dot dsplit dstack ediff1d equal exp exp2 expand_dims expm1 extract fabs
+    fix flatnonzero flip fliplr flipud float_power floor floor_divide fmax fmin fmod frexp gcd
+    gradient greater greater_equal heaviside histogram histogram2d histogram_bin_edges histogramdd
+    hsplit hstack hypot imag inner insert interp intersect1d invert isclose iscomplex isfinite
+    isin isinf isnan isneginf isposinf isreal ix_ kron lcm ldexp left_shift less less_equal
+    lexsort log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
+    logical_xor matmul matrix_transpose matvec max maximum mean median meshgrid min minimum modf
+    moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
+    nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar negative nextafter nonzero
+    not_equal outer partition percentile polyadd polyder polydiv polyfit polyint polymul polysub
+    polyval positive power prod ptp quantile rad2deg real reciprocal remainder repeat resize
+    right_shift roll rollaxis roots rot90 round searchsorted select setdiff1d setxor1d sign
+    signbit sin sinc sinh sort spacing split sqrt square squeeze stack std subtract sum swapaxes
     take_along_axis tan tanh tensordot tile trace transpose trapezoid tril tril_indices_from
-    trim_zeros triu triu_indices_from trunc union1d unique unique_all unique_counts
-    unique_inverse unique_values unstack unwrap vander var vecdot vecmat vsplit vstack
-    abs add all allclose any append arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax
-    argmin argpartition argsort argwhere array_equal array_equiv array_split astype atleast_1d
-    atleast_2d atleast_3d average bincount bitwise_and bitwise_count bitwise_or bitwise_xor
-    block broadcast_arrays broadcast_to cbrt ceil choose column_stack compress concatenate
-    convolve copysign corrcoef correlate cos cosh count_nonzero cov cross cumprod cumsum
-    cumulative_prod cumulative_sum deg2rad delete diag diagflat diagonal diff digitize divide
-    divmod dot dsplit dstack ediff1d equal exp exp2 expand_dims expm1 extract fabs fix
-    flatnonzero flip fliplr flipud float_power floor floor_divide fmax fmin fmod frexp gcd
-    gradient greater greater_equal heaviside histogram histogram2d histogram_bin_edges
-    histogramdd hsplit hstack hypot inner insert interp intersect1d invert isclose isfinite isin
-    isinf isnan isneginf isposinf ix_ kron lcm ldexp left_shift less less_equal lexsort log
-    log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul
-    matrix_transpose matvec max maximum mean median meshgrid min minimum modf moveaxis multiply
-    nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin
-    nanpercentile nanprod nanquantile nanstd nansum nanvar negative nextafter nonzero not_equal
-    outer partition percentile polyadd polyder polydiv polyfit polyint polymul polysub polyval
-    positive power prod ptp quantile rad2deg reciprocal remainder repeat resize right_shift roll
-    rollaxis roots rot90 round searchsorted select setdiff1d setxor1d sign signbit sin sinc sinh
-    sort spacing split sqrt square squeeze stack std subtract sum swapaxes take_along_axis tan
-    tanh tensordot tile trace transpose trapezoid tril tril_indices_from trim_zeros triu
-    triu_indices_from trunc union1d unique unique_all unique_counts unique_inverse unique_values
-    unstack unwrap vander var vecdot vecmat vsplit vstack
+    trim_zeros triu triu_indices_from trunc union1d unique unique_all unique_counts unique_inverse
+    unique_values unstack unwrap vander var vecdot vecmat vsplit vstack
     """
 
 OTHER = {

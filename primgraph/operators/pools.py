@@ -9,10 +9,14 @@ import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError, UnknownSizeError
 from primgraph.ir.dims import Dim
+from primgraph.ir.types import INT64
+from primgraph.operators.arithmetic import maximum
 from primgraph.operators.call import operator
 from primgraph.operators.handle import ArrayLike
+from primgraph.operators.indexing import take
 from primgraph.operators.joining import concatenate, sliced
 from primgraph.operators.linalg import tensordot
+from primgraph.operators.logic import equal, where
 from primgraph.operators.promotion import (
     entries_of,
     lift,
@@ -21,7 +25,7 @@ from primgraph.operators.promotion import (
     require_number,
 )
 from primgraph.operators.reductions import max, sum
-from primgraph.operators.shaping import moveaxis
+from primgraph.operators.shaping import moveaxis, reshape
 from primgraph.operators.sliding import (
     Sizes,
     Slices,
@@ -34,7 +38,7 @@ from primgraph.operators.sliding import (
 )
 from primgraph.operators.statistics import mean, narrow, wide
 from primgraph.operators.variable import Variable, emit
-from primgraph.primitives import shapes
+from primgraph.primitives import constants, shapes
 from primgraph.primitives.constants import filled
 
 __all__ = [
@@ -200,6 +204,8 @@ def _in_bins(name: str, x: Variable, axis: int, number: int, largest: bool) -> V
     if extent % number == 0:
         size = (extent // number,)
         return Sliding(name, size, size, (1,)).reduced(x, axis, function)
+    if number > extent:
+        return _in_more_bins(name, x, axis, number, largest)
     ends = [(i * extent // number, -(-(i + 1) * extent // number)) for i in range(number)]
     if largest:
         return concatenate([max(sliced(x, axis, a, b - a), axis, True) for a, b in ends], axis)
@@ -207,6 +213,24 @@ def _in_bins(name: str, x: Variable, axis: int, number: int, largest: bool) -> V
     for row, (a, b) in zip(shares, ends, strict=True):
         row[a:b] = 1 / (b - a)
     return moveaxis(tensordot(shares, x, ((1,), (axis,))), 0, axis)
+
+
+def _in_more_bins(name: str, x: Variable, axis: int, number: int, largest: bool) -> Variable:
+    """More bins than elements, so that each has one of these or two neighbours.
+
+    Where they begin and end is computed when the program runs: that takes no memory before.
+    """
+    extent = x.shape[axis]
+    if number > np.iinfo(np.int64).max // extent:
+        raise ArgumentError(f"{name}: output_size {number} of {extent} elements is too large")
+    place = emit(constants.iota, shape=(number,), axis=0, dtype=INT64)
+    first = (place * extent) // number
+    last = ((place + 1) * extent - 1) // number
+    one, other = take(x, first, axis), take(x, last, axis)
+    if largest:
+        return maximum(one, other)
+    spread = reshape(equal(first, last), (number, *(1,) * (x.ndim - axis - 1)))
+    return where(spread, one, 0.5 * one + 0.5 * other)
 
 
 @operator("x")

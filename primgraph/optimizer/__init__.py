@@ -24,6 +24,9 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.optimizer", name, __all__)
 
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
 
 __all__ = [
     "SGD",

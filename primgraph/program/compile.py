@@ -219,7 +219,7 @@ def optimized(graph: Graph, math: str = "exact") -> Graph:
         chosen = structure(plain)
         plain = values_alone(plain if chosen is plain else clean_up(chosen, math, last=True))
     if plain.has_bodies:
-        divided = split_loops(plain)
+        divided = split_loops(plain, math)
         plain = plain if divided is plain else clean_up(divided, math, last=True)
     if has_systems:
         solved = join_solves(plain)

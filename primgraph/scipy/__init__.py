@@ -10,7 +10,7 @@ from typing import Any
 from primgraph.errors import unknown_name
 from primgraph.scipy import special
 
-__all__ = ["special"]
+__all__ = ["integrate", "linalg", "signal", "special", "stats"]
 
 # Rooms that are loaded when they are first asked for.
 _LATER = ("integrate", "linalg", "signal", "stats")
@@ -23,3 +23,7 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("scipy"), name)
     except (ImportError, AttributeError):
         raise unknown_name("primgraph.scipy", name, __all__) from None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -175,3 +175,7 @@ def __getattr__(name: str) -> Any:
     if found is None:
         raise unknown_name("primgraph.scipy.integrate", name, __all__)
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,3 +11,10 @@ from primgraph.ir.drawn import views
 from primgraph.view.faces import Faces
 
 views.append(Faces())
+
+# Pictures are methods of what they show.
+__all__: list[str] = []
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

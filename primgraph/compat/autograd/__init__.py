@@ -65,3 +65,7 @@ __all__ = [
     "value_and_grad",
     "vector_jacobian_product",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -20,5 +20,8 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.compat.megengine", name, __all__)
 
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
 
 __all__ = ["Parameter", "Tensor", "autodiff", "functional", "module", "optimizer", "tensor"]

@@ -47,3 +47,7 @@ class _Called(_Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         found = ctx.function.backward(*gradients)
         return (None, *found) if isinstance(found, list | tuple) else (None, found)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -368,3 +368,7 @@ def binary_cross_entropy(
     if with_logits:
         return pg.binary_cross_entropy_with_logits(pred, label, reduction)
     return pg.binary_cross_entropy(pred, label, reduction)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

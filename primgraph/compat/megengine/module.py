@@ -59,3 +59,7 @@ class Dropout(Module):
     def forward(self, inputs: Any) -> Any:
         """`inputs` with some elements zero in training, as they are in evaluation."""
         return functional.dropout(inputs, self.drop_prob, self.training)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -76,3 +76,7 @@ class AdamW(_Optimizer):
         first, second = betas
         options: dict[str, Any] = {"parameters": params, "weight_decay": weight_decay}
         super().__init__(pg.AdamW(lr, beta1=first, beta2=second, epsilon=eps, **options))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

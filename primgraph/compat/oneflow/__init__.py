@@ -75,4 +75,7 @@ if not TYPE_CHECKING:
         raise unknown_name("primgraph.compat.oneflow", name, __all__)
 
     # OneFlow has no transforms of functions.
-    __all__ = [name for name in torch.__all__ if name != "func"]
+    __all__ = [name for name in torch.__all__ if name not in ("func", "vmap")]
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

@@ -26,3 +26,7 @@ def grad(
     return core.grad(
         outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, is_grads_batched
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

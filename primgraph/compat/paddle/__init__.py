@@ -116,6 +116,9 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> NoReturn:
         raise unknown_name("primgraph.compat.paddle", name, __all__)
 
+    def __dir__() -> list[str]:
+        return sorted(__all__)
+
 
 __all__ = [
     "CPUPlace",

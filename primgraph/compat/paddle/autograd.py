@@ -31,3 +31,7 @@ def backward(
         ],
         retain_graph,
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -220,3 +220,7 @@ def _in_program(program: Any, fetches: list[Any] | None) -> list[Any] | None:
         else:
             found.append(item)
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -133,3 +133,6 @@ if not TYPE_CHECKING:
         "zeros",
         "zeros_like",
     ]
+
+    def __dir__() -> list[str]:
+        return sorted(__all__)

@@ -67,3 +67,7 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0) -> Function:
     that all arrays of primgraph have.
     """
     return vectorized(func, in_dims, out_dims)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -47,3 +47,7 @@ def AdamW(
     return pg.AdamW(
         lr, beta1=first, beta2=second, epsilon=eps, parameters=params, weight_decay=weight_decay
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

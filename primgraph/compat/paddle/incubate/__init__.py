@@ -3,3 +3,7 @@
 from primgraph.compat.paddle.incubate import autograd
 
 __all__ = ["autograd"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -150,3 +150,7 @@ def _names(role: str, names: Any) -> AbstractSet[str]:
     if not isinstance(names, AbstractSet | None):
         raise ArgumentError(f"{role} is a set of operator names, not {names!r:.60}")
     return names or frozenset()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

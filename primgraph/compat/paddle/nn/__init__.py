@@ -128,3 +128,7 @@ class Softplus(Layer):
     def forward(self, x: Variable) -> Variable:
         """The function of each element."""
         return functional.softplus(x, self.beta, self.threshold)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

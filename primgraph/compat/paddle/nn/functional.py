@@ -79,3 +79,7 @@ def softplus(
     """`log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is above the threshold."""
     scaled = pg.multiply(x, beta)
     return pg.where(pg.greater(scaled, threshold), x, pg.divide(pg.softplus(scaled), beta))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -133,3 +133,7 @@ def KaimingNormal(
 ) -> Initializer:
     """Normal numbers of variance `gain**2 / fan_in`."""
     return _kaiming(fan_in, negative_slope, nonlinearity, uniform=False)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -78,3 +78,7 @@ def grad(
         is_grads_batched,
         materialize_grads,
     )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

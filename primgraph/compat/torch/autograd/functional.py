@@ -88,3 +88,7 @@ def _given(found: Any, create_graph: bool) -> Any:
     if isinstance(found, tuple | list):
         return tuple(_given(item, create_graph) for item in found)
     return found.detach() if isinstance(found, Tensor) else found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

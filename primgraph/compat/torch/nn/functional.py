@@ -208,3 +208,7 @@ def _unweighted(function: str, weight: Any) -> None:
         raise ArgumentError(
             f"{function} has no weight", hint="take reduction='none', and weigh what it gives"
         )
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

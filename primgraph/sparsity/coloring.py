@@ -1,0 +1,364 @@
+"""How few products with a matrix tell all its elements, and which product tells which element.
+
+Columns of one colour are added up in one product with the matrix, rows of one colour in one with
+its transpose; where a colour occurs once in a row, or in a column, the sum is an element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from primgraph.errors import OptionError, ShapeError
+from primgraph.sparsity.greedy import ORDERS, acyclic_colors, column_colors, star_colors
+from primgraph.sparsity.lattices import fullest, lattice_colors, rows_of
+from primgraph.sparsity.pattern import Indices, Pattern
+
+SIDES = ("auto", "columns", "rows", "both")
+SYMMETRIC = ("auto", "star", "acyclic", "columns")
+# Every order is tried for patterns of so few elements; acyclic colours are found for those only,
+# where the vertices and their neighbours have so many neighbours together.
+_SMALL = 100_000
+_WORK = 1_000_000
+# Beyond so many elements one side is coloured only.
+_LARGE = 2_000_000
+# Elements that are found by substitution wait for so many others at most.
+_DEPTH = 200
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """Elements that are known once others are: the sum at a place less those others.
+
+    `elements` are numbers of elements of the pattern, `places` those of their sums. From the one
+    of number `into[k]` in this step, the element `others[k]` is subtracted.
+    """
+
+    elements: Indices
+    places: Indices
+    others: Indices
+    into: Indices
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Coloring:
+    """Colours of the columns and of the rows of a matrix of that `pattern`.
+
+    `columns` and `rows` are None where there are none of them; a colour of -1 is that of a column,
+    or row, that no product contains. `places` has, for each element of the pattern, where it
+    stands in what the products give, one after the other: `column_count` products with the
+    matrix, of m elements each, then `row_count` with its transpose, of n each. With `steps`, it is
+    what stands at `places` less what is known from earlier steps.
+    """
+
+    pattern: Pattern
+    columns: Indices | None
+    rows: Indices | None
+    places: Indices
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def column_count(self) -> int:
+        """How many products with the matrix there are."""
+        return _count(self.columns)
+
+    @property
+    def row_count(self) -> int:
+        """How many products with the transpose there are."""
+        return _count(self.rows)
+
+    @property
+    def count(self) -> int:
+        """How many products there are."""
+        return self.column_count + self.row_count
+
+    def __repr__(self) -> str:
+        names = (("columns", self.column_count), ("rows", self.row_count))
+        told = " and ".join(f"{n} colours of {name}" for name, n in names if n) or "no colours"
+        deep = f", {len(self.steps)} steps of substitution" if self.steps else ""
+        return f"<Coloring of {self.pattern!r}: {told}{deep}>"
+
+
+def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Coloring:
+    """Colours of the columns, of the rows or of both, whichever are fewest; or of that `side`.
+
+    No row has two elements in columns of one colour, or no column two in rows of one. With both,
+    the fullest rows, or columns, are told by products with the other side than the rest, as for
+    arrow heads (Coleman and Verma, SIAM J. Sci. Comput. 19, 1998). At equal counts columns win, as
+    they are had by forward mode.
+
+    Raises `OptionError` for another side or order.
+    """
+    _require("a side", side, SIDES)
+    _require("an order", order, ("auto", *ORDERS))
+    if side == "columns":
+        return _by_columns(pattern, _fewest(pattern, order))
+    if side == "rows":
+        return _by_rows(pattern, _fewest(pattern.T, order))
+    least = fullest(pattern), fullest(pattern.T)
+    mixed = _mixed(pattern, order, min(least) if side == "auto" else None)
+    if mixed is not None:
+        return mixed
+    sides = ((_by_columns, pattern), (_by_rows, pattern.T))
+    first = int(least[0] > least[1])
+    best = _fewest(sides[first][1], order)
+    found = sides[first][0](pattern, best)
+    # What is at least as many as are there already is not looked for.
+    beaten = least[1 - first] + (first == 0)
+    if beaten <= found.count and pattern.nnz <= _LARGE:
+        other = _fewest(sides[1 - first][1], order)
+        if _count(other) + (first == 0) <= found.count:
+            found = sides[1 - first][0](pattern, other)
+    return _mixed(pattern, order, found.count) or found
+
+
+def symmetric_coloring(pattern: Pattern, method: str = "auto", order: str = "auto") -> Coloring:
+    """Colours of the columns of a symmetric matrix, each element of which is told once or twice.
+
+    "star" colours tell each element or its mirror image alone, "acyclic" ones by substitution,
+    with fewer colours, and "columns" as if the matrix were not symmetric. "auto" takes star
+    colours, or those of columns where these are no more.
+
+    Raises `ShapeError` for a pattern that is not symmetric, `OptionError` for another method or
+    order, and for acyclic colours of a matrix in which elements wait for very many others.
+    """
+    _require("a method", method, SYMMETRIC)
+    _require("an order", order, ("auto", *ORDERS))
+    if pattern.shape[0] != pattern.shape[1] or pattern != pattern.T:
+        raise ShapeError(f"{pattern!r} is not symmetric")
+    if method == "columns":
+        return _by_columns(pattern, _fewest(pattern, order))
+    if method == "acyclic":
+        return _by_substitution(pattern, _acyclic(pattern, order))
+    hubs, rest = _without_hubs(pattern)
+    found = _star(rest, order, hubs.size)
+    found[hubs] = np.arange(hubs.size)
+    return _by_star(pattern, _dense(found))
+
+
+def _count(colors: Indices | None) -> int:
+    return 0 if colors is None else int(colors.max(initial=-1)) + 1
+
+
+def _require(what: str, name: str, names: tuple[str, ...]) -> None:
+    if name not in names:
+        raise OptionError(f"{what} is one of {', '.join(names)}, not {name!r:.60}")
+
+
+def _orders(pattern: Pattern, order: str) -> Iterator[str]:
+    if order != "auto":
+        yield order
+        return
+    yield "natural"
+    if pattern.nnz <= _SMALL:
+        yield "largest_first"
+        if _work(pattern) <= _WORK:
+            yield "smallest_last"
+
+
+def _work(pattern: Pattern) -> int:
+    """How many elements the rows of all elements have."""
+    return int(np.sum(np.diff(pattern.indptr).astype(np.float64) ** 2))
+
+
+def _fewest(pattern: Pattern, order: str) -> Indices:
+    """Colours of the columns, by number where that is as good as any, else one by one."""
+    least = fullest(pattern)
+    if order != "auto":
+        return column_colors(pattern, order)
+    best = column_colors(pattern) if pattern.nnz <= _SMALL else None
+    if best is None or _count(best) > least:
+        found = lattice_colors(pattern, least)
+        if found is not None:
+            return found
+    for name in _orders(pattern, order):
+        found = best if best is not None and name == "natural" else column_colors(pattern, name)
+        if best is None or _count(found) < _count(best):
+            best = found
+        if _count(best) <= least:
+            break
+    assert best is not None
+    if _count(best) > least + 1:
+        found = lattice_colors(pattern, _count(best) - 1)
+        best = best if found is None else found
+    return best
+
+
+def _star(pattern: Pattern, order: str, first: int) -> Indices:
+    """Star colours that begin at `first`."""
+    least = fullest(pattern)
+    best = None
+    if order == "auto":
+        best = lattice_colors(pattern, least + 1)
+        if best is not None:
+            best = best + first
+            if pattern.nnz > _SMALL:
+                return best
+    for name in _orders(pattern, order):
+        found = star_colors(pattern, name, first)
+        if best is None or _count(found) < _count(best):
+            best = found
+    assert best is not None
+    return best
+
+
+def _acyclic(pattern: Pattern, order: str) -> Indices:
+    if _work(pattern) > _WORK:
+        raise OptionError(
+            f"acyclic colours of {pattern!r} take long to find", hint="take star colours"
+        )
+    found = [acyclic_colors(pattern, name) for name in _orders(pattern, order)]
+    return min(found, key=_count)
+
+
+def _without_hubs(pattern: Pattern) -> tuple[Indices, Pattern]:
+    """The vertices that had better have a colour of their own, and the pattern without them."""
+    counts = np.diff(pattern.indptr)
+    order = np.argsort(-counts, kind="stable")
+    left = np.append(counts[order], 0)
+    # With the k fullest rows apart, the next one still needs as many colours as it has elements,
+    # but for those in the columns of the k.
+    several = np.arange(left.size)
+    best = int(np.argmin(several + left))
+    if best + left[best] >= 0.75 * left[0]:
+        return order[:0], pattern
+    hubs = np.sort(order[:best])
+    is_hub = np.zeros(pattern.shape[0], np.bool_)
+    is_hub[hubs] = True
+    kept = ~(is_hub[pattern.rows] | is_hub[pattern.indices])
+    return hubs, _kept(pattern, kept)
+
+
+def _kept(pattern: Pattern, kept: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Pattern:
+    """The pattern of these elements."""
+    ends = np.concatenate([[0], np.cumsum(kept)])
+    return Pattern(pattern.shape, ends[pattern.indptr], pattern.indices[kept])
+
+
+def _dense(colors: Indices) -> Indices:
+    """The same colours, numbered without gaps."""
+    found: Indices = np.unique(colors, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+def _by_columns(pattern: Pattern, colors: Indices) -> Coloring:
+    places = colors[pattern.indices] * pattern.shape[0] + pattern.rows
+    return Coloring(pattern, colors, None, places)
+
+
+def _by_rows(pattern: Pattern, colors: Indices) -> Coloring:
+    places = colors[pattern.rows] * pattern.shape[1] + pattern.indices
+    return Coloring(pattern, None, colors, places)
+
+
+def _mixed(pattern: Pattern, order: str, most: int | None) -> Coloring | None:
+    """The fullest rows by rows and the rest by columns, or the other way round.
+
+    None where that takes as many colours as there are `most`, or nearly.
+    """
+    found = []
+    for given in (pattern, pattern.T):
+        counts = np.diff(given.indptr)
+        rows = np.argsort(-counts, kind="stable")
+        left = np.append(counts[rows], 0)
+        best = int(np.argmin(np.arange(left.size) + left))
+        if most is None or best + left[best] < 0.75 * most:
+            found.append(_split(given, np.sort(rows[:best]), order, given is not pattern))
+    fewest = min(found, key=lambda c: c.count, default=None)
+    return fewest if fewest is None or most is None or fewest.count < most else None
+
+
+def _split(pattern: Pattern, apart: Indices, order: str, turned: bool) -> Coloring:
+    """The rows `apart` by colours of rows, the others by colours of columns; all `turned`."""
+    height, width = pattern.shape
+    is_apart = np.zeros(height, np.bool_)
+    is_apart[apart] = True
+    rest = _kept(pattern, ~is_apart[pattern.rows])
+    columns = _fewest(rest, order)
+    columns[np.bincount(rest.indices, minlength=width) == 0] = -1
+    rows = np.full(height, -1, np.int64)
+    rows[apart] = _fewest(rows_of(pattern, apart).T, order)
+    by_column = columns[pattern.indices] * height + pattern.rows
+    by_row = rows[pattern.rows] * width + pattern.indices
+    if not turned:
+        by_row += _count(columns) * height
+        places = np.where(is_apart[pattern.rows], by_row, by_column)
+        return Coloring(pattern, columns, rows, places)
+    by_column += _count(rows) * width
+    places = np.where(is_apart[pattern.rows], by_row, by_column)
+    # Elements stand in the order of the pattern that is turned.
+    at = np.lexsort((pattern.rows, pattern.indices))
+    return Coloring(pattern.T, rows, columns, places[at])
+
+
+def _by_star(pattern: Pattern, colors: Indices) -> Coloring:
+    """Each element and its mirror image from one place, in which one of both stands alone."""
+    size, count = pattern.shape[0], _count(colors)
+    rows, columns = pattern.rows, pattern.indices
+    keys = colors[columns] * size + rows
+    if count * size <= 16 * keys.size + 1024:
+        alone = np.bincount(keys, minlength=1)[keys] == 1
+    else:
+        _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        alone = counts[inverse] == 1
+    mirrored = colors[rows] * size + columns
+    lower = rows >= columns
+    first, second = np.where(lower, keys, mirrored), np.where(lower, mirrored, keys)
+    at = _mirror(pattern)
+    lower_alone = np.where(lower, alone, alone[at])
+    return Coloring(pattern, colors, None, np.where(lower_alone, first, second))
+
+
+def _mirror(pattern: Pattern) -> Indices:
+    """For each element of a symmetric pattern the number of its mirror image."""
+    found: Indices = np.argsort(pattern.indices, kind="stable")
+    return found
+
+
+def _by_substitution(pattern: Pattern, colors: Indices) -> Coloring:
+    """Elements that are alone first, then those that are so but for known ones, and so on.
+
+    The leaves of each tree of two colours are known at once, then those that are leaves without
+    them.
+    """
+    size, count = pattern.shape[0], _count(colors)
+    rows, columns = pattern.rows, pattern.indices
+    mirror = _mirror(pattern)
+    lower = np.flatnonzero(rows >= columns)
+    # The sums that an element and its mirror image are part of.
+    sums = colors[columns] * size + rows
+    pairs = np.stack([sums[lower], sums[mirror[lower]]])
+    single = rows[lower] == columns[lower]
+    left = np.bincount(np.where(single, -1, pairs).ravel() + 1, minlength=count * size + 1)[1:]
+    left += np.bincount(pairs[0][single], minlength=count * size)
+    known_in: dict[int, list[int]] = {}
+    waiting = np.ones(lower.size, np.bool_)
+    steps: list[Step] = []
+    while waiting.any():
+        number = np.flatnonzero(waiting)
+        ready = left[pairs[:, number]] == 1
+        number, side = number[ready.any(axis=0)], np.where(ready[0], 0, 1)[ready.any(axis=0)]
+        if len(steps) == _DEPTH:
+            raise OptionError(
+                f"more than {_DEPTH} elements of {pattern!r} wait for each other",
+                hint="take star colours",
+            )
+        places = pairs[side, number]
+        others = [known_in.get(p, []) for p in places.tolist()]
+        flat = np.array([o for group in others for o in group], np.int64)
+        into = np.repeat(np.arange(number.size), [len(group) for group in others])
+        steps.append(Step(lower[number], places, lower[flat], into))
+        waiting[number] = False
+        for n, (a, b), alone in zip(
+            number.tolist(), pairs[:, number].T.tolist(), single[number].tolist(), strict=True
+        ):
+            for place in {a} if alone else {a, b}:
+                left[place] -= 1
+                known_in.setdefault(place, []).append(n)
+    places = np.where(rows >= columns, sums, sums[mirror])
+    return Coloring(pattern, colors, None, places, tuple(steps))

@@ -1,0 +1,136 @@
+"""Computes a function of arrays that lie side by side once, for all of them: slices of one array,
+or what is joined."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import bits, freeze_all
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.slices import backward_slice
+from primgraph.primitives.shapes import concat, slice_
+
+
+def functions_of_slices(graph: Graph, most: int) -> Graph:
+    """The same graph, in which a function of slices of one array that lie side by side is computed
+    once, for all of them. The array has `most` elements."""
+    cuts = {e.output: e for e in graph.body if e.op is slice_}
+    groups: dict[object, list[tuple[int, int, Equation]]] = {}
+    for eqn in graph.body:
+        cut = cuts.get(eqn.inputs[0]) if len(eqn.inputs) == 1 else None
+        if cut is None or not (isinstance(eqn.op, Primitive) and eqn.op.elementwise):
+            continue
+        axis = _axis_of(cut)
+        if axis is not None and cut.inputs[0].type.size <= most:
+            p = cut.kwargs
+            key = (eqn.op, bits(eqn.params), cut.inputs[0], axis)
+            groups.setdefault(key, []).append((p["starts"][axis], p["sizes"][axis], eqn))
+    made: dict[Equation, list[Equation]] = {}
+    for parts in groups.values():
+        parts.sort(key=lambda part: part[0])
+        starts = [start for start, _, _ in parts]
+        ends = [start + size for start, size, _ in parts]
+        if len(parts) > 1 and starts[1:] == ends[:-1]:
+            first = next(e for e in graph.body if any(e is part for _, _, part in parts))
+            made.update({part: [] for _, _, part in parts})
+            made[first] = _joined(parts, starts[0], ends[-1], cuts)
+    if not made:
+        return graph
+    body = [e for eqn in graph.body for e in made.get(eqn, [eqn])]
+    return Graph(graph.inputs, body, graph.outputs, graph.name)
+
+
+def functions_of_joined(graph: Graph, known: Collection[Value], most: int) -> Graph:
+    """The same graph, in which functions of several arrays, whose results are read by a `concat`
+    alone, are one function of what these arrays are when they are joined.
+
+    That is done where fewer equations remain of those that depend on more than what is `known`,
+    and where what is joined has `most` elements.
+    """
+    if all(e.op is not concat for e in graph.body):
+        return graph
+    made = {e.output: e for e in graph.body if not e.op.multiple}
+    reads = Counter([v for e in graph.body for v in e.inputs])
+    reads.update(graph.outputs)
+    there = set(known)
+    body: list[Equation] = []
+    for eqn in reversed(graph.body):
+        waiting = [eqn]
+        while waiting:
+            last = waiting.pop()
+            found = _of_joined(last, made, reads, there, most)
+            body.append(last if found is None else found[0])
+            waiting += () if found is None else found[1]
+    if len(body) == len(graph.body):
+        return graph
+    body.reverse()
+    return Graph(graph.inputs, backward_slice(body, graph.outputs), graph.outputs, graph.name)
+
+
+def _of_joined(
+    eqn: Equation,
+    made: dict[Value, Equation],
+    reads: Counter[Value],
+    known: set[Value],
+    most: int,
+) -> tuple[Equation, list[Equation]] | None:
+    """A function that gives what `eqn` joins, and what joins its operands; None if it is not to
+    be."""
+    if eqn.op is not concat or eqn.output.type.size > most:
+        return None
+    parts = [made[v] for v in eqn.inputs if v in made and reads[v] == 1]
+    if len(parts) < len(eqn.inputs) or known.issuperset(eqn.inputs):
+        return None
+    op, params = parts[0].op, bits(parts[0].params)
+    if not (isinstance(op, Primitive) and op.elementwise and parts[0].inputs):
+        return None
+    if any(e.op is not op or bits(e.params) != params for e in parts):
+        return None
+    columns = list(zip(*[e.inputs for e in parts], strict=True))
+    alike = all(v.dtype == column[0].dtype for column in columns for v in column)
+    if not alike or sum([not known.issuperset(c) for c in set(columns)]) >= len(parts):
+        return None
+    joined: dict[tuple[Value, ...], Equation] = {}
+    for column in columns:
+        if column not in joined:
+            whole = Value(column[0].type.with_shape(eqn.output.shape))
+            joined[column] = Equation(concat, column, eqn.params, (whole,), eqn.source)
+            if known.issuperset(column):
+                known.add(whole)
+    inputs = tuple([joined[column].output for column in columns])
+    function = Equation(op, inputs, parts[0].params, eqn.outputs, parts[0].source)
+    return function, list(joined.values())
+
+
+def _axis_of(cut: Equation) -> int | None:
+    """The one axis along which a slice takes a part, without gaps."""
+    (x,), p = cut.inputs, cut.kwargs
+    found = [i for i, n in enumerate(x.shape) if p["sizes"][i] != n]
+    return found[0] if len(found) == 1 and set(p["steps"]) == {1} else None
+
+
+def _joined(
+    parts: Sequence[tuple[int, int, Equation]], start: int, end: int, cuts: dict[Value, Equation]
+) -> list[Equation]:
+    """The function of all parts, and the parts of that."""
+    eqn = parts[0][2]
+    cut = cuts[eqn.inputs[0]]
+    (x,), axis = cut.inputs, _axis_of(cut)
+    assert axis is not None
+    shape = (*x.shape[:axis], end - start, *x.shape[axis + 1 :])
+    made, whole = [], x
+    if shape != x.shape:
+        whole = Value(x.type.with_shape(shape))
+        made.append(_slice_of(x, axis, start, whole, cut))
+    result = Value(eqn.output.type.with_shape(shape))
+    made.append(Equation(eqn.op, (whole,), eqn.params, (result,), eqn.source))
+    made += [_slice_of(result, axis, at - start, part.output, part) for at, _, part in parts]
+    return made
+
+
+def _slice_of(x: Value, axis: int, start: int, part: Value, near: Equation) -> Equation:
+    starts = tuple([start if i == axis else 0 for i in range(len(x.shape))])
+    params = [("starts", starts), ("sizes", part.shape), ("steps", (1,) * len(starts))]
+    return Equation(slice_, (x,), freeze_all(params), (part,), near.source)
