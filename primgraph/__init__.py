@@ -104,8 +104,8 @@ from primgraph.tree import register as register_container
 # What most programs do not use is loaded when it is first asked for.
 if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
-    from primgraph.functional.jets import jet, taylor
     from primgraph.autodiff.sparse_matrix import SparseMatrix
+    from primgraph.functional.jets import jet, taylor
     from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
     from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.inspect.check import check_grads
