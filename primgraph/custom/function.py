@@ -190,7 +190,11 @@ def _needs(argument: Any) -> bool:
 
 
 def _conjugates(given: Sequence[Any]) -> list[Any]:
-    return [g.conj() if isinstance(g, Handle) and g.type.is_complex else g for g in given]
+    return [g.conj() if _is_complex(g) else g for g in given]
+
+
+def _is_complex(given: Any) -> bool:
+    return isinstance(given, Handle) and given.type.is_complex
 
 
 def _listed(found: Any) -> list[Any]:
