@@ -543,6 +543,7 @@ UNEVEN: dict[str, list[Call]] = {
         Call("f64[2,1,40]", "f64[2,40,30]"),
     ],
     "solve": [Call("f64[20,20]", "f64[20,40]"), Call("f64[2,20,20]", "f64[2,20,1]")],
+    "random_variate": [Call("i64[20]", "f64[20,40]", name="standard_gamma")],
     "triangular_solve": [
         Call("f64[20,20]", "f64[20,40]", lower=True, transposed=False, unit=False),
         Call("f64[2,20,20]", "f64[2,20,1]", lower=True, transposed=False, unit=False),
