@@ -36,6 +36,11 @@ def _in_turn(count: int, limit: int | None) -> Function:
     )[0]
 
 
+def _sums_of_rows(x: pg.Variable) -> pg.Variable:
+    rows = pg.map(lambda row: pg.rsqrt(pg.cumsum(row)), pg.stack([x, x], axis=1))
+    return rows[:, 1]
+
+
 def _with_rows(x: pg.Variable) -> pg.Variable:
     """A loop of two carries, of which one is asked for by trips only, and a stack."""
     last, rows = pg.scan(
@@ -105,6 +110,10 @@ _PAIRS: dict[str, tuple[Function, Function]] = {
     "the larger one": (
         lambda x: pg.maximum(pg.checkpoint(pg.sqrt)(x * x), 0.6),
         lambda x: pg.maximum(pg.sqrt(x * x), 0.6),
+    ),
+    "running sums in a checkpoint": (
+        lambda x: pg.where(x > 0, pg.checkpoint(_sums_of_rows)(pg.sqrt(x)), 0.0),
+        lambda x: pg.where(x > 0, pg.rsqrt(pg.sqrt(x) * 2.0), 0.0),
     ),
     "nested": (
         _chosen(lambda x: pg.fori_loop(0, 2, lambda i, c: pg.checkpoint(

@@ -77,7 +77,9 @@ def apart(
 ) -> tuple[list[Value], list[Value]]:
     """What all has to hold for `condition`: that which differs along `axes`, and that which is the
     same there, without these."""
-    differing, alike, waiting = [], [], [condition]
+    differing: list[Value] = []
+    alike: list[Value] = []
+    waiting = [condition]
     while waiting:
         value = waiting.pop()
         eqn = conditions.definition(value)
