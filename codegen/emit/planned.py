@@ -9,6 +9,7 @@ from primgraph.codegen.cards.notation import Text, number_of
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.entry import check_of, entries, trips
 from primgraph.codegen.emit.fallback import caller_of
+from primgraph.codegen.emit.looks import look
 from primgraph.codegen.emit.module import MANY, Function, Line, Module, Parts
 from primgraph.codegen.emit.workspace import Workspace
 from primgraph.codegen.plan.places import (
@@ -41,10 +42,9 @@ from primgraph.codegen.plan.program import (
     See,
 )
 from primgraph.codegen.plan.schedule import CHUNK, Step
-from primgraph.codegen.plan.views import Cut, Repeat, of_rows, tuple_text, view_text
+from primgraph.codegen.plan.views import Cut, Repeat, tuple_text, view_text
 from primgraph.codegen.run.growing import Growing
 from primgraph.codegen.run.threads import share
-from primgraph.ir.views import Reshape
 from primgraph.primitives.constants import constant
 
 # NumPy has deprecated a third positional operand of these two.
@@ -232,9 +232,9 @@ class Printer:
     def _view(self, view: View, name: str) -> None:
         """Make a view that is not kept: in each call, or in each turn of a loop."""
         self._made.add(name)
-        look = self._look(view)
-        if look is not None:
-            self.looks[name] = look
+        found = look(self.plan, self.trip, view)
+        if found is not None:
+            self.looks[name] = found
             self.parts.bind(name)
             return
         if isinstance(view.of, View):
@@ -252,30 +252,6 @@ class Printer:
         else:
             self.parts.current.line(text, self.at)
         self.parts.bind(name)
-
-    def _look(self, place: Place) -> str | None:
-        """The view of a stack whose rows are what `place` is in each trip, if it is of a row.
-
-        To go along a view of a stack takes half of the time of making a view of each row.
-        """
-        if self.trip is None:
-            return None
-        if isinstance(place, View):
-            of = self._look(place.of)
-            if of is None or (isinstance(place.how, Reshape) and isinstance(place.of, View)):
-                return None
-            how = of_rows(place.how)
-            return None if how is None else view_text(how, of)
-        begin, carries = sum(self.trip), self.trip[1]
-        count = len(self.plan.arguments) - begin
-        if isinstance(place, Argument) and place.number >= begin:
-            found = place.number - begin
-        elif isinstance(place, Result) and place.number >= carries:
-            found = count + place.number - carries
-        else:
-            return None
-        # Stacks of numbers are gone along by arrays of no axes.
-        return f"rows[{2 + found}]" if place.shape else None
 
     def line(self, text: str) -> None:
         self._lines.append(Line(text, self.at))
