@@ -237,9 +237,8 @@ class Printer:
             self.looks[name] = found
             self.parts.bind(name)
             return
-        if isinstance(view.of, View):
-            self.use(view.of)
-        of = self.use(view.of) if isinstance(view.how, Cut) else name_of(view.of)
+        inner = isinstance(view.how, Cut) or isinstance(view.of, View)
+        of = self.use(view.of) if inner else name_of(view.of)
         repeat = self.np("broadcast_to") if isinstance(view.how, Repeat) else ""
         text = f"{name} = {view_text(view.how, of, repeat)}"
         if view.life is Life.TURN:
