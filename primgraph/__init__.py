@@ -105,6 +105,7 @@ from primgraph.tree import register as register_container
 if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
     from primgraph.autodiff.sparse_matrix import SparseMatrix
+    from primgraph.functional.jets import jet, taylor
     from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
     from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.inspect.check import check_grads
@@ -139,6 +140,7 @@ else:
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
         "growth": "primgraph.view.growth",
+        "jet": "primgraph.functional.jets",
         "hessian_sparsity": "primgraph.functional.sparsity",
         "jacobian_sparsity": "primgraph.functional.sparsity",
         "load": "primgraph.program.save",
@@ -150,6 +152,7 @@ else:
         "sparse_jacobian": "primgraph.functional.sparse",
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",
+        "taylor": "primgraph.functional.jets",
         "symmetric_coloring": "primgraph.sparsity.coloring",
     }
     _ROOMS = {"autograd", "extend", "fft", "linalg", "nn", "optimizer", "random", "special", "view"}
@@ -275,6 +278,7 @@ __all__ = [
     "jacobian",
     "jacobian_sparsity",
     "jacrev",
+    "jet",
     "jit",
     "jvp",
     "laplacian",
@@ -305,6 +309,7 @@ __all__ = [
     "spy",
     "steps",
     "switch",
+    "taylor",
     "symmetric_coloring",
     "tensor",
     "trace",
