@@ -82,10 +82,10 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         try:
             call = _calls[known] = _traced(function, args, kwargs, inputs)
         except PrimgraphError:
-            found = _by_known_integers(function, args, kwargs)
-            if found is None:
+            again = _by_known_integers(function, args, kwargs)
+            if again is None:
                 raise
-            call, inputs = found
+            call, inputs = again
         if len(_calls) > _KEPT:
             del _calls[next(iter(_calls))]
     place = instruction(3)
