@@ -23,7 +23,7 @@ from primgraph.transforms.analysis.repeats import spread
 
 # What computes conditions within a body does so around it again, if it is no more equations than
 # these, all of which work on elements or move them.
-_FEW = 64
+_FEW = 256
 _LONG: frozenset[Op] = frozenset({matmul})
 # How deep it is looked for a part that can be computed.
 _DEEP = 8
@@ -181,7 +181,7 @@ class Passage:
             ]  # fmt: skip
             if missing:
                 waiting += missing
-                if len(waiting) > _FEW * _FEW:
+                if len(waiting) > 64 * _FEW:
                     return None
                 continue
             found[eqn] = None
