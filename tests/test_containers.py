@@ -64,6 +64,7 @@ CALLS: dict[str, Any] = {
         pg.GradManager().attach(t.t, c([lambda p, g: g, lambda p, g: g])) and 0
     ),
     "Tensor.backward inputs": lambda t, c: (t.t * t.u).sum().backward(inputs=c([t.t, t.u])),
+    "Pattern.__init__ shape": lambda t, c: pg.Pattern(c([2, 3]), [0, 0, 0], []) and 0,
     "check_rules args": lambda t, c: pg.check_rules(twofold, c([np.float64(2.0)])),
     "nanpercentile axis": lambda t, c: pg.nanpercentile(t.m, 30, axis=c([0, 1])),
     "nanquantile axis": lambda t, c: pg.nanquantile(t.m, 0.3, axis=c([0, 1])),
@@ -197,6 +198,10 @@ CALLS: dict[str, Any] = {
     "transforms.batch_sum axes": lambda t, c: transforms.batch_sum(t.graph, 2, c([0, None])),
     "transforms.hoist still": lambda t, c: transforms.hoist(t.graph, c([1, 0])),
     "transforms.linearize wrt": lambda t, c: transforms.linearize(t.graph, c([1, 0])),
+    "transforms.taylor wrt": lambda t, c: pg.transforms.taylor(t.graph, 2, c([1, 0])),
+    "transforms.taylor seeds": lambda t, c: pg.transforms.taylor(
+        t.graph, 2, [1, 0], seeds=c([(1,), (1, 2)])
+    ),
     "transforms.transpose wrt": lambda t, c: transforms.transpose(
         pg.trace(lambda x, y: x + y, ONES, ONES), c([1, 0])
     ),

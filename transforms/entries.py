@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -173,8 +173,8 @@ class _Walk:
         rule = _RULES.get(eqn.op)
         if rule is None or any(v.dtype != self.type.dtype for v in eqn.outputs):
             raise _Unknown
-        found = rule(self, eqn, [terms.get(v) for v in eqn.inputs])
-        results = found if eqn.op.multiple else [found]
+        found: Any = rule(self, eqn, [terms.get(v) for v in eqn.inputs])
+        results: list[Terms] = found if eqn.op.multiple else [found]
         for one in results:
             if len(one) > _MOST_TERMS:
                 raise _Unknown
@@ -456,9 +456,9 @@ def _reduce_sum(walk: _Walk, eqn: Equation, terms: Sequence[Terms | None]) -> Te
         m = term.map
         gone = [a for a in axes if not m.strides[a]]
         if gone:
-            coefficient = reduce_sum(_full(term, walk.type), axes=tuple(gone))
+            total = reduce_sum(_full(term, walk.type), axes=tuple(gone))
             (m,) = affine.summed([m], gone)
-            term = Term(m, coefficient)
+            term = Term(m, total)
         rank = eqn.inputs[0].type.ndim
         names = [a for a in range(rank) if a not in gone]
         summed = [i for i, a in enumerate(names) if a in axes]
