@@ -46,6 +46,7 @@ CALLS: dict[str, list[tuple[tuple, dict]]] = {
     "concat": [((ONE, "c128[2]"), {"axis": 0})],
     "split": [((ONE,), {"sizes": (1, 2), "axis": 0})],
     "gather": [((ONE, INDEX), {"axis": 0})],
+    "placed": [((ONE, ONE), {"shape": (2, 4), "starts": (0, 7), "strides": ((2,), (-2,))})],
     "scatter_add": [((ONE, ONE, INDEX), {"axis": 0})],
     "reduce_sum": [(("c128[2,3]",), {"axes": (1,)}), (("c64[0]",), {"axes": (0,)})],
     "reduce_prod": [(("c128[2,3]",), {"axes": (0, 1)})],

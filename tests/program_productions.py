@@ -249,6 +249,27 @@ def slices(draft: Draft) -> list[Value]:
     return [part, s.slice_assign(x, y, starts=starts, steps=steps)]
 
 
+@production(0.6)
+def placed(draft: Draft) -> list[Value]:
+    """Diagonals of a matrix, or what has a row of zeros behind each of its rows."""
+    x = draft.pick(rank=1)
+    lead = draft.below(len(x.shape))
+    inner = x.shape[lead:]
+    if len(inner) == 1 and draft.chance(0.6):
+        n = inner[0]
+        y = draft.typed(x.type.with_shape((*x.shape[:lead], max(n - 1, 0))))
+        shape = (*x.shape[:lead], n, n)
+        return [
+            indexing.placed(x, y, shape=shape, starts=(0, min(1, n)), strides=((n + 1,), (n + 1,)))
+        ]
+    strides, step = [], 2
+    for extent in reversed(inner):
+        strides.insert(0, step)
+        step *= max(extent, 1)
+    shape = (*x.shape[:lead], step)
+    return [indexing.placed(x, shape=shape, starts=(1,), strides=(tuple(strides),))]
+
+
 @production(1)
 def join(draft: Draft) -> list[Value]:
     x = draft.pick(rank=1)

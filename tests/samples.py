@@ -310,6 +310,16 @@ def assign_by_positions(x: np.ndarray, y: np.ndarray, *, starts: Any, steps: Any
     return result
 
 
+def place_one_by_one(*xs: np.ndarray, shape: Any, starts: Any, strides: Any) -> np.ndarray:
+    result = np.zeros(shape, xs[0].dtype)
+    for x, start, steps in zip(xs, starts, strides, strict=True):
+        lead = x.ndim - len(steps)
+        for index in np.ndindex(x.shape):
+            place = start + sum(i * s for i, s in zip(index[lead:], steps, strict=True))
+            result[(*index[:lead], *np.unravel_index(place, shape[lead:]))] = x[index]
+    return result
+
+
 def root_of_known_squares(x: Any, squares: Any, *, axes: Any, divisor: float) -> Any:
     """The root of `squares`, moving as a sum of squares of `x` would."""
     total = np.real(squares) + 1j * np.imag(np.sum(x * x, axis=axes))
@@ -1127,6 +1137,29 @@ ROWS: dict[str, Row] = {
         ],
         dtypes=EVERYTHING,
         reference=gather_by_loop,
+    ),
+    "placed": Row(
+        [
+            Call(
+                "x[3]", "x[2]", "x[2]", shape=(3, 3), starts=(0, 1, 3), strides=((4,), (4,), (4,))
+            ),
+            Call("x[2,2]", "x[]", shape=(4, 3), starts=(1, 11), strides=((6, 1), ())),
+            Call("x[2,3]", "x[2,0]", shape=(2, 2, 4), starts=(7, 0), strides=((-2,), (1,))),
+            Call("x[2,1,2]", shape=(2, 5), starts=(1,), strides=((2, 3),)),
+            Call("x[0,2]", shape=(0, 4), starts=(0,), strides=((2,),)),
+        ],
+        [
+            Refused(ShapeError, shape=(3,), starts=(), strides=()),
+            Refused(ShapeError, "f64[3]", shape=(3, 2), starts=(1, 2), strides=((1,),)),
+            Refused(ShapeError, "f64[3]", shape=(3, 2), starts=(1,), strides=((3,),)),
+            Refused(ShapeError, "f64[3]", shape=(3, 2), starts=(1,), strides=((-1,),)),
+            Refused(ShapeError, "f64[2,3]", shape=(3, 9), starts=(1,), strides=((1,),)),
+            Refused(
+                DTypeError, "f64[3]", "f32[1]", shape=(9,), starts=(0, 8), strides=((1,), (1,))
+            ),
+        ],
+        dtypes=EVERYTHING,
+        reference=place_one_by_one,
     ),
     "scatter_add": Row(
         [

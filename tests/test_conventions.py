@@ -347,6 +347,7 @@ ROWS = {
     "samples that mix": (
         "jacobian", "samples_that_mix_are_found", "every_batched_form_refuses_samples_that_mix",
     ),
+    "a structural zero": ("entries", "a_structural_zero_is_zero_beside_infinite_slopes"),
     "an element of a Jacobian": (
         "jacobian", "rows_columns_and_gradients_agree_where_a_slope_is_infinite",
         "gradients_of_elements_of_a_jacobian_are_second_derivatives",

@@ -529,6 +529,10 @@ UNEVEN: dict[str, list[Call]] = {
     "as_softmax_of": [Call("f64[40,30]", "f64[40,30]", axes=(1,))],
     "as_function_of": [Call("f64[2]", LARGE), Call(LARGE, "f64[2]")],
     "concat": [Call("f64[40,1]", LARGE, axis=1), Call(LARGE, "f64[40,1]", axis=1)],
+    "placed": [
+        Call("f64[2]", LARGE, shape=(60, 30), starts=(1500, 0), strides=((1,), (30, 1))),
+        Call(LARGE, "f64[2]", shape=(60, 30), starts=(0, 1500), strides=((30, 1), (1,))),
+    ],
     "gather": [
         Call("f64[1000]", "i64[]", axis=0),
         Call(LARGE, "i64[]", axis=0),

@@ -41,7 +41,8 @@ class Card:
     statement behind the expression, written for the name of the result. `inline` ones may become
     a part of a longer expression. `repeated` gives the expression where several elements of the
     last operand may be one number in memory, for a function that NumPy computes in another way
-    then. `helper` is the function of the support file that `repeated`, or else `read`, calls.
+    then. A result that is handed out comes to a `zeroed` one full of zeros.
+    `helper` is the function of the support file that `repeated`, or else `read`, calls.
 
     What planning asks: `broadcasts` tells operands that may have a smaller shape than declared,
     because NumPy's broadcasting repeats them; `in_place` those whose buffer `out` may be. A
@@ -65,6 +66,7 @@ class Card:
     broadcasts: tuple[int, ...]
     in_place: tuple[int, ...]
     ufunc: str
+    zeroed: bool
     fallible: bool
     blocking: Blocking | None
     nanoseconds: Time
@@ -108,6 +110,7 @@ def plain(
         broadcasts=(),
         in_place=(),
         ufunc="",
+        zeroed=False,
         fallible=False,
         blocking=blocking,
         nanoseconds=nanoseconds,

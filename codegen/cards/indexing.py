@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks
+from primgraph.codegen.cards.literals import shape_text
 from primgraph.codegen.cards.notation import ATOM, Target, Text
+from primgraph.codegen.cards.scalar import Elements, Scalar
 from primgraph.codegen.cards.shapes import moved, read_copy
 from primgraph.codegen.plan.roles import Axes, Blocking, Role, common
 from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.plan.views import tuple_text
 from primgraph.codegen.plan.work import MOVED, per_element
 from primgraph.ir.primitive import Op
+from primgraph.ir.types import FLOAT64
 from primgraph.primitives import indexing as p
 
 
@@ -65,12 +70,65 @@ def _rows_of_indices(step: Step, axes: Axes) -> Role | None:
     return Role(step.params["axis"] + axis, (None, *(axis,) * (len(axes) - 1)))
 
 
+def _read_placed(args: Sequence[Text], step: Step) -> Text:
+    shape, starts, strides = (step.params[k] for k in ("shape", "starts", "strides"))
+    parts = ", ".join([a.code for a in args])
+    lead = step.operands[0].ndim - len(strides[0])
+    return Text(f"placed([{parts}], {shape_text(shape)}, {lead}, {starts}, {strides})")
+
+
+def _write_placed(to: Target) -> list[str]:
+    """Each operand into a view of its places, of zeros that are there already if they are new."""
+    out, types = to.out, to.step.operands
+    shape, starts, strides = (to.step.params[k] for k in ("shape", "starts", "strides"))
+    lead = types[0].ndim - len(strides[0])
+    size, lines = prod(shape[lead:]), [] if to.new else [f"{out}[...] = 0"]
+    before = ":, " * lead
+    parts = [f"flat = {out}.reshape({', '.join([*map(str, shape[:lead]), str(size)])})"]
+    for x, type, start, steps in zip(to.args, types, starts, strides, strict=True):
+        if not type.size:
+            continue
+        if not steps:
+            parts.append(f"flat[{before}{start}] = {x}")
+        elif len(steps) == 1 and steps[0] > 0:
+            end = start + (type.shape[-1] - 1) * steps[0] + 1
+            parts.append(f"flat[{before}{start}:{end}:{steps[0]}] = {x}")
+        else:
+            seen = to.np("lib.stride_tricks.as_strided")
+            ahead = [size * prod(shape[a + 1 : lead]) for a in range(lead)]
+            by = tuple_text([str(n * type.dtype.itemsize) for n in (*ahead, *steps)])
+            where = f"{out}.reshape({out}.size)[{start}:]"
+            parts.append(f"{seen}({where}, {shape_text(type.shape)}, {by})[...] = {x}")
+    # One line, as the name for all elements in a row is known in that only.
+    return [*lines, "; ".join(parts)]
+
+
+def _scalar_placed(step: Step, operands: Sequence[Elements], in_order: bool) -> list[str] | None:
+    """The elements at their places, and zeros elsewhere, where there are no axes of samples."""
+    if step.operands[0].ndim > len(step.params["strides"][0]):
+        return None
+    zero = "0.0" if step.results[0].dtype == FLOAT64 else "False"
+    made = np.full(step.results[0].size, zero, object)
+    for x, start, steps in zip(
+        operands, step.params["starts"], step.params["strides"], strict=True
+    ):
+        made[p.places_in(x.shape, start, steps)] = x
+    found: list[str] = made.tolist()
+    return found
+
+
 CARDS: dict[Op, Card] = {
     p.gather: replace(
         moved(_read_gather, _write_gather, None, Blocking(_rows_of_indices, 1, "")),
         fallible=True,
         nanoseconds=per_element(0.5, 0.5),
         scalar=None,
+    ),
+    p.placed: replace(
+        moved(_read_placed, _write_placed, None, None),
+        helper="placed",
+        zeroed=True,
+        scalar=Scalar(_scalar_placed, 1),
     ),
     p.scatter_add: replace(
         moved(read_copy, _write_scatter, None, None),

@@ -53,6 +53,10 @@ class Target(Protocol):
         """The operand whose buffer `out` is, if it was taken over."""
 
     @property
+    def new(self) -> bool:
+        """Whether `out` was made for this statement."""
+
+    @property
     def parts(self) -> list[str]:
         """What the card has asked for beside these, in that order."""
 

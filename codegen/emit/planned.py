@@ -134,6 +134,7 @@ class Statement(NamedTuple):
     out: str
     taken: int | None
     parts: list[str]
+    new: bool = False
 
     def np(self, name: str) -> str:
         return self.printer.np(name)
@@ -259,9 +260,10 @@ class Printer:
 
     def _compute(self, x: Compute) -> None:
         args = [self.use(p) for p in x.operands]
-        out = self._empty(x.out) if x.new else self.use(x.out)
+        zeroed = CARDS[x.step.op].zeroed
+        out = self._empty(x.out, "zeros" if zeroed else "empty") if x.new else self.use(x.out)
         parts = [self.use(p) for p in x.parts]
-        statement = Statement(self, x.step, x.operands, args, out, x.taken, parts)
+        statement = Statement(self, x.step, x.operands, args, out, x.taken, parts, x.new)
         for line in CARDS[x.step.op].write(statement):
             self.line(line)
 
@@ -280,11 +282,11 @@ class Printer:
         else:
             self.use(x.out)
 
-    def _empty(self, place: Place) -> str:
+    def _empty(self, place: Place, how: str = "empty") -> str:
         assert isinstance(place, Result)
         name, type = name_of(place), place.type
         dtype = self.np(dtype_text(type.dtype)[3:])
-        self.line(f"{name} = {self.np('empty')}({shape_text(type.shape)}, {dtype})")
+        self.line(f"{name} = {self.np(how)}({shape_text(type.shape)}, {dtype})")
         self.parts.bind(name)
         return name
 

@@ -274,6 +274,21 @@ def cofactors(a: Any) -> Any:
         return np.conj(product) * sign[..., None, None]
 
 
+def placed(parts: Any, shape: Any, lead: Any, starts: Any, strides: Any) -> Any:
+    """Zeros in which the elements of parts stand at places of their own, in row-major order."""
+    whole = np.zeros(shape, parts[0].dtype)
+    size = 1
+    for extent in shape[lead:]:
+        size *= extent
+    flat = whole.reshape((*shape[:lead], size))
+    for part, start, steps in zip(parts, starts, strides, strict=True):
+        places = np.array(start)
+        for extent, step in zip(part.shape[lead:], steps, strict=True):
+            places = places[..., None] + np.arange(extent) * step
+        flat[..., places] = part
+    return whole
+
+
 def sliding_windows(x: Any, axis: Any, sizes: Any, steps: Any, dilations: Any) -> Any:
     """Elements of windows over axes from `axis` on, and behind these axes the windows."""
     number, rank = len(sizes), x.ndim

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from itertools import accumulate
 from math import prod
 from typing import Any, final
@@ -37,6 +38,7 @@ from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import concat, split
 from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.transpose import transpose
 
@@ -126,6 +128,10 @@ class Matrix(ABC):
         return rows > columns or (rows == columns and not wide)
 
 
+# So many rows or columns are evaluated one by one, whatever the others are.
+_FEW = 2
+
+
 @final
 class Slopes(Matrix):
     """The matrix of derivatives of all `outputs` by all `inputs`, one after the other.
@@ -173,6 +179,8 @@ class Slopes(Matrix):
         self._reverse: dict[tuple[int, ...], Graph] = {}
         self._slope: Variable | None = None
         self._known_whole: Variable | None = None
+        self._written: Variable | None = None
+        self._is_dense = False
         self._is_diagonal = len(path.moved) == len(inputs.shapes) == len(
             outputs.shapes
         ) == 1 and is_diagonal(path.graph, path.moved)
@@ -205,6 +213,10 @@ class Slopes(Matrix):
         symmetric = self.symmetric and self.goes_forward
         by_rows = self._columns if symmetric else self._rows
         rows_missing, columns_missing = by_rows.missing(rows), self._columns.missing(columns)
+        live = self._live_rows(rows_missing), self._live_columns(columns_missing)
+        written = self._written_out(min(map(len, live)))
+        if written is not None:
+            return picked(picked(written, 0, rows), 1, columns)
         if self._is_by_columns(rows_missing, columns_missing):
             self._evaluate_columns(columns_missing)
             return picked(self._columns.joined(columns), axis, rows)
@@ -305,6 +317,34 @@ class Slopes(Matrix):
             last = len(self.free)
             self._reverse[used] = self._with_strong_zeros(transpose(flat, [last]))
         return self._reverse[used]
+
+    def _written_out(self, wanted: int) -> Variable | None:
+        """The whole matrix, if its elements are few diagonals or blocks that equations tell.
+
+        It is there already, or so many rows or columns are wanted that it is worth while.
+        """
+        if self._written is not None and self._written.value in self.builder:
+            return self._written
+        if (
+            self._is_dense
+            or wanted <= _FEW
+            or self.mode not in (None, "forward")
+            or self.only is not None
+        ):
+            return None
+        found = None
+        if not (self.outputs.lead() or self.outputs.names or self.inputs.names):
+            graph, entries = self.path.graph, import_module("primgraph.transforms.entries")
+            if entries.may_be_written_out(graph, self.path.moved) and self.goes_forward:
+                flat = self._flat(tuple(range(len(self.outputs.shapes))))
+                found = entries.written_out(clean_up(flat), len(self.free))
+        if found is None:
+            self._is_dense = True
+            return None
+        (whole,) = self._record(found[0], self.free)
+        self.passes = Passes(self.passes.reverse, self.passes.forward + found[1])
+        self._written = wrap(whole)
+        return self._written
 
     @cached_property
     def _moved_outputs(self) -> list[bool]:

@@ -92,6 +92,9 @@ def _switch(branches: Sequence[Callable[..., Any]], index: Any, *operands: Any) 
         return branches[control.branch_taken(index, len(branches))](*operands)
     chosen = own(index)
     _require_scalar("switch", "an integer", chosen.type, "iu")
+    if len(branches) == 1:
+        # Whatever the index is, it chooses this one.
+        return branches[0](*operands)
     if chosen.dtype == np.uint64:
         # The largest ones are no integers with a sign.
         last = emit(full, value=len(branches) - 1, shape=(), dtype=chosen.dtype)

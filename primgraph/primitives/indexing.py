@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
-from primgraph.ir.types import INT64, TensorType, common_type
-from primgraph.primitives.constants import iota, zeros_like
+from primgraph.ir.types import INT64, Shape, TensorType, common_type
+from primgraph.primitives.constants import constant_op, iota, zeros_like
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.shapes import permute, with_batch_axis
+from primgraph.primitives.shapes import permute, reshape, slice_, with_batch_axis
 
 
 def _check_indices(name: str, x: TensorType, indices: tuple[TensorType, ...], axis: int) -> None:
@@ -146,3 +147,85 @@ def _scatter_add_batch(
     part = _to_front(each[1], axis + 1, rank, 1)
     result = scatter_add(front, part, *_batch_index(each[2:]), axis=0)
     return _to_front(result, 1, count, axis + 1)
+
+
+# Arrays of which few elements are other than zero, at places that are known.
+
+
+def places_in(shape: Shape, start: int, strides: Shape) -> Any:
+    """For each element of an array of that shape its place: `start` and the strides from there."""
+    found: Any = np.full(shape, start, np.int64)
+    for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
+        along = np.arange(extent, dtype=np.int64) * stride
+        found += along.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return found
+
+
+def _placed(*xs: Any, shape: Shape, starts: Shape, strides: tuple[Shape, ...]) -> Any:
+    lead = xs[0].ndim - len(strides[0])
+    result = np.zeros((*shape[:lead], prod(shape[lead:])), xs[0].dtype)
+    for x, start, steps in zip(xs, starts, strides, strict=True):
+        result[..., places_in(x.shape[lead:], start, steps)] = x
+    return result.reshape(shape)
+
+
+@primitive(impl=_placed, linear=True, moves=True, flops=0)
+def placed(*xs: TensorType, shape: Shape, starts: Shape, strides: tuple[Shape, ...]) -> TensorType:
+    """Zeros of `shape`, in which the elements of each operand stand at places of their own.
+
+    Places count in row-major order: element `i` of operand `k` stands at `starts[k]` and the
+    product of `strides[k]` with `i`, and no two stand at one. Leading axes of all operands that
+    have no strides are those of the result.
+    """
+    if not xs or not len(xs) == len(starts) == len(strides):
+        raise ShapeError(f"placed takes a start and strides for each operand, not for {len(xs)}")
+    lead = xs[0].ndim - len(strides[0])
+    size = prod(shape[lead:]) if lead >= 0 else 0
+    for x, start, steps in zip(xs, starts, strides, strict=True):
+        common_type("placed", xs[0], x.with_shape(xs[0].shape))
+        if x.ndim - len(steps) != lead or lead < 0 or x.shape[:lead] != shape[:lead]:
+            raise ShapeError(f"placed puts {x} by strides {steps} into shape {shape}")
+        ends = [step * (n - 1) for step, n in zip(steps, x.shape[lead:], strict=True)]
+        first, last = (start + sum(f(e, 0) for e in ends) for f in (min, max))
+        if x.size and not 0 <= first <= last < size:
+            raise ShapeError(f"placed puts {x} from {first} to {last} among {size} elements")
+    return xs[0].with_shape(shape)
+
+
+@placed.transpose
+def _placed_transpose(
+    ct: Value, *xs: Linear, shape: Shape, starts: Shape, strides: tuple[Shape, ...]
+) -> tuple[Value, ...]:
+    lead = len(xs[0].shape) - len(strides[0])
+    flat = reshape(ct, shape=(*shape[:lead], prod(shape[lead:])))
+    return tuple(
+        [
+            _read_back(flat, x.shape, lead, start, steps)
+            for x, start, steps in zip(xs, starts, strides, strict=True)
+        ]
+    )
+
+
+def _read_back(flat: Value, shape: Shape, lead: int, start: int, strides: Shape) -> Value:
+    """The elements of the last axis of `flat` at the places of an operand."""
+    if len(strides) == 1 and strides[0]:
+        return slice_(
+            flat,
+            starts=(*(0,) * lead, start),
+            sizes=shape,
+            steps=(*(1,) * lead, *strides),
+        )
+    op, params = constant_op(places_in(shape[lead:], start, strides))
+    return gather(flat, op(**params), axis=lead)
+
+
+@placed.batch
+def _placed_batch(
+    batched: tuple[bool, ...],
+    *xs: Value,
+    shape: Shape,
+    starts: Shape,
+    strides: tuple[Shape, ...],
+) -> Value:
+    each = with_batch_axis(batched, xs)
+    return placed(*each, shape=(each[0].shape[0], *shape), starts=starts, strides=strides)

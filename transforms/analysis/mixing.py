@@ -24,7 +24,7 @@ from primgraph.primitives.constants import constant, iota
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
 from primgraph.primitives.elementwise import as_function_of, cast, stop_gradient
 from primgraph.primitives.fourier import fft, irfft, rfft
-from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.indexing import gather, placed, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import (
     as_softmax_of,
@@ -469,6 +469,14 @@ def _scatter_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return _same((whole, part))
 
 
+def _placed(eqn: Equation, places: Places, counts: _Counts) -> Found:
+    """Leading axes of operands, along which nothing is put elsewhere, are those of the result."""
+    lead = eqn.inputs[0].type.ndim - len(eqn.kwargs["strides"][0])
+    if any(p is not None and p.axis >= lead for p in places):
+        return "puts samples in other places"
+    return _same(places)
+
+
 def _stack(eqn: Equation, places: Places, counts: _Counts) -> Found:
     """Matrices of a stack stay apart, and columns of right-hand sides."""
     found, last = _same(places), eqn.inputs[0].type.ndim - 1
@@ -541,6 +549,7 @@ _RULES: dict[Op, _Rule] = {
     matmul: _matmul,
     pad: _pad,
     permute: _permute,
+    placed: _placed,
     reduce_max: _reduce,
     reduce_min: _reduce,
     reduce_prod: _reduce,
