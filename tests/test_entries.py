@@ -89,6 +89,38 @@ def test_what_is_written_out_is_the_jacobian(name):
         np.testing.assert_allclose(np.reshape(again, wanted.shape), wanted, atol=1e-13)
 
 
+_PLACES = rng.integers(0, 40, (40, 2))
+_FEW = np.where(rng.random((40, 40)) < 0.03, 1.5, 0.0)
+COMPRESSED = {
+    "gathers": lambda x: x[_PLACES[:, 0]] ** 2 * x[_PLACES[:, 1]],
+    "constant matrices": lambda x: _FEW @ pg.sin(x),
+    "convolutions": lambda x: pg.convolve(x**2, np.array([1.0, 2.0, 3.0])),
+    "small matrices": lambda x: pg.ravel(
+        pg.linalg.inv(pg.reshape(x, (10, 2, 2)) + 3.0 * np.eye(2))
+    ),
+    "loops": lambda x: pg.scan(lambda c, r: (c * pg.sin(r), None), x[:10], x.reshape(4, 10))[0],
+}
+
+
+@pytest.mark.parametrize("name", COMPRESSED)
+def test_what_has_few_colours_takes_a_pass_for_each(name):
+    function = COMPRESSED[name]
+    at = rng.uniform(0.5, 1.5, 40)
+    with pg.Program() as program:
+        x = pg.data("x", (40,))
+        jacobian = pg.Jacobian(function, x)
+        hessian = pg.Hessian(lambda x: pg.sum(function(x) ** 2), x)
+        found = [jacobian[...], hessian[...], jacobian[1:3]]
+    whole, second, rows = pg.Executor().run(program, {"x": at}, found)
+    assert sum((jacobian.passes.forward, jacobian.passes.reverse)) <= 12
+    np.testing.assert_allclose(whole, _one_by_one(function, at), rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(rows, whole[1:3])
+    gradient = _one_by_one(lambda x: pg.grad(pg.sum(function(x) ** 2), x), at)
+    np.testing.assert_allclose(second, gradient, rtol=1e-11, atol=1e-12)
+    lacking = ~pg.jacobian_sparsity(function, at).to_dense()
+    assert not np.any(whole[lacking])
+
+
 def _operations(graph):
     return [eqn.op.name for eqn in optimized(graph).body]
 

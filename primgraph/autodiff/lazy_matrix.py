@@ -38,7 +38,6 @@ from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import concat, split
 from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.transforms.diagonal import is_diagonal
-from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.transpose import transpose
 
@@ -306,6 +305,14 @@ class Slopes(Matrix):
             (found,) = self._record(derivative, given, count=count, batched=(last,))
             return wrap(found)
 
+    def tangents(self) -> Graph:
+        """From free values and one long tangent to that of all outputs; zeros meet what they do."""
+        return self._flat(self.outputs_all())
+
+    def recorded(self, graph: Graph) -> list[Value]:
+        """The results of a graph of the free values alone."""
+        return self._record(graph, self.free)
+
     def outputs_all(self) -> tuple[int, ...]:
         """The places of all outputs."""
         return tuple(range(len(self.outputs.shapes)))
@@ -319,31 +326,20 @@ class Slopes(Matrix):
         return self._reverse[used]
 
     def _written_out(self, wanted: int) -> Variable | None:
-        """The whole matrix, if its elements are few diagonals or blocks that equations tell.
-
-        It is there already, or so many rows or columns are wanted that it is worth while.
-        """
+        """The whole matrix, if structure makes it cheap, and it is there or so much is wanted."""
         if self._written is not None and self._written.value in self.builder:
             return self._written
-        if (
-            self._is_dense
-            or wanted <= _FEW
-            or self.mode not in (None, "forward")
-            or self.only is not None
-        ):
+        if self._is_dense or wanted <= _FEW or self.mode not in (None, "forward"):
             return None
-        found = None
-        if not (self.outputs.lead() or self.outputs.names or self.inputs.names):
-            graph, entries = self.path.graph, import_module("primgraph.transforms.entries")
-            if entries.may_be_written_out(graph, self.path.moved) and self.goes_forward:
-                flat = self._flat(tuple(range(len(self.outputs.shapes))))
-                found = entries.written_out(clean_up(flat), len(self.free))
+        structured = import_module("primgraph.autodiff.structured")
+        found = None if self.only is not None else structured.whole_of(self, wanted)
         if found is None:
             self._is_dense = True
             return None
-        (whole,) = self._record(found[0], self.free)
-        self.passes = Passes(self.passes.reverse, self.passes.forward + found[1])
-        self._written = wrap(whole)
+        self._written, passes = found
+        self.passes = Passes(
+            self.passes.reverse + passes.reverse, self.passes.forward + passes.forward
+        )
         return self._written
 
     @cached_property
