@@ -77,6 +77,11 @@ class Card:
     advice: str
 
     @property
+    def fresh(self) -> str:
+        """The function of NumPy that makes the array of a result that is handed out."""
+        return "zeros" if self.zeroed else "empty"
+
+    @property
     def itself(self) -> bool:
         """Whether NumPy makes an array of the result where none is given."""
         return bool(self.ufunc)

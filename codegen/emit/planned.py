@@ -260,8 +260,7 @@ class Printer:
 
     def _compute(self, x: Compute) -> None:
         args = [self.use(p) for p in x.operands]
-        zeroed = CARDS[x.step.op].zeroed
-        out = self._empty(x.out, "zeros" if zeroed else "empty") if x.new else self.use(x.out)
+        out = self._empty(x.out, CARDS[x.step.op].fresh) if x.new else self.use(x.out)
         parts = [self.use(p) for p in x.parts]
         statement = Statement(self, x.step, x.operands, args, out, x.taken, parts, x.new)
         for line in CARDS[x.step.op].write(statement):
