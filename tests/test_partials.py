@@ -171,7 +171,7 @@ def test_counts_of_equations_beside_nested_modes():
         len(transforms.clean_up(transforms.lower(pg.trace(f, pg.spec((2,))))).body)
         for f in (ours, nested_partials, lambda v: pg.biharmonic(field(v), v), twice)
     ]
-    assert sizes[0] < 0.35 * sizes[1]
+    assert sizes[0] < 0.5 * sizes[1]
     assert sizes[2] < 0.6 * sizes[3]
 
 
