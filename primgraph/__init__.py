@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from primgraph.program.save import load, save
     from primgraph.sparsity.coloring import coloring, symmetric_coloring
     from primgraph.sparsity.pattern import Pattern
+    from primgraph.training.constraints import constraints
     from primgraph.training.fit import fit, minibatches
     from primgraph.training.scipy_objective import scipy_objective
     from primgraph.view.growth import growth
@@ -136,6 +137,7 @@ else:
         "check_grads": "primgraph.inspect.check",
         "check_rules": "primgraph.inspect.check_rules",
         "coloring": "primgraph.sparsity.coloring",
+        "constraints": "primgraph.training.constraints",
         "cost": "primgraph.inspect.cost",
         "diff": "primgraph.inspect.diff",
         "explain": "primgraph.inspect.explain",
@@ -245,6 +247,7 @@ __all__ = [
     "coloring",
     "compile",
     "cond",
+    "constraints",
     "cost",
     "create_parameter",
     "custom_gradient",
