@@ -95,7 +95,7 @@ def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[V
         return function, Variable
     copy = _copied(inner)
     if copy is inner:
-        # One that mentions neither NumPy nor primgraph changes arrays as it would change NumPy's.
+        # One that mentions neither NumPy nor primgraph changes copies as it would NumPy's arrays.
         plain = not any(map(_is_own, _mentioned(inner).values()))
         sets = plain and (_sets(inner.__code__) or _drops(inner.__code__))
         return (_with_methods(function, inner), ChangingArray) if sets else (function, Variable)
@@ -234,10 +234,11 @@ _ENDS = ("POP_TOP", "RETURN", "STORE_")
 
 @lru_cache(_KEPT)
 def _sets(whole: CodeType) -> bool:
-    """Whether a function of that code sets elements of anything."""
+    """Whether a function of that code makes a copy and sets elements of anything."""
     names = {name for code in _codes(whole) for name in code.co_names}
     steps = [s for code in _codes(whole) for s in dis.get_instructions(code)]
-    return not names.isdisjoint(("fill", "put")) or any(s.opname == "STORE_SUBSCR" for s in steps)
+    sets = not names.isdisjoint(("fill", "put")) or any(s.opname == "STORE_SUBSCR" for s in steps)
+    return "copy" in names and sets
 
 
 def _is_own(value: Any) -> bool:
