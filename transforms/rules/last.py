@@ -156,7 +156,7 @@ for _choices in (
     exact(_choices, select(greater(_positive_part, 0.0), y, _positive_part))
 
 
-for _op in registered().values():
+for _op in registered(loaded=True).values():
     if isinstance(_op, Primitive) and _op.elementwise:
         _before_moving(_op)
         _before_turning(_op)
