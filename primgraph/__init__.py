@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     )
     from primgraph.autodiff.jacobian import Hessian, Jacobian
     from primgraph.autodiff.sparse_matrix import SparseMatrix
+<<<<<<< HEAD
     from primgraph.codegen import Kernel, get_num_threads, set_num_threads
     from primgraph.control.branches import cond, switch
     from primgraph.control.checkpoints import checkpoint
@@ -114,6 +115,9 @@ if TYPE_CHECKING:
         vhp,
         vjp,
     )
+=======
+    from primgraph.functional.jets import jet, taylor
+>>>>>>> main
     from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
     from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.functional.vmap import vmap
@@ -131,6 +135,7 @@ if TYPE_CHECKING:
     from primgraph.program.sized import SizedKernel
     from primgraph.sparsity.coloring import coloring, symmetric_coloring
     from primgraph.sparsity.pattern import Pattern
+    from primgraph.training.constraints import constraints
     from primgraph.training.fit import fit, minibatches
     from primgraph.training.scipy_objective import scipy_objective
     from primgraph.view.growth import growth
@@ -161,8 +166,12 @@ else:
         "check_rules": "primgraph.inspect.check_rules",
         "checkpoint": "primgraph.control.checkpoints",
         "coloring": "primgraph.sparsity.coloring",
+<<<<<<< HEAD
         "compile": "primgraph.program.compile",
         "cond": "primgraph.control.branches",
+=======
+        "constraints": "primgraph.training.constraints",
+>>>>>>> main
         "cost": "primgraph.inspect.cost",
         "custom_gradient": "primgraph.custom.decorators",
         "custom_jvp": "primgraph.custom.decorators",
@@ -178,8 +187,12 @@ else:
         "get_num_threads": "primgraph.codegen",
         "grad": "primgraph.functional.public",
         "growth": "primgraph.view.growth",
+<<<<<<< HEAD
         "hessian": "primgraph.functional.public",
         "hessian_diagonal": "primgraph.functional.public",
+=======
+        "jet": "primgraph.functional.jets",
+>>>>>>> main
         "hessian_sparsity": "primgraph.functional.sparsity",
         "hvp": "primgraph.functional.public",
         "inference_mode": "primgraph.eager.recording",
@@ -207,7 +220,11 @@ else:
         "sparse_jacobian": "primgraph.functional.sparse",
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",
+<<<<<<< HEAD
         "switch": "primgraph.control.branches",
+=======
+        "taylor": "primgraph.functional.jets",
+>>>>>>> main
         "symmetric_coloring": "primgraph.sparsity.coloring",
         "tensor": "primgraph.eager.tensor",
         "value_and_grad": "primgraph.functional.derivatives",
@@ -337,6 +354,7 @@ __all__ = [
     "coloring",
     "compile",
     "cond",
+    "constraints",
     "cost",
     "create_parameter",
     "custom_gradient",
@@ -373,6 +391,7 @@ __all__ = [
     "jacobian",
     "jacobian_sparsity",
     "jacrev",
+    "jet",
     "jit",
     "jvp",
     "laplacian",
@@ -403,6 +422,7 @@ __all__ = [
     "spy",
     "steps",
     "switch",
+    "taylor",
     "symmetric_coloring",
     "tensor",
     "trace",
