@@ -79,7 +79,6 @@ if TYPE_CHECKING:
     )
     from primgraph.autodiff.jacobian import Hessian, Jacobian
     from primgraph.autodiff.sparse_matrix import SparseMatrix
-<<<<<<< HEAD
     from primgraph.codegen import Kernel, get_num_threads, set_num_threads
     from primgraph.control.branches import cond, switch
     from primgraph.control.checkpoints import checkpoint
@@ -100,6 +99,7 @@ if TYPE_CHECKING:
     from primgraph.eager.seeds import seed
     from primgraph.eager.tensor import Tensor, tensor
     from primgraph.functional.derivatives import jacfwd, jacrev, value_and_grad
+    from primgraph.functional.jets import jet, taylor
     from primgraph.functional.jit import jit
     from primgraph.functional.public import (
         batched_jacobian,
@@ -115,9 +115,6 @@ if TYPE_CHECKING:
         vhp,
         vjp,
     )
-=======
-    from primgraph.functional.jets import jet, taylor
->>>>>>> main
     from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
     from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.functional.vmap import vmap
@@ -166,12 +163,9 @@ else:
         "check_rules": "primgraph.inspect.check_rules",
         "checkpoint": "primgraph.control.checkpoints",
         "coloring": "primgraph.sparsity.coloring",
-<<<<<<< HEAD
         "compile": "primgraph.program.compile",
         "cond": "primgraph.control.branches",
-=======
         "constraints": "primgraph.training.constraints",
->>>>>>> main
         "cost": "primgraph.inspect.cost",
         "custom_gradient": "primgraph.custom.decorators",
         "custom_jvp": "primgraph.custom.decorators",
@@ -187,12 +181,8 @@ else:
         "get_num_threads": "primgraph.codegen",
         "grad": "primgraph.functional.public",
         "growth": "primgraph.view.growth",
-<<<<<<< HEAD
         "hessian": "primgraph.functional.public",
         "hessian_diagonal": "primgraph.functional.public",
-=======
-        "jet": "primgraph.functional.jets",
->>>>>>> main
         "hessian_sparsity": "primgraph.functional.sparsity",
         "hvp": "primgraph.functional.public",
         "inference_mode": "primgraph.eager.recording",
@@ -201,6 +191,7 @@ else:
         "jacobian": "primgraph.functional.public",
         "jacobian_sparsity": "primgraph.functional.sparsity",
         "jacrev": "primgraph.functional.derivatives",
+        "jet": "primgraph.functional.jets",
         "jit": "primgraph.functional.jit",
         "jvp": "primgraph.functional.public",
         "laplacian": "primgraph.functional.public",
@@ -220,12 +211,9 @@ else:
         "sparse_jacobian": "primgraph.functional.sparse",
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",
-<<<<<<< HEAD
         "switch": "primgraph.control.branches",
-=======
-        "taylor": "primgraph.functional.jets",
->>>>>>> main
         "symmetric_coloring": "primgraph.sparsity.coloring",
+        "taylor": "primgraph.functional.jets",
         "tensor": "primgraph.eager.tensor",
         "value_and_grad": "primgraph.functional.derivatives",
         "vhp": "primgraph.functional.public",
