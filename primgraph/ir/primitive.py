@@ -622,10 +622,14 @@ def lookup(name: str) -> Op:
         raise MissingRuleError(f"no op is named {name!r}", hint=hint) from None
 
 
-def registered(*, loaded: bool = False) -> dict[str, Op]:
-    """All ops by name, in the order in which they were declared; or those that are `loaded`."""
-    if not loaded:
-        _load_others()
+def registered() -> dict[str, Op]:
+    """All ops by name, in the order in which they were declared."""
+    _load_others()
+    return dict(_registry)
+
+
+def loaded() -> dict[str, Op]:
+    """The ops of modules that are there already."""
     return dict(_registry)
 
 
