@@ -81,6 +81,12 @@ class Case(NamedTuple):
         return found
 
     @property
+    def has_complex(self) -> bool:
+        """Whether complex numbers go in or come out."""
+        graph = self.graph(self.row.dtypes[0])
+        return any(v.type.is_complex for v in (*graph.inputs, *graph.outputs))
+
+    @property
     def is_float(self) -> bool:
         """Whether there is anything to differentiate, in the first dtype of the row."""
         graph = self.graph(self.row.dtypes[0])
