@@ -269,7 +269,7 @@ def beta_fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
 def beta_part(a: Any, b: Any, x: Any, rest: Any, j: int, k: int) -> Any:
     """What `beta_tail` is; without logarithms by a fraction, where that ends soon."""
     result = np.empty_like(x)
-    soon = (a + b < 300.0) & (j + k == 0)
+    soon = (a + b < 300.0) & ((x < 0.9) | (b >= 3.0)) & (j + k == 0)
     result[soon] = beta_fraction(a[soon], b[soon], x[soon], rest[soon])
     in_parts(
         lambda p, q, y, z: beta_tail(p, q, y, z, j, k), ~soon, result, a, b, x, rest
