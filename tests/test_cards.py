@@ -222,7 +222,7 @@ ABOUT_NAMES = (
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
 OTHER_MEANINGS = {
-    "primgraph/__init__.py": {"fft"},
+    "primgraph/__init__.py": {"checkpoint", "cond", "fft", "scan", "while_loop"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/text.py": {"complex"},
     "codegen/emit/scalars.py": {
