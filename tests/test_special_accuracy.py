@@ -147,3 +147,19 @@ def test_series_and_fractions_meet_the_quadrature_where_they_end() -> None:
         found = quadrature.beta_part(a, b, x, 1.0 - x, 0, 0)
         slowly = quadrature.beta_tail(a, b, x, 1.0 - x, 0, 0)
     np.testing.assert_allclose(found, slowly, rtol=2e-13)
+
+
+def test_what_lies_above_the_smallest_numbers_has_all_its_digits() -> None:
+    a, x = (
+        v.ravel()
+        for v in np.meshgrid([1e-9, 1e-5, 3e-3, 0.01], [5e-324, 1e-300, 1e-20, 0.05, 0.0999])
+    )
+    with mpmath.workdps(40):
+        known = [
+            float(mpmath.gammainc(mpmath.mpf(float(p)), mpmath.mpf(float(q)), regularized=True))
+            for p, q in zip(a, x, strict=True)
+        ]
+    found = pg.special.gammaincc(a, x).numpy()
+    np.testing.assert_allclose(found, known, rtol=2e-14)
+    ends = pg.special.gammainc([1e-300, 0.0, -1.0, 2.0], [1e300, np.inf, np.inf, np.inf]).numpy()
+    np.testing.assert_array_equal(ends, [1.0, 1.0, np.nan, 1.0])

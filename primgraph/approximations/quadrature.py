@@ -176,6 +176,29 @@ def gamma_fraction(a: Any, x: Any) -> Any:
     return gamma_front(a, x) / found
 
 
+def gamma_rest(a: Any, x: Any) -> Any:
+    """The part of a gamma distribution above x < 0.1, for a <= 0.01. DLMF 8.7.3 and 5.7.3."""
+    # log(gamma(1 + a)) / a
+    scale = polynomial(
+        a,
+        -0.5772156649015329,
+        0.8224670334241132,
+        -0.40068563438653143,
+        0.27058080842778454,
+        -0.20738555102867398,
+        0.1695571769974082,
+        -0.14404989676884614,
+        0.12550966952474304,
+    )
+    power = a * (np.log(x) - scale)
+    term = np.ones_like(x)
+    total = np.zeros_like(x)
+    for n in range(1, 16):
+        term = term * (-x / n)
+        total += term / (a + n)
+    return -np.expm1(power) - np.exp(power) * (a * total)
+
+
 def in_parts(function: Any, which: Any, result: Any, *xs: Any) -> Any:
     """Write what `function` makes of some elements into `result`, as many at a time as fit."""
     places = np.flatnonzero(which)
@@ -194,7 +217,9 @@ def gamma_part(a: Any, x: Any, k: int, left: Any) -> Any:
         above = soon & ~left & (x >= 1.5)
         result[below] = gamma_series(a[below], x[below])
         result[above] = gamma_fraction(a[above], x[above])
-        slow = ~(below | above)
+        least = ~left & (a <= 0.01) & (x < 0.1)
+        result[least] = gamma_rest(a[least], x[least])
+        slow = ~(below | above | least)
     in_parts(lambda p, q, r: gamma_tail(p, q, k, r), slow, result, a, x, left)
     return result
 
@@ -215,6 +240,8 @@ def gamma_moment(a: Any, k: int) -> Any:
 
 def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
     """The part of a gamma distribution below or above x, with a power of the logarithm."""
+    # So far to the right that the quotient may overflow.
+    x = np.where((a > 0.0) & (x > 1e5) & (x > 1e250 * a), np.inf, x)
     good = (a > 0.0) & (x > 0.0) & (a < np.inf) & (x < np.inf)
     whole = gamma_moment(np.where(good, a, 1.0), k)
     # Of small a the part below x is nearly all of it.
@@ -226,7 +253,7 @@ def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
     result[good] = np.where(left[good] == upper, whole[good] - tail, tail)
     ends = (
         (x == 0.0) & (a > 0.0)
-        | (x == np.inf) & (a < np.inf)
+        | (x == np.inf) & (a > 0.0) & (a < np.inf)
         | (a == np.inf) & (x >= 0.0)
     )
     result[ends] = np.where((x == 0.0) | (a == np.inf), float(upper), float(not upper))[
