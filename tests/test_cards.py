@@ -244,8 +244,10 @@ OTHER_MEANINGS = {
     "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
     "primgraph/autodiff/jacobian.py": {"reverse"},
     "primgraph/autodiff/lazy_matrix.py": {"reverse"},
+    "primgraph/autodiff/sparse.py": {"reverse"},
     "primgraph/custom/traced.py": {"reverse"},
     "transforms/analysis/sparsity.py": {"reverse"},
+    "transforms/analysis/within.py": {"reverse"},
     "primgraph/eager/apply.py": {
         "add",
         "equal",
