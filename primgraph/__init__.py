@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from primgraph.eager.seeds import seed
     from primgraph.eager.tensor import Tensor, tensor
     from primgraph.functional.derivatives import jacfwd, jacrev, value_and_grad
-    from primgraph.functional.jets import jet, taylor
+    from primgraph.functional.jets import biharmonic, jet, partials, taylor
     from primgraph.functional.jit import jit
     from primgraph.functional.public import (
         batched_jacobian,
@@ -158,6 +158,7 @@ else:
         "TensorWarning": "primgraph.eager.differentiable",
         "associative_scan": "primgraph.control.prefixes",
         "batched_jacobian": "primgraph.functional.public",
+        "biharmonic": "primgraph.functional.jets",
         "check_finite": "primgraph.program.finite",
         "check_grads": "primgraph.inspect.check",
         "check_rules": "primgraph.inspect.check_rules",
@@ -199,6 +200,7 @@ else:
         "map": "primgraph.control.loops",
         "minibatches": "primgraph.training.fit",
         "no_grad": "primgraph.eager.recording",
+        "partials": "primgraph.functional.jets",
         "profile": "primgraph.inspect.profile",
         "root": "primgraph.control.solutions",
         "save": "primgraph.program.save",
@@ -335,6 +337,7 @@ __all__ = [
     "associative_scan",
     "autograd",
     "batched_jacobian",
+    "biharmonic",
     "check_finite",
     "check_grads",
     "check_rules",
@@ -391,6 +394,7 @@ __all__ = [
     "no_grad",
     "optimizer",
     "parse",
+    "partials",
     "profile",
     "program_guard",
     "register_container",
