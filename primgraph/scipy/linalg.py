@@ -63,7 +63,7 @@ _LATER = {
             "matrix_equations",
             "coshm cosm expm_frechet fractional_matrix_power matmul_toeplitz signm sinhm sinm "
             "solve_circulant solve_continuous_are solve_continuous_lyapunov "
-            "solve_discrete_lyapunov solve_lyapunov solveh_banded tanhm tanm",
+            "solve_discrete_are solve_discrete_lyapunov solve_lyapunov solveh_banded tanhm tanm",
         ),
         (
             "matrix_forms",

@@ -52,6 +52,7 @@ __all__ = [
     "solve_circulant",
     "solve_continuous_are",
     "solve_continuous_lyapunov",
+    "solve_discrete_are",
     "solve_discrete_lyapunov",
     "solve_lyapunov",
     "solveh_banded",
@@ -185,19 +186,24 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Variable:
 _STEPS = 2
 
 
-@of_namespace
-def _riccati(a: Any, b: Any, q: Any, r: Any) -> Variable:
-    dtype = lapack_dtype("solve_continuous_are", a, b, q, r)
-    state, control, cost, weight = (lift(x, dtype) for x in (a, b, q, r))
+def _control(name: str, *given: Any) -> tuple[Variable, ...]:
+    """The matrices of a system and of its costs, in one dtype."""
+    dtype = lapack_dtype(name, *given)
+    state, control, cost, weight = found = tuple(lift(x, dtype) for x in given)
     n, m = control.shape if control.ndim == 2 else (0, 0)
-    fits = state.shape == cost.shape == (n, n) and weight.shape == (m, m) and n > 0
-    if not fits:
-        raise ShapeError(
-            f"solve_continuous_are of {state.type}, {control.type}, {cost.type} and {weight.type}: "
-            "the shapes do not fit"
-        )
+    if not (state.shape == cost.shape == (n, n) and weight.shape == (m, m) and n > 0):
+        kinds = ", ".join(str(x.type) for x in found)
+        raise ShapeError(f"{name} of {kinds}: the shapes do not fit")
+    return found
+
+
+@of_namespace
+def _continuous(a: Any, b: Any, q: Any, r: Any) -> Variable:
+    state, control, cost, weight = _control("solve_continuous_are", a, b, q, r)
     spread = matmul(control, solve(weight, adjoint(control)))
-    x = stop_gradient(_stable(state, spread, cost, n))
+    above = concatenate([state, -spread], 1)
+    below = concatenate([-cost, -adjoint(state)], 1)
+    x = stop_gradient(_of_stable(concatenate([above, below], 0), state))
     for _ in range(_STEPS):
         closed = adjoint(state - matmul(spread, x))
         side = -(cost + matmul(x, matmul(spread, x)))
@@ -206,15 +212,33 @@ def _riccati(a: Any, b: Any, q: Any, r: Any) -> Variable:
     return x
 
 
-def _stable(a: Variable, s: Variable, q: Variable, n: int) -> Variable:
-    """The solution by the eigenvectors of the Hamiltonian matrix that belong to stable ones."""
-    above = concatenate([a, -s], 1)
-    below = concatenate([-q, -adjoint(a)], 1)
-    whole = concatenate([above, below], 0)
+@of_namespace
+def _discrete(a: Any, b: Any, q: Any, r: Any) -> Variable:
+    state, control, cost, weight = _control("solve_discrete_are", a, b, q, r)
+    one = eye(state.shape[0], dtype=state.dtype)
+    spread = matmul(control, solve(weight, adjoint(control)))
+    left = concatenate([concatenate([state, one * 0], 1), concatenate([-cost, one], 1)], 0)
+    right = concatenate([concatenate([one, spread], 1),
+                         concatenate([one * 0, adjoint(state)], 1)], 0)  # fmt: skip
+    # Numbers in the unit circle to such with negative real parts.
+    x = stop_gradient(_of_stable(solve(left + right, left - right), state))
+    for _ in range(_STEPS):
+        seen = matmul(adjoint(control), x)
+        gain = solve(weight + matmul(seen, control), matmul(seen, state))
+        closed = adjoint(state - matmul(control, gain))
+        side = cost + matmul(adjoint(gain), matmul(weight, gain))
+        x = solve_discrete_lyapunov(closed, side)
+        x = (x + adjoint(x)) * 0.5
+    return x
+
+
+def _of_stable(whole: Variable, like: Variable) -> Variable:
+    """The solution by those eigenvectors whose values have negative real parts."""
+    n = like.shape[0]
     values, vectors = eig(converted(whole, COMPLEX128))
     chosen = take(vectors, argsort(real(values))[:n], 1)
     found = matmul(chosen[n:], inv(chosen[:n]))
-    return converted(found if a.type.is_complex else real(found), a.dtype)
+    return converted(found if like.type.is_complex else real(found), like.dtype)
 
 
 def solve_continuous_are(
@@ -229,7 +253,21 @@ def solve_continuous_are(
     """
     if e is not None or s is not None:
         raise ArgumentError("solve_continuous_are takes no e and no s with variables")
-    return _riccati(a, b, q, r)
+    return _continuous(a, b, q, r)
+
+
+def solve_discrete_are(
+    a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True
+) -> Any:
+    """`x` with `x = a.T @ x @ a - a.T @ x @ b @ inv(r + b.T @ x @ b) @ b.T @ x @ a + q`.
+
+    As `solve_continuous_are`, with the steps of G. A. Hewer, An iterative technique for the
+    computation of the steady state gains for the discrete optimal regulator, IEEE Trans. Automat.
+    Contr. 16 (1971), 382.
+    """
+    if e is not None or s is not None:
+        raise ArgumentError("solve_discrete_are takes no e and no s with variables")
+    return _discrete(a, b, q, r)
 
 
 # Systems of a certain form.
