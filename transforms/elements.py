@@ -9,7 +9,7 @@ where products with vectors cost as much for each colour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeAlias, final
@@ -18,6 +18,7 @@ import numpy as np
 
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Op
 from primgraph.ir.rebuild import NOWHERE, copy, full_value, require_primitive
 from primgraph.ir.types import TensorType
@@ -418,7 +419,8 @@ def elements_of(
     with builder:
         factors = [filled(1, type) if t.factor is None else t.factor for t in terms]
         if times.max(initial=0) <= 1:
-            result = _placed(factors, element, number, row, wanted, kinds, type)
+            known = _known_factors(builder, factors)
+            result = _placed(builder, factors, known, element, number, row, wanted, kinds, type)
         else:
             result = None
         if result is None:
@@ -426,8 +428,25 @@ def elements_of(
         return builder.graph([result])
 
 
+def _known_factors(builder: Builder, factors: Sequence[Value]) -> dict[int, Array]:
+    """The factors that depend on nothing, by their numbers: they are computed once, and now."""
+    body, _ = builder.computing(factors)
+    varying = set(builder.inputs)
+    for eqn in body:
+        if eqn.op.stops or eqn.op.has_bodies or not varying.isdisjoint(eqn.inputs):
+            varying.update(eqn.outputs)
+    numbers = [i for i, v in enumerate(factors) if v not in varying]
+    if not numbers:
+        return {}
+    with np.errstate(all="ignore"):
+        found = interpret(builder.part([], [factors[i] for i in numbers]))
+    return dict(zip(numbers, map(np.asarray, found), strict=True))
+
+
 def _placed(
+    builder: Builder,
     factors: Sequence[Value],
+    known: Mapping[int, Array],
     element: Array,
     number: Array,
     row: Array,
@@ -443,13 +462,19 @@ def _placed(
     term, place = np.full(wanted.size, -1, np.int64), np.zeros(wanted.size, np.int64)
     term[within], place[within] = term_of[wanted[within]], row_of[wanted[within]]
     runs = []
+    base = np.zeros(wanted.size, type.dtype)
+    for i, values in known.items():
+        base[term == i] = values[place[term == i]]
     for i, kind in product(range(len(factors)), np.unique(kinds).tolist()):
+        if i in known:
+            continue
         target = np.flatnonzero((term == i) & (kinds == kind))
         for run in _runs(target, place[target]):
             runs.append((i, *run))
             if len(runs) > _SLICES:
                 return None
-    result = filled(0, type.with_shape((wanted.size,)))
+    op, params = constant_op(base)
+    (result,) = builder.emit(op, [], params)
     for i, first, start, count, step, stride in runs:
         piece = slice_(factors[i], starts=(start,), sizes=(count,), steps=(stride,))
         result = slice_assign(result, piece, starts=(first,), steps=(step,))
