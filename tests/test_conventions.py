@@ -352,6 +352,9 @@ ROWS = {
         "gradients_of_elements_of_a_jacobian_are_second_derivatives",
         "traces_of_second_derivatives_where_one_is_infinite",
     ),
+    "an element that a sparse": (
+        "sparse_derivatives", "a_structural_zero_is_zero_beside_infinite_slopes",
+    ),
     "an intermediate value": (
         "derivatives", "gradient_for_an_input_and_for_what_is_computed_from_it",
     ),
