@@ -355,6 +355,11 @@ ROWS = {
     "an element that a sparse": (
         "sparse_derivatives", "a_structural_zero_is_zero_beside_infinite_slopes",
     ),
+    "derivatives of high order": (
+        "taylor", "at_the_edges_of_domains_jets_are_as_nested_forward_mode",
+        "jets_of_every_primitive_are_those_of_nested_forward_mode",
+        "powers_at_zero_and_elsewhere",
+    ),
     "an intermediate value": (
         "derivatives", "gradient_for_an_input_and_for_what_is_computed_from_it",
     ),
