@@ -38,6 +38,7 @@ from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import concat, split
 from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.transpose import transpose
 
@@ -309,9 +310,15 @@ class Slopes(Matrix):
         """From free values and one long tangent to that of all outputs; zeros meet what they do."""
         return self._flat(self.outputs_all())
 
-    def recorded(self, graph: Graph) -> list[Value]:
-        """The results of a graph of the free values alone."""
-        return self._record(graph, self.free)
+    def plain_forward(self) -> tuple[Graph, bool]:
+        """`forward`, with zeros not kept from infinite factors, and whether there may be any."""
+        flat, forward = self._flat(self.outputs_all()), self.forward()
+        return clean_up(flat), len(flat.body) != len(forward.body)
+
+    def recorded(self, values: Graph) -> Variable:
+        """What a graph of the free values gives, which is made of derivatives."""
+        (found,) = self._record(values, self.free)
+        return wrap(found)
 
     def outputs_all(self) -> tuple[int, ...]:
         """The places of all outputs."""

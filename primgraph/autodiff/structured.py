@@ -42,8 +42,7 @@ def whole_of(slopes: Slopes, wanted: int) -> tuple[Variable, Passes] | None:
     if may_be_written_out(graph, moved) and slopes.goes_forward:
         found = written_out(clean_up(slopes.tangents()), len(slopes.free))
         if found is not None:
-            (whole,) = slopes.recorded(found[0])
-            return wrap(whole), Passes(0, found[1])
+            return slopes.recorded(found[0]), Passes(0, found[1])
     return _compressed(slopes, wanted) if wanted >= _SMALL else None
 
 
@@ -65,7 +64,7 @@ def _compressed(slopes: Slopes, wanted: int) -> tuple[Variable, Passes] | None:
         found = coloring(pattern, "columns" if slopes.mode == "forward" else "auto")
     if found.count * _FEWER > wanted:
         return None
-    values = Plan(slopes, found, True).values()
+    values = Plan(slopes, found, True, True).values()
     with recording(slopes.builder):
         places, params = constant_op(pattern.rows * shape[1] + pattern.cols)
         flat = filled(0, TensorType((shape[0] * shape[1],), slopes.dtype))
