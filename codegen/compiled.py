@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
@@ -130,24 +131,26 @@ def compiled_planned(
     options: Options,
     limits: Limits,
     clocks: list[Clocks] | None = None,
+    *,
+    native: bool = False,
 ) -> Compiled:
     """Planned code for `graph`: made once for graphs that are equal, while some kernel has it.
 
     `once` are the places of the equations that are computed at the first call only. Equal graphs
     may come from other lines of the user's, and have other names; there is nothing of that in
     planned code. What calls functions of the user's is not shared, nor what has clocks in it,
-    which are put into the list.
+    which are put into the list. With `native` it has C beside it, for what comes as it should.
     """
-    key = (graph, tuple(once), options, limits)
+    key = (graph, tuple(once), options, limits, native)
     found = _shared.get(key) if clocks is None else None
     if found is not None:
         return found
     if not once:
-        made = _compiled_part(graph, graph, options, limits, clocks)
+        made = _compiled_part(graph, graph, options, limits, clocks, native)
     else:
         first, late = parted(graph, once)
         options = replace(options, kept=len(first.outputs))
-        made = _compiled_part(graph, late, options, limits, clocks)
+        made = _compiled_part(graph, late, options, limits, clocks, native)
         made.once = _compiled_part(graph, first, Options(), limits)
     alone = made.users or clocks is not None or (made.once is not None and made.once.users)
     return made if alone else _shared.setdefault(key, made)
@@ -159,12 +162,13 @@ def _compiled_part(
     options: Options,
     limits: Limits,
     clocks: list[Clocks] | None = None,
+    native: bool = False,
 ) -> Compiled:
     """Planned code for a part of `graph`, to which its lines belong."""
     plan = plan_for(part, options, limits)
     steps, module = plan.schedule, printed(plan)
     computes = not options.donated and not options.given
-    scalar = scalar_function(steps, options.alone) if computes else None
+    scalar = scalar_function(steps, options.alone) if computes and not native else None
     if scalar is not None:
         module.opening = ["import math", *module.opening, *scalar[0]]
         module.functions.append(scalar[1])
@@ -179,6 +183,9 @@ def _compiled_part(
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
+    if native and computes:
+        home = importlib.import_module("primgraph.codegen.native.native")
+        made.scalar = home.native_function(part, options.alone)
     return made
 
 

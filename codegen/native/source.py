@@ -1,0 +1,232 @@
+"""The C of a kernel: functions of loop nests, each for a part of the items, and what calls them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import final
+
+from primgraph.codegen.native.access import Access, row_major
+from primgraph.codegen.native.body import statements
+from primgraph.codegen.native.nests import Item, Nest, Nests, Outside, Product
+from primgraph.codegen.native.spellings import FUNCTIONS, c_type
+from primgraph.codegen.plan.arena import Arena
+from primgraph.ir.types import TensorType
+
+# Nodes in one function of C: compilers take more than linear time for longer ones.
+_CHUNK = 250
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A function of C: its name, the values whose arrays it takes, in order, and those of them that
+    it writes.
+
+    The last of its arguments is the arena.
+    """
+
+    name: str
+    arrays: tuple[int, ...]
+    written: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The text of a file, and what is done with it: functions of C and steps of NumPy's in turn.
+
+    `arena` is the size in bytes of what all functions share.
+    """
+
+    text: str
+    order: tuple[Segment | Outside, ...]
+    arena: int
+
+
+def source(plan: Nests, name: str) -> Source:
+    """The C of `plan`."""
+    return _Writer(plan, name).made()
+
+
+@final
+class _Writer:
+    def __init__(self, plan: Nests, name: str) -> None:
+        self.plan, self.name = plan, name
+        self.order: list[Segment | Outside] = []
+        self.functions: list[str] = []
+        self.arena = Arena()
+        self.offset: dict[int, int] = {}
+        # Values that are arrays of NumPy's: what is given, constants, results, what is outside.
+        self.arrays = {*range(plan.schedule.inputs), *plan.constants, *plan.outputs}
+        for item in plan.items:
+            if isinstance(item, Outside):
+                self.arrays.update(item.values)
+                self.arrays.update(item.operands)
+        self.ends: dict[int, list[int]] = {}
+        self.arrays.update(_crossing(plan))
+        self.given: dict[int, int] = {}
+        self.written: dict[int, None] = {}
+
+    def made(self) -> Source:
+        run: list[tuple[int, Item]] = []
+        for at, item in enumerate(self.plan.items):
+            if isinstance(item, Outside):
+                self.segment(run)
+                run = []
+                self.order.append(item)
+            else:
+                run.append((at, item))
+        self.segment(run)
+        text = "\n".join([*_opening(self.plan), *self.functions, ""])
+        return Source(text, tuple(self.order), self.arena.size)
+
+    def segment(self, items: Sequence[tuple[int, Item]]) -> None:
+        if not items:
+            return
+        self.given, self.written = {}, {}
+        name = f"{self.name}_{len(self.order)}"
+        parts: list[list[str]] = [[]]
+        size = 0
+        for at, item in items:
+            weight = len(item.nodes) if isinstance(item, Nest) else 1
+            if size and size + weight > _CHUNK:
+                parts.append([])
+                size = 0
+            size += weight
+            self.take(at, item)
+            lines = list(self.lines(item))
+            parts[-1] += ["    {", *[f"        {line}" for line in lines], "    }"]
+            self.give(at)
+        args = "void *const *restrict a, char *restrict w"
+        unused = "    (void)a; (void)w;"
+        if len(parts) == 1:
+            self.functions += [f"void {name}({args}) {{", unused, *parts[0], "}", ""]
+        else:
+            for k, part in enumerate(parts):
+                head = f"static __attribute__((noinline)) void {name}_{k}({args}) {{"
+                self.functions += [head, unused, *part, "}", ""]
+            calls = [f"    {name}_{k}(a, w);" for k in range(len(parts))]
+            self.functions += [f"void {name}({args}) {{", *calls, "}", ""]
+        self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
+
+    # Memory.
+
+    def take(self, at: int, item: Item) -> None:
+        for v in made_by(item):
+            if v in self.arrays:
+                self.place(v)
+                self.written[v] = None
+            elif v not in self.offset:
+                self.offset[v] = self.arena.take(self.type(v).nbytes)
+                # What nobody reads is given back at once.
+                self.ends.setdefault(max(self.plan.last.get(v, at), at), []).append(v)
+
+    def give(self, at: int) -> None:
+        for v in self.ends.pop(at, ()):
+            self.arena.give(self.offset[v], self.type(v).nbytes)
+
+    def place(self, value: int) -> str:
+        """The memory of a value."""
+        if value in self.arrays:
+            k = self.given.setdefault(value, len(self.given))
+            return f"a[{k}]"
+        return f"(w + {self.offset[value]})"
+
+    def type(self, value: int) -> TensorType:
+        return self.plan.types[value]
+
+    # Items.
+
+    def lines(self, item: Item) -> Iterator[str]:
+        if isinstance(item, Nest):
+            yield from statements(item, self.type, self.place)
+        elif isinstance(item, Product):
+            yield from self.product(item)
+
+    def product(self, item: Product) -> Iterator[str]:
+        x, y = item.step.operands
+        type = item.step.results[0]
+        if not type.size:
+            return
+        kind = c_type(type.dtype)
+        name = "f64" if type.dtype.itemsize == 8 else "f32"
+        batch = type.shape[:-2]
+        m, n = type.shape[-2:]
+        k = x.shape[-1]
+        yield f"{kind} *restrict o = ({kind} *){self.place(item.value)};"
+        yield f"const {kind} *x = (const {kind} *){self.place(item.left.root)};"
+        yield f"const {kind} *y = (const {kind} *){self.place(item.right.root)};"
+        pad = ""
+        for d, extent in enumerate(batch):
+            yield f"{pad}for (long i{d} = 0; i{d} < {extent}; i{d}++)"
+            pad += "    "
+        out = " + ".join(
+            [f"i{d} * {s}" for d, s in enumerate(row_major(type.shape)[:-2])] or ["0"]
+        )
+        left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
+        (a0, a1), (b0, b1) = item.left.strides[-2:], item.right.strides[-2:]
+        yield (
+            f"{pad}pg_matmul_{name}(o + {out}, x + {left}, {a0}, {a1}, "
+            f"y + {right}, {b0}, {b1}, {m}, {n}, {k});"
+        )
+
+
+_PLAIN = ("text", "call", "copy")
+
+
+def made_by(item: Item) -> list[int]:
+    """The values that an item leaves in memory."""
+    if isinstance(item, Outside):
+        return list(item.values)
+    if isinstance(item, Product):
+        return [item.value]
+    return [*item.stored, *(n.value for n in item.nodes if n.kind not in _PLAIN)]
+
+
+def _crossing(plan: Nests) -> Iterator[int]:
+    """What one function of C makes and another one reads."""
+    outside = [at for at, item in enumerate(plan.items) if isinstance(item, Outside)]
+    for at, item in enumerate(plan.items):
+        following = bisect_right(outside, at)
+        if following == len(outside):
+            return
+        for v in made_by(item):
+            if plan.last.get(v, -1) > outside[following]:
+                yield v
+
+
+def _start(access: Access, axes: int) -> str:
+    terms = [f"i{d} * {access.strides[d]}" for d in range(axes) if access.strides[d]]
+    return " + ".join([*terms, str(access.offset)])
+
+
+def _opening(plan: Nests) -> Iterator[str]:
+    yield "#include <math.h>"
+    yield "#include <stdint.h>"
+    yield ""
+    yield "typedef struct { double first, second; } pg_pair;"
+    yield ""
+    used = set()
+    for item in plan.items:
+        if isinstance(item, Nest):
+            for node in item.nodes:
+                if node.kind == "call":
+                    f = "f" if plan.types[node.value].dtype.itemsize == 4 else ""
+                    kind = "float" if f else "double"
+                    used.add(f"void pg_{node.name}{f}({kind} *, const {kind} *, long);")
+                elif node.kind not in (*_PLAIN, "put"):
+                    kind_of = plan.types[node.value].dtype
+                    text, name = c_type(kind_of), f"{kind_of.kind}{8 * kind_of.itemsize}"
+                    used.add(f"{text} pg_{node.kind}_{name}(const {text} *, long, long);")
+        elif isinstance(item, Product):
+            dtype = plan.types[item.value].dtype
+            kind = c_type(dtype)
+            used.add(
+                f"void pg_matmul_f{8 * dtype.itemsize}({kind} *restrict, const {kind} *, long, long, "
+                f"const {kind} *, long, long, long, long, long);"
+            )
+    yield from sorted(used)
+    yield ""
