@@ -34,6 +34,8 @@ from program_edges import EdgeProgram, check_edges  # noqa: E402
 from program_guard_checks import check_guarded  # noqa: E402
 from program_guards import GuardedProgram  # noqa: E402
 from program_named import check_named, named_program  # noqa: E402
+from program_numpy import NumpyProgram  # noqa: E402
+from program_numpy_checks import check_numpy  # noqa: E402
 from program_singular import SingularProgram  # noqa: E402
 from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
@@ -74,11 +76,13 @@ class Special:
     turn: int = 0
 
 
+_IN_NUMPY = Special("NumPy", NumpyProgram, check_numpy, 2)
 _SPECIAL = (
     Special("guarded", GuardedProgram, check_guarded, 50),
     Special("singular", SingularProgram, check_singular, 150, 1),
     Special("batched", BatchedProgram, check_batched, 150, 2),
     Special("edge", EdgeProgram, check_edges, 75, 3),
+    _IN_NUMPY,
 )
 
 
@@ -94,6 +98,11 @@ def main() -> int:
     for seed in range(options.seed, options.seed + options.programs):
         if time.monotonic() - start > 60 * options.minutes or failures >= _ENOUGH_FAILURES:
             break
+        if options.numpy:
+            done += 1
+            failures += not holds(_IN_NUMPY, seed, seen)
+            told(done, failures, start, options.progress)
+            continue
         program, draft = random_draft(seed)
         done += 1
         primitives.update(e.op.name for e in equations_of(program.graph))
@@ -118,12 +127,20 @@ def main() -> int:
                 failures += not holds(kind, seed, seen)
         if seed % _SIZED == 0:
             failures += not fits(seed // _SIZED, sizes)
-        if done % options.progress == 0:
-            seconds = time.monotonic() - start
-            print(f"{done} programs, {failures} failed, {seconds:.0f} s", flush=True)
+        told(done, failures, start, options.progress)
     print(f"\n{done} programs from seed {options.seed}, {failures} failed")
+    if options.numpy:
+        print(dict(seen.most_common()))
+        return int(failures > 0)
     unused = table(primitives, coverage, seen, sizes)
     return int(failures > 0 or bool(unused))
+
+
+def told(done: int, failures: int, start: float, every: int) -> None:
+    """Say how far it is, once in so many programs."""
+    if done % every == 0:
+        seconds = time.monotonic() - start
+        print(f"{done} programs, {failures} failed, {seconds:.0f} s", flush=True)
 
 
 def keeps_meaning(program: Program, seen: Counter[str], made: Callable[..., None]) -> bool:
@@ -189,6 +206,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--numpy", action="store_true", help="programs in NumPy only")
     parser.add_argument("--progress", type=int, default=1000, help="programs between reports")
     return parser.parse_args()
 

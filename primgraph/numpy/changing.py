@@ -20,6 +20,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Recorder, innermost
 from primgraph.operators.handle import Handle
 from primgraph.operators.late import functions
+from primgraph.operators.placing import is_computed, placed
 from primgraph.operators.promotion import converted
 from primgraph.operators.variable import Variable, handles
 from primgraph.source import caller
@@ -241,7 +242,7 @@ def _is_view(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 
 def _set(x: Variable, index: Any, value: Any) -> Variable:
-    """`x` after `x[index] = value`, where a first index may be a variable integer."""
+    """`x` after `x[index] = value`, where the index may have integer variables."""
     entries = index if isinstance(index, tuple) else (index,)
     first = entries[0] if entries else None
     if isinstance(first, Handle) and first.dtype.kind in "iu" and first.ndim == 0:
@@ -255,7 +256,8 @@ def _set(x: Variable, index: Any, value: Any) -> Variable:
             row = functions["take"](x, place, 0)
             part = functions["set_slice"](row, entries[1:], value)
         return _of_dtype(functions["where"](rows, part, x), x)
-    found: Variable = functions["set_slice"](x, index, value)
+    set_at = placed if is_computed(index) else functions["set_slice"]
+    found: Variable = set_at(x, index, value)
     return found
 
 

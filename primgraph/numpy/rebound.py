@@ -32,7 +32,9 @@ __all__ = ["making", "rebound", "traceable"]
 _OF_PYTHON = ("__builtins__", "__file__", "__name__", "__package__", "__spec__")
 
 # Modules that have NumPy's functions by the names of the array standard.
-_SCIPYS = ("scipy", "scipy.linalg", "scipy.special")
+_SCIPYS = (
+    "scipy", "scipy.integrate", "scipy.linalg", "scipy.signal", "scipy.special", "scipy.stats"
+)  # fmt: skip
 _OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.numpy",
                  "scipy._lib.array_api_compat.numpy")  # fmt: skip
 
@@ -296,13 +298,25 @@ def _stands_for(value: Any) -> Any:
         name = value.__name__
         if getattr(math, name, None) is value:
             return getattr(mathematics, name)
-    if isinstance(value, FunctionType) and (value.__module__ or "").startswith("scipy.linalg."):
-        return getattr(importlib.import_module("primgraph.scipy.linalg"), value.__name__, value)
+    if isinstance(value, FunctionType):
+        room = ".".join((value.__module__ or "").split(".")[:2])
+        if room in _SCIPYS and room != "scipy.special":
+            return getattr(importlib.import_module(f"primgraph.{room}"), value.__name__, value)
+    if type(value).__module__.startswith("scipy.stats."):
+        return _distribution(value)
     if isinstance(value, np.ufunc) or _is_numpys(value):
         name = getattr(value, "__name__", "")
         drop_in = importlib.import_module("primgraph.numpy")
         return getattr(drop_in, name) if getattr(np, name, None) is value else door(value)
     return value
+
+
+def _distribution(value: Any) -> Any:
+    """The distribution that takes variables in the place of one of SciPy's, if there is one."""
+    theirs = importlib.import_module("scipy.stats")
+    here = importlib.import_module("primgraph.scipy.stats")
+    found = [name for name in here.__all__ if getattr(theirs, name, None) is value]
+    return getattr(here, found[0]) if found else value
 
 
 def _is_numpys(value: Any) -> bool:

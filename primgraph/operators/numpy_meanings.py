@@ -12,6 +12,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.handle import Handle
 from primgraph.operators.numpy_arguments import called, may_change, refuse_out
+from primgraph.operators.placing import along, placed
 
 
 def _clip(
@@ -226,6 +227,23 @@ def listed_axes(x: Any, axes: Any) -> list[int]:
     return [axes] if isinstance(axes, int) else list(axes)
 
 
+def _sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:  # fmt: skip
+    """All windows of a size along axes: their elements lie along new axes behind the others."""
+    sizes = window_shape if isinstance(window_shape, list | tuple) else (window_shape,)
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, list | tuple) else (axis,)
+    if len(sizes) != len(axes):
+        raise ArgumentError(f"np.sliding_window_view: {len(sizes)} sizes for {len(axes)} axes")
+    for number, size in zip([i % x.ndim for i in axes], sizes, strict=True):
+        count = x.shape[number] - size + 1
+        if not 0 <= size <= x.shape[number]:
+            raise ArgumentError(f"np.sliding_window_view: no window of {size} in {x.type}")
+        places = np.arange(count)[:, None] + np.arange(size)
+        x = called("moveaxis", called("take", x, places, number), number + 1, -1)
+    return x
+
+
 def _poly(seq_of_zeros: Any) -> Any:
     """The coefficients of the polynomial with these zeros."""
     narrow = seq_of_zeros.dtype.kind != "f" or seq_of_zeros.dtype.itemsize < 4
@@ -302,11 +320,16 @@ def _putmask(a: Any, mask: Any, values: Any) -> Any:
 
 
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
+    if isinstance(ind, Handle):
+        flat = placed(called("ravel", a), called("ravel", ind), v)
+        return called("reshape", flat, a.shape)
     flat = called("set_slice", called("ravel", a), np.asarray(ind).reshape(-1), v)
     return called("reshape", flat, a.shape)
 
 
 def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None = -1) -> Any:
+    if isinstance(indices, Handle):
+        return _put(arr, indices, values) if axis is None else along(arr, indices, values, axis)
     places = np.asarray(indices)
     if axis is None:
         return _put(arr, places, values)
@@ -342,6 +365,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "iscomplexobj": _iscomplexobj,
     "isrealobj": _isrealobj,
     "iterable": _iterable,
+    "lib.stride_tricks.sliding_window_view": _sliding_window_view,
     "linalg.diagonal": _last_diagonal,
     "linalg.trace": _last_trace,
     "linspace": _linspace,

@@ -198,6 +198,8 @@ def in_manner(kind: type[Variable], found: Any) -> Any:
         return found if type(found) is kind else kind(found.recorder, found.value)
     if type(found) in (list, tuple):
         return type(found)([in_manner(kind, item) for item in found])
+    if isinstance(found, tuple) and hasattr(found, "_fields"):
+        return type(found)(*[in_manner(kind, item) for item in found])
     return found
 
 

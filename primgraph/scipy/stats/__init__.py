@@ -5,6 +5,10 @@ to any order. Tails are computed as such: `norm.logcdf(-40.0)` is -804.6. What t
 distribution beside these, such as `rvs` and `fit`, is SciPy's, of numbers.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from primgraph.errors import unknown_name
 from primgraph.scipy.stats.continuous import (
     beta,
     chi2,
@@ -36,6 +40,17 @@ __all__ = [
     "t",
     "uniform",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """What is not here is SciPy's."""
+        try:
+            if not name.startswith("__"):
+                return getattr(importlib.import_module("scipy.stats"), name)
+        except (ImportError, AttributeError):
+            pass
+        raise unknown_name("primgraph.scipy.stats", name, __all__)
 
 
 def __dir__() -> list[str]:
