@@ -17,6 +17,7 @@ from primgraph.codegen.native.nests import Nests, Outside, nests
 from primgraph.codegen.native.source import Segment, Source, source
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.codegen.run import blas
+from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import Shape, TensorType
 
@@ -40,10 +41,13 @@ def _told(type: TensorType) -> tuple[int, tuple[int, ...]]:
     return type.dtype.num, type.shape
 
 
-def native_function(graph: Graph, alone: bool) -> Callable[..., Any]:
+def native_function(graph: Graph, alone: bool) -> Callable[..., Any] | None:
     """`function(*arrays)`: the results in a list, or the one that is alone; None for what does
-    not fit."""
-    plan = nests(schedule(graph))
+    not fit. No function for a graph with stacks that grow."""
+    steps = schedule(graph)
+    if any(is_open(t.shape) for t in steps.types):
+        return None
+    plan = nests(steps)
     made = source(plan, "kernel")
     if all(isinstance(piece, Outside) for piece in made.order):
         held = None

@@ -18,9 +18,10 @@ import numpy as np
 from primgraph.codegen.native.access import Access, row_major, viewed, whole
 from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, literal
 from primgraph.codegen.native.spellings import zero as zero_text
-from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.types import Shape, TensorType
 from primgraph.primitives.constants import full, iota
+from primgraph.primitives.control import while_loop
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.shapes import concat, pad, slice_assign
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
@@ -89,6 +90,22 @@ class Product:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Control:
+    """A branch or loop, with the items of its bodies.
+
+    `operands` are in memory as a whole, and so is what each body takes and gives. `constants` has
+    for each body the values here that are its constants.
+    """
+
+    step: Step
+    values: tuple[int, ...]
+    operands: tuple[int, ...]
+    bodies: tuple[Nests, ...]
+    constants: tuple[Mapping[int, int], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Outside:
     """A step that NumPy does."""
 
@@ -97,7 +114,7 @@ class Outside:
     operands: tuple[int, ...]
 
 
-Item: TypeAlias = Nest | Product | Outside
+Item: TypeAlias = Nest | Product | Control | Outside
 
 
 @final
@@ -117,8 +134,9 @@ class Nests:
     last: Mapping[int, int]
 
 
-def nests(schedule: Schedule) -> Nests:
-    return _Fusion(schedule).made()
+def nests(steps: Schedule) -> Nests:
+    """What computes the outputs of `steps`, a schedule of known extents."""
+    return _Fusion(steps).made()
 
 
 @final
@@ -183,6 +201,8 @@ class _Fusion:
             self.compute(step)
         elif op in REDUCTIONS and form.operands[0].dtype == form.results[0].dtype:
             self.reduce(step)
+        elif op.has_bodies and (bodies := _bodies(step)) is not None:
+            self.control(step, bodies)
         elif op is matmul and form.operands[0].dtype.kind == "f":
             self.multiply(step)
         else:
@@ -379,21 +399,58 @@ class _Fusion:
         self.made_by[value] = at
 
     def outside(self, step: Step) -> None:
+        operands = self.whole_operands(step)
+        self.after_numpy = self.next_item(step, operands) + 1
+        self.items.append(Outside(step, step.outputs, operands))
+
+    def control(self, step: Step, bodies: Sequence[Nests]) -> None:
+        constants = []
+        for body in bodies:
+            found: dict[int, int] = {}
+            for v, array in body.constants.items():
+                own = found[v] = len(self.types)
+                self.types[own] = body.types[v]
+                self.constants[own] = array
+            constants.append(found)
+        operands = self.whole_operands(step)
+        at = self.next_item(step, operands)
+        for found in constants:
+            self.last.update(dict.fromkeys(found.values(), at))
+        self.items.append(
+            Control(step, step.outputs, operands, tuple(bodies), tuple(constants))
+        )
+
+    def whole_operands(self, step: Step) -> tuple[int, ...]:
+        """What holds the operands in row-major order, copied to there where nothing does."""
         operands = []
         for v in step.inputs:
             if v in self.numbers:
                 operands.append(self.copied_before(v))
                 continue
-            access = self.access[v]
-            if access.is_whole(self.types[v].shape) and self.types[access.root].size == self.types[v].size:
+            access, type = self.access[v], self.types[v]
+            if access.is_whole(type.shape) and self.types[access.root].size == type.size:
                 self.stored(access.root)
                 operands.append(access.root)
             else:
                 operands.append(self.copied(v))
+        return tuple(operands)
+
+    def next_item(self, step: Step, operands: Sequence[int]) -> int:
+        """The place of an item at the end, which reads `operands` and makes what `step` does."""
         at = len(self.items)
         for root in operands:
             self.last[root] = max(at, self.last.get(root, -1))
         for value in step.outputs:
             self.last_item(value, at)
-        self.after_numpy = at + 1
-        self.items.append(Outside(step, step.outputs, tuple(operands)))
+        return at
+
+
+def _bodies(step: Step) -> list[Nests] | None:
+    """The items of the bodies of a branch or loop; None where one is not for this back end."""
+    p = step.params
+    if step.op is while_loop and p["limit"] is None:
+        return None
+    graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
+    found = [nests(schedule(body)) for body in graphs]
+    items = [item for body in found for item in body.items]
+    return None if any(isinstance(item, Outside) for item in items) else found

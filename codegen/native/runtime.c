@@ -298,8 +298,15 @@ REDUCTIONS(uint8_t, u8, 0, UINT8_MAX)
 void *pg_gemm_f64, *pg_gemm_f32;
 int pg_gemm_wide;
 
-/* Products of fewer multiplications than this are done here. */
-#define FEW 8192.0
+/* Products of fewer multiplications than this are done here, in tiles that registers hold. */
+#define FEW 131072.0
+#define ROWS 4
+#define COLUMNS 16
+#define DEEPEST 512
+
+/* Eight numbers beside each other, wherever they are in memory. */
+typedef double f64x8 __attribute__((vector_size(64), aligned(8), may_alias));
+typedef float f32x8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 #define LIBRARY_PRODUCT(type, name)                                                    \
     static int gemm_##name(type *out, const type *a, long a0, long a1, const type *b,  \
@@ -336,7 +343,7 @@ LIBRARY_PRODUCT(double, f64)
 LIBRARY_PRODUCT(float, f32)
 
 /* out = a b for an m x k matrix a and a k x n matrix b, each with the strides of its two axes; out
- * is in row-major order. Four rows at a time share what is read of b. */
+ * is in row-major order. A tile of it stays in registers meanwhile. */
 #define PRODUCT_OF_MATRICES(type, name)                                                \
     void pg_matmul_##name(type *restrict out, const type *a, long a0, long a1,         \
                           const type *b, long b0, long b1, long m, long n, long k) {   \
@@ -348,7 +355,7 @@ LIBRARY_PRODUCT(float, f32)
             n = m, m = 1;                                                              \
         }                                                                              \
         if (m > 1 && gemm_##name(out, a, a0, a1, b, b0, b1, m, n, k)) return;          \
-        if (b1 != 1 && b0 == 1 && a1 == 1) {                                           \
+        if ((m == 1 || n < 4) && b1 != 1 && b0 == 1 && a1 == 1) {                      \
             for (long i = 0; i < m; i++)                                               \
                 for (long j = 0; j < n; j++) {                                         \
                     const type *x = a + i * a0, *y = b + j * b1;                       \
@@ -362,31 +369,42 @@ LIBRARY_PRODUCT(float, f32)
                 }                                                                      \
             return;                                                                    \
         }                                                                              \
-        long i = 0;                                                                    \
-        for (; i + 4 <= m; i += 4) {                                                   \
-            type *o0 = out + i * n, *o1 = o0 + n, *o2 = o1 + n, *o3 = o2 + n;          \
-            for (long j = 0; j < n; j++) o0[j] = o1[j] = o2[j] = o3[j] = 0;            \
-            for (long l = 0; l < k; l++) {                                             \
-                const type *x = a + i * a0 + l * a1, *y = b + l * b0;                  \
-                const type x0 = x[0], x1 = x[a0], x2 = x[2 * a0], x3 = x[3 * a0];      \
-                if (b1 == 1)                                                           \
-                    for (long j = 0; j < n; j++) {                                     \
-                        const type v = y[j];                                           \
-                        o0[j] += x0 * v;                                               \
-                        o1[j] += x1 * v;                                               \
-                        o2[j] += x2 * v;                                               \
-                        o3[j] += x3 * v;                                               \
+        if (m > 1 && n > 3 && k <= DEEPEST) {                                          \
+            type packed[DEEPEST * COLUMNS];                                            \
+            for (long j = 0; j < n; j += COLUMNS) {                                    \
+                const long columns = n - j < COLUMNS ? n - j : COLUMNS;                \
+                const type *first = b + j;                                             \
+                long step = b0;                                                        \
+                if (b1 != 1 || columns < COLUMNS) {                                    \
+                    for (long l = 0; l < k; l++)                                       \
+                        for (long c = 0; c < COLUMNS; c++)                             \
+                            packed[l * COLUMNS + c] =                                  \
+                                c < columns ? b[l * b0 + (j + c) * b1] : 0;            \
+                    first = packed;                                                    \
+                    step = COLUMNS;                                                    \
+                }                                                                      \
+                for (long i = 0; i < m; i += ROWS) {                                   \
+                    const long rows = m - i < ROWS ? m - i : ROWS;                     \
+                    const type *x0 = a + i * a0, *x1 = x0 + (rows > 1 ? a0 : 0);       \
+                    const type *x2 = x1 + (rows > 2 ? a0 : 0);                         \
+                    const type *x3 = x2 + (rows > 3 ? a0 : 0), *y = first;             \
+                    name##x8 t[2 * ROWS] = {{0}};                                      \
+                    for (long l = 0; l < k; l++, y += step) {                          \
+                        const name##x8 y0 = *(const name##x8 *)y;                      \
+                        const name##x8 y1 = *(const name##x8 *)(y + 8);                \
+                        const long at = l * a1;                                        \
+                        t[0] += x0[at] * y0, t[1] += x0[at] * y1;                      \
+                        t[2] += x1[at] * y0, t[3] += x1[at] * y1;                      \
+                        t[4] += x2[at] * y0, t[5] += x2[at] * y1;                      \
+                        t[6] += x3[at] * y0, t[7] += x3[at] * y1;                      \
                     }                                                                  \
-                else                                                                   \
-                    for (long j = 0; j < n; j++) {                                     \
-                        const type v = y[j * b1];                                      \
-                        o0[j] += x0 * v;                                               \
-                        o1[j] += x1 * v;                                               \
-                        o2[j] += x2 * v;                                               \
-                        o3[j] += x3 * v;                                               \
-                    }                                                                  \
+                    for (long r = 0; r < rows; r++)                                    \
+                        memcpy(out + (i + r) * n + j, &t[2 * r], columns * sizeof *out); \
+                }                                                                      \
             }                                                                          \
+            return;                                                                    \
         }                                                                              \
+        long i = 0;                                                                    \
         for (; i < m; i++) {                                                           \
             type *o = out + i * n;                                                     \
             for (long j = 0; j < n; j++) o[j] = 0;                                     \
