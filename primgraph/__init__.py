@@ -104,6 +104,7 @@ from primgraph.tree import register as register_container
 # What most programs do not use is loaded when it is first asked for.
 if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
+    from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.inspect.check import check_grads
     from primgraph.inspect.check_rules import check_rules
     from primgraph.inspect.cost import Cost, cost
@@ -131,6 +132,8 @@ else:
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
         "growth": "primgraph.view.growth",
+        "hessian_sparsity": "primgraph.functional.sparsity",
+        "jacobian_sparsity": "primgraph.functional.sparsity",
         "load": "primgraph.program.save",
         "minibatches": "primgraph.training.fit",
         "profile": "primgraph.inspect.profile",
@@ -249,6 +252,7 @@ __all__ = [
     "growth",
     "hessian",
     "hessian_diagonal",
+    "hessian_sparsity",
     "hvp",
     "inference_mode",
     "initializers",
@@ -256,6 +260,7 @@ __all__ = [
     "is_grad_enabled",
     "jacfwd",
     "jacobian",
+    "jacobian_sparsity",
     "jacrev",
     "jit",
     "jvp",

@@ -52,6 +52,27 @@ CALLS: dict[str, list[tuple[tuple, dict]]] = {
     "cumsum": [((ONE,), {"axis": 0, "reverse": reverse}) for reverse in (False, True)],
     "cumprod": [((ONE,), {"axis": 0})],
     "matmul": [(("c128[2,3]", "c128[3,2]"), {}), (("c128[2,1,2]", "c128[2,2,1]"), {})],
+    "solve": [(("c128[3,3]", "c128[3,2]"), {}), (("c128[2,2,2]", "c128[2,2,1]"), {})],
+    "triangular_solve": [
+        (("c128[3,3]", "c128[3,2]"), {"lower": lower, "transposed": not unit, "unit": unit})
+        for lower in (True, False)
+        for unit in (True, False)
+    ],
+    **{
+        name: [(("c128[3,3]",), {}), (("c128[2,2,2]",), {})]
+        for name in ("inv", "cholesky", "slogdet", "det", "cofactors", "expm", "sqrtm", "logm",
+                     "eigvalsh")
+    },
+    **{
+        name: [(("c128[3,3]", "c128[3,3]"), {})]
+        for name in ("cholesky_tangent", "cholesky_slope", "expm_slope", "sqrtm_slope",
+                     "logm_slope")
+    },
+    "lu": [(("c128[3,3]",), {}), (("c128[3,2]",), {}), (("c128[2,3]",), {})],
+    "svdvals": [(("c128[3,2]",), {}), (("c128[2,2,3]",), {})],
+    "pinv": [(("c128[3,2]",), {"rcond": 1e-6})],
+    "qr": [((f"c128[{s}]",), {"complete": whole})
+           for s, whole in (("3,3", False), ("3,2", False), ("2,3", False))],
 }  # fmt: skip
 
 # What compares sizes, or rounds, takes none; nor does any of these become a part of itself.

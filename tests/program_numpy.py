@@ -159,7 +159,7 @@ class _Draft(Choices):
         found = [n for n, x in self.known.items() if x.dtype.kind == "f" and tests[kind](x)]
         if not found:
             shape = {"n": "(3,)", "v": "(4,)", "m": "(2, 3)", "q": "(3, 3)"}[kind]
-            return f"np.resize({self.choose(list(self.known))}, {shape})"
+            return f"grown({self.choose(list(self.known))}, {shape})"
         return found[max(self.below(len(found)), self.below(len(found)))]
 
     def _holds(self, name: str, lines: list[str]) -> bool:

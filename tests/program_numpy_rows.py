@@ -52,6 +52,12 @@ def even(m):
     return apart(m + m.T)
 
 
+def grown(x, shape):
+    """An array of that shape, of which no two elements are equal as they come."""
+    count = math.prod(shape)
+    return np.resize(x, shape) + 0.3 * np.sin(np.arange(1, count + 1, dtype=x.dtype)).reshape(shape)
+
+
 def of_cov(z, mean, cov):
     """A density, written out."""
     factor = np.linalg.cholesky(cov)
@@ -278,8 +284,8 @@ np.put_along_axis({out}, np.argmax({n}, axis=0)[None], 0.5, axis=0)
 """,
     """
 {out} = np.zeros((2, 3))
-{out}[np.arange(2), np.argmax({m}, axis=1)[:2]] = {m}[:2, 0]
-{out}[:, np.argmin({w})] = 2.0
+{out}[np.arange(2), np.argmax({m}, axis=1)[:2] % 3] = {m}[:2, 0]
+{out}[:, np.argmin({w}[:3])] = 2.0
 """,
     """
 {out} = 0.0

@@ -123,6 +123,11 @@ def _first_difference(
             fine |= same_bits(run[i], given)
         if disturbed and wanted.dtype.kind == "f":
             fine |= _within(wanted, given, [run[i] for run in disturbed], slack)
+        elif disturbed and wanted.dtype.kind == "c":
+            runs = [run[i] for run in disturbed]
+            fine |= _within(wanted.real, given.real, [r.real for r in runs], slack) & _within(
+                wanted.imag, given.imag, [r.imag for r in runs], slack
+            )
         elif disturbed:
             fine |= np.any([run[i] != wanted for run in disturbed], axis=0)
         if not np.all(fine):
@@ -175,7 +180,11 @@ def interpret_disturbed(
 
 
 def _disturbed(x: np.ndarray, ulps: float, rng: np.random.Generator) -> np.ndarray:
-    """`x` with random errors, and zeros of random sign."""
+    """`x` with random errors, and zeros of random sign; both parts of it as large as it is."""
+    if x.dtype.kind == "c":
+        unit = np.where(np.isfinite(x), np.spacing(np.abs(x)), 0)
+        errors = rng.uniform(-1, 1, x.shape) + 1j * rng.uniform(-1, 1, x.shape)
+        return np.asarray(x + ulps * errors * unit).astype(x.dtype)
     if x.dtype.kind != "f":
         return x
     unit = np.where(np.isfinite(x), np.spacing(np.abs(x)), 0)

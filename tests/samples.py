@@ -383,7 +383,13 @@ def spread(i: int, x: np.ndarray) -> np.ndarray:
 
 def positive_definite(i: int, x: np.ndarray) -> np.ndarray:
     """A symmetric matrix with eigenvalues from 1 on."""
-    return x @ np.swapaxes(x, -1, -2) + np.eye(x.shape[-1], dtype=x.dtype)
+    return x @ np.swapaxes(np.conj(x), -1, -2) + np.eye(x.shape[-1], dtype=x.dtype)
+
+
+def factor(i: int, x: np.ndarray) -> np.ndarray:
+    """The first operand as a factor of Cholesky: a lower triangle with a real diagonal."""
+    x = regular(i, np.tril(x))
+    return np.tril(x, -1) + x.real * np.eye(x.shape[-1], dtype=x.dtype) if i == 0 else x
 
 
 FACTORS = [Call(f"x[{s}]", f"x[{s}]") for s in ("3,3", "1,1", "2,2,2", "0,0", "0,2,2")]
@@ -455,12 +461,12 @@ def triangular_by_inverse(
     return np.linalg.inv(np.swapaxes(t, -1, -2) if transposed else t) @ b
 
 
-def cholesky_by_rows(a: np.ndarray) -> np.ndarray:
+def cholesky_by_rows(a: np.ndarray, conj: Any = lambda x: x) -> np.ndarray:
     """Cholesky and Banachiewicz: one element after the other."""
     rows = np.zeros_like(a)
     for i in range(a.shape[-1]):
         for j in range(i + 1):
-            rest = a[..., i, j] - np.sum(rows[..., i, :j] * rows[..., j, :j], -1)
+            rest = a[..., i, j] - np.sum(rows[..., i, :j] * conj(rows[..., j, :j]), -1)
             rows[..., i, j] = np.sqrt(rest) if i == j else rest / rows[..., j, j]
     return rows
 
@@ -511,20 +517,29 @@ def lu_of_each(a: np.ndarray) -> list[np.ndarray]:
     ]
 
 
-def cholesky_tangent_by_steps(z: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """The complex step of the elimination by rows."""
-    part, wide = np.tril(z).astype(np.float64), d.astype(np.float64)
-    moved = part @ np.swapaxes(part, -1, -2) + 0.5e-30j * (wide + np.swapaxes(wide, -1, -2))
-    return (cholesky_by_rows(moved).imag / 1e-30).astype(z.dtype)
+def cholesky_tangent_by_rows(z: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """How each element of the elimination by rows moves with those before."""
+    z, moved = np.tril(z), np.zeros_like(d)
+    d = (d + np.conj(np.swapaxes(d, -1, -2))) / 2
+    for i in range(z.shape[-1]):
+        for j in range(i + 1):
+            products = moved[..., i, :j] * np.conj(z[..., j, :j])
+            products = products + z[..., i, :j] * np.conj(moved[..., j, :j])
+            rest = d[..., i, j] - np.sum(products, -1)
+            own = rest.real / 2 if i == j else rest - z[..., i, j] * moved[..., j, j]
+            moved[..., i, j] = own / z[..., j, j]
+    return moved
 
 
 def cholesky_slope_by_tangents(z: np.ndarray, ct: np.ndarray) -> np.ndarray:
-    """The sum of what each element of a symmetric matrix moves."""
+    """The sum of what each element of a symmetric matrix moves, and each imaginary part."""
     result = np.zeros_like(ct)
     for i, j in np.ndindex(z.shape[-2:]):
-        unit = np.zeros_like(z)
-        unit[..., i, j] = 1
-        result[..., i, j] = np.sum(ct * cholesky_tangent_by_steps(z, unit), (-1, -2))
+        for one in (1, 1j)[: 1 + (z.dtype.kind == "c")]:
+            unit = np.zeros_like(z)
+            unit[..., i, j] = one
+            product = np.conj(ct) * cholesky_tangent_by_rows(z, unit)
+            result[..., i, j] += one * np.sum(product, (-1, -2)).real
     return result
 
 
@@ -1262,7 +1277,9 @@ ROWS: dict[str, Row] = {
         made_fit=regular,
     ),
     "cholesky": of_square(
-        reference=cholesky_by_rows, analytic=DIFFERENCES, made_fit=positive_definite
+        reference=lambda a: cholesky_by_rows(a, np.conj),
+        analytic=DIFFERENCES,
+        made_fit=positive_definite,
     ),
     "slogdet": of_square(
         reference=lambda a: [np.sign(det_by_minors(a)), np.log(abs(det_by_minors(a)))],
@@ -1278,8 +1295,8 @@ ROWS: dict[str, Row] = {
         UNFIT_FACTORS,
         dtypes=("f64", "f32"),
         analytic=DIFFERENCES,
-        reference=cholesky_tangent_by_steps,
-        made_fit=lambda i, x: regular(i, np.tril(x)),
+        reference=cholesky_tangent_by_rows,
+        made_fit=factor,
     ),
     "cholesky_slope": Row(
         FACTORS,
@@ -1287,7 +1304,7 @@ ROWS: dict[str, Row] = {
         dtypes=("f64", "f32"),
         analytic=DIFFERENCES,
         reference=cholesky_slope_by_tangents,
-        made_fit=lambda i, x: regular(i, np.tril(x)),
+        made_fit=factor,
     ),
     **{
         name: of_square(

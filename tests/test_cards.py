@@ -245,6 +245,7 @@ OTHER_MEANINGS = {
     "primgraph/autodiff/jacobian.py": {"reverse"},
     "primgraph/autodiff/lazy_matrix.py": {"reverse"},
     "primgraph/custom/traced.py": {"reverse"},
+    "transforms/analysis/sparsity.py": {"reverse"},
     "primgraph/eager/apply.py": {
         "add",
         "equal",

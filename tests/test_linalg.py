@@ -454,7 +454,7 @@ def test_a_singular_matrix_has_a_determinant_and_its_logarithm() -> None:
         (
             lambda x: pg.linalg.solve_triangular(x @ x.T, x, trans=3),
             pg.ArgumentError,
-            "takes trans 0, 1, 'N' or 'T'",
+            "takes trans 0, 1, 2, 'N', 'T' or 'C'",
         ),
         (lambda x: pg.linalg.tensorinv(x, ind=0), pg.ArgumentError, "positive number"),
         (lambda x: pg.linalg.tensorinv(x, ind=1), pg.ShapeError, "it is not square"),

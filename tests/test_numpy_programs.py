@@ -146,3 +146,15 @@ def test_what_is_no_distribution_here_is_scipys() -> None:
     np.testing.assert_allclose(found, stats.zscore([1.0, 2.0, 4.0]))
     with pytest.raises(AttributeError, match="did you mean 'norm'"):
         _ = primgraph.scipy.stats.nrom
+
+
+def test_numbers_take_the_dtype_of_what_they_are_joined_to() -> None:
+    x = np.array([1.0, 2.0], "float32")
+    for key in ((x, 0.5), (x, True, 3), (x, np.float64(2)), (x, [0.5]), (0, x, 2j)):
+        found = pg.compile(pg.trace(lambda x, key=key: _with(x, key), pg.spec(2, "float32")))(x)
+        assert found.dtype == np.r_[key].dtype
+        np.testing.assert_array_equal(found, np.r_[key])
+
+
+def _with(x: Any, key: Any) -> Any:
+    return np.r_[tuple(x if isinstance(part, np.ndarray) else part for part in key)]

@@ -225,3 +225,62 @@ def test_powers_are_those_of_arrays_whatever_buffer_they_are_written_to(shape, e
         for style in ("planned", "readable"):
             found = pg.compile(graph, style=style)(*feeds)
             assert found.tobytes() == expected.tobytes(), (style, base)
+
+
+def test_a_body_in_a_body_is_cleaned_until_nothing_is_left_to_do() -> None:
+    graph = parse("""
+        graph f(%x1: f64[1,1], %0: f64[1,1]) {
+          %1: f64[1,1] = scan(%x1, %x1, %x1, body=graph b(%0: f64[1,1], %x1: f64[1], %1: f64[1]) {
+            %2: bool[1] = full(dtype=bool, shape=(1,), value=True)
+            %3: bool[1] = logical_not(%2)
+            %4: f64[1] = full(dtype=f64, shape=(1,), value=-2.25)
+            %5: f64[1] = select(%3, %1, %4)
+            return %5
+          }, carries=0, consts=1, counted=False, length=1, reverse=False)
+          %2: f64[1,1,1] = scan(%1, %0, body=graph body(%0: f64[1,1], %1: f64[1,1]) {
+            %3: f64[] = reduce_sum(%0, axes=(0, 1))
+            %4: i64[] = cast(%3, dtype=i64)
+            %5: f64[1,1], %6: f64[1,1] = cond(%4, %1, branches=(graph body(%0: f64[1,1]) {
+              %1: f64[1,1] = mul(%0, %0)
+              %2: f64[1,1] = full(dtype=f64, shape=(1, 1), value=0.5)
+              %3: f64[1,1] = add(%1, %2)
+              %4: f64[1,1] = rsqrt(%3)
+              return %4, %4
+            },))
+            return %6
+          }, carries=0, consts=2, counted=False, length=1, reverse=False)
+          return %2
+        }""")
+    once = clean_up(graph)
+    assert clean_up(once) == once
+
+
+def test_rows_of_no_elements_that_are_counted_while_a_loop_runs_are_not_looked_into() -> None:
+    graph = parse("""
+        graph f(%x: f64[0,1], %count: i64[]) {
+          %start: i64[] = full(dtype=i64, shape=(), value=0)
+          %y: f64[0,1], %n: i64[], %trips: i64[] = while_loop(%count, %x, %start, body=graph trip(%0: i64[], %1: f64[0,1], %2: i64[]) {
+            %3: f64[0,1] = mul(%1, %1)
+            %4: f64[0] = reduce_sum(%3, axes=(1,))
+            %5: f64[0] = stop_gradient(%4)
+            %6: f64[0] = root_of_squares(%1, %5, axes=(1,), divisor=3.0)
+            %7: f64[0] = full(dtype=f64, shape=(0,), value=0.0)
+            %8: bool[0] = equal(%6, %7)
+            %9: f64[0] = full(dtype=f64, shape=(0,), value=inf)
+            %10: f64[0] = select(%8, %9, %6)
+            %11: f64[0,1] = broadcast(%10, new_axes=(1,), shape=(0, 1))
+            %12: f64[0,1] = div(%1, %11)
+            %13: i64[] = full(dtype=i64, shape=(), value=1)
+            %14: i64[] = add(%2, %13)
+            return %12, %14
+          }, consts=1, limit=None, test=graph goes_on(%0: i64[], %1: f64[0,1], %2: i64[]) {
+            %3: bool[] = less(%2, %0)
+            return %3
+          })
+          return %y
+        }""")  # noqa: E501
+    x, count = np.zeros((0, 1)), np.array(3)
+    jvp = linearize(graph, [0])
+    linear = jvp.with_outputs(jvp.outputs[len(graph.outputs) :])
+    vjp = linearize(transpose(linear, [2]), [0])
+    assert interpret(vjp, x, count, x, x)[0].shape == (0, 1)

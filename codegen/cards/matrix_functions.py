@@ -23,5 +23,5 @@ CARDS: dict[Op, Card] = {
     **{op: _helper_card(op.name) for op in (p.expm, p.sqrtm, p.logm)},
     **{op: _helper_card(op.name) for op in p.SLOPES},
     p.lu: _helper_card("lu"),
-    p.eig: _helper_card("real_eig"),
+    p.eig: _helper_card("eig"),
 }

@@ -148,6 +148,12 @@ def triangular_solve(
     return x
 
 
+def adjoint(x: Any) -> Any:
+    """Each matrix transposed, and conjugated if it is complex."""
+    turned = np.swapaxes(x, -1, -2)
+    return np.conj(turned) if x.dtype.kind == "c" else turned
+
+
 def cholesky_in_blocks(a: Any, out: Any) -> Any:
     """The Cholesky factor in `out`, which may be `a`, some columns at a time.
 
@@ -159,15 +165,15 @@ def cholesky_in_blocks(a: Any, out: Any) -> Any:
         j = min(i + size, n)
         before, square = found[..., i:j, :i], found[..., i:j, i:j]
         if i:
-            square -= before @ np.swapaxes(before, -1, -2)
+            square -= before @ adjoint(before)
         square[...] = np.linalg.cholesky(square)
         if j < n:
             below = found[..., j:, i:j]
             if i:
-                below -= found[..., j:, :i] @ np.swapaxes(before, -1, -2)
-            inverse = np.swapaxes(np.linalg.inv(square), -1, -2)
+                below -= found[..., j:, :i] @ adjoint(before)
+            inverse = adjoint(np.linalg.inv(square))
             first = below @ inverse
-            below[...] = first + (below - first @ np.swapaxes(square, -1, -2)) @ inverse
+            below[...] = first + (below - first @ adjoint(square)) @ inverse
             found[..., i:j, j:] = 0.0
     return found
 
@@ -178,9 +184,9 @@ def cholesky_tangent(factor: Any, d: Any) -> Any:
     `low` is the lower triangle with half of its diagonal.
     """
     known = (factor, True, False, False)
-    part = (d + np.swapaxes(d, -1, -2)) * 0.5
+    part = (d + adjoint(d)) * 0.5
     for _ in range(2):
-        part = np.swapaxes(triangular_solve(known[0], part, *known[1:]), -1, -2)
+        part = adjoint(triangular_solve(known[0], part, *known[1:]))
     half = np.tril(part)
     np.einsum("...ii->...i", half)[...] *= 0.5
     return np.tril(factor) @ half
@@ -200,20 +206,20 @@ def cholesky_slope(factor: Any, ct: Any, out: Any = None) -> Any:
         square, below = found[..., i:j, i:j], found[..., j:, i:j]
         if j < n:
             below[...] = below @ inverse
-            square -= np.swapaxes(below, -1, -2) @ factor[..., j:, i:j]
-        half = np.tril(np.swapaxes(block, -1, -2) @ np.tril(square))
+            square -= adjoint(below) @ factor[..., j:, i:j]
+        half = np.tril(adjoint(block) @ np.tril(square))
         np.einsum("...ii->...i", half)[...] *= 0.5
-        turned = np.swapaxes(inverse, -1, -2) @ half @ inverse
-        square[...] = turned + np.swapaxes(turned, -1, -2)
+        turned = adjoint(inverse) @ half @ inverse
+        square[...] = turned + adjoint(turned)
         if i:
             found[..., i:j, :i] -= square @ beside
             if j < n:
                 found[..., j:, :i] -= below @ beside
-                found[..., i:j, :i] -= np.swapaxes(below, -1, -2) @ factor[..., j:, :i]
+                found[..., i:j, :i] -= adjoint(below) @ factor[..., j:, :i]
     for i in range(0, n, size):
         j = min(i + size, n)
         found[..., i:j, :j] *= 0.5
-        found[..., :i, i:j] = np.swapaxes(found[..., i:j, :i], -1, -2)
+        found[..., :i, i:j] = adjoint(found[..., i:j, :i])
     return found
 
 
@@ -247,7 +253,8 @@ def cofactors(a: Any) -> Any:
         u, s, vt = np.linalg.svd(a)
         others = [np.prod(np.delete(s, i, -1), -1) for i in range(s.shape[-1])]
         sign = np.linalg.det(u) * np.linalg.det(vt)
-        return (u * np.stack(others, -1)[..., None, :]) @ vt * sign[..., None, None]
+        product = (u * np.stack(others, -1)[..., None, :]) @ vt
+        return np.conj(product) * sign[..., None, None]
 
 
 def sliding_windows(x: Any, axis: Any, sizes: Any, steps: Any, dilations: Any) -> Any:

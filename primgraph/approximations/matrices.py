@@ -49,7 +49,7 @@ def sqrtm(a: Any) -> Any:
     has it, with a scale by the determinants.
     """
     n, scaled = a.shape[-1], True
-    m = x = wide = a.astype(np.float64)
+    m = x = wide = in_double(a)
     identity = np.eye(n)
     bound = 4 * n * np.finfo(np.float64).eps
     for _ in range(60):
@@ -70,14 +70,20 @@ def sqrtm(a: Any) -> Any:
             break
     close = np.max(np.abs(x @ x - wide)) <= 1e3 * bound * np.max(np.abs(x)) ** 2
     if np.all(np.isfinite(a)) and not close:
-        raise np.linalg.LinAlgError("a matrix has no real principal square root")
+        of = "principal" if a.dtype.kind == "c" else "real principal"
+        raise np.linalg.LinAlgError(f"a matrix has no {of} square root")
     return x.astype(a.dtype)
+
+
+def in_double(a: Any) -> Any:
+    """Numbers in double precision."""
+    return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
 
 
 def logm(a: Any) -> Any:
     """The principal logarithm of each matrix: that of a root near the identity, by a series."""
     identity = np.eye(a.shape[-1])
-    x, times = a.astype(np.float64), 0
+    x, times = in_double(a), 0
     while np.max(np.abs(x - identity), initial=0.0) > 0.1 and times < 60:
         x, times = sqrtm(x), times + 1
     ratio = np.linalg.solve(x + identity, x - identity)
@@ -130,7 +136,8 @@ def lu(a: Any) -> Any:
     rest = np.array(a)
     order = np.zeros((*lead, m), np.int64) + np.arange(m)
     for j in range(0, k if a.size else 0, 1):
-        top = j + np.argmax(np.abs(rest[..., j:, j]), -1)[..., None]
+        sizes = np.abs(rest[..., j:, j].real) + np.abs(rest[..., j:, j].imag)
+        top = j + np.argmax(sizes, -1)[..., None]
         for values, at in ((order, top), (rest, top[..., None])):
             axis = values.ndim - 1 if values is order else values.ndim - 2
             row = (
@@ -148,11 +155,11 @@ def lu(a: Any) -> Any:
     return order, left, np.triu(rest)[..., :k, :]
 
 
-def real_eig(a: Any) -> Any:
-    """Eigenvalues and eigenvectors of matrices that have real ones."""
+def eig(a: Any) -> Any:
+    """Eigenvalues and eigenvectors, of a real matrix such as has real ones."""
     w, v = np.linalg.eig(a)
-    if w.dtype.kind == "c":
+    if w.dtype.kind != a.dtype.kind:
         raise np.linalg.LinAlgError(
-            "a matrix has complex eigenvalues, and results here are real"
+            "a real matrix has complex eigenvalues: those of a.astype(complex) are"
         )
     return w, v

@@ -268,6 +268,7 @@ class Primitive(Op, Generic[R]):
         "_pushforward",
         "_separate",
         "_slopes",
+        "_sparsity",
         "_transpose",
         "_view",
         "constant",
@@ -328,6 +329,7 @@ class Primitive(Op, Generic[R]):
         self._pushforward: Rule | None = None
         self._slopes: Rule | None = None
         self._separate: Rule | None = None
+        self._sparsity: Rule | None = None
         self._transpose: Rule | None = None
         self._batch: Rule | None = None
         self._view: Rule | None = None
@@ -440,6 +442,19 @@ class Primitive(Op, Generic[R]):
         self._batch = rule
         return rule
 
+    def sparsity(self, rule: Rule) -> Rule:
+        """Declare `rule(k, i, *types, **params)`: what of operand `i` elements of result `k` need.
+
+        It gives, for each axis of the operand, the axis of the result along which places are the
+        same, or None where elements at all places along it may matter; or None in place of all
+        these where the operand has no slope. Where there is no rule, and none follows from what a
+        primitive is (elementwise, moving), all elements of operands may matter to all of results.
+        """
+        if self._sparsity is not None:
+            raise BuildError(f"{self.name} has a sparsity rule already")
+        self._sparsity = rule
+        return rule
+
     def view(self, rule: Rule) -> Rule:
         """Declare `rule(k, x, **params)`: how result `k` is the operand `x`, seen in another way.
 
@@ -474,6 +489,15 @@ class Primitive(Op, Generic[R]):
         if self._flops == 0:
             return 0
         return self._flops * sum(t.size for t in self.infer(types, params))
+
+    def tied_axes(
+        self, k: int, i: int, types: Types, params: dict[str, Any]
+    ) -> tuple[int | None, ...] | None:
+        """For each axis of operand `i` that of result `k` with the same places; see `sparsity`."""
+        if self._sparsity is None:
+            return (None,) * types[i].ndim
+        found: tuple[int | None, ...] | None = self._sparsity(k, i, *types, **params)
+        return found
 
     def jvp_rule(self, position: int) -> Rule | None:
         return self._jvp.get(position)

@@ -10,6 +10,8 @@ from primgraph.errors import ArgumentError
 from primgraph.operators.late import functions
 from primgraph.operators.variable import handles
 
+_WEAK = (bool, complex, float, int)
+
 
 @final
 class Joined:
@@ -26,7 +28,11 @@ class Joined:
         if any(isinstance(part, str) for part in parts):
             raise ArgumentError("directives in text are for arrays that hold no variables")
         axis = -1 if self._columns else 0
-        return functions["concatenate"]([self._shaped(p) for p in parts], axis)
+        shaped = [self._shaped(p) for p in parts]
+        # Python's numbers take the dtype of what they are joined to.
+        kinds = [p if type(p) in _WEAK else x.dtype for p, x in zip(parts, shaped, strict=True)]
+        dtype = np.result_type(*kinds)
+        return functions["concatenate"]([functions["astype"](x, dtype) for x in shaped], axis)
 
     def _shaped(self, part: Any) -> Any:
         found = np.r_[part] if isinstance(part, slice) else functions["array"](part)

@@ -1,6 +1,7 @@
 """Factors and functions of matrices as scipy.linalg has them: LU, exponentials, bands, blocks.
 
-All are of float64 and float32; integers count as float64. Results are real.
+All are of float64, float32, complex128 and complex64; integers count as float64. Results of real
+matrices are real.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import INT64
+from primgraph.ir.types import INT64, real_dtype
 from primgraph.operators.call import of_namespace
 from primgraph.operators.creation import arange, eye, zeros
 from primgraph.operators.handle import ArrayLike
@@ -21,13 +22,14 @@ from primgraph.operators.logic import where
 from primgraph.operators.promotion import converted, lift, require_flag
 from primgraph.operators.shaping import expand_dims, reshaped
 from primgraph.operators.systems import (
-    adjoint,
     cholesky,
+    conjugated,
     lapack_dtype,
     matrices,
     solve,
     solve_triangular,
     square_matrices,
+    turned,
 )
 from primgraph.operators.variable import Variable, emit, emit_all
 from primgraph.primitives import matrix_functions
@@ -65,19 +67,20 @@ def _eig(a: ArrayLike) -> tuple[Variable, ...]:
 
 
 def eig(a: ArrayLike) -> EigResult:
-    """Eigenvalues, and eigenvectors of length 1 as columns, of matrices that have real ones.
+    """Eigenvalues, and eigenvectors of length 1 as columns.
 
-    They are in NumPy's order. A matrix with complex eigenvalues is a `LinAlgError` of the run, as
-    the dtype of results does not depend on numbers. Slopes are those of eigenvalues that differ;
-    vectors of equal ones do not turn towards each other. Raises `ShapeError` for matrices that are
-    not square.
+    They are in NumPy's order. The dtype of results does not depend on numbers: those of real
+    matrices are real, and one with complex eigenvalues is a `LinAlgError` of the run;
+    `eig(a.astype("complex128"))` has all of them. Slopes are those of eigenvalues that differ;
+    vectors of equal ones do not turn towards each other, and complex vectors do not turn by
+    numbers of length 1. Raises `ShapeError` for matrices that are not square.
     """
     return EigResult(*_eig(a))
 
 
 @of_namespace
 def eigvals(a: ArrayLike) -> Variable:
-    """The eigenvalues of matrices that have real ones; see `eig`."""
+    """The eigenvalues of matrices, real ones of real matrices; see `eig`."""
     return emit_all(matrix_functions.eig, square_matrices("eigvals", a))[0]
 
 
@@ -95,7 +98,7 @@ def expm(a: ArrayLike) -> Variable:
 def sqrtm(a: ArrayLike) -> Variable:
     """The principal square root of each matrix of a stack: that with eigenvalues of positive parts.
 
-    A matrix with eigenvalues on the negative axis, or with 0 among them, has no such real root: a
+    A matrix with eigenvalues on the negative axis, or with 0 among them, has no such root: a
     `LinAlgError` of the run. Raises `ShapeError` for matrices that are not square.
     """
     return emit(matrix_functions.sqrtm, square_matrices("sqrtm", a))
@@ -124,14 +127,14 @@ def lu(a: ArrayLike, permute_l: bool = False, p_indices: bool = False) -> tuple[
     value = matrices("lu", a)
     order, left, right = emit_all(matrix_functions.lu, value)
     rows = order.shape[-1]
-    place = converted(_equal_to_columns(order), value.dtype)
+    place = converted(_equal_to_columns(order), real_dtype(value.dtype))
     if require_flag("permute_l", permute_l):
-        return matmul(adjoint(place), left), right
+        return matmul(converted(turned(place), value.dtype), left), right
     if require_flag("p_indices", p_indices):
         counted = reshaped(arange(rows), (rows, 1))
-        found = matmul(adjoint(converted(place, INT64)), counted)
+        found = matmul(turned(converted(place, INT64)), counted)
         return reshaped(found, order.shape), left, right
-    return adjoint(place), left, right
+    return turned(place), left, right
 
 
 def _equal_to_columns(order: Variable) -> Variable:
@@ -154,16 +157,20 @@ def lu_factor(a: ArrayLike) -> tuple[Variable, ...]:
 def lu_solve(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0) -> Variable:
     """`x` with `a @ x = b`, or `a.T @ x = b` if `trans`, by what `lu_factor` gives of `a`.
 
-    Raises `ShapeError` where shapes do not fit.
+    With `trans` 2 it is the adjoint in the place of `a.T`. Raises `ShapeError` where shapes do not
+    fit.
     """
     both, order = (lift(x) for x in lu_and_piv)
-    right = lift(b, lapack_dtype("lu_solve", both, b))
+    dtype = lapack_dtype("lu_solve", both, b)
+    both, right = lift(both, dtype), lift(b, dtype)
+    if trans not in (0, 1, 2):
+        raise ArgumentError(f"lu_solve takes trans 0, 1 or 2, not {trans!r:.40}")
     columns = right if right.ndim > 1 else expand_dims(right, -1)
     place = converted(_equal_to_columns(order), both.dtype)
     if trans:
-        first = solve_triangular(both, columns, trans=1)
-        second = solve_triangular(both, first, trans=1, lower=True, unit_diagonal=True)
-        found = matmul(adjoint(place), second)
+        first = solve_triangular(both, columns, trans=trans)
+        second = solve_triangular(both, first, trans=trans, lower=True, unit_diagonal=True)
+        found = matmul(turned(place), second)
     else:
         first = solve_triangular(both, matmul(place, columns), lower=True, unit_diagonal=True)
         found = solve_triangular(both, first)
@@ -192,8 +199,8 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
     Raises `ShapeError` where shapes do not fit.
     """
     factor, lower = c_and_lower
-    first = solve_triangular(factor, b, trans=not lower, lower=lower)
-    return solve_triangular(factor, first, trans=bool(lower), lower=lower)
+    first = solve_triangular(factor, b, trans=0 if lower else 2, lower=lower)
+    return solve_triangular(factor, first, trans=2 if lower else 0, lower=lower)
 
 
 # Matrices of a certain form.
@@ -203,11 +210,11 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike) -> Variable:
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Variable:
     """The matrix with the first column `c`, the first row `r`, and equal elements along diagonals.
 
-    The first element of `r`, which is `c` unless given, does not count. Raises `ShapeError` for
-    other than vectors.
+    The first element of `r`, which is the conjugate of `c` unless given, does not count. Raises
+    `ShapeError` for other than vectors.
     """
     column = lift(c)
-    row = column if r is None else lift(r)
+    row = conjugated(column) if r is None else lift(r)
     if column.ndim != 1 or row.ndim != 1:
         raise ShapeError(f"toeplitz takes vectors, not {column.type} and {row.type}")
     rows, columns = column.shape[0], row.shape[0]
@@ -290,6 +297,6 @@ def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Variable:
     # Elements in row-major order: of `a @ x`, and of `x @ b`.
     ones_n, ones_m = eye(n, dtype=dtype), eye(m, dtype=dtype)
     rows = reshaped(left, (m, 1, m, 1)) * reshaped(ones_n, (1, n, 1, n))
-    columns = reshaped(ones_m, (m, 1, m, 1)) * reshaped(adjoint(right), (1, n, 1, n))
+    columns = reshaped(ones_m, (m, 1, m, 1)) * reshaped(turned(right), (1, n, 1, n))
     whole = reshaped(rows + columns, (m * n, m * n))
     return reshaped(solve(whole, reshaped(side, (m * n,))), (m, n))

@@ -16,7 +16,7 @@ from primgraph.operators.linalg import matmul
 from primgraph.operators.promotion import axis_of, broadcasted, lift, require_integer
 from primgraph.operators.reductions import sum
 from primgraph.operators.shaping import expand_dims, moveaxis, reshaped
-from primgraph.operators.systems import adjoint, inv
+from primgraph.operators.systems import inv, turned
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives.assumed import assumed
 from primgraph.primitives.parts import conj
@@ -53,7 +53,7 @@ def matrix_transpose(x: ArrayLike) -> Variable:
     value = lift(x)
     if value.ndim < 2:
         raise ShapeError(f"matrix_transpose takes at least two axes, not {value.type}")
-    return adjoint(value)
+    return turned(value)
 
 
 @public

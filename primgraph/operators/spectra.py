@@ -1,8 +1,8 @@
 """Eigenvalues, singular values, QR and least squares, as numpy.linalg has them.
 
-All take stacks of matrices, of float64 and float32; integers count as float64. Of eigenvalues and
-singular values that are repeated the vectors are not unique; docs/conventions.md says what slopes
-are there.
+All take stacks of matrices, of float64, float32, complex128 and complex64; integers count as
+float64. Of eigenvalues and singular values that are repeated the vectors are not unique, nor are
+complex vectors up to numbers of length 1; docs/conventions.md says what slopes are there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import larger
+from primgraph.ir.types import larger, real_dtype
 from primgraph.operators.arithmetic import square
 from primgraph.operators.call import of_namespace
 from primgraph.operators.creation import zeros
@@ -32,6 +32,7 @@ from primgraph.operators.systems import (
 )
 from primgraph.operators.variable import Variable, emit, emit_all
 from primgraph.primitives import spectra
+from primgraph.primitives.parts import imag, real
 
 __all__ = [
     "EighResult",
@@ -96,7 +97,8 @@ def _eigh(a: ArrayLike, triangle: str) -> tuple[Variable, ...]:
 def eigh(a: ArrayLike, UPLO: str = "L") -> EighResult:
     """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
 
-    As in NumPy one triangle is read; the gradient is symmetric. Eigenvectors of eigenvalues that
+    Complex ones are Hermitian, and their eigenvalues are real. As in NumPy one triangle is read;
+    the gradient is symmetric, or Hermitian. Eigenvectors of eigenvalues that
     are repeated do not turn towards each other. Raises `ShapeError` for matrices that are not
     square; no convergence is a `LinAlgError` of the run.
     """
@@ -195,11 +197,17 @@ def _lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None) -> tuple[Variable, .
     columns = right if right.ndim == 2 else expand_dims(right, 1)
     x = matmul(emit(spectra.pinv, value, rcond=limit), columns)
     s = emit(spectra.svdvals, value)
-    residuals = zeros((0,), dtype)
+    residuals = zeros((0,), real_dtype(dtype))
     if value.shape[0] > value.shape[1]:
-        residuals = sum(square(columns - matmul(value, x)), 0)
+        residuals = sum(_squared_size(columns - matmul(value, x)), 0)
     solution = x if right.ndim == 2 else reshaped(x, x.shape[:1])
     return solution, residuals, _count_above(s, limit), s
+
+
+def _squared_size(x: Variable) -> Variable:
+    if not x.type.is_complex:
+        return square(x)
+    return square(emit(real, x)) + square(emit(imag, x))
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None) -> LstsqResult:

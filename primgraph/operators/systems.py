@@ -1,6 +1,7 @@
 """Linear systems as numpy.linalg has them: solutions, inverses, Cholesky factors, determinants.
 
-All take stacks of matrices, of float64 and float32; integers count as float64.
+All take stacks of matrices, of float64, float32, complex128 and complex64; integers count as
+float64.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
-from primgraph.ir.types import FLOAT16, FLOAT64, DType, Shape, broadcast_shapes
+from primgraph.ir.types import COMPLEX128, FLOAT16, FLOAT64, DType, Shape, broadcast_shapes
 from primgraph.operators.call import of_namespace
 from primgraph.operators.creation import stop_gradient
 from primgraph.operators.handle import ArrayLike
@@ -18,6 +19,7 @@ from primgraph.operators.promotion import broadcasted, lift, result_dtype, type_
 from primgraph.operators.shaping import permuted, reshaped
 from primgraph.operators.variable import Variable, emit, emit_all
 from primgraph.primitives import systems
+from primgraph.primitives.parts import conj
 
 __all__ = [
     "SlogdetResult",
@@ -39,8 +41,8 @@ def lapack_dtype(name: str, *operands: ArrayLike) -> DType:
         raise DTypeError(
             f"{name} takes no float16, as numpy.linalg does not", hint="convert it with astype"
         )
-    if any(d.kind != "f" for d in dtypes):
-        return FLOAT64
+    if any(d.kind not in "fc" for d in dtypes):
+        return COMPLEX128 if any(d.kind == "c" for d in dtypes) else FLOAT64
     return result_dtype(*operands)
 
 
@@ -60,10 +62,20 @@ def square_matrices(name: str, a: ArrayLike) -> Variable:
     return value
 
 
-def adjoint(x: Variable) -> Variable:
+def turned(x: Variable) -> Variable:
     """Each matrix transposed."""
     lead = range(x.ndim - 2)
     return permuted(x, (*lead, x.ndim - 1, x.ndim - 2))
+
+
+def conjugated(x: Variable) -> Variable:
+    """The conjugates of complex numbers; real ones as they are."""
+    return emit(conj, x) if x.type.is_complex else x
+
+
+def adjoint(x: Variable) -> Variable:
+    """Each matrix transposed, and conjugated if it is complex."""
+    return conjugated(turned(x))
 
 
 def symmetric(a: Variable) -> Variable:
@@ -120,7 +132,15 @@ def solve(a: ArrayLike, b: ArrayLike) -> Variable:
     return _by(lambda x, y: emit(systems.solve, x, y), "solve", matrix, right)
 
 
-_TRANSPOSED = {0: False, 1: True, "N": False, "T": True}
+# Whether a matrix is transposed, and whether conjugated.
+_TRANSPOSED = {
+    0: (False, False),
+    1: (True, False),
+    2: (True, True),
+    "N": (False, False),
+    "T": (True, False),
+    "C": (True, True),
+}
 
 
 @of_namespace
@@ -133,25 +153,28 @@ def solve_triangular(
 ) -> Variable:
     """`x` with `t @ x = b` for the upper triangle `t` of `a`, the lower one if `lower`.
 
-    As in scipy.linalg, `trans` 1 or "T" solves with the transpose, and with `unit_diagonal` the
-    diagonal counts as ones. Elements outside the triangle are not read, and have slope 0. Shapes
-    are those of `solve`.
+    As in scipy.linalg, `trans` 1 or "T" solves with the transpose, 2 or "C" with the adjoint, and
+    with `unit_diagonal` the diagonal counts as ones. Elements outside the triangle are not read,
+    and have slope 0. Shapes are those of `solve`.
     """
     if trans not in _TRANSPOSED:
-        raise ArgumentError(f"solve_triangular takes trans 0, 1, 'N' or 'T', not {trans!r:.40}")
+        raise ArgumentError(
+            f"solve_triangular takes trans 0, 1, 2, 'N', 'T' or 'C', not {trans!r:.40}"
+        )
+    transposed, conjugate = _TRANSPOSED[trans]
     dtype = lapack_dtype("solve_triangular", a, b)
     matrix, right = square_matrices("solve_triangular", lift(a, dtype)), lift(b, dtype)
     if right.ndim == 0:
         raise ShapeError("solve_triangular takes right-hand sides with at least one axis")
     params = {
         "lower": bool(lower),
-        "transposed": _TRANSPOSED[trans],
+        "transposed": transposed,
         "unit": bool(unit_diagonal),
     }
     return _by(
         lambda x, y: emit(systems.triangular_solve, x, y, **params),
         "solve_triangular",
-        matrix,
+        conjugated(matrix) if conjugate else matrix,
         right,
     )
 
@@ -170,8 +193,9 @@ def inv(a: ArrayLike) -> Variable:
 def cholesky(a: ArrayLike, *, upper: bool = False) -> Variable:
     """The lower triangular `l` with `l @ l.T = a` and a positive diagonal; `l.T` if `upper`.
 
-    As in NumPy the lower triangle of `a` is read, the upper one if `upper`. The derivative is that
-    along symmetric matrices, so that the gradient is symmetric. Raises `ShapeError` for matrices
+    Of complex matrices, which are Hermitian, `l.T` is the adjoint. As in NumPy the lower triangle
+    of `a` is read, the upper one if `upper`. The derivative is that along symmetric or Hermitian
+    matrices, so that the gradient is one. Raises `ShapeError` for matrices
     that are not square; one that is not positive definite is a `LinAlgError` of the run.
     """
     value = square_matrices("cholesky", a)
@@ -206,7 +230,8 @@ def _slogdet(a: ArrayLike) -> tuple[Variable, ...]:
 def slogdet(a: ArrayLike) -> SlogdetResult:
     """Sign and logarithm of the absolute value of the determinant, for each matrix of a stack.
 
-    Of singular matrices these are 0 and -inf, without a slope: that is a `LinAlgError` of the run.
+    The sign of a complex one has the length 1, and turns. Of singular matrices these are 0 and
+    -inf, without a slope: that is a `LinAlgError` of the run.
     Raises `ShapeError` for matrices that are not square.
     """
     return SlogdetResult(*_slogdet(a))

@@ -16,7 +16,7 @@ from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.assumptions import at_least, equal
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.primitive import Linear, Primitive, primitive
 from primgraph.ir.types import (
     COMPLEX64,
     FLOAT32,
@@ -161,3 +161,24 @@ def _rfft_batch(batched: tuple[bool, ...], x: Value, *, axis: int, norm: str) ->
 @irfft.batch
 def _irfft_batch(batched: tuple[bool, ...], z: Value, *, n: int, axis: int, norm: str) -> Value:
     return irfft(z, n=n, axis=axis + 1, norm=norm)
+
+
+def _along_other_axes(axes: Axes, rank: int) -> tuple[int | None, ...]:
+    return tuple([None if a in axes else a for a in range(rank)])
+
+
+@fft.sparsity
+def _fft_sparsity(
+    k: int, i: int, z: TensorType, *, axes: Axes, **params: Any
+) -> tuple[int | None, ...]:
+    return _along_other_axes(axes, z.ndim)
+
+
+def _tie_other_axes(op: Primitive[Value]) -> None:
+    @op.sparsity
+    def rule(k: int, i: int, x: TensorType, *, axis: int, **params: Any) -> tuple[int | None, ...]:
+        return _along_other_axes((axis,), x.ndim)
+
+
+for _op in (rfft, irfft):
+    _tie_other_axes(_op)

@@ -93,6 +93,28 @@ def _batch_index(indices: list[Value]) -> list[Value]:
     return [sample, *(cast(i, dtype=INT64) for i in indices)]
 
 
+@gather.sparsity
+def _gather_sparsity(
+    k: int, i: int, x: TensorType, *indices: TensorType, axis: int
+) -> tuple[int | None, ...]:
+    """Where indices are not known, any element along their axes may be read."""
+    more = indices[0].ndim - len(indices)
+    end = axis + len(indices)
+    return tuple([None if axis <= a < end else a if a < axis else a + more for a in range(x.ndim)])
+
+
+@scatter_add.sparsity
+def _scatter_add_sparsity(
+    k: int, i: int, x: TensorType, y: TensorType, *indices: TensorType, axis: int
+) -> tuple[int | None, ...]:
+    """Where indices are not known, elements may be added at any place along their axes."""
+    if i == 0:
+        return tuple(range(x.ndim))
+    more = indices[0].ndim - len(indices)
+    end = axis + indices[0].ndim
+    return tuple([None if axis <= a < end else a if a < axis else a - more for a in range(y.ndim)])
+
+
 @gather.batch
 def _gather_batch(batched: tuple[bool, ...], x: Value, *indices: Value, axis: int) -> Value:
     count = len(indices)

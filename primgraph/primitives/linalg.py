@@ -8,7 +8,7 @@ import numpy as np
 
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Linear, primitive
+from primgraph.ir.primitive import Linear, Op, Primitive, primitive
 from primgraph.ir.types import TensorType
 from primgraph.primitives.reductions import accumulator
 from primgraph.primitives.shapes import permute, reshape
@@ -33,6 +33,25 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
     if x.dtype != y.dtype or x.dtype.kind not in "iufc":
         raise DTypeError(f"matmul takes equal numeric dtypes, not {x} and {y}")
     return x.with_shape((*x.shape[:-1], y.shape[-1]))
+
+
+@matmul.sparsity
+def _matmul_sparsity(k: int, i: int, *types: TensorType) -> tuple[int | None, ...]:
+    """Rows of the left factor are those of the product, columns of the right one its columns."""
+    last = types[i].ndim - 1
+    lead = range(last - 1)
+    return (*lead, None, last) if i else (*lead, last - 1, None)
+
+
+def keeps_matrices_apart(*ops: Op) -> None:
+    """Declare ops whose results have a matrix, or what is computed of it, for each matrix."""
+
+    def rule(k: int, i: int, *types: TensorType, **params: Any) -> tuple[int | None, ...]:
+        return (*range(types[i].ndim - 2), None, None)
+
+    for op in ops:
+        assert isinstance(op, Primitive)
+        op.sparsity(rule)
 
 
 def swap_last(x: Value) -> Value:

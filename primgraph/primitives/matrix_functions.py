@@ -19,11 +19,12 @@ from primgraph.ir.primitive import Linear, Primitive, lookup, primitive
 from primgraph.ir.types import INT64, TensorType, smaller
 from primgraph.primitives.constants import filled, iota, zeros_like
 from primgraph.primitives.elementwise import cast
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linalg import keeps_matrices_apart, matmul, swap_last
 from primgraph.primitives.logic import equal, select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, slice_, with_batch_axis
 from primgraph.primitives.systems import (
+    conjugate,
     inv,
     lower_triangle,
     require_matrices,
@@ -119,9 +120,14 @@ def _declared(name: str, function: Callable[[Any], Any]) -> Primitive[Value]:
 _WIDE = np.longdouble
 
 
+def _widened(a: Any) -> Any:
+    return a.astype(np.result_type(a.dtype, _WIDE))
+
+
 def _inverse(a: Any) -> Any:
     """LAPACK's inverse, and two steps of Newton's method."""
-    found = np.linalg.inv(a.astype(np.float64)).astype(_WIDE)
+    double = np.complex128 if a.dtype.kind == "c" else np.float64
+    found = _widened(np.linalg.inv(a.astype(double)))
     for _ in range(2):
         found = found @ (2 * np.eye(a.shape[-1]) - a @ found)
     return found
@@ -131,7 +137,7 @@ def _taylor(a: Any) -> Any:
     """The exponential by its series, of a matrix that is halved until it is small."""
     size = float(np.max(np.sum(np.abs(a), -2), initial=0.0))
     halvings = max(0, int(np.ceil(np.log2(size))) + 2) if 0 < size < np.inf else 0
-    small = a.astype(np.result_type(a, _WIDE)) / 2**halvings
+    small = _widened(a) / 2**halvings
     term = total = np.zeros_like(small) + np.eye(a.shape[-1])
     for k in range(1, 24):
         term = term @ small / k
@@ -152,17 +158,18 @@ def _wide_root(a: Any) -> Any:
             break
     error = np.max(np.abs(y @ y - a), initial=0.0)
     if not error <= 1e-8 * np.max(np.abs(a), initial=0.0):
-        raise LinAlgError("a matrix has no real principal square root")
+        kind = "" if a.dtype.kind == "c" else "real "
+        raise LinAlgError(f"a matrix has no {kind}principal square root")
     return y
 
 
 def _newton_root(a: Any) -> Any:
-    return _wide_root(a.astype(_WIDE)).astype(a.dtype)
+    return _wide_root(_widened(a)).astype(a.dtype)
 
 
 def _log_by_roots(a: Any) -> Any:
     """The logarithm by a series, of a root of the matrix that is near the identity."""
-    x, identity, roots = a.astype(_WIDE), np.eye(a.shape[-1]), 0
+    x, identity, roots = _widened(a), np.eye(a.shape[-1]), 0
     while np.max(np.abs(x - identity), initial=0.0) > 0.25 and roots < 60:
         x, roots = _wide_root(x), roots + 1
     ratio = _inverse(x + identity) @ (x - identity)
@@ -201,7 +208,8 @@ def _lu(a: Any) -> tuple[Any, Any, Any]:
     for i, matrix in enumerate(flat):
         rest, order = matrix.copy(), orders[i]
         for j in range(k):
-            top = j + int(np.argmax(np.abs(rest[j:, j])))
+            sizes = np.abs(rest[j:, j].real) + np.abs(rest[j:, j].imag)
+            top = j + int(np.argmax(sizes))
             rest[[j, top]], order[[j, top]] = rest[[top, j]], order[[top, j]]
             if rest[j, j] != 0:
                 rest[j + 1 :, j] /= rest[j, j]
@@ -223,7 +231,8 @@ def _lu(a: Any) -> tuple[Any, Any, Any]:
 def lu(a: TensorType) -> tuple[TensorType, ...]:
     """`order, l, u` with `a[order] = l @ u`: a unit lower and an upper triangle.
 
-    In each column the largest element in size is the pivot. The order has no derivative.
+    In each column the largest element in size is the pivot, of complex ones that with the largest
+    sum of the sizes of its parts, as in LAPACK. The order has no derivative.
     """
     require_matrices("lu", a)
     return _lu_shapes(a)
@@ -276,28 +285,34 @@ def _lu_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
 # Eigenvalues of general matrices.
 
 
-def _real_eig(a: Any) -> tuple[Any, Any]:
+def _eig(a: Any) -> tuple[Any, Any]:
     w, v = np.linalg.eig(a)
-    if w.dtype.kind == "c":
-        raise LinAlgError("the matrix has complex eigenvalues, and results here are real")
+    if w.dtype.kind != a.dtype.kind:
+        raise LinAlgError("a real matrix has complex eigenvalues: those of a.astype(complex) are")
     return w, v
 
 
 @primitive(
-    impl=_real_eig,
+    impl=_eig,
     multiple=True,
     singular=True,
     flops=lambda a: _EIG * a.size * a.shape[-1],
 )
 def eig(a: TensorType) -> tuple[TensorType, TensorType]:
-    """Eigenvalues, and eigenvectors of length 1 as columns, of matrices that have real ones."""
+    """Eigenvalues, and eigenvectors of length 1 as columns.
+
+    A real matrix is to have real ones.
+    """
     require_square("eig", a)
     return a.with_shape(a.shape[:-1]), a
 
 
 @eig.jvp()
 def _eig_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
-    """`dw = diag(inv(v) @ da @ v)`; vectors turn by quotients, and keep their length (Giles)."""
+    """`dw = diag(inv(v) @ da @ v)`; vectors turn by quotients, and keep their length (Giles).
+
+    Complex ones do not turn by numbers of length 1.
+    """
     w, v = z
     rank = len(a.shape)
     within = matmul(inv(v), matmul(d, v))
@@ -309,10 +324,13 @@ def _eig_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]:
     none = equal(gaps, zeros_like(gaps))
     turn = select(none, zeros_like(gaps), within / select(none, filled(1, gaps.type), gaps))
     moved = matmul(v, turn)
-    along = reduce_sum(v * moved, axes=(rank - 2,))
+    along = reduce_sum(conjugate(v) * moved, axes=(rank - 2,))
     return dw, moved - v * broadcast(along, shape=a.shape, new_axes=(rank - 2,))
 
 
 @eig.batch
 def _eig_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
     return eig(a)
+
+
+keeps_matrices_apart(expm, sqrtm, logm, lu, eig, *SLOPES)

@@ -256,6 +256,13 @@ def _root_of_squares_batch(
     return root_of_squares(*operands, axes=tuple(a + 1 for a in axes), divisor=divisor)
 
 
+@root_of_squares.sparsity
+def _root_of_squares_sparsity(
+    k: int, i: int, x: TensorType, squares: TensorType, *, axes: Axes, divisor: float
+) -> tuple[int | None, ...] | None:
+    return None if i else _kept_axes(x, axes)
+
+
 # An operator computes its value as it always did, and records it as one of these, which has the
 # derivative of the function itself in the place of that of all that was computed on the way.
 
@@ -283,6 +290,13 @@ def _as_softmax_of_jvp(s: Value, z: Value, x: Value, d: Value, *, axes: Axes) ->
     whole = broadcast(reduce_sum(part, axes=axes), shape=s.shape, new_axes=axes)
     result: Value = part - s * whole
     return result
+
+
+@as_softmax_of.sparsity
+def _as_softmax_of_sparsity(
+    k: int, i: int, z: TensorType, x: TensorType, *, axes: Axes
+) -> tuple[int | None, ...]:
+    return tuple([None if a in axes else a for a in range(x.ndim)])
 
 
 @as_softmax_of.batch
@@ -344,7 +358,17 @@ def _cumsum_batch(batched: tuple[bool, ...], x: Value, *, axis: int, reverse: bo
     return cumsum(x, axis=axis + 1, reverse=reverse)
 
 
+def _kept_axes(x: TensorType, axes: Axes) -> tuple[int | None, ...]:
+    """The axes of a result without `axes`."""
+    kept = [a for a in range(x.ndim) if a not in axes]
+    return tuple([None if a in axes else kept.index(a) for a in range(x.ndim)])
+
+
 def _batch_over_axes(op: Primitive[Value]) -> None:
+    @op.sparsity
+    def sparsity_rule(k: int, i: int, x: TensorType, *, axes: Axes) -> tuple[int | None, ...]:
+        return _kept_axes(x, axes)
+
     @op.batch
     def batch_rule(batched: tuple[bool, ...], x: Value, *, axes: Axes) -> Value:
         return op(x, axes=tuple(a + 1 for a in axes))

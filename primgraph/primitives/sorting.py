@@ -36,6 +36,11 @@ def _sort_jvp(z: Value, x: Value, d: Value, *, axis: int) -> Value:
     return reorder(d, argsort(x, axis=axis), axis=axis)
 
 
+@sort.sparsity
+def _sort_sparsity(k: int, i: int, x: TensorType, *, axis: int) -> tuple[int | None, ...]:
+    return tuple([None if a == axis else a for a in range(x.ndim)])
+
+
 @sort.batch
 def _sort_batch(batched: tuple[bool, ...], x: Value, *, axis: int) -> Value:
     return sort(x, axis=axis + 1)
@@ -73,6 +78,13 @@ def reorder(x: TensorType, index: TensorType, *, axis: int) -> TensorType:
 def _reorder_transpose(ct: Value, x: Linear, index: Value, *, axis: int) -> tuple[Value, None]:
     """Positions in the order of the permutation are its inverse."""
     return reorder(ct, argsort(index, axis=axis), axis=axis), None
+
+
+@reorder.sparsity
+def _reorder_sparsity(
+    k: int, i: int, x: TensorType, index: TensorType, *, axis: int
+) -> tuple[int | None, ...]:
+    return tuple([None if a == axis else a for a in range(x.ndim)])
 
 
 @reorder.batch

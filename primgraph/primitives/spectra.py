@@ -6,6 +6,10 @@ Q and R S. Walter's and L. Lehmann's, Algorithmic differentiation of linear alge
 
 Vectors of eigenvalues that are repeated are not unique, and turn at once when these part. Here
 they do not turn towards each other: quotients by a difference of equal values are 0.
+
+Vectors of complex matrices are unique up to numbers of length 1. Those of eigenvalues do not turn
+by such, and those of singular values, which turn together, share the turn evenly: what does not
+depend on these numbers has its derivative.
 """
 
 from __future__ import annotations
@@ -19,13 +23,19 @@ from primgraph.ir.primitive import primitive
 from primgraph.ir.types import Shape, TensorType, smaller
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.elementwise import abs_
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.linalg import keeps_matrices_apart, matmul, swap_last
 from primgraph.primitives.logic import less_equal, select
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, concat, slice_
 from primgraph.primitives.systems import (
+    adjoint,
+    conjugate,
     from_lower,
+    half_lower,
     lower_triangle,
+    of_kind,
+    real_part,
+    real_type,
     require_matrices,
     require_square,
     triangular_solve,
@@ -89,7 +99,7 @@ def _completed(all: Value, tangent: Value, count: int) -> Value:
         return tangent
     first = _part(all, -1, 0, count)
     rest = _part(all, -1, count, all.shape[-1] - count)
-    turned = matmul(first, matmul(swap_last(tangent), rest))
+    turned = matmul(first, matmul(adjoint(tangent), rest))
     return concat(tangent, -turned, axis=len(all.shape) - 1)
 
 
@@ -105,14 +115,14 @@ def _completed(all: Value, tangent: Value, count: int) -> Value:
 def eigh(a: TensorType) -> tuple[TensorType, TensorType]:
     """Eigenvalues in ascending order, and eigenvectors as columns, of symmetric matrices.
 
-    The lower triangle is read.
+    Complex ones are Hermitian, and have real eigenvalues. The lower triangle is read.
     """
     require_square("eigh", a)
-    return a.with_shape(a.shape[:-1]), a
+    return real_type(a.with_shape(a.shape[:-1])), a
 
 
 def _slope_of_eigenvalues(v: Value, change: Value) -> Value:
-    return _column_sums(v * matmul(change, v))
+    return _column_sums(real_part(conjugate(v) * matmul(change, v)))
 
 
 @eigh.jvp()
@@ -120,8 +130,8 @@ def _eigh_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value, Value]
     """`dw = diag(v.T @ da @ v)`, and `dv = v @ (v.T @ da @ v / (w_j - w_i))`."""
     w, v = z
     change = from_lower(d)
-    within = matmul(swap_last(v), matmul(change, v))
-    turn = within * _reciprocal(_gaps(w), w)
+    within = matmul(adjoint(v), matmul(change, v))
+    turn = within * of_kind(_reciprocal(_gaps(w), w), v)
     return _slope_of_eigenvalues(v, change), matmul(v, turn)
 
 
@@ -138,7 +148,7 @@ def _eigh_batch(batched: tuple[bool, ...], a: Value) -> tuple[Value, ...]:
 def eigvalsh(a: TensorType) -> TensorType:
     """The eigenvalues of symmetric matrices, whose lower triangle is read, in ascending order."""
     require_square("eigvalsh", a)
-    return a.with_shape(a.shape[:-1])
+    return real_type(a.with_shape(a.shape[:-1]))
 
 
 @eigvalsh.jvp()
@@ -179,7 +189,7 @@ def svd(a: TensorType, *, full: bool) -> tuple[TensorType, ...]:
     """
     require_matrices("svd", a)
     u, s, vt = _shapes_of_svd(a, full)
-    return a.with_shape(u), a.with_shape(s), a.with_shape(vt)
+    return a.with_shape(u), real_type(a.with_shape(s)), a.with_shape(vt)
 
 
 @svd.jvp()
@@ -191,23 +201,23 @@ def _svd_jvp(z: tuple[Value, Value, Value], a: Value, d: Value, *, full: bool) -
     """
     all_u, s, all_vt = z
     count, (m, n) = s.shape[-1], a.shape[-2:]
-    u, v = _part(all_u, -1, 0, count), swap_last(_part(all_vt, -2, 0, count))
-    left, right = matmul(d, v), matmul(swap_last(d), u)
-    within = matmul(swap_last(u), left)
-    mirrored = swap_last(within)
+    u, v = _part(all_u, -1, 0, count), adjoint(_part(all_vt, -2, 0, count))
+    left, right = matmul(d, v), matmul(adjoint(d), u)
+    within = matmul(adjoint(u), left)
+    mirrored = adjoint(within)
     sums = _in_columns(s, count) + _in_rows(s, count)
-    both = (within + mirrored) * _reciprocal(_gaps(s), s)
-    apart = (within - mirrored) * _reciprocal(sums, s)
+    both = (within + mirrored) * of_kind(_reciprocal(_gaps(s), s), a)
+    apart = (within - mirrored) * of_kind(_reciprocal(sums, s), a)
     du = matmul(u, (both + apart) * 0.5)
     dv = matmul(v, (both - apart) * 0.5)
-    inverse = _reciprocal(s, s)
+    inverse = of_kind(_reciprocal(s, s), a)
     if m != count:
         du = du + (left - matmul(u, within)) * _in_columns(inverse, m)
     if n != count:
         dv = dv + (right - matmul(v, mirrored)) * _in_columns(inverse, n)
     if full:
-        du, dv = _completed(all_u, du, count), _completed(swap_last(all_vt), dv, count)
-    return du, _column_sums(u * left), swap_last(dv)
+        du, dv = _completed(all_u, du, count), _completed(adjoint(all_vt), dv, count)
+    return du, _column_sums(real_part(conjugate(u) * left)), adjoint(dv)
 
 
 @svd.batch
@@ -223,13 +233,13 @@ def _svd_batch(batched: tuple[bool, ...], a: Value, *, full: bool) -> tuple[Valu
 def svdvals(a: TensorType) -> TensorType:
     """The singular values of each matrix, in descending order."""
     require_matrices("svdvals", a)
-    return a.with_shape((*a.shape[:-2], smaller(*a.shape[-2:])))
+    return real_type(a.with_shape((*a.shape[:-2], smaller(*a.shape[-2:]))))
 
 
 @svdvals.jvp()
 def _svdvals_jvp(z: Value, a: Value, d: Value) -> Value:
     u, _, vt = svd(a, full=False)
-    return _column_sums(u * matmul(d, swap_last(vt)))
+    return _column_sums(real_part(conjugate(u) * matmul(d, adjoint(vt))))
 
 
 @svdvals.batch
@@ -258,7 +268,7 @@ def _pinv_jvp(z: Value, a: Value, d: Value, *, rcond: float) -> Value:
     G. H. Golub and V. Pereyra, The differentiation of pseudo-inverses and nonlinear least squares
     problems whose variables separate, SIAM J. Numer. Anal. 10 (1973), 413.
     """
-    turned, zt = swap_last(d), swap_last(z)
+    turned, zt = adjoint(d), adjoint(z)
     onto = matmul(matmul(z, zt), turned)
     out_of = matmul(turned, matmul(zt, z))
     change = -matmul(z, matmul(d, z))
@@ -305,11 +315,12 @@ def _qr_jvp(z: tuple[Value, Value], a: Value, d: Value, *, complete: bool) -> tu
     square, change = _part(r, -1, 0, k), _part(d, -1, 0, k)
     solved = triangular_solve(square, swap_last(change), lower=False, transposed=True, unit=False)
     scaled = swap_last(solved)
-    within = matmul(swap_last(q), scaled)
-    below = lower_triangle(within, -1)
-    turn = below - swap_last(below)
+    within = matmul(adjoint(q), scaled)
+    # LAPACK's triangle has a real diagonal, and so the columns of complex matrices turn.
+    below = half_lower(within) if a.type.is_complex else lower_triangle(within, -1)
+    turn = below - adjoint(below)
     dq = matmul(q, turn - within) + scaled
-    dr = matmul(swap_last(q), d) - matmul(turn, r)
+    dr = matmul(adjoint(q), d) - matmul(turn, r)
     if complete and k != m:
         dq = _completed(all_q, dq, k)
         rest = filled(0, d.type.with_shape((*d.shape[:-2], m - k, n)))
@@ -320,3 +331,6 @@ def _qr_jvp(z: tuple[Value, Value], a: Value, d: Value, *, complete: bool) -> tu
 @qr.batch
 def _qr_batch(batched: tuple[bool, ...], a: Value, *, complete: bool) -> tuple[Value, ...]:
     return qr(a, complete=complete)
+
+
+keeps_matrices_apart(eigh, eigvalsh, svd, svdvals, pinv, qr)

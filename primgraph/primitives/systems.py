@@ -4,6 +4,9 @@ Derivatives follow from differentiating what defines the result, `a @ x = b` or 
 are written in terms of the factor or the solution that is there: M. B. Giles, Collected matrix
 derivative results for forward and reverse mode algorithmic differentiation, 2008; for Cholesky
 factors I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527.
+
+What is symmetric of real matrices is Hermitian of complex ones, and `.T` in formulas of factors is
+the adjoint, which is conjugated. Transposes of linear maps are not.
 """
 
 from __future__ import annotations
@@ -15,20 +18,24 @@ import numpy as np
 from primgraph.errors import DTypeError, ShapeError
 from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Linear, primitive
-from primgraph.ir.types import FLOAT16, INT64, TensorType
+from primgraph.ir.types import FLOAT16, INT64, TensorType, real_dtype
 from primgraph.primitives.constants import filled, iota, zeros_like
-from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.elementwise import cast
+from primgraph.primitives.linalg import keeps_matrices_apart, matmul, swap_last
 from primgraph.primitives.logic import greater_equal, select
+from primgraph.primitives.parts import complex_, conj, imag, real
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.primitives.shapes import broadcast, permute, reshape, with_batch_axis
 
 
 def require_matrices(name: str, a: TensorType) -> None:
-    """Refuse what is no stack of matrices of floats that LAPACK takes."""
+    """Refuse what is no stack of matrices of numbers that LAPACK takes."""
     if a.ndim < 2:
         raise ShapeError(f"{name} takes matrices, not {a}")
-    if not a.is_float or a.dtype == FLOAT16:
-        raise DTypeError(f"{name} takes matrices of float64 or float32, not {a}")
+    if not a.is_inexact or a.dtype == FLOAT16:
+        raise DTypeError(
+            f"{name} takes matrices of float64, float32, complex128 or complex64, not {a}"
+        )
 
 
 def require_square(name: str, a: TensorType) -> None:
@@ -48,6 +55,31 @@ def _solved(name: str, a: TensorType, b: TensorType) -> TensorType:
 
 
 # Parts of matrices.
+
+
+def conjugate(x: Value) -> Value:
+    """The conjugates of complex numbers; real ones as they are."""
+    return conj(x) if x.type.is_complex else x
+
+
+def adjoint(x: Value) -> Value:
+    """Each matrix transposed, and conjugated if it is complex."""
+    return conjugate(swap_last(x))
+
+
+def real_part(x: Value) -> Value:
+    """The real parts of complex numbers; real ones as they are."""
+    return real(x) if x.type.is_complex else x
+
+
+def of_kind(x: Value, like: Value) -> Value:
+    """Real numbers as complex ones, if `like` has these."""
+    return cast(x, dtype=like.dtype) if like.type.is_complex else x
+
+
+def real_type(a: TensorType) -> TensorType:
+    """The type of the sizes of such numbers."""
+    return a.with_dtype(real_dtype(a.dtype)) if a.is_complex else a
 
 
 def _triangle_mask(type: TensorType, k: int) -> Value:
@@ -72,13 +104,20 @@ def upper_triangle(x: Value, k: int = 0) -> Value:
 
 
 def from_lower(x: Value) -> Value:
-    """The symmetric matrix that has the lower triangle of `x`."""
-    return select(_triangle_mask(x.type, 0), x, swap_last(x))
+    """The symmetric matrix that has the lower triangle of `x`.
+
+    Of a complex one, which is Hermitian, imaginary parts of the diagonal do not count.
+    """
+    if not x.type.is_complex:
+        return select(_triangle_mask(x.type, 0), x, swap_last(x))
+    below = lower_triangle(x, -1)
+    diagonal = select(_triangle_mask(x.type, -1), zeros_like(x), lower_triangle(x))
+    return below + adjoint(below) + cast(real(diagonal), dtype=x.dtype)
 
 
 def symmetric_part(x: Value) -> Value:
-    """The mean of `x` and its transpose."""
-    return (x + swap_last(x)) * 0.5
+    """The mean of `x` and its adjoint."""
+    return (x + adjoint(x)) * 0.5
 
 
 def half_lower(x: Value) -> Value:
@@ -219,7 +258,7 @@ def _inv_batch(batched: tuple[bool, ...], a: Value) -> Value:
 
 @primitive(impl=lambda z, a: np.array(z), formal=True, own_slope=True, flops=0)
 def as_symmetric(z: TensorType, a: TensorType) -> TensorType:
-    """`z`, which is `a` held constant, with the derivative of its symmetric part.
+    """`z`, which is `a` held constant, with the derivative of its symmetric (Hermitian) part.
 
     What reads one triangle of a symmetric matrix has a gradient by that triangle alone. By `a` it
     then has a symmetric one, as if all elements were read.
@@ -254,8 +293,8 @@ def _as_symmetric_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Value:
 def cholesky(a: TensorType) -> TensorType:
     """The lower triangular `l` with a positive diagonal and `l @ l.T = a`.
 
-    Of `a`, which is symmetric, the lower triangle is read. What is not positive definite is an
-    error of the run.
+    Of `a`, which is symmetric or Hermitian, the lower triangle is read. What is not positive
+    definite is an error of the run.
     """
     require_square("cholesky", a)
     return a
@@ -264,14 +303,17 @@ def cholesky(a: TensorType) -> TensorType:
 def _between(factor: Value, x: Value) -> Value:
     """`inv(l) @ x @ inv(l).T`, of a symmetric `x`."""
     left = triangular_solve(factor, x, lower=True, transposed=False, unit=False)
-    return triangular_solve(factor, swap_last(left), lower=True, transposed=False, unit=False)
+    return triangular_solve(factor, adjoint(left), lower=True, transposed=False, unit=False)
+
+
+def _by_adjoint(factor: Value, x: Value) -> Value:
+    """`inv(l).T @ x`."""
+    return triangular_solve(conjugate(factor), x, lower=True, transposed=True, unit=False)
 
 
 def _around(factor: Value, x: Value) -> Value:
     """The symmetric part of `inv(l).T @ x @ inv(l)`."""
-    left = triangular_solve(factor, x, lower=True, transposed=True, unit=False)
-    both = triangular_solve(factor, swap_last(left), lower=True, transposed=True, unit=False)
-    return symmetric_part(both)
+    return symmetric_part(_by_adjoint(factor, adjoint(_by_adjoint(factor, x))))
 
 
 def _factor_and_change(name: str, factor: TensorType, d: TensorType) -> TensorType:
@@ -281,10 +323,15 @@ def _factor_and_change(name: str, factor: TensorType, d: TensorType) -> TensorTy
     return factor
 
 
+def _adjoint_of(x: Any) -> Any:
+    turned = np.swapaxes(x, -1, -2)
+    return np.conj(turned) if x.dtype.kind == "c" else turned
+
+
 def _cholesky_tangent(factor: Any, d: Any) -> Any:
     part = np.tril(factor)
     inverse = np.linalg.inv(part)
-    both = inverse @ (d + np.swapaxes(d, -1, -2)) @ np.swapaxes(inverse, -1, -2)
+    both = inverse @ (d + _adjoint_of(d)) @ _adjoint_of(inverse)
     half = np.tril(both) - np.eye(d.shape[-1]) * both / 2
     return (part @ half / 2).astype(factor.dtype)
 
@@ -311,13 +358,13 @@ def _cholesky_tangent_jvp(z: Value, factor: Value, d: Value, moved: Value) -> Va
     between = _between(factor, symmetric_part(d))
     turn = triangular_solve(factor, moved, lower=True, transposed=False, unit=False)
     change = matmul(turn, between)
-    less = half_lower(change + swap_last(change))
+    less = half_lower(change + adjoint(change))
     return matmul(moved, half_lower(between)) - matmul(lower_triangle(factor), less)
 
 
 @cholesky_tangent.transpose
 def _cholesky_tangent_transpose(ct: Value, factor: Value, d: Linear) -> tuple[None, Value]:
-    return None, cholesky_slope(factor, ct)
+    return None, conjugate(cholesky_slope(factor, conjugate(ct)))
 
 
 @cholesky_tangent.batch
@@ -328,11 +375,11 @@ def _cholesky_tangent_batch(batched: tuple[bool, ...], factor: Value, d: Value) 
 
 def _cholesky_slope(factor: Any, ct: Any) -> Any:
     part = np.tril(factor)
-    product = np.tril(np.swapaxes(part, -1, -2) @ np.tril(ct))
+    product = np.tril(_adjoint_of(part) @ np.tril(ct))
     inverse = np.linalg.inv(part)
     half = product - np.eye(ct.shape[-1]) * product / 2
-    both = np.swapaxes(inverse, -1, -2) @ half @ inverse
-    return ((both + np.swapaxes(both, -1, -2)) / 2).astype(ct.dtype)
+    both = _adjoint_of(inverse) @ half @ inverse
+    return ((both + _adjoint_of(both)) / 2).astype(ct.dtype)
 
 
 def _slope_flops(factor: TensorType, ct: TensorType) -> int:
@@ -345,7 +392,9 @@ def cholesky_slope(factor: TensorType, ct: TensorType) -> TensorType:
     """The gradient by a symmetric matrix, from `ct`, that by the elements of its factor.
 
     It is the symmetric part of `inv(l).T @ Φ(l.T @ ct) @ inv(l)`, where Φ is the lower triangle
-    with half of its diagonal. Of the factor and of `ct` the lower triangles are read.
+    with half of its diagonal. Of the factor and of `ct` the lower triangles are read. Of complex
+    numbers it is for the pairing `Re(sum(conj(ct) * dl))`, in which these formulas are as they are;
+    transposition conjugates before and after.
     """
     return _factor_and_change("cholesky_slope", factor, ct)
 
@@ -354,15 +403,14 @@ def cholesky_slope(factor: TensorType, ct: TensorType) -> TensorType:
 def _cholesky_slope_jvp(z: Value, factor: Value, ct: Value, moved: Value) -> Value:
     """Of `inv(l).T @ s @ inv(l)` with `2 s = Φ(l.T @ ct) + Φ(l.T @ ct).T`."""
     moved = lower_triangle(moved)
-    inner = half_lower(matmul(swap_last(moved), lower_triangle(ct)))
-    outer = triangular_solve(factor, matmul(swap_last(moved), z), lower=True, transposed=True,
-                             unit=False)  # fmt: skip
-    return _around(factor, inner) - outer - swap_last(outer)
+    inner = half_lower(matmul(adjoint(moved), lower_triangle(ct)))
+    outer = _by_adjoint(factor, matmul(adjoint(moved), z))
+    return _around(factor, inner) - outer - adjoint(outer)
 
 
 @cholesky_slope.transpose
 def _cholesky_slope_transpose(ct: Value, factor: Value, d: Linear) -> tuple[None, Value]:
-    return None, cholesky_tangent(factor, ct)
+    return None, conjugate(cholesky_tangent(factor, conjugate(ct)))
 
 
 @cholesky_slope.batch
@@ -431,16 +479,23 @@ def _trace_of_product(x: Value, y: Value) -> Value:
 @primitive(impl=lambda a: np.linalg.slogdet(a), multiple=True, singular=True,
            flops=_elimination_flops)  # fmt: skip
 def slogdet(a: TensorType) -> tuple[TensorType, TensorType]:
-    """Sign and logarithm of the absolute value of the determinant of each matrix."""
+    """Sign and logarithm of the absolute value of the determinant of each matrix.
+
+    The sign of a complex number has the length 1.
+    """
     require_square("slogdet", a)
     result = a.with_shape(a.shape[:-2])
-    return result, result
+    return result, real_type(result)
 
 
 @slogdet.jvp()
-def _slogdet_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[None, Value]:
-    """Jacobi's formula: the trace of `inv(a) @ d`; the sign is constant."""
-    return None, _trace_of_product(swap_last(inv(a)), d)
+def _slogdet_jvp(z: tuple[Value, Value], a: Value, d: Value) -> tuple[Value | None, Value]:
+    """Jacobi's formula: the trace of `inv(a) @ d`; the sign is constant, or turns."""
+    change = _trace_of_product(swap_last(inv(a)), d)
+    if not a.type.is_complex:
+        return None, change
+    turn = imag(change)
+    return z[0] * complex_(zeros_like(turn), turn), real(change)
 
 
 @slogdet.batch
@@ -471,9 +526,10 @@ def _cofactors(a: Any) -> Any:
     u, s, vt = np.linalg.svd(a)
     n = s.shape[-1]
     others = [np.prod(np.delete(s, i, -1), -1) for i in range(n)]
-    sign = np.linalg.det(u) * np.linalg.det(vt)
+    turn = np.linalg.det(u) * np.linalg.det(vt)
+    sign = turn / np.abs(turn)
     rest = np.stack(others, -1) if n else s
-    return ((u * rest[..., None, :]) @ vt * sign[..., None, None]).astype(a.dtype)
+    return (np.conj((u * rest[..., None, :]) @ vt) * sign[..., None, None]).astype(a.dtype)
 
 
 @primitive(impl=_cofactors, singular=True, flops=lambda a: 2 * a.size * a.shape[-1])
@@ -494,3 +550,20 @@ def _cofactors_jvp(z: Value, a: Value, d: Value) -> Value:
 @cofactors.batch
 def _cofactors_batch(batched: tuple[bool, ...], a: Value) -> Value:
     return cofactors(a)
+
+
+# Which elements need which.
+
+keeps_matrices_apart(inv, cholesky, cholesky_tangent, cholesky_slope, as_cholesky_of)
+keeps_matrices_apart(slogdet, det, cofactors, as_symmetric)
+
+
+def _columns_apart(
+    k: int, i: int, a: TensorType, b: TensorType, **params: bool
+) -> tuple[int | None, ...]:
+    """Each column of the solution is that of one right-hand side."""
+    return (*range(a.ndim - 2), None, b.ndim - 1 if i else None)
+
+
+for _op in (solve, triangular_solve):
+    _op.sparsity(_columns_apart)

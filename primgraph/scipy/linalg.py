@@ -39,7 +39,10 @@ def _solve(a: Any, b: Any, lower: bool = False, assume_a: str = "gen", **kwargs:
     known |= {"sym": "symmetric", "symmetric": "symmetric", "diagonal": "diagonal"}
     known |= {"upper triangular": "upper_triangular", "lower triangular": "lower_triangular"}
     matrices = importlib.import_module("primgraph.operators.matrices")
-    matrix = matrices.assume(a, known[assume_a]) if assume_a in known else a
+    # Of complex matrices nothing is told.
+    is_complex = getattr(getattr(a, "dtype", None), "kind", "f") == "c"
+    told = assume_a in known and not is_complex
+    matrix = matrices.assume(a, known[assume_a]) if told else a
     return linalg.solve(matrix, b, **kwargs)
 
 

@@ -214,8 +214,9 @@ class Conditions:
 
     def _evaluated(self, eqn: Equation) -> np.ndarray[Any, Any] | None:
         kind = eqn.outputs[0].type
-        # An empty array may have sizes too.
-        if eqn.op.multiple or kind.is_larger(LARGEST) or kind.names or eqn.op is extent:
+        # An empty array may have sizes too, and those of rows that are counted while a loop runs.
+        unknown = kind.names or any(type(n) is Dim for n in kind.shape)
+        if eqn.op.multiple or kind.is_larger(LARGEST) or unknown or eqn.op is extent:
             return None
         with np.errstate(all="ignore"):
             (result,) = eqn.op.evaluate([self._arrays[v] for v in eqn.inputs], eqn.kwargs)

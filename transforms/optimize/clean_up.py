@@ -11,7 +11,7 @@ from primgraph.transforms.optimize.loops import tidied
 from primgraph.transforms.optimize.simplify import simplified
 
 # What one round makes possible in bodies and around them, the next one finds.
-_ROUNDS = 4
+_ROUNDS = 8
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only, every_equation_is_used))

@@ -266,6 +266,8 @@ def _inverse(to: _Structured, eqn: Equation, inputs: list[Value]) -> Sequence[Va
 
 def _slogdet(to: _Structured, eqn: Equation, inputs: list[Value]) -> Sequence[Value] | None:
     a = to.upright(inputs[0])
+    if a.type.is_complex:
+        return None
     if to.fact(a) & DIAGONAL:
         diagonal = _diagonal(a)
         signs = reduce_prod(sign(diagonal), axes=(len(diagonal.shape) - 1,))

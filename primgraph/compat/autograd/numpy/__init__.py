@@ -8,11 +8,12 @@ from typing import Any
 import numpy
 
 import primgraph.numpy as drop_in
+from primgraph.compat.autograd.numpy import linalg as linalg
 from primgraph.errors import ArgumentError
-from primgraph.numpy import fft, linalg, random
+from primgraph.numpy import fft, random
 
 # The same modules, by the names by which programs import them.
-for _module in (fft, linalg, random):
+for _module in (fft, random):
     sys.modules[f"{__name__}.{_module.__name__.rpartition('.')[2]}"] = _module
 
 numpy_version = __version__ = numpy.__version__

@@ -1,0 +1,460 @@
+"""Affine maps from places in an array to columns: how dependencies are kept that are regular.
+
+A value of any extent whose elements depend on a diagonal, a band, a block or on everything needs a
+few of these. They go through views, broadcasts and sums as they are, without a number an element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+Shape: TypeAlias = tuple[int, ...]
+
+
+class Affine(NamedTuple):
+    """Each place from `low` to before `high` has columns: `offset` and `strides` times the place,
+    and from there as many as `free` counts, pairs of a step and a number, of which each adds up.
+
+    Steps of `free` are positive and ascend, numbers are larger than one.
+    """
+
+    offset: int
+    strides: Shape
+    low: Shape
+    high: Shape
+    free: tuple[tuple[int, int], ...]
+
+    @property
+    def places(self) -> int:
+        """How many places have columns."""
+        return prod(b - a for a, b in zip(self.low, self.high, strict=True))
+
+    @property
+    def width(self) -> int:
+        """How many columns a place has, at most."""
+        return prod(count for _, count in self.free)
+
+    @property
+    def first(self) -> int:
+        """The first column of the first place."""
+        return self.offset + sum(s * a for s, a in zip(self.strides, self.low, strict=True))
+
+
+Maps: TypeAlias = "list[Affine]"
+
+# With as many maps, elements are counted one by one.
+MOST = 40
+# With how many of the last maps a new one is compared.
+_NEAR = 12
+
+
+def diagonal(shape: Shape, offset: int) -> Maps:
+    """Each element of an array of that shape, in row-major order, has a column from `offset` on."""
+    if 0 in shape:
+        return []
+    strides = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return [Affine(offset, tuple(reversed(strides)), (0,) * len(shape), shape, ())]
+
+
+def everything(shape: Shape, columns: int) -> Maps:
+    """Each element has all columns."""
+    if 0 in shape or not columns:
+        return []
+    free = ((1, columns),) if columns > 1 else ()
+    zeros = (0,) * len(shape)
+    return [Affine(0, zeros, zeros, shape, free)]
+
+
+def joined(maps: Iterable[Affine]) -> Maps:
+    """The same columns by fewer maps: what is in others is left out, what continues one is not."""
+    found: Maps = []
+    for new in maps:
+        if new.low and any(a >= b for a, b in zip(new.low, new.high, strict=True)):
+            continue
+        _join(found, new)
+    return found
+
+
+def _join(found: Maps, new: Affine) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for i in range(len(found) - 1, max(-1, len(found) - 1 - _NEAR), -1):
+            both = _merged(found[i], new)
+            if both is found[i]:
+                return
+            if both is not None:
+                del found[i]
+                new, changed = both, True
+                break
+    found.append(new)
+
+
+def _merged(a: Affine, b: Affine) -> Affine | None:
+    """One map for both, if there is one; `a` itself if it has all of `b`."""
+    if a == b:
+        return a
+    if _has(a, b):
+        return a
+    if _has(b, a):
+        return b
+    if a.low == b.low and a.high == b.high:
+        return _side_by_side(a, b)
+    return _one_behind_the_other(a, b)
+
+
+def _same_strides(a: Affine, b: Affine, within: Affine) -> bool:
+    """Whether strides agree along the axes in which `within` has more than one place."""
+    return all(
+        s == t or hi - lo == 1
+        for s, t, lo, hi in zip(a.strides, b.strides, within.low, within.high, strict=True)
+    )
+
+
+def _column(a: Affine, place: Sequence[int]) -> int:
+    return a.offset + sum(s * p for s, p in zip(a.strides, place, strict=True))
+
+
+def _has(a: Affine, b: Affine) -> bool:
+    """Whether `a` has all columns of `b`, as far as that is seen at once."""
+    if any(x > y for x, y in zip(a.low, b.low, strict=True)):
+        return False
+    if any(x < y for x, y in zip(a.high, b.high, strict=True)):
+        return False
+    if a.free == b.free:
+        return _same_strides(a, b, b) and _column(a, b.low) == b.first
+    if len(a.free) == 1 and a.free[0][0] == 1 and not any(a.strides):
+        low, high = _range(b)
+        return a.offset <= low and high < a.offset + a.free[0][1]
+    return False
+
+
+def _range(a: Affine) -> tuple[int, int]:
+    """The first and the last column of all places."""
+    low = high = a.offset
+    for s, lo, hi in zip(a.strides, a.low, a.high, strict=True):
+        ends = s * lo, s * (hi - 1)
+        low += min(ends)
+        high += max(ends)
+    return low, high + sum(step * (count - 1) for step, count in a.free)
+
+
+def _side_by_side(a: Affine, b: Affine) -> Affine | None:
+    """One map for intervals of columns that touch each other at every place."""
+    if not _same_strides(a, b, a) or len(a.free) > 1 or len(b.free) > 1:
+        return None
+    if any(step != 1 for step, _ in (*a.free, *b.free)):
+        return None
+    if b.first < a.first:
+        a, b = b, a
+    if b.first > a.first + a.width:
+        return None
+    count = max(a.width, b.first - a.first + b.width)
+    return a._replace(free=((1, count),) if count > 1 else ())
+
+
+def _one_behind_the_other(a: Affine, b: Affine) -> Affine | None:
+    """One map for two boxes that make one together."""
+    if a.free != b.free:
+        return None
+    apart = [i for i in range(len(a.low)) if (a.low[i], a.high[i]) != (b.low[i], b.high[i])]
+    if len(apart) != 1:
+        return None
+    (axis,) = apart
+    if b.low[axis] < a.low[axis]:
+        a, b = b, a
+    if b.low[axis] > a.high[axis]:
+        return None
+    single = a.high[axis] - a.low[axis] == 1, b.high[axis] - b.low[axis] == 1
+    if single == (True, True):
+        # Two places have any stride.
+        stride = b.first - a.first
+    else:
+        stride = b.strides[axis] if single[0] else a.strides[axis]
+        if single == (False, False) and b.strides[axis] != stride:
+            return None
+    for i, (lo, hi) in enumerate(zip(a.low, a.high, strict=True)):
+        if i != axis and hi - lo > 1 and a.strides[i] != b.strides[i]:
+            return None
+    if b.first - a.first != stride * (b.low[axis] - a.low[axis]):
+        return None
+    strides = _put(a.strides, axis, stride)
+    offset = a.first - sum(s * lo for s, lo in zip(strides, a.low, strict=True))
+    high = _put(a.high, axis, max(a.high[axis], b.high[axis]))
+    return Affine(offset, strides, a.low, high, a.free)
+
+
+def _put(numbers: Shape, place: int, number: int) -> Shape:
+    return (*numbers[:place], number, *numbers[place + 1 :])
+
+
+def _free(parts: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Steps and numbers in order, intervals that continue each other as one."""
+    found: list[tuple[int, int]] = []
+    for step, count in sorted(parts):
+        if found:
+            last, before = found[-1]
+            # Steps that land within or right behind what is counted by a smaller one.
+            if step % last == 0 and step <= last * before:
+                found[-1] = last, before + (count - 1) * (step // last)
+                continue
+        found.append((step, count))
+    return tuple(found)
+
+
+# What operations do to maps. Each gives the maps of the result.
+
+
+def moved(maps: Maps, axis_of: Sequence[int]) -> Maps:
+    """The axes of the result in the order `axis_of`, by their numbers in the operand."""
+    return [
+        Affine(
+            m.offset,
+            tuple([m.strides[i] for i in axis_of]),
+            tuple([m.low[i] for i in axis_of]),
+            tuple([m.high[i] for i in axis_of]),
+            m.free,
+        )
+        for m in maps
+    ]
+
+
+def repeated(maps: Maps, shape: Shape, new: Iterable[int]) -> Maps:
+    """With axes `new` in the result of that shape, along which elements are repeated."""
+    added = set(new)
+    if not added:
+        return maps
+    if 0 in shape:
+        return []
+    found = []
+    for m in maps:
+        old = iter(range(len(m.low)))
+        source = [-1 if i in added else next(old) for i in range(len(shape))]
+        found.append(
+            Affine(
+                m.offset,
+                tuple([0 if j < 0 else m.strides[j] for j in source]),
+                tuple([0 if j < 0 else m.low[j] for j in source]),
+                tuple([shape[i] if j < 0 else m.high[j] for i, j in enumerate(source)]),
+                m.free,
+            )
+        )
+    return found
+
+
+def summed(maps: Maps, axes: Iterable[int]) -> Maps:
+    """Each place with the columns of all places along `axes`, which disappear."""
+    gone = set(axes)
+    if not gone:
+        return maps
+    found = []
+    for m in maps:
+        offset, free = m.offset, list(m.free)
+        for axis in gone:
+            stride, lo, hi = m.strides[axis], m.low[axis], m.high[axis]
+            offset += stride * (lo if stride >= 0 else hi - 1)
+            if stride and hi - lo > 1:
+                free.append((abs(stride), hi - lo))
+        kept = [i for i in range(len(m.low)) if i not in gone]
+        found.append(
+            Affine(
+                offset,
+                tuple([m.strides[i] for i in kept]),
+                tuple([m.low[i] for i in kept]),
+                tuple([m.high[i] for i in kept]),
+                _free(free),
+            )
+        )
+    return joined(found)
+
+
+def sliced(maps: Maps, starts: Shape, sizes: Shape, steps: Shape) -> Maps:
+    """Place `i` of the result is place `starts + i * steps` of the operand, `sizes` of them."""
+    found = []
+    for m in maps:
+        low, high, strides, offset = [], [], [], m.offset
+        for i, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
+            lo, hi = m.low[i], m.high[i]
+            if step > 0:
+                first, last = -((start - lo) // step), (hi - 1 - start) // step
+            else:
+                first, last = -((hi - 1 - start) // -step), (start - lo) // -step
+            low.append(max(first, 0))
+            high.append(min(last + 1, size))
+            offset += m.strides[i] * start
+            strides.append(m.strides[i] * step)
+        if all(a < b for a, b in zip(low, high, strict=True)):
+            found.append(Affine(offset, tuple(strides), tuple(low), tuple(high), m.free))
+    return found
+
+
+def shifted(maps: Maps, starts: Shape) -> Maps:
+    """Place `i` of the operand is place `starts + i` of the result."""
+    if not any(starts):
+        return maps
+    return [
+        Affine(
+            m.offset - sum(s * b for s, b in zip(m.strides, starts, strict=True)),
+            m.strides,
+            tuple([a + b for a, b in zip(m.low, starts, strict=True)]),
+            tuple([a + b for a, b in zip(m.high, starts, strict=True)]),
+            m.free,
+        )
+        for m in maps
+    ]
+
+
+def within(maps: Maps, low: Shape, high: Shape) -> Maps:
+    """What lies in a box."""
+    found = []
+    for m in maps:
+        lo = tuple([max(a, b) for a, b in zip(m.low, low, strict=True)])
+        hi = tuple([min(a, b) for a, b in zip(m.high, high, strict=True)])
+        if all(a < b for a, b in zip(lo, hi, strict=True)):
+            found.append(m._replace(low=lo, high=hi))
+    return found
+
+
+def without(maps: Maps, low: Shape, high: Shape) -> Maps:
+    """What lies outside a box."""
+    found = []
+    for m in maps:
+        rest = m
+        if not within([m], low, high):
+            found.append(m)
+            continue
+        for i, (a, b) in enumerate(zip(low, high, strict=True)):
+            if rest.low[i] < a:
+                found.append(rest._replace(high=_put(rest.high, i, a)))
+                rest = rest._replace(low=_put(rest.low, i, a))
+            if rest.high[i] > b:
+                found.append(rest._replace(low=_put(rest.low, i, b)))
+                rest = rest._replace(high=_put(rest.high, i, b))
+    return found
+
+
+def turned(maps: Maps, shape: Shape, axes: Iterable[int]) -> Maps:
+    """With the order along `axes` of an array of that shape turned round."""
+    flipped = set(axes)
+    starts = tuple([n - 1 if i in flipped else 0 for i, n in enumerate(shape)])
+    steps = tuple([-1 if i in flipped else 1 for i in range(len(shape))])
+    return sliced(maps, starts, shape, steps)
+
+
+def reshaped(maps: Maps, old: Shape, new: Shape) -> Maps | None:
+    """The same elements in row-major order; None where too many maps would be needed."""
+    if old == new or not maps:
+        return maps
+    found = maps
+    shape = old
+    for start, stop, goal in _groups(old, new):
+        ahead = len(shape) - (len(old) - start)
+        for _ in range(stop - start - 1):
+            found = _folded(found, shape, ahead)
+            if len(found) > MOST:
+                return None
+            shape = (*shape[:ahead], shape[ahead] * shape[ahead + 1], *shape[ahead + 2 :])
+        if start == stop:
+            # Axes of one element that were not there.
+            for i in range(len(goal)):
+                shape = (*shape[: ahead + i], 1, *shape[ahead + i :])
+                found = repeated(found, shape, (ahead + i,))
+            continue
+        if not goal:
+            found = summed(found, (ahead,))
+            shape = (*shape[:ahead], *shape[ahead + 1 :])
+            continue
+        for i in range(len(goal) - 1):
+            found = _parted(found, shape, ahead + i, prod(goal[i + 1 :]))
+            if len(found) > MOST:
+                return None
+            shape = (
+                *shape[: ahead + i],
+                goal[i],
+                prod(goal[i + 1 :]),
+                *shape[ahead + i + 1 :],
+            )
+    return joined(found)
+
+
+def _groups(old: Shape, new: Shape) -> list[tuple[int, int, Shape]]:
+    """Runs of old axes, from one to before another, and the new ones of as many elements."""
+    found = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first, begin = i, j
+        have = old[i] if i < len(old) else 1
+        want = new[j] if j < len(new) else 1
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while have != want:
+            if have < want:
+                have *= old[i]
+                i += 1
+            else:
+                want *= new[j]
+                j += 1
+        found.append((first, i, tuple(new[begin:j])))
+    return found
+
+
+def _folded(maps: Maps, shape: Shape, axis: int) -> Maps:
+    """Axes `axis` and the one behind it as one."""
+    inner = shape[axis + 1]
+    found = []
+    for m in maps:
+        outer, step = m.strides[axis : axis + 2]
+        lo, hi = m.low[axis], m.high[axis]
+        first, last = m.low[axis + 1], m.high[axis + 1]
+        whole = (first, last) == (0, inner) and (outer == step * inner or inner == 1)
+        rows = [(lo, hi)] if whole else [(k, k + 1) for k in range(lo, min(hi, lo + MOST + 1))]
+        for a, b in rows:
+            # One row has any stride, and a column of one element that of its rows.
+            stride = outer if whole and inner == 1 else step
+            offset = m.offset + a * (outer - stride * inner)
+            found.append(
+                Affine(
+                    offset,
+                    (*m.strides[:axis], stride, *m.strides[axis + 2 :]),
+                    (*m.low[:axis], a * inner + first, *m.low[axis + 2 :]),
+                    (*m.high[:axis], (b - 1) * inner + last, *m.high[axis + 2 :]),
+                    m.free,
+                )
+            )
+    return found
+
+
+def _parted(maps: Maps, shape: Shape, axis: int, inner: int) -> Maps:
+    """An axis as two, of which the second has extent `inner`."""
+    found = []
+    for m in maps:
+        stride, lo, hi = m.strides[axis], m.low[axis], m.high[axis]
+        row, last = lo // inner, (hi - 1) // inner
+        boxes = []
+        if row == last:
+            boxes.append((row, row + 1, lo - row * inner, hi - row * inner))
+        else:
+            if lo > row * inner:
+                boxes.append((row, row + 1, lo - row * inner, inner))
+                row += 1
+            full = hi // inner
+            if full > row:
+                boxes.append((row, full, 0, inner))
+            if hi > full * inner:
+                boxes.append((full, full + 1, 0, hi - full * inner))
+        for a, b, first, end in boxes:
+            found.append(
+                Affine(
+                    m.offset,
+                    (*m.strides[:axis], stride * inner, stride, *m.strides[axis + 1 :]),
+                    (*m.low[:axis], a, first, *m.low[axis + 1 :]),
+                    (*m.high[:axis], b, end, *m.high[axis + 1 :]),
+                    m.free,
+                )
+            )
+    return found
