@@ -47,7 +47,8 @@ class Compiled:
 
     `run(workspace, arrays)` gives the results, in a list unless the options say otherwise. Lines
     of the code belong to steps, one for each of `equations`, which are from the body of `graph`.
-    `scalar(*arrays)`, where there is one, gives the same faster, or None for what it is not for.
+    `scalar(*arrays)`, where there is one, gives the same faster, or None for what it is not for; of
+    native code it takes, behind the inputs, the arrays that are handed for results.
     `fit(*arrays)` knows arrays that can be taken as they are.
 
     `bodies` are the code of branches and of trips of loops. What runs `in_trips` makes all trips
@@ -183,9 +184,9 @@ def _compiled_part(
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
-    if native and computes:
+    if native and clocks is None:
         home = importlib.import_module("primgraph.codegen.native.native")
-        made.scalar = home.native_function(part, options.alone)
+        made.scalar = home.native_function(part, options)
     return made
 
 

@@ -1,8 +1,9 @@
 /* The way from Python into native kernels: one type whose instances are called with arrays.
  *
- * A call looks at what it is given: arrays of exactly the declared types, in row-major order. For
- * anything else it returns None, and the caller converts what can be. Results are new arrays, or
- * the ones that are handed. While a kernel runs, other threads may. */
+ * A call looks at what it is given: arrays of exactly the declared types, in row-major order, and
+ * behind them those that are handed for results. For anything else it returns None, and the caller
+ * converts what can be. Other results are new arrays, or the arrays of inputs which are overwritten
+ * at last. While a kernel runs, other threads may. */
 
 #define PY_SSIZE_T_CLEAN
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
@@ -26,6 +27,8 @@ typedef struct {
     Py_ssize_t inputs, constants, outputs;
     Type *types;         /* of inputs, and then of outputs */
     int *places;         /* for each argument of the function: which array it is */
+    int *modes;          /* for each output: HANDED, MADE, or the input that it overwrites */
+    Py_ssize_t handed;
     Py_ssize_t arguments;
     PyObject *kept;      /* a tuple of constants */
     PyObject *owner;     /* what holds the library */
@@ -36,6 +39,8 @@ typedef struct {
 } Native;
 
 #define MOST 64
+#define MADE (-1)
+#define HANDED (-2)
 
 static int fits(PyObject *given, const Type *type) {
     if (!PyArray_CheckExact(given)) return 0;
@@ -50,10 +55,10 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
                              PyObject *names) {
     Native *n = (Native *)self;
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (names != NULL || (count != n->inputs && count != n->inputs + n->outputs)) Py_RETURN_NONE;
+    if (names != NULL || count != n->inputs + n->handed) Py_RETURN_NONE;
     for (Py_ssize_t i = 0; i < n->inputs; i++)
         if (!fits(args[i], &n->types[i])) Py_RETURN_NONE;
-    const int handed = count > n->inputs;
+    Py_ssize_t handed = n->inputs;
     PyObject *few[MOST], **made = few;
     void *near[4 * MOST], **given = near;
     const Py_ssize_t all = n->inputs + n->constants + n->outputs;
@@ -70,8 +75,13 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
     Py_ssize_t ready = 0;
     for (; ready < n->outputs; ready++) {
         const Type *type = &n->types[n->inputs + ready];
-        if (handed) {
-            made[ready] = args[n->inputs + ready];
+        const int mode = n->modes[ready];
+        if (mode >= 0 && !PyArray_ISWRITEABLE((PyArrayObject *)args[mode])) {
+            result = Py_NewRef(Py_None);
+            goto end;
+        }
+        if (mode == HANDED) {
+            made[ready] = args[handed++];
             if (!fits(made[ready], type) || !PyArray_ISWRITEABLE((PyArrayObject *)made[ready])) {
                 result = Py_NewRef(Py_None);
                 goto end;
@@ -107,6 +117,13 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
         n->function(given, space);
     if (mine) atomic_flag_clear(&n->busy);
     PyMem_RawFree(own);
+    for (Py_ssize_t i = 0; i < n->outputs; i++)
+        if (n->modes[i] >= 0) {
+            PyArrayObject *target = (PyArrayObject *)args[n->modes[i]];
+            memcpy(PyArray_DATA(target), PyArray_DATA((PyArrayObject *)made[i]),
+                   PyArray_NBYTES(target));
+            Py_SETREF(made[i], Py_NewRef((PyObject *)target));
+        }
     if (n->alone) {
         result = made[0];
         ready = 0;
@@ -130,22 +147,23 @@ static void native_dealloc(PyObject *self) {
         for (Py_ssize_t i = 0; i < n->inputs + n->outputs; i++) PyMem_Free(n->types[i].shape);
     PyMem_Free(n->types);
     PyMem_Free(n->places);
+    PyMem_Free(n->modes);
     PyMem_RawFree(n->space);
     Py_XDECREF(n->kept);
     Py_XDECREF(n->owner);
     Py_TYPE(self)->tp_free(self);
 }
 
-/* Native(address, input types, output types, constants, places, arena, alone, releases, owner);
- * a type is a pair of NumPy's number of it and a shape. */
+/* Native(address, input types, output types, constants, places, modes, arena, alone, releases,
+ * owner); a type is a pair of NumPy's number of it and a shape. */
 static PyObject *native_new(PyTypeObject *type, PyObject *args, PyObject *named) {
     unsigned long long address;
-    PyObject *inputs, *outputs, *constants, *places, *owner;
+    PyObject *inputs, *outputs, *constants, *places, *modes, *owner;
     Py_ssize_t arena;
     int alone, releases;
-    if (!PyArg_ParseTuple(args, "KO!O!O!O!nppO", &address, &PyTuple_Type, &inputs, &PyTuple_Type,
-                          &outputs, &PyTuple_Type, &constants, &PyTuple_Type, &places, &arena,
-                          &alone, &releases, &owner))
+    if (!PyArg_ParseTuple(args, "KO!O!O!O!O!nppO", &address, &PyTuple_Type, &inputs, &PyTuple_Type,
+                          &outputs, &PyTuple_Type, &constants, &PyTuple_Type, &places, &PyTuple_Type,
+                          &modes, &arena, &alone, &releases, &owner))
         return NULL;
     (void)named;
     Native *n = (Native *)type->tp_alloc(type, 0);
@@ -164,7 +182,8 @@ static PyObject *native_new(PyTypeObject *type, PyObject *args, PyObject *named)
     atomic_flag_clear(&n->busy);
     n->types = PyMem_Calloc(n->inputs + n->outputs + 1, sizeof *n->types);
     n->places = PyMem_Calloc(n->arguments + 1, sizeof *n->places);
-    if (n->types == NULL || n->places == NULL) {
+    n->modes = PyMem_Calloc(n->outputs + 1, sizeof *n->modes);
+    if (n->types == NULL || n->places == NULL || n->modes == NULL) {
         Py_DECREF(n);
         return PyErr_NoMemory();
     }
@@ -187,6 +206,10 @@ static PyObject *native_new(PyTypeObject *type, PyObject *args, PyObject *named)
     }
     for (Py_ssize_t i = 0; i < n->arguments; i++)
         n->places[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(places, i));
+    for (Py_ssize_t i = 0; i < n->outputs; i++) {
+        n->modes[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(modes, i));
+        n->handed += n->modes[i] == HANDED;
+    }
     if (PyErr_Occurred()) {
         Py_DECREF(n);
         return NULL;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import final
 
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.codegen.recipe import require_style
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
@@ -30,6 +31,8 @@ from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import check_level
 from primgraph.transforms.split_loops import split_loops
 
+TARGETS = ("numpy", "c")
+
 # What passes about linear algebra are for.
 _OF_MATRICES: frozenset[Op] = frozenset(
     op
@@ -46,6 +49,7 @@ def compile(
     *,
     style: str = "planned",
     math: str = "exact",
+    target: str | None = None,
     donated: Mapping[int, int] | None = None,
     kept_sizes: int = KEPT,
     new_sizes: str = GENERIC,
@@ -57,7 +61,9 @@ def compile(
     same bits whatever the feeds; "signs" ones may differ in signs of zeros, and where a product
     with a power of two over- or underflows on the way, which is what derivatives are always
     allowed; "finite" ones also where a NaN, an infinity, an overflow or an underflow occurs; "fast"
-    ones are true of real numbers and may round differently. `donated` maps positions of outputs to
+    ones are true of real numbers and may round differently. `target` is "numpy", or "c" for native
+    code, which takes a C compiler on this machine, and is NumPy's with a warning where there is
+    none; by default what the environment variable PRIMGRAPH_TARGET says, or NumPy. `donated` maps positions of outputs to
     those of inputs of the same type, whose arrays they overwrite. What depends on no input is
     computed at the first call of the kernel, and kept by it.
 
@@ -72,8 +78,9 @@ def compile(
     once. In the style "readable" the code for all sizes is all that there is.
 
     Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for
-    an unknown style.
+    an unknown style or target, and where a C compiler fails.
     """
+    style = _style_for(style, target)
     if not isinstance(graph, Graph):
         raise ArgumentError(
             f"compile takes a graph, not {type(graph).__name__}",
@@ -82,7 +89,6 @@ def compile(
     if not graph.sizes:
         return compiled(graph, style=style, math=math, donated=donated)
     check_level(math)
-    require_style(style)
     plain = simplified_early(graph)
 
     def make(sizes: Mapping[str, int]) -> Kernel:
@@ -100,6 +106,22 @@ def compile(
         "new_sizes": new_sizes,
     }
     return SizedKernel(graph, make, whole, policy, (compile, options))
+
+
+def default_target() -> str:
+    """What code is made where nobody says: $PRIMGRAPH_TARGET, or "numpy"."""
+    return os.environ.get("PRIMGRAPH_TARGET") or "numpy"
+
+
+def _style_for(style: str, target: str | None) -> str:
+    """The style of the code generator. Raises `CompileError` for a target or style of no name."""
+    wanted = default_target() if target is None else target
+    if wanted not in TARGETS:
+        raise CompileError(f"there is no target {wanted!r}", hint=f"targets: {', '.join(TARGETS)}")
+    require_style(style)
+    if target == "c" and style == "readable":
+        raise CompileError("readable code is NumPy's", hint="leave out style or target")
+    return "native" if wanted == "c" and style == "planned" else style
 
 
 def compiled(
@@ -205,6 +227,8 @@ def _kernel(
 ) -> Kernel:
     """What every program, function and graph is run by, in whatever way it is compiled."""
     once = input_free(graph)
+    if style == "planned":
+        style = _style_for(style, None)
     return compile_graph(graph, style=style, donated=donated, once=once, handed=handed)
 
 
