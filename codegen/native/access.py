@@ -69,9 +69,7 @@ def viewed(access: Access, step: Step, k: int) -> Access | None:
             return None
 
 
-def _reshaped(
-    source: Shape, strides: Sequence[int], shape: Shape
-) -> tuple[int, ...] | None:
+def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
     """The strides of the same elements in another shape, if there are any."""
     if 0 in source:
         return row_major(shape)

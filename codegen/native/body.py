@@ -308,9 +308,7 @@ class Body:
     def _store(self, value: int, text: str, start: str) -> str:
         return f"w{value}[{self._index(0, self.stored_strides, start)}] = {text};"
 
-    def _accumulate(
-        self, node: Node, here: set[int], loaded: dict[int, str], start: str
-    ) -> str:
+    def _accumulate(self, node: Node, here: set[int], loaded: dict[int, str], start: str) -> str:
         """A reduction across strips: an element of the result for each of a strip."""
         text = self._argument(node.operands[0], here, start)
         target = f"w{node.value}[{self._index(0, node.strides, start)}]"
@@ -331,7 +329,9 @@ class Body:
             source, by = f"&one{node.value}", 0
         name = _RUNS[type.dtype.kind + str(type.dtype.itemsize)]
         value = f"pg_{node.kind}_{name}({source}, {by}, {count})"
-        self.lines.append(f"{pad}{{ const {kind} part = {value}; {_combined(node.kind, target, 'part')} }}")
+        self.lines.append(
+            f"{pad}{{ const {kind} part = {value}; {_combined(node.kind, target, 'part')} }}"
+        )
 
 
 _RUNS = {

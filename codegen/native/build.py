@@ -33,7 +33,13 @@ _HERE = Path(__file__).parent
 # Where NaNs, infinities and the order of sums stay as they are written.
 _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native")
 # Of a kernel, and of the runtime, in which a product and a sum may be rounded once.
-KERNEL_FLAGS = (*_FLAGS, "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-ffp-contract=off")
+KERNEL_FLAGS = (
+    *_FLAGS,
+    "-O2",
+    "-ftree-vectorize",
+    "-fvect-cost-model=dynamic",
+    "-ffp-contract=off",
+)
 RUNTIME_FLAGS = (*_FLAGS, "-O3", "-ffp-contract=fast")
 
 # The longest that one run of a compiler may take, in seconds, and how much is kept, in bytes.
@@ -123,7 +129,17 @@ def _made(
     found = compiler()
     if found is None:
         raise NoCompiler("there is no C compiler", hint="install gcc or clang, or set CC")
-    parts = (text, ending, *flags, *kind, *others, *found, _processor(), sys.version, np.__version__)
+    parts = (
+        text,
+        ending,
+        *flags,
+        *kind,
+        *others,
+        *found,
+        _processor(),
+        sys.version,
+        np.__version__,
+    )
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
     folder = _folder()
     made = folder / f"{key}{ending}"
@@ -178,7 +194,11 @@ def _folder() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
         own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-        if own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.access(folder, os.W_OK):
+        if (
+            own
+            and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            and os.access(folder, os.W_OK)
+        ):
             return folder
     except OSError:
         pass

@@ -154,7 +154,10 @@ class _Mixed:
         for k, mode in enumerate(self.modes):
             if mode == _MADE:
                 # Memory that something else shares, or is not to be written, is not handed out.
-                if results[k].base is not None and results[k].base is not values[self.outputs[k][0]]:
+                if (
+                    results[k].base is not None
+                    and results[k].base is not values[self.outputs[k][0]]
+                ):
                     results[k] = results[k].copy()
                 continue
             target = next(rest) if mode == _HANDED else arrays[mode]

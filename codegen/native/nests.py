@@ -301,9 +301,7 @@ class _Fusion:
         self.node(at, Node(None, value, "put", "", (operand,), along, offset))
         return at
 
-    def nest_for(
-        self, shape: Shape, values: Sequence[int], least: int = 0
-    ) -> tuple[int, Shape]:
+    def nest_for(self, shape: Shape, values: Sequence[int], least: int = 0) -> tuple[int, Shape]:
         """The place of a nest over `shape` behind all that computes `values`, and its domain."""
         domain = tuple([n for n in shape if n != 1])
         for v in values:
@@ -416,9 +414,7 @@ class _Fusion:
         at = self.next_item(step, operands)
         for found in constants:
             self.last.update(dict.fromkeys(found.values(), at))
-        self.items.append(
-            Control(step, step.outputs, operands, tuple(bodies), tuple(constants))
-        )
+        self.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
     def whole_operands(self, step: Step) -> tuple[int, ...]:
         """What holds the operands in row-major order, copied to there where nothing does."""

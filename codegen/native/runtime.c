@@ -285,6 +285,16 @@ LIBRARY(erfc)
 
 REDUCTIONS(double, f64, -INFINITY, INFINITY)
 REDUCTIONS(float, f32, -INFINITY, INFINITY)
+
+/* The order does not matter to whole numbers. */
+#undef REDUCTION
+#define REDUCTION(kind, type, name, first, combine)                                    \
+    type pg_##kind##_##name(const type *in, long by, long n) {                         \
+        type a = first;                                                                \
+        for (long i = 0; i < n; i++) a = combine(a, in[i * by]);                       \
+        return a;                                                                      \
+    }
+
 REDUCTIONS(int64_t, i64, INT64_MIN, INT64_MAX)
 REDUCTIONS(int32_t, i32, INT32_MIN, INT32_MAX)
 REDUCTIONS(int16_t, i16, INT16_MIN, INT16_MAX)

@@ -260,7 +260,9 @@ class _Writer:
         places += [f"now{i}" for i in range(count)]
         places += [f"((char *){self.place(v)} + k * {n})" for v, n in zip(xs, rows, strict=True)]
         places += [f"next{i}" for i in range(count)]
-        places += [f"((char *){self.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)]
+        places += [
+            f"((char *){self.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)
+        ]
         inside = [*self.call(body, places, self.room(body.arena)), *self.turn(count)]
         yield from (f"    {line}" for line in inside)
         yield "}"
@@ -309,9 +311,7 @@ class _Writer:
         for d, extent in enumerate(batch):
             yield f"{pad}for (long i{d} = 0; i{d} < {extent}; i{d}++)"
             pad += "    "
-        out = " + ".join(
-            [f"i{d} * {s}" for d, s in enumerate(row_major(type.shape)[:-2])] or ["0"]
-        )
+        out = " + ".join([f"i{d} * {s}" for d, s in enumerate(row_major(type.shape)[:-2])] or ["0"])
         left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
         (a0, a1), (b0, b1) = item.left.strides[-2:], item.right.strides[-2:]
         yield (

@@ -80,7 +80,7 @@ def compile(
     Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for
     an unknown style or target, and where a C compiler fails.
     """
-    style = _style_for(style, target)
+    style = style_for(style, target)
     if not isinstance(graph, Graph):
         raise ArgumentError(
             f"compile takes a graph, not {type(graph).__name__}",
@@ -113,11 +113,17 @@ def default_target() -> str:
     return os.environ.get("PRIMGRAPH_TARGET") or "numpy"
 
 
-def _style_for(style: str, target: str | None) -> str:
-    """The style of the code generator. Raises `CompileError` for a target or style of no name."""
+def target_of(target: str | None) -> str:
+    """`target`, or the default. Raises `CompileError` for one that does not exist."""
     wanted = default_target() if target is None else target
     if wanted not in TARGETS:
         raise CompileError(f"there is no target {wanted!r}", hint=f"targets: {', '.join(TARGETS)}")
+    return wanted
+
+
+def style_for(style: str, target: str | None) -> str:
+    """The style of the code generator. Raises `CompileError` for a target or style of no name."""
+    wanted = target_of(target)
     require_style(style)
     if target == "c" and style == "readable":
         raise CompileError("readable code is NumPy's", hint="leave out style or target")
@@ -127,11 +133,12 @@ def _style_for(style: str, target: str | None) -> str:
 def compiled(
     graph: Graph,
     *,
-    style: str = "planned",
+    style: str | None = None,
     math: str = "exact",
     donated: Mapping[int, int] | None = None,
 ) -> Kernel:
-    """`compile` for a graph without sizes."""
+    """`compile` for a graph without sizes, in a style of the code generator's."""
+    style = style_for("planned", None) if style is None else style
     return _kernel(optimized(graph, math), style=style, donated=donated)
 
 
@@ -172,11 +179,15 @@ class Pipeline:
     @cached_property
     def whole(self) -> Kernel:
         """One kernel for all of the graph."""
-        return self.kernel if self.early is None else _kernel(self.graph)
+        return self.kernel if self.early is None else _kernel(self.graph, style=self.kernel.style)
 
 
 def pipeline(
-    graph: Graph, math: str, still: Sequence[int] = (), handed: Sequence[int] = ()
+    graph: Graph,
+    math: str,
+    still: Sequence[int] = (),
+    handed: Sequence[int] = (),
+    target: str | None = None,
 ) -> Pipeline:
     """Compile `graph`, of which the inputs at `still` are seldom others than in the run before.
 
@@ -187,9 +198,10 @@ def pipeline(
         kernel = generic(graph, math, handed=handed)
         return Pipeline(kernel.graph, kernel, None, tuple(still))
     plain = optimized(graph, math)
+    style = style_for("planned", target)
     first, rest = hoist(plain, still)
-    early = _kernel(first) if first.outputs else None
-    return Pipeline(plain, _kernel(rest, handed=handed), early, tuple(still))
+    early = _kernel(first, style=style) if first.outputs else None
+    return Pipeline(plain, _kernel(rest, style=style, handed=handed), early, tuple(still))
 
 
 def compile_last(graph: Graph, least: int) -> Kernel:
@@ -199,7 +211,7 @@ def compile_last(graph: Graph, least: int) -> Kernel:
     """
     plain = _without_stops(optimized(graph))
     handed = [k for k, type in enumerate(plain.output_types) if type.nbytes >= least]
-    return _kernel(plain, handed=handed)
+    return _kernel(plain, style=style_for("planned", None), handed=handed)
 
 
 def _without_stops(graph: Graph) -> Graph:
@@ -227,8 +239,6 @@ def _kernel(
 ) -> Kernel:
     """What every program, function and graph is run by, in whatever way it is compiled."""
     once = input_free(graph)
-    if style == "planned":
-        style = _style_for(style, None)
     return compile_graph(graph, style=style, donated=donated, once=once, handed=handed)
 
 
