@@ -104,6 +104,8 @@ from primgraph.tree import register as register_container
 # What most programs do not use is loaded when it is first asked for.
 if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
+    from primgraph.autodiff.sparse_matrix import SparseMatrix
+    from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
     from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.inspect.check import check_grads
     from primgraph.inspect.check_rules import check_rules
@@ -113,6 +115,8 @@ if TYPE_CHECKING:
     from primgraph.inspect.profile import Profile, profile
     from primgraph.operators import *  # noqa: F403
     from primgraph.program.save import load, save
+    from primgraph.sparsity.coloring import coloring, symmetric_coloring
+    from primgraph.sparsity.pattern import Pattern
     from primgraph.training.fit import fit, minibatches
     from primgraph.training.scipy_objective import scipy_objective
     from primgraph.view.growth import growth
@@ -124,9 +128,12 @@ else:
         "Cost": "primgraph.inspect.cost",
         "Difference": "primgraph.inspect.diff",
         "Explanation": "primgraph.inspect.explain",
+        "Pattern": "primgraph.sparsity.pattern",
         "Profile": "primgraph.inspect.profile",
+        "SparseMatrix": "primgraph.autodiff.sparse_matrix",
         "check_grads": "primgraph.inspect.check",
         "check_rules": "primgraph.inspect.check_rules",
+        "coloring": "primgraph.sparsity.coloring",
         "cost": "primgraph.inspect.cost",
         "diff": "primgraph.inspect.diff",
         "explain": "primgraph.inspect.explain",
@@ -139,8 +146,11 @@ else:
         "profile": "primgraph.inspect.profile",
         "save": "primgraph.program.save",
         "scipy_objective": "primgraph.training.scipy_objective",
+        "sparse_hessian": "primgraph.functional.sparse",
+        "sparse_jacobian": "primgraph.functional.sparse",
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",
+        "symmetric_coloring": "primgraph.sparsity.coloring",
     }
     _ROOMS = {"autograd", "extend", "fft", "linalg", "nn", "optimizer", "random", "special", "view"}
 
@@ -202,6 +212,7 @@ __all__ = [
     "NotScalarError",
     "NumericalError",
     "OptionError",
+    "Pattern",
     "PrimgraphError",
     "Profile",
     "Program",
@@ -209,6 +220,7 @@ __all__ = [
     "Scope",
     "ShapeError",
     "SizedKernel",
+    "SparseMatrix",
     "Tensor",
     "TensorType",
     "TensorWarning",
@@ -224,6 +236,7 @@ __all__ = [
     "check_grads",
     "check_rules",
     "checkpoint",
+    "coloring",
     "compile",
     "cond",
     "cost",
@@ -285,11 +298,14 @@ __all__ = [
     "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",
+    "sparse_hessian",
+    "sparse_jacobian",
     "spec",
     "special",
     "spy",
     "steps",
     "switch",
+    "symmetric_coloring",
     "tensor",
     "trace",
     "transforms",

@@ -72,6 +72,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/analysis/bounds.py": GUARDS,
     "transforms/analysis/boxes.py": ["boxes", *GUARDS],
     "transforms/analysis/activity.py": ["transforms", "derivatives"],
+    "transforms/analysis/ahead.py": ["guarded_bodies", "guarded_programs", *GUARDS],
     "transforms/analysis/conditions.py": GUARDS,
     "transforms/analysis/frames.py": ["guarded_bodies", "guarded_programs", *GUARDS],
     "transforms/analysis/guard.py": GUARDS,

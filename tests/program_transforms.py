@@ -243,8 +243,9 @@ def _iterated(case: Case) -> None:
 
 @of(split_loops)
 def _split_loops(case: Case) -> None:
-    found = interpret(verify(split_loops(case.graph)), *case.feeds)
-    _same(case, "split_loops", case.graph, case.feeds, case.expected, found)
+    for math in ("exact", "fast"):
+        found = interpret(verify(split_loops(case.graph, math, trips=2, fewest=0)), *case.feeds)
+        _same(case, "split_loops", case.graph, case.feeds, case.expected, found)
 
 
 @of(values_alone)

@@ -64,6 +64,7 @@ CALLS: dict[str, Any] = {
         pg.GradManager().attach(t.t, c([lambda p, g: g, lambda p, g: g])) and 0
     ),
     "Tensor.backward inputs": lambda t, c: (t.t * t.u).sum().backward(inputs=c([t.t, t.u])),
+    "Pattern.__init__ shape": lambda t, c: pg.Pattern(c([2, 3]), [0, 0, 0], []) and 0,
     "check_rules args": lambda t, c: pg.check_rules(twofold, c([np.float64(2.0)])),
     "nanpercentile axis": lambda t, c: pg.nanpercentile(t.m, 30, axis=c([0, 1])),
     "nanquantile axis": lambda t, c: pg.nanquantile(t.m, 0.3, axis=c([0, 1])),

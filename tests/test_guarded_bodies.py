@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from derive import cotangents_of, tangents_of
+from program_unrolled import unrolled
 
 import primgraph as pg
 from primgraph.ir.graph import Graph
@@ -131,6 +132,70 @@ def _derived(graph: Graph, modes: str) -> Graph:
     return graph
 
 
+# Rows of these are chosen each in its own way; the last sample has rows at trip 0 alone.
+_ROWS = np.array([[1, 1, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0]], bool)
+_FACTORS = np.array([1.0, 1.2, 1.3, 1.0, 0.9])
+_PADDED = np.where(_ROWS, np.linspace(0.1, 0.6, 20).reshape(5, 4), np.nan)
+
+
+def _some_rows(checkpoint: str | None, reverse: bool = False) -> Function:
+    chosen = _ROWS[::-1] if reverse else _ROWS
+
+    def function(x: pg.Variable) -> pg.Variable:
+        rows = pg.scan(
+            lambda c, t: (pg.sqrt(c * t), c * t), x, _FACTORS,
+            reverse=reverse, checkpoint=checkpoint,
+        )[1]  # fmt: skip
+        return pg.sum(pg.where(chosen, rows, 0.0), axis=0)
+
+    return function
+
+
+def _first_row(checkpoint: str | None) -> Function:
+    return lambda x: pg.scan(
+        lambda c, _: (pg.sqrt(c), c), x, None, length=4, checkpoint=checkpoint
+    )[1][0]
+
+
+def _rows_and_end(x: pg.Variable) -> pg.Variable:
+    c, rows = pg.scan(lambda c, t: (pg.sqrt(c * t), pg.concatenate([c, c * t])), x, _FACTORS)
+    chosen = pg.where(np.concatenate([_ROWS, _ROWS], axis=1), rows, 0.0)
+    return pg.where(x > 0, c, 0.0) + pg.sum(chosen, axis=0)[4:]
+
+
+def _rows_by_what_is_fed(x: pg.Variable) -> pg.Variable:
+    rows = pg.scan(lambda c, t: (pg.sqrt(c * t), c * t), x, _FACTORS)[1]
+    chosen = pg.arange(5)[:, None] < pg.astype(x * 4, "int64") + 1
+    return pg.sum(pg.where(pg.logical_and(chosen, x > -0.5), rows, 0.0), axis=0)
+
+
+def _padded(x: pg.Variable) -> pg.Variable:
+    """Series of which the shorter ones end in NaN, for samples that share nothing."""
+
+    def trip(state: pg.Variable, t: pg.Variable) -> tuple[pg.Variable, pg.Variable]:
+        state = pg.tanh(state @ np.array([[0.5, 0.2], [-0.3, 0.4]]) + (t * x)[:, None])
+        return state, state @ np.array([0.7, -0.4])
+
+    rows = pg.scan(trip, pg.ones((4, 2)), _PADDED)[1]
+    return pg.sum(pg.where(np.logical_and.accumulate(~np.isnan(_PADDED)), rows, 0.0), axis=0)
+
+
+_LOOPS: dict[str, Function] = {
+    "rows, each of its own": _some_rows(None),
+    "rows from the last one on": _some_rows(None, reverse=True),
+    "rows of segments": _chosen(lambda x: pg.sum(pg.scan(
+        lambda c, _: (pg.sqrt(c), pg.sqrt(c)), x, None, length=4, checkpoint="sqrt")[1], axis=0)),
+    "the first row alone": _first_row(None),
+    "the first row of segments": _first_row("sqrt"),
+    "rows, and the end": _rows_and_end,
+    "rows by what is fed": _rows_by_what_is_fed,
+    "series that end": _padded,
+}  # fmt: skip
+_OF_FIRST_ORDER: dict[str, Function] = {
+    "rows of segments, each of its own": _some_rows("sqrt"),
+}
+
+
 _V, _ONE = np.array([0.3, -0.4, 0.5, 0.6]), np.ones(())
 _GIVEN = {
     "r": (_ONE,), "f": (_V,), "rr": (_ONE, _V), "rf": (_ONE, _V), "fr": (_V, _ONE), "ff": (_V, _V),
@@ -150,10 +215,25 @@ def test_what_is_not_chosen_of_a_body_matters_to_no_derivative(name: str) -> Non
                 np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14, err_msg=modes)
 
 
+@pytest.mark.parametrize("name", _LOOPS)
+def test_rows_of_a_loop_matter_to_the_trips_before_them_alone(name: str) -> None:
+    """Derivatives are those of all trips written one after the other."""
+    graph = _graph(_LOOPS[name])
+    with np.errstate(all="ignore"):
+        plain = unrolled(graph, [_X])
+        for modes in ("r", "f") if "segments" in name else _GIVEN:
+            found = interpret(_derived(graph, modes), _X, *_GIVEN[modes])
+            wanted = interpret(_derived(plain, modes), _X, *_GIVEN[modes])
+            for a, b in zip(found, wanted, strict=True):
+                assert np.isfinite(b).all()
+                np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-13, err_msg=modes)
+
+
 @pytest.mark.parametrize("style", ["readable", "planned"])
 def test_kernels_of_guarded_bodies(style: str) -> None:
-    for name in ("checkpoint", "scan of two carries", "while_loop"):
-        graph = _derived(_graph(_PAIRS[name][0]), "r")
+    functions = [_PAIRS[name][0] for name in ("checkpoint", "scan of two carries", "while_loop")]
+    for function in (*functions, _some_rows("sqrt"), _rows_and_end):
+        graph = _derived(_graph(function), "r")
         with np.errstate(all="ignore"):
             (wanted,) = interpret(graph, _X, _ONE)
             (found,) = pg.compile(graph, style=style)(_X, _ONE)

@@ -289,3 +289,46 @@ def test_a_row_that_is_not_a_number_stays_in_its_trip():
     xs = numbers(9, 4, 3)
     xs[4, 1] = np.nan
     agrees(f, xs, numbers(3, 3))
+
+
+def test_a_state_of_a_carry_that_no_other_needs_may_be_stacked():
+    def f(xs):
+        def step(carry, x):
+            h, total = carry
+            h = pg.tanh(h * x + 0.5)
+            return (h, total * pg.sqrt(pg.exp(h) + pg.cos(h) * pg.sin(h))), (total, h)
+
+        return pg.scan(step, (pg.zeros(5), pg.ones(5)), xs)
+
+    kernel = agrees(f, numbers(9, 5))
+    assert len(loops(kernel)) == 2
+
+
+def test_a_look_at_a_row_is_stacked_and_read_in_its_trip():
+    def f(xs):
+        def step(h, x):
+            row, power = x.T, pg.exp(x)
+            return h * 0.5 + h * row + power.T, row
+
+        return pg.scan(step, pg.zeros((3, 5)), xs)
+
+    agrees(f, numbers(9, 5, 3))
+
+
+def test_loops_that_share_an_equation_are_split_apart():
+    def f(a, xs, ys):
+        def step(h, x):
+            inner = pg.while_loop(lambda v: pg.sum(v) < 9.0, lambda v: v + 2.0, x * 3.0 + 1.0)
+            return pg.tanh(h * a) + inner, pg.exp(x - 0.5)
+
+        return pg.scan(step, xs[0], xs), pg.scan(step, ys[0], ys)
+
+    def both(*arrays):
+        found = flat(f(*arrays))
+        return (*found, *[pg.forward_grad(v, arrays[0]) for v in found])
+
+    agrees(both, np.array(0.7), numbers(9, 5), numbers(12, 5, seed=1))
+
+
+def flat(nested):
+    return [v for x in nested for v in flat(x)] if isinstance(nested, tuple | list) else [nested]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import final
 
@@ -20,14 +20,13 @@ from primgraph.transforms.batch import batched
 from primgraph.transforms.optimize.loops import Loop
 from primgraph.transforms.side_by_side import functions_of_joined, functions_of_slices
 
-# Fewer trips are not worth it.
+# Fewer trips are not worth it, nor are bodies of as few numbers, which run on Python's own.
 _LEAST_TRIPS = 8
+_FEWEST = 4
 # Rows of no more numbers take less time than the call that computes them. Longer ones are computed
 # together only where all of them take no more bytes than a cache has.
 _FEW_NUMBERS = 256
 _CACHE = 1 << 20
-# Bodies of as few numbers run on Python's own, one by one.
-_FEWEST = 4
 # What may fail fails in its own trip.
 _FAILING: frozenset[Op] = frozenset({gather, scatter_add})
 # So many rows BLAS multiplies as it does multiples of them; others it may round otherwise.
@@ -35,15 +34,18 @@ _ROWS = 4
 
 
 @transform(requires=(primitives_only,), ensures=(primitives_only,))
-def split_loops(graph: Graph, math: str = "exact") -> Graph:
+def split_loops(
+    graph: Graph, math: str = "exact", trips: int = _LEAST_TRIPS, fewest: int = _FEWEST
+) -> Graph:
     """The same graph, with less in the bodies of its scans.
 
     What depends on rows alone is computed for all rows before a loop, what nothing is carried on
     from after it, and carries that no other carry needs are carried in a loop of their own, where
     they have what they need in stacks. Calls of functions on many small arrays then become few on
     large ones. Only what gives the same bits in that way is taken out, of products with a matrix
-    that no trip changes those of whole groups of rows; at level "fast" all of these. A graph with
-    sizes that are not known stays as it is.
+    that no trip changes those of whole groups of rows; at level "fast" all of these. Loops of fewer
+    `trips` stay as they are, as do those in which nothing has more than the `fewest` elements, and
+    a graph with sizes that are not known.
     """
     if not graph.has_bodies or graph.sizes:
         return graph
@@ -54,21 +56,21 @@ def split_loops(graph: Graph, math: str = "exact") -> Graph:
             inputs = tuple([moved.get(v, v) for v in eqn.inputs])
             eqn = Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source)
         if eqn.op.has_bodies:
-            plain = _within(eqn, math)
-            body += _Split(moved, math).equations(plain)
+            plain = _within(eqn, lambda body: split_loops(body, math, trips, fewest))
+            body += _Split(moved, math).equations(plain, trips, fewest)
         else:
             body.append(eqn)
     return Graph(graph.inputs, body, [moved.get(v, v) for v in graph.outputs], graph.name)
 
 
-def _within(eqn: Equation, math: str) -> Equation:
+def _within(eqn: Equation, split: Callable[[Graph], Graph]) -> Equation:
     """The equation, with loops in its bodies split."""
     if not any(b.has_bodies for b in eqn.bodies):
         return eqn
     params = {
-        name: split_loops(p, math)
+        name: split(p)
         if isinstance(p, Graph)
-        else tuple([split_loops(b, math) for b in p])
+        else tuple([split(b) for b in p])
         if name == "branches"
         else p
         for name, p in eqn.kwargs.items()
@@ -87,14 +89,14 @@ class _Split:
         # What trips change.
         self.varying: Collection[Value] = ()
 
-    def equations(self, eqn: Equation) -> list[Equation]:
+    def equations(self, eqn: Equation, trips: int, fewest: int) -> list[Equation]:
         p = eqn.kwargs
         length = p["length"] if eqn.op is scan else None
-        if type(length) is not int or length < _LEAST_TRIPS or p["counted"]:
+        if type(length) is not int or length < trips or p["counted"]:
             return [eqn]
         loop = Loop.of(eqn)
         sizes = [v.type.size for e in loop.body.body for v in e.outputs]
-        if any(type(n) is not int for n in sizes) or max(sizes, default=0) <= _FEWEST:
+        if any(type(n) is not int for n in sizes) or max(sizes, default=0) <= fewest:
             return [eqn]
         self.length = length
         _, states, xs = loop.inputs
@@ -105,14 +107,16 @@ class _Split:
         body = functions_of_joined(loop.body, known, _FEW_NUMBERS)
         loop = replace(loop, body=body)
         first, second = self._divided(self._early(loop))
-        self.made.append(first.equation())
+        self._add(first)
         if second is not None:
-            rest = self._early(second)
-            if rest.carried or rest.stacked:
-                self.made.append(rest.equation())
+            self._add(self._early(second))
         for result, part, stack in looks:
             (self.moved[result],) = self._for_all(part, (), [self.moved.get(stack, stack)])
         return self.made
+
+    def _add(self, loop: Loop) -> None:
+        if loop.carried or loop.stacked:
+            self.made.append(loop.equation())
 
     def _without_looks(self, loop: Loop) -> tuple[Loop, list[tuple[Value, Graph, Value]]]:
         """The loop with stacks of short rows in the place of stacks of parts of these.
@@ -178,6 +182,8 @@ class _Split:
             else:
                 stays.append(k)
         read = {v for e in rest for v in e.inputs}.union(loop.body.outputs[:carried])
+        # Some ways to look at rows are stacked, and are in the trips too.
+        read.difference_update([v for e in rest for v in e.outputs])
         rows = list(zip(loop.xs, xs, strict=True))
         rows += [(found[v], v) for v in ends if v in read]
         fixed = list(zip(loop.consts, consts, strict=True))
@@ -221,9 +227,13 @@ class _Split:
         axes = [*[None] * len(consts), *[0] * len(stacks)]
         graph = batched(part, self.length, axes, [True] * len(part.outputs))
         known = dict(zip(graph.inputs, (*consts, *stacks), strict=True))
+        # Bodies of two loops may share an equation.
+        shared = {v for e in part.body for v in e.outputs}
         for eqn in graph.body:
             inputs = tuple([known.get(v, v) for v in eqn.inputs])
-            self.made.append(Equation(eqn.op, inputs, eqn.params, eqn.outputs, eqn.source))
+            outputs = tuple([Value(v.type) if v in shared else v for v in eqn.outputs])
+            known.update(zip(eqn.outputs, outputs, strict=True))
+            self.made.append(Equation(eqn.op, inputs, eqn.params, outputs, eqn.source))
         return [known.get(v, v) for v in graph.outputs]
 
     def _may_leave(self, eqn: Equation) -> bool:
@@ -276,7 +286,7 @@ class _Split:
         calls = sum([not _is_look(e) for e in bound if ends.isdisjoint(e.outputs)])
         if not self._fit(new) or calls <= len(new) + 2 * len(last):
             return loop, None
-        made = {v for e in bound for v in e.outputs}
+        made = {v for e in bound for v in e.outputs}.union([states[k] for k in last])
         stays = [k for k, v in enumerate(outputs[count:]) if v not in made]
         goes = [k for k, v in enumerate(outputs[count:]) if v in made]
         stacks = [Value(leading(self.length, v.type)) for v in new]

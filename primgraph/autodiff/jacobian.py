@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -66,6 +67,8 @@ class Jacobian(DerivativeMatrix):
     - `holomorphic=True` says that complex outputs are holomorphic in complex inputs. Without it
       only one of both may be complex: of real outputs by complex inputs each row is a gradient, of
       complex outputs by real inputs each column a derivative.
+    - `sparse=True` evaluates all elements that may be other than zero at once, by few products, and
+      takes from them what is indexed; see `sparse_jacobian`, also for `pattern`.
 
     Each index evaluates rows in reverse mode or columns in forward mode, whichever are fewer
     and not there yet, all of them in one vectorised pass; `passes` counts them. See `Block` for
@@ -92,14 +95,23 @@ class Jacobian(DerivativeMatrix):
         flat: bool = True,
         check: bool = True,
         holomorphic: bool = False,
+        sparse: bool = False,
+        pattern: Any = None,
     ) -> None:
         maker = _maker_of(inputs)
+        if sparse or pattern is not None:
+            _require_sparse("Jacobian", maker, is_batched, holomorphic)
+            with located(partial(origin_of, inputs)):
+                values = _sparse().jacobian_slopes(function, inputs, pattern)
+                self._lay_out(values, values, blocks, flat)
+            self._single = isinstance(function, Variable)
+            return
         if maker is not None:
             made, self._single = maker("Jacobian", function, inputs, is_batched, check, holomorphic)
             self._lay_out(made, made, blocks, flat)
             return
         with located(partial(origin_of, inputs)):
-            traced = _Traced.of("Jacobian", function, inputs)
+            traced = Traced.of("Jacobian", function, inputs)
             traced.require_direction(holomorphic)
             slopes = traced.slopes(is_batched, check=check)
             self._lay_out(slopes, slopes, blocks, flat)
@@ -113,8 +125,8 @@ class Hessian(DerivativeMatrix):
 
     The function returns one element, or with `is_batched` one for each sample, of shape `(B,)`
     or `(B, 1)`; what it has built may be given in its place. The shape is `(M, M)` or
-    `(B, M, M)`. All else is as in `Jacobian`; as the matrix is symmetric, rows are evaluated as
-    columns, by forward mode over one gradient.
+    `(B, M, M)`. All else is as in `Jacobian`, and with `sparse` as in `sparse_hessian`; as the
+    matrix is symmetric, rows are evaluated as columns, by forward mode over one gradient.
 
     Raises `NotScalarError`, a ValueError and a RuntimeError, for more than one element.
     """
@@ -128,19 +140,42 @@ class Hessian(DerivativeMatrix):
         blocks: bool = False,
         flat: bool = True,
         check: bool = True,
+        sparse: bool = False,
+        pattern: Any = None,
     ) -> None:
         maker = _maker_of(inputs)
+        if sparse or pattern is not None:
+            _require_sparse("Hessian", maker, is_batched, False)
+            with located(partial(origin_of, inputs)):
+                found = _sparse().hessian_slopes(function, inputs, pattern)
+                self._lay_out(found, found, blocks, flat)
+            return
         if maker is not None:
             made, _ = maker("Hessian", function, inputs, is_batched, check, False)
             self._lay_out(made, made, blocks, flat)
             return
         with located(partial(origin_of, inputs)):
-            both = _with_gradient(function, inputs, int(is_batched))
-            traced = _Traced.of("Hessian", both, inputs)
+            both = with_gradient(function, inputs, int(is_batched))
+            traced = Traced.of("Hessian", both, inputs)
             traced.require_direction(False)
             values = traced.slopes(is_batched, slice(1), check=check)
             slopes = traced.slopes(is_batched, slice(1, None), symmetric=True)
             self._lay_out(slopes, values, blocks, flat)
+
+
+def _sparse() -> Any:
+    """What few programs use, and is loaded by the first one that does."""
+    return import_module("primgraph.autodiff.sparse")
+
+
+def _require_sparse(name: str, maker: Any, is_batched: bool, holomorphic: bool) -> None:
+    if maker is not None:
+        raise OptionError(
+            f"{name}: sparse is for variables of a program",
+            hint=f"pg.sparse_{name.lower()}(function, tensor) takes tensors",
+        )
+    if is_batched or holomorphic:
+        raise OptionError(f"{name}: sparse goes neither with is_batched nor with holomorphic")
 
 
 @checked_late
@@ -173,7 +208,7 @@ def blocks_of(call: Call, count: int, mode: str | None) -> list[list[Variable]]:
 
     A block has the shape of the output, then that of the input; all have one dtype.
     """
-    traced = _Traced(
+    traced = Traced(
         "jacobian", call.builder, call.inputs, call.outputs, call.arguments, call, False
     )
     slopes = traced.slopes(False, slice(count))
@@ -212,7 +247,7 @@ def _evaluated(matrix: DerivativeMatrix, single: bool, x: Variables) -> Any:
     return found[0] if single else found
 
 
-def _with_gradient(function: Any, inputs: Any, rank: int) -> Function:
+def with_gradient(function: Any, inputs: Any, rank: int) -> Function:
     """A value and its gradients by all inputs: a function if there is one, else variables."""
     if callable(function):
         return gradient_of("Hessian", function, rank=rank)
@@ -236,7 +271,7 @@ _ALL = slice(None)
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Traced:
+class Traced:
     """What a matrix is made of: inputs and outputs, of a function that was called or of a program.
 
     `sources` are the inputs as paths to the outputs have them. `single` tells that one output is
@@ -252,18 +287,18 @@ class _Traced:
     single: bool
 
     @staticmethod
-    def of(name: str, function: Any, inputs: Any) -> _Traced:
+    def of(name: str, function: Any, inputs: Any) -> Traced:
         """`function` is called once; what it has built may be given in its place."""
         listed = variables_of(name, "inputs", inputs)
         if isinstance(function, Variable | list | tuple):
             request = Request.of(name, variables_of(name, "function", function), listed)
             starts = request.inputs
             single = isinstance(function, Variable)
-            return _Traced(name, request.builder, starts, request.outputs, starts, request, single)
+            return Traced(name, request.builder, starts, request.outputs, starts, request, single)
         call = Call.of(name, function, listed)
         call.require_floats(name)
         ends, starts = call.outputs, call.arguments
-        return _Traced(name, call.builder, call.inputs, ends, starts, call, call.single)
+        return Traced(name, call.builder, call.inputs, ends, starts, call, call.single)
 
     def require_direction(self, holomorphic: bool) -> None:
         """Refuse derivatives that are no numbers; see the function of that name."""

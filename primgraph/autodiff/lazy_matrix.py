@@ -201,7 +201,7 @@ class Slopes(Matrix):
         if self._is_diagonal:
             return self._diagonal_block(rows, columns)
         axis = len(self.outputs.lead())
-        symmetric = self.symmetric and self._goes_forward
+        symmetric = self.symmetric and self.goes_forward
         by_rows = self._columns if symmetric else self._rows
         rows_missing, columns_missing = by_rows.missing(rows), self._columns.missing(columns)
         if self._is_by_columns(rows_missing, columns_missing):
@@ -237,12 +237,12 @@ class Slopes(Matrix):
             with recording(self.builder):
                 same = equal(iota((height, width), 0), iota((height, width), 1))
                 return where(same, expand_dims(Variable(self.builder, found), axis + 1), 0.0)
-        forward = self._goes_forward and (
+        forward = self.goes_forward and (
             self.symmetric or self.mode == "forward" or not is_at_least(width, height)
         )
         if forward and self.mode != "reverse":
             return self._along_all(self.forward(), width, height, by_columns=True)
-        flat = self._flat(tuple(range(len(self.outputs.shapes))), turned=True)
+        flat = self._flat(self.outputs_all(), turned=True)
         last = len(self.free)
         turned = strong_zeros(transpose(flat, [last]), last)
         return self._along_all(turned, height, width, by_columns=False)
@@ -267,12 +267,40 @@ class Slopes(Matrix):
             result = reshape(wrap(found), (count, *lead, extent))
             return moveaxis(result, 0, len(lead) + by_columns)
 
+    def products(self, seeds: Variable | None, count: int, *, by_columns: bool) -> Variable:
+        """The matrix, or its transpose, times each of `count` vectors: shape `(count, -1)`.
+
+        `seeds` has the vectors as rows, None stands for one of ones. There are no samples.
+        """
+        derivative = self.forward() if by_columns else self._turned(self.outputs_all())
+        given = [*self.free, None if seeds is None else seeds.value]
+        with recording(self.builder):
+            if seeds is None or count == 1:
+                given[-1] = None if seeds is None else reshape(seeds, (seeds.size,)).value
+                (found,) = self._record(derivative, given)
+                return expand_dims(wrap(found), 0)
+            last = len(given) - 1
+            (found,) = self._record(derivative, given, count=count, batched=(last,))
+            return wrap(found)
+
+    def outputs_all(self) -> tuple[int, ...]:
+        """The places of all outputs."""
+        return tuple(range(len(self.outputs.shapes)))
+
+    def _turned(self, used: tuple[int, ...]) -> Graph:
+        """From free values and a long cotangent of the outputs in `used` to that of the inputs."""
+        if used not in self._reverse:
+            flat = self._flat(used, turned=True)
+            last = len(self.free)
+            self._reverse[used] = self._with_strong_zeros(transpose(flat, [last]))
+        return self._reverse[used]
+
     def _is_by_columns(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         """Whether to evaluate these columns rather than these rows."""
         if self.mode is not None:
             return self.mode == "forward"
         fewer = self.is_by_columns(len(self._live_rows(rows)), len(self._live_columns(columns)))
-        return fewer and self._goes_forward
+        return fewer and self.goes_forward
 
     def _diagonal_block(self, rows: Sequence[int], columns: Sequence[int]) -> Variable:
         """The elements where each output depends on one input alone: one pass has them all."""
@@ -306,14 +334,10 @@ class Slopes(Matrix):
         offsets = self.outputs.offsets()
         owners = np.searchsorted(offsets, numbers, side="right") - 1
         used = tuple(sorted(set(owners.tolist())))
-        if used not in self._reverse:
-            flat = self._flat(used, turned=True)
-            last = len(self.free)
-            self._reverse[used] = self._with_strong_zeros(transpose(flat, [last]))
         extents = [self.outputs.extents()[i] for i in used]
         starts = dict(zip(used, accumulate(extents[:-1], initial=0), strict=True))
         local = [starts[o] + n - offsets[o] for o, n in zip(owners.tolist(), numbers, strict=True)]
-        found = self._apply(self._reverse[used], local, sum(extents))
+        found = self._apply(self._turned(used), local, sum(extents))
         self._rows.add(numbers, found, axis)
         self.passes = Passes(self.passes.reverse + len(numbers), self.passes.forward)
 
@@ -331,7 +355,7 @@ class Slopes(Matrix):
     def forward(self) -> Graph:
         """From free values and one long tangent of the inputs to that of the outputs."""
         if self._forward is None:
-            flat = self._flat(tuple(range(len(self.outputs.shapes))))
+            flat = self._flat(self.outputs_all())
             self._forward = self._with_strong_zeros(flat)
         return self._forward
 
@@ -339,7 +363,7 @@ class Slopes(Matrix):
         return strong_zeros(derivative, len(self.free), self.path.ranges_inside())
 
     @cached_property
-    def _goes_forward(self) -> bool:
+    def goes_forward(self) -> bool:
         """Whether there is a forward mode: a rule for cotangents that is not linear has none."""
         try:
             self.forward()

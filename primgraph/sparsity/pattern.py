@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
 from math import prod
+from operator import index
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -199,9 +200,11 @@ def scipy_sparse(what: str) -> Any:
 
 
 def _size(shape: Any) -> tuple[int, int]:
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        raise ShapeError(f"a pattern has two extents, not {shape!r:.60}")
     try:
-        rows, columns = (int(n) for n in shape)
-    except (TypeError, ValueError):
+        rows, columns = map(index, shape)
+    except TypeError:
         raise ShapeError(f"a pattern has two extents, not {shape!r:.60}") from None
     if rows < 0 or columns < 0:
         raise ShapeError(f"no extent of a pattern is negative, as in {shape!r:.60}")

@@ -18,7 +18,7 @@ from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL, INT64, drop_axes
+from primgraph.ir.types import BOOL, INT64, Shape, drop_axes
 from primgraph.primitives.constants import extent, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.indexing import gather, scatter_add
@@ -47,9 +47,6 @@ from primgraph.primitives.shapes import (
 
 # Constant conditions of more elements are not evaluated.
 LARGEST = 2**20
-
-# How far it is looked into what conditions are made of.
-_DEEP = 8
 
 # These may bring one element to several places.
 REPEATING: frozenset[Op] = frozenset({as_softmax_of, broadcast, cumsum, gather, matmul})
@@ -93,11 +90,20 @@ class Conditions:
             return None
         (x,), new_axes = eqn.inputs, eqn.kwargs["new_axes"]
         if op is reshape:
-            return x if params["shape"] == x.shape else None
+            return self._along_others(x, new_axes, params["shape"])
         sizes = params["sizes"]
         if drop_axes(sizes, new_axes) != x.shape or set(params["steps"]) - {1}:
             return None
         return self.record(broadcast, x, shape=sizes, new_axes=new_axes)
+
+    def _along_others(self, x: Value, new_axes: tuple[int, ...], shape: Shape) -> Value | None:
+        """`x` repeated along leading axes, where these become others."""
+        lead = len(shape) - len(x.shape)
+        if shape == x.shape:
+            return x
+        if lead < 1 or new_axes != tuple(range(len(new_axes))) or shape[lead:] != x.shape:
+            return None
+        return self.record(broadcast, x, shape=shape, new_axes=tuple(range(lead)))
 
     def _assigned(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
         """What was put at a place, where that place is looked at again."""
@@ -121,14 +127,27 @@ class Conditions:
     def either(self, x: Value, y: Value) -> Value:
         if x is y or self.never(y) or self.always(x):
             return x
-        return y if self.never(x) or self.always(y) else self.record(logical_or, x, y)
+        if self.never(x) or self.always(y):
+            return y
+        return self._repeated_alike(logical_or, x, y) or self.record(logical_or, x, y)
 
     def both(self, x: Value, y: Value) -> Value:
         if x is y or self.always(y) or self.never(x):
             return x
         if self.always(x) or self.never(y):
             return y
-        return self._both_there(x, y) or self.record(logical_and, x, y)
+        there = self._both_there(x, y) or self._repeated_alike(logical_and, x, y)
+        return there or self.record(logical_and, x, y)
+
+    def _repeated_alike(self, op: Op, x: Value, y: Value) -> Value | None:
+        """What `op` makes of two conditions that are repeated in one way, before that."""
+        one, other = self.definition(x), self.definition(y)
+        if one is None or other is None or not one.op is other.op is broadcast:
+            return None
+        if one.params != other.params or one.inputs[0].shape != other.inputs[0].shape:
+            return None
+        join = self.either if op is logical_or else self.both
+        return self.record(broadcast, join(one.inputs[0], other.inputs[0]), **one.kwargs)
 
     def _both_there(self, x: Value, y: Value) -> Value | None:
         """Where both hold, of two that hold at most at the same places."""
@@ -175,24 +194,6 @@ class Conditions:
             return not eqn.kwargs["value"]
         array = self.array(condition)
         return array is not None and not array.any()
-
-    def of_row(self, condition: Value) -> Value:
-        """The condition on each row of a stack, where that is the same one; else `condition`."""
-        return self._of_row(condition, _DEEP) or condition
-
-    def _of_row(self, condition: Value, depth: int) -> Value | None:
-        eqn = self.definition(condition)
-        if eqn is None or depth == 0:
-            return None
-        if eqn.op is broadcast and eqn.kwargs["new_axes"] == (0,):
-            return eqn.inputs[0]
-        if eqn.op is full:
-            return self.record(full, **{**eqn.kwargs, "shape": condition.shape[1:]})
-        if eqn.op not in (logical_and, logical_or, logical_not):
-            return None
-        rows = [self._of_row(v, depth - 1) for v in eqn.inputs]
-        present = [v for v in rows if v is not None]
-        return self.record(eqn.op, *present) if len(present) == len(rows) else None
 
     def array(self, value: Value) -> np.ndarray[Any, Any] | None:
         """The elements of `value` if it depends on no input and is not too large."""
@@ -261,6 +262,9 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
     if matters.type.size == 0:
         shape = tuple(n for i, n in enumerate(matters.shape) if i not in axes)
         return conditions.record(full, value=False, shape=shape, dtype=BOOL)
+    eqn = conditions.definition(matters)
+    if eqn is not None and eqn.op is broadcast:
+        return _any_of_repeated(conditions, eqn, axes)
     if any(type(matters.shape[a]) is Dim for a in axes):
         # There may be none, which have no largest.
         numbers = conditions.record(cast, matters, dtype=INT64)
@@ -268,6 +272,20 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
         none = conditions.record(full, value=0, shape=total.shape, dtype=INT64)
         return conditions.record(not_equal, total, none)
     return conditions.record(reduce_max, matters, axes=axes)
+
+
+def _any_of_repeated(conditions: Conditions, eqn: Equation, axes: tuple[int, ...]) -> Value:
+    """Where some element of what `eqn` repeats matters: what matters before, repeated less."""
+    (x,), new_axes, shape = eqn.inputs, eqn.kwargs["new_axes"], eqn.outputs[0].shape
+    own = [i for i in range(len(shape)) if i not in new_axes]
+    some = tuple([k for k, i in enumerate(own) if i in axes])
+    found = any_along(conditions, x, some) if some else x
+    kept = [i for i in range(len(shape)) if i not in axes]
+    again = tuple([k for k, i in enumerate(kept) if i in new_axes])
+    if not again:
+        return found
+    left = tuple([shape[i] for i in kept])
+    return conditions.record(broadcast, found, shape=left, new_axes=again)
 
 
 def _before_broadcast(

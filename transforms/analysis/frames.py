@@ -24,6 +24,7 @@ from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.control import CONTROL, cond, scan, while_loop
 from primgraph.primitives.elementwise import as_another, stop_gradient
 from primgraph.primitives.logic import select
+from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.activity import depending
 
 # The numbers of marks, which no value of the user's has; the second kind may be infinite or NaN.
@@ -130,22 +131,38 @@ class Entry:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Repeated:
+    """A condition that is repeated along `new_axes` of what it is about; of a row, if it is a stack
+    of conditions on rows."""
+
+    condition: Value
+    new_axes: tuple[int, ...] = ()
+
+    def is_stack(self, value: Value) -> bool:
+        """Whether there is one condition for each row, of which `value` is one."""
+        return len(self.condition.shape) + len(self.new_axes) > len(value.shape)
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Opening:
     """Conditions to be brought into the bodies of an equation.
 
     `matters` has those of results, by their places in the bodies, `differs` that of operands. Where
-    these are stacks, the conditions are such, too, or the same for each row. Results of bodies at
-    `unused` are asked for by nobody, and inputs at `unsure` may be infinite or NaN.
+    these are stacks, the conditions are such, too, or the same for each row; those on what goes
+    from trip to trip may differ from trip to trip in the same way. Results of bodies at `unused`
+    are asked for by nobody, and inputs at `unsure` may be infinite or NaN.
     """
 
-    matters: Mapping[int, Sequence[Value]] = field(default_factory=dict)
+    matters: Mapping[int, Sequence[Repeated]] = field(default_factory=dict)
     differs: Mapping[int, Value] = field(default_factory=dict)
     unused: frozenset[int] = frozenset()
     unsure: frozenset[int] = frozenset()
 
     @property
     def conditions(self) -> list[Value]:
-        return [*chain.from_iterable(self.matters.values()), *self.differs.values()]
+        matters = chain.from_iterable(self.matters.values())
+        return [*[c.condition for c in matters], *self.differs.values()]
 
     def joined(self, other: Opening) -> Opening:
         return Opening(
@@ -191,7 +208,10 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
         )
     own = frame.bodies[0]
     behind = {
-        k: [entry.of(c, c.shape != own.outputs[k].shape) for c in conditions]
+        k: [
+            Repeated(entry.of(c.condition, c.is_stack(own.outputs[k])), c.new_axes)
+            for c in conditions
+        ]
         for k, conditions in opening.matters.items()
     }
     before = {i: entry.of(c, c.shape != own.inputs[i].shape) for i, c in opening.differs.items()}
@@ -203,7 +223,7 @@ def marked(eqn: Equation, opening: Opening, outputs: Collection[int] | None = No
 def _marked(
     marked: Marked,
     body: Graph,
-    behind: Mapping[int, Sequence[Value]],
+    behind: Mapping[int, Sequence[Repeated]],
     before: Mapping[int, Value],
     outputs: Collection[int] | None,
     eqn: Equation,
@@ -222,11 +242,18 @@ def _marked(
         ends = [
             _cut(moved.get(v, v))
             if k in opening.unused
-            else reduce(_mark, behind.get(k, ()), moved.get(v, v))
+            else reduce(_marked_within, behind.get(k, ()), moved.get(v, v))
             for k, v in enumerate(body.outputs)
             if outputs is None or k in outputs
         ]
     return builder.graph(ends)
+
+
+def _marked_within(value: Value, where: Repeated) -> Value:
+    condition = where.condition
+    if where.new_axes:
+        condition = broadcast(condition, shape=value.shape, new_axes=where.new_axes)
+    return _mark(value, condition)
 
 
 def _mark(value: Value, condition: Value) -> Value:

@@ -11,6 +11,7 @@ from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.primitives.linalg import matmul
+from primgraph.primitives.logic import logical_and, logical_or
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.conditions import BACK, Conditions, any_along
 from primgraph.transforms.analysis.frames import Marked
@@ -21,6 +22,8 @@ from primgraph.transforms.analysis.locality import is_elementwise
 # these, all of which work on elements or move them.
 _FEW = 64
 _LONG: frozenset[Op] = frozenset({matmul})
+# How deep it is looked for a part that can be computed.
+_DEEP = 8
 
 
 @final
@@ -43,7 +46,7 @@ class Passage:
 
         What all trips take matters if it does in one of them.
         """
-        found = self._out(guard.condition)
+        found = (self.around if guard.side else self._out)(guard.condition)
         if found is None:
             return None
         value, row = found
@@ -59,13 +62,30 @@ class Passage:
 
     def to_result(self, k: int, condition: Value) -> Value | None:
         """The condition on the result that the bodies have at `k`; None if there is none."""
-        found = self._out(condition)
+        found = self.around(condition)
         if found is None:
             return None
         value, row = found
         if not self.frame.is_loop or self.frame.is_carried(k):
             return None if row else value
         return value if row else self._spread(value, self.eqn.outputs[self.frame.result(k)])
+
+    def around(self, condition: Value, depth: int = _DEEP) -> tuple[Value, bool] | None:
+        """What `condition` is outside, or what holds there wherever it does; and whether that is a
+        stack of which it is a row."""
+        found = self._out(condition)
+        eqn = self.inner.definition(condition)
+        if found is not None or eqn is None or not depth:
+            return found
+        if eqn.op not in (logical_and, logical_or):
+            return None
+        parts = [self.around(v, depth - 1) for v in eqn.inputs]
+        present = [part for part in parts if part is not None]
+        if eqn.op is logical_and:
+            return present[0] if present else None
+        if len(present) < len(parts) or present[0][1] != present[1][1]:
+            return None
+        return self.outer.either(*[value for value, _ in present]), present[0][1]
 
     def _spread(self, condition: Value, like: Value) -> Value:
         """A condition on rows as one on the stack `like`, of which all rows are alike.

@@ -18,6 +18,7 @@ from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import greater, select
 from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.ahead import of_row
 from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import FORTH, Conditions
 from primgraph.transforms.analysis.frames import Frame, Opening, marked
@@ -152,12 +153,13 @@ class _Within:
         self.around, self.eqn, self.frame = around, eqn, Frame.of(eqn)
         frame = self.frame
         operands = eqn.inputs[frame.lead :]
-        of_row = around.conditions.of_row
         self.known: dict[int, Value] = {}
         for i, value in enumerate(operands):
             if value in around.known:
                 is_row = frame.is_loop and frame.is_row(i)
-                condition = of_row(around.known[value]) if is_row else around.known[value]
+                condition = around.known[value]
+                if is_row:
+                    condition = of_row(around.conditions, condition)
                 if frame.stacks or condition.shape == frame.bodies[0].inputs[i].shape:
                     self.known[i] = condition
         self.present = {i for i, v in enumerate(operands) if v in around.risks.active}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any, Protocol, final
 
 from primgraph.ir.dims import bounds
@@ -15,10 +14,11 @@ from primgraph.primitives.control import scan
 from primgraph.primitives.logic import less
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.ahead import Ahead, ahead, implies, of_row, spread
 from primgraph.transforms.analysis.bounds import ranges_within
-from primgraph.transforms.analysis.conditions import Conditions, any_along
-from primgraph.transforms.analysis.frames import Frame, Opening, marked
-from primgraph.transforms.analysis.guard import Guard, Guards, common, sides
+from primgraph.transforms.analysis.conditions import Conditions
+from primgraph.transforms.analysis.frames import Frame, Opening, Repeated, marked
+from primgraph.transforms.analysis.guard import Guard, Guards, common
 from primgraph.transforms.analysis.passage import Passage
 from primgraph.transforms.analysis.risks import ALWAYS, NEVER, Risks
 
@@ -57,6 +57,7 @@ class Within:
         places = [k for k in map(self.frame.kept, results) if k is not None]
         self.asked = {*places, *range(self.frame.carries)}
         self.marks = self._first(results)
+        self.ahead: dict[int, Ahead] = {}
         self._follow_unused(set(range(self.frame.carries)).difference(places))
         while lost := self._lost():
             for k, guard in lost:
@@ -64,9 +65,19 @@ class Within:
             self._walk_through()
 
     def opening(self) -> Opening:
-        matters = {k: [g.condition for g in guards] for k, guards in self.marks.items()}
+        matters = {
+            k: [self._brought(g.condition, k) for g in guards] for k, guards in self.marks.items()
+        }
         count = len(self.frame.bodies[0].outputs)
         return Opening(matters, unused=frozenset(range(count)).difference(self.asked))
+
+    def _brought(self, condition: Value, k: int) -> Repeated:
+        """A condition on the result of bodies at `k`, as it comes to these."""
+        row = len(condition.shape) > len(self.frame.bodies[0].outputs[k].shape)
+        eqn = self.around.conditions.definition(condition)
+        if eqn is None or eqn.op is not broadcast or (row and 0 in eqn.kwargs["new_axes"]):
+            return Repeated(condition)
+        return Repeated(eqn.inputs[0], tuple([i - row for i in eqn.kwargs["new_axes"]]))
 
     def operand(self, i: int) -> Guards | None:
         """The guards of the operand that the bodies have at `i`; None if no result needs it."""
@@ -80,7 +91,7 @@ class Within:
 
     def _first_carried(self, k: int) -> Guards:
         """The guards of what a loop begins with: what it ends with, if there are no trips."""
-        marks = tuple(self.marks.get(k, ()))
+        marks = tuple([self._in_front(k, g) for g in self.marks.get(k, ())])
         known = {g.condition for g in marks}
         (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
         found = self._out(own, body, walk, self.frame.consts + k) or ()
@@ -93,6 +104,13 @@ class Within:
         elif bounds(params["length"])[0] < 1:
             return marks
         return (*marks, *more)
+
+    def _in_front(self, k: int, guard: Guard) -> Guard:
+        """A guard of what is carried on behind trips as one of what the loop begins with."""
+        known = self.ahead.get(k)
+        if known is None or guard.condition is not known.behind:
+            return guard
+        return replace(guard, condition=known.first)
 
     def _unless_no_trips(self, condition: Value) -> Value:
         """Where `condition` holds; everywhere, if the number of trips that is given is 0."""
@@ -122,7 +140,7 @@ class Within:
         are alike."""
         conditions = self.around.conditions
         if self.frame.is_loop and not self.frame.is_carried(k):
-            guards = tuple(replace(g, condition=conditions.of_row(g.condition)) for g in guards)
+            guards = tuple(replace(g, condition=of_row(conditions, g.condition)) for g in guards)
         found = [replace(g, condition=self.around.matters(g), side=True) for g in guards]
         return list({g.condition: g for g in found}.values())
 
@@ -140,8 +158,7 @@ class Within:
         What no trip asks for is left out.
         """
         self.asked -= unused
-        if self.frame.carries:
-            self._add_wider()
+        self._look_ahead()
         self._walk_through()
         while unused:
             (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
@@ -152,33 +169,61 @@ class Within:
             for k in found:
                 guards = self._out(own, body, walk, self.frame.consts + k) or ()
                 self.marks[k] = self._positive(guards, k)
+                self._add_ahead(k)
             unused -= found
             self.asked |= found
             self._walk_through()
 
-    def _add_wider(self) -> None:
-        """Beside guards that differ from row to row or from result to result: that one of them
-        holds, which may be the same in all trips where none of them is."""
-        conditions, outputs = self.around.conditions, self.frame.bodies[0].outputs
-        groups: dict[Shape, list[int]] = {}
-        for k, guards in self.marks.items():
-            if guards:
-                groups.setdefault(outputs[k].shape, []).append(k)
-        for shape, places in groups.items():
-            found = []
-            for k in places:
-                held = [
-                    c if c.shape == shape else any_along(conditions, c, (0,))
-                    for c in (g.condition for g in self.marks[k])
-                ]
-                found.append(reduce(conditions.both, held))
-            wider = reduce(conditions.either, dict.fromkeys(found))
-            if conditions.always(wider):
-                continue
-            for k in places:
-                guards = self.marks[k]
-                if wider not in [g.condition for g in guards]:
-                    guards.append(replace(guards[0], condition=wider))
+    # What is asked of what is carried on.
+
+    def _look_ahead(self) -> None:
+        """Find where what is carried on matters behind each trip, by what its end has to give, and
+        what rows of stacks ask of it: arrays of one shape together."""
+        rows = {k for k in self.asked if not self.frame.is_carried(k)}
+        if not self.frame.carries or not any(self.marks.values()):
+            return
+        asked, self.asked = self.asked, rows
+        self._walk_through()
+        self.asked = asked
+        shapes: dict[Shape, list[int]] = {}
+        for k in range(self.frame.carries):
+            shapes.setdefault(self.frame.bodies[0].outputs[k].shape, []).append(k)
+        for shape, places in shapes.items():
+            found = self._ahead_of(shape, places)
+            if found is not None:
+                self.ahead.update(dict.fromkeys(places, found))
+        for k in self.ahead:
+            if k in self.asked:
+                self._add_ahead(k)
+
+    def _ahead_of(self, shape: Shape, places: Sequence[int]) -> Ahead | None:
+        """What is known of what is carried on at `places`, in that shape; None if nothing is."""
+        ends = [[g.condition for g in self.marks.get(k, ())] for k in places if k in self.asked]
+        uses, inputs = self.walks[0].uses, self.frame.bodies[0].inputs[self.frame.consts :]
+        rows = [self._before(k) for k in places if inputs[k] in uses]
+        if not all(ends) or not all(rows):
+            return None
+        reverse = self.eqn.kwargs.get("reverse", False)
+        return ahead(self.around.conditions, ends, rows, self._stack(shape), reverse=reverse)
+
+    def _stack(self, shape: Shape) -> Shape:
+        """The shape of a stack of rows of that shape; there is none but of a scan."""
+        return (self.eqn.kwargs["length"] if self.frame.stacks else 0, *shape)
+
+    def _before(self, k: int) -> list[Value]:
+        """The conditions on what is carried on before a trip, as they are around the loop."""
+        (own,), (body,), (walk,) = self.frame.bodies, self.marked.bodies, self.walks
+        out = Passage(self.eqn, self.marked, body, walk.conditions, self.around.conditions)
+        guards = walk.joined(own.inputs[self.frame.consts + k])
+        found = [out.around(walk.matters(g)) for g in guards]
+        return [value for value, _ in [f for f in found if f is not None]]
+
+    def _add_ahead(self, k: int) -> None:
+        """Let what is found ahead hold for what is carried on at `k`."""
+        if k in self.ahead:
+            condition, guards = self.ahead[k].behind, self.marks.setdefault(k, [])
+            if condition not in [g.condition for g in guards]:
+                guards.append(Guard(condition, True, strict=True))
 
     def _out(self, own: Graph, body: Graph, walk: Walk, i: int) -> Guards | None:
         """The guards of an input of a body as those of the operand; None if it is not used."""
@@ -191,16 +236,42 @@ class Within:
 
     def _lost(self) -> list[tuple[int, Guard]]:
         """Guards of what is carried on that a trip does not hand on to the one before."""
-        found: list[tuple[int, Guard]] = []
-        for k in range(self.frame.carries):
-            value, walk = self.frame.bodies[0].inputs[self.frame.consts + k], self.walks[0]
-            if value in walk.uses:
-                held = sides(walk.joined(value))
-                within = [
-                    (g, self.marked.entry.of(g.condition, False)) for g in self.marks.get(k, ())
-                ]
-                found += [(k, g) for g, c in within if (c, True) not in held]
-        return found
+        inputs = self.frame.bodies[0].inputs[self.frame.consts :]
+        return [
+            (k, guard)
+            for k in range(self.frame.carries)
+            if inputs[k] in self.walks[0].uses
+            for guard in self._lost_at(k)
+        ]
+
+    def _lost_at(self, k: int) -> list[Guard]:
+        value, walk = self.frame.bodies[0].inputs[self.frame.consts + k], self.walks[0]
+        held = [walk.matters(g) for g in walk.joined(value)]
+        return [
+            guard
+            for guard in self.marks.get(k, ())
+            if self._in_body(k, guard.condition) not in held
+            and not self._is_told(k, guard.condition)
+        ]
+
+    def _in_body(self, k: int, condition: Value) -> Value:
+        """What stands in the only body for a condition on its result at `k`."""
+        shape, brought = self.frame.bodies[0].outputs[k].shape, self._brought(condition, k)
+        inner = self.marked.entry.of(brought.condition, len(condition.shape) > len(shape))
+        if not brought.new_axes:
+            return inner
+        record = self.walks[0].conditions.record
+        return record(broadcast, inner, shape=shape, new_axes=brought.new_axes)
+
+    def _is_told(self, k: int, condition: Value) -> bool:
+        """Whether what holds before a trip tells that `condition` holds behind the one before."""
+        known = self.ahead.get(k)
+        if known is None or condition is not known.behind:
+            return False
+        conditions = self.around.conditions
+        stack = self._stack(self.frame.bodies[0].outputs[k].shape)
+        wanted = [[spread(conditions, condition, stack)], *known.reasons]
+        return implies(conditions, [spread(conditions, c, stack) for c in self._before(k)], wanted)
 
     def _walk_through(self) -> None:
         self.marked = marked(self.eqn, self.opening(), self.asked)
