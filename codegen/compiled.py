@@ -186,7 +186,8 @@ def _compiled_part(
         made.scalar = made.loaded.function("scalar")
     if native and clocks is None:
         home = importlib.import_module("primgraph.codegen.native.native")
-        made.scalar = home.native_function(part, options)
+        kernels = importlib.import_module("primgraph.codegen.kernel")
+        made.scalar = home.native_function(part, options, kernels.compile_graph)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Where the elements of a value are: in some other array, by an offset and a stride for each axis."""
+"""Where the elements of a value are: in some array, by an offset and a stride for each axis."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def viewed(access: Access, step: Step, k: int) -> Access | None:
         case Permute(axes):
             return Access(access.root, access.offset, tuple([access.strides[a] for a in axes]))
         case Slice(ranges):
-            offset, strides = access.offset, list(access.strides)
+            offset, apart = access.offset, list(access.strides)
             for i, (start, stop, by) in enumerate(ranges):
                 first = slice(start, stop, by).indices(source[i])[0]
                 offset += first * access.strides[i]
-                strides[i] = by * access.strides[i]
-            return Access(access.root, offset, tuple(strides))
+                apart[i] = by * access.strides[i]
+            return Access(access.root, offset, tuple(apart))
         case Reshape():
             found = _reshaped(source, access.strides, shape)
             return None if found is None else Access(access.root, access.offset, found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
 import importlib.machinery
 import importlib.util
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from primgraph.codegen.native.build import caller, compiler, library
 from primgraph.codegen.native.nests import Nests, Outside, nests
 from primgraph.codegen.native.source import Segment, Source, source
 from primgraph.codegen.plan.program import Options
-from primgraph.codegen.plan.schedule import schedule
+from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
@@ -42,11 +41,14 @@ def _told(type: TensorType) -> tuple[int, tuple[int, ...]]:
     return type.dtype.num, type.shape
 
 
-def native_function(graph: Graph, options: Options) -> Callable[..., Any] | None:
+def native_function(
+    graph: Graph, options: Options, by_numpy: Callable[[Graph], Callable[..., Any]]
+) -> Callable[..., Any] | None:
     """`function(*arrays)`, whose arrays are the inputs and then those that are handed for results:
     the results in a list, or the one that is alone; None for what does not fit.
 
-    No function for a graph with stacks that grow, or where there is no compiler.
+    `by_numpy` compiles what this back end cannot spell. No function for a graph with stacks that
+    grow, or where there is no compiler.
     """
     steps = schedule(graph)
     if compiler() is None or any(is_open(t.shape) for t in steps.types):
@@ -62,7 +64,7 @@ def native_function(graph: Graph, options: Options) -> Callable[..., Any] | None
         results = [plan.types[v].with_shape(steps.types[k].shape) for v, k in pairs]
         parts = _Parts(range(steps.inputs), plan.outputs, results, modes, options.alone)
         return _called(plan, made, made.order[0], _held(made), parts)
-    return _Mixed(plan, made, modes, options.alone)
+    return _Mixed(plan, made, modes, options.alone, by_numpy)
 
 
 _MADE, _HANDED = -1, -2
@@ -113,7 +115,14 @@ def _called(
 class _Mixed:
     """Functions of C, and steps of NumPy's between them."""
 
-    def __init__(self, plan: Nests, made: Source, modes: list[int], alone: bool) -> None:
+    def __init__(
+        self,
+        plan: Nests,
+        made: Source,
+        modes: list[int],
+        alone: bool,
+        by_numpy: Callable[[Graph], Callable[..., Any]],
+    ) -> None:
         steps = plan.schedule
         self.types = list(steps.types[: steps.inputs])
         self.modes, self.alone = modes, alone
@@ -128,7 +137,7 @@ class _Mixed:
             if isinstance(piece, Outside):
                 shapes = [t.shape for t in piece.step.operands]
                 taken = list(zip(piece.operands, shapes, strict=True))
-                self.pieces.append((_by_numpy(piece), taken, piece.values))
+                self.pieces.append((by_numpy(_graph_of(piece.step)), taken, piece.values))
                 continue
             known = {*piece.written, *plan.constants}
             read = [v for v in piece.arrays if v not in known]
@@ -176,11 +185,9 @@ def _fits(array: Any, type: TensorType) -> bool:
     )
 
 
-def _by_numpy(piece: Outside) -> Callable[..., Any]:
-    """A kernel of NumPy's for one step."""
-    eqn = piece.step.eqn
+def _graph_of(step: Step) -> Graph:
+    """A graph of one step alone."""
+    eqn = step.eqn
     inputs, outputs = ([Value(v.type) for v in vs] for vs in (eqn.inputs, eqn.outputs))
     alone = Equation(eqn.op, tuple(inputs), eqn.params, tuple(outputs), eqn.source)
-    kernel = importlib.import_module("primgraph.codegen.kernel")
-    found: Callable[..., Any] = kernel.compile_graph(Graph(inputs, [alone], outputs))
-    return found
+    return Graph(inputs, [alone], outputs)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -20,11 +19,11 @@ from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, lit
 from primgraph.codegen.native.spellings import zero as zero_text
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.types import Shape, TensorType
-from primgraph.primitives.constants import full, iota
+from primgraph.primitives.constants import full
 from primgraph.primitives.control import while_loop
 from primgraph.primitives.linalg import matmul
-from primgraph.primitives.shapes import concat, pad, slice_assign
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
+from primgraph.primitives.shapes import concat, pad, slice_assign
 
 REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
 
@@ -163,23 +162,23 @@ class _Fusion:
         for step in self.schedule.steps:
             self.add(step)
         outputs: list[int] = []
-        taken: set[int] = set()
         for v in self.schedule.outputs:
-            shape = self.types[v].shape
-            access = self.access.get(v)
-            plain = access is not None and access.root >= self.schedule.inputs
-            plain = plain and access.root not in self.constants and access.root not in taken  # type: ignore[union-attr]
-            if plain and access.is_whole(shape) and prod(shape) == self.types[access.root].size:  # type: ignore[union-attr]
-                root = access.root  # type: ignore[union-attr]
-                self.stored(root)
-            else:
-                root = self.copied(v)
-            taken.add(root)
-            outputs.append(root)
+            root = self.own_memory(v)
+            outputs.append(self.copied(v) if root is None or root in outputs else root)
+            self.stored(outputs[-1])
         for root in outputs:
             self.last[root] = len(self.items)
         items = tuple(self.items)
         return Nests(self.schedule, items, self.constants, tuple(outputs), self.types, self.last)
+
+    def own_memory(self, value: int) -> int | None:
+        """What is computed here and is `value`, as a whole and in its order, if there is that."""
+        access = self.access.get(value)
+        if access is None or access.root < self.schedule.inputs or access.root in self.constants:
+            return None
+        type = self.types[value]
+        whole = access.is_whole(type.shape) and type.size == self.types[access.root].size
+        return access.root if whole else None
 
     def add(self, step: Step) -> None:
         op, form = step.op, step.form
@@ -235,7 +234,7 @@ class _Fusion:
         if not name and SPELLINGS[step.op](["x"] * len(step.inputs), step) is None:
             self.outside(step)
             return
-        at, domain = self.nest_for(shape, step.inputs)
+        at, _ = self.nest_for(shape, step.inputs)
         operands = tuple([self.operand(v, shape, at) for v in step.inputs])
         self.node(at, Node(step, value, "call" if name else "text", name, operands))
         self.access[value] = whole(value, shape)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import NamedTuple, final
 
 from primgraph.codegen.native.access import Access, row_major
@@ -295,7 +294,7 @@ class _Writer:
         yield f"*(int64_t *){self.place(item.values[count])} = t;"
 
     def product(self, item: Product) -> Iterator[str]:
-        x, y = item.step.operands
+        x = item.step.operands[0]
         type = item.step.results[0]
         if not type.size:
             return

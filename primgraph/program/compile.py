@@ -63,9 +63,9 @@ def compile(
     allowed; "finite" ones also where a NaN, an infinity, an overflow or an underflow occurs; "fast"
     ones are true of real numbers and may round differently. `target` is "numpy", or "c" for native
     code, which takes a C compiler on this machine, and is NumPy's with a warning where there is
-    none; by default what the environment variable PRIMGRAPH_TARGET says, or NumPy. `donated` maps positions of outputs to
-    those of inputs of the same type, whose arrays they overwrite. What depends on no input is
-    computed at the first call of the kernel, and kept by it.
+    none; by default what the environment variable PRIMGRAPH_TARGET says, or NumPy. `donated` maps
+    positions of outputs to those of inputs of the same type, whose arrays they overwrite. What
+    depends on no input is computed at the first call of the kernel, and kept by it.
 
     The kernel of a traced function takes what the function took, by position or by the name of
     the parameter, and returns what it returned: an array for a variable, a dict for a dict. That
