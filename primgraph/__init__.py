@@ -105,6 +105,7 @@ from primgraph.tree import register as register_container
 if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
     from primgraph.autodiff.sparse_matrix import SparseMatrix
+    from primgraph.functional.jets import jet, taylor
     from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
     from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.inspect.check import check_grads
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from primgraph.program.save import load, save
     from primgraph.sparsity.coloring import coloring, symmetric_coloring
     from primgraph.sparsity.pattern import Pattern
+    from primgraph.training.constraints import constraints
     from primgraph.training.fit import fit, minibatches
     from primgraph.training.scipy_objective import scipy_objective
     from primgraph.view.growth import growth
@@ -134,11 +136,13 @@ else:
         "check_grads": "primgraph.inspect.check",
         "check_rules": "primgraph.inspect.check_rules",
         "coloring": "primgraph.sparsity.coloring",
+        "constraints": "primgraph.training.constraints",
         "cost": "primgraph.inspect.cost",
         "diff": "primgraph.inspect.diff",
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
         "growth": "primgraph.view.growth",
+        "jet": "primgraph.functional.jets",
         "hessian_sparsity": "primgraph.functional.sparsity",
         "jacobian_sparsity": "primgraph.functional.sparsity",
         "load": "primgraph.program.save",
@@ -150,6 +154,7 @@ else:
         "sparse_jacobian": "primgraph.functional.sparse",
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",
+        "taylor": "primgraph.functional.jets",
         "symmetric_coloring": "primgraph.sparsity.coloring",
     }
     _ROOMS = {"autograd", "extend", "fft", "linalg", "nn", "optimizer", "random", "special", "view"}
@@ -239,6 +244,7 @@ __all__ = [
     "coloring",
     "compile",
     "cond",
+    "constraints",
     "cost",
     "create_parameter",
     "custom_gradient",
@@ -275,6 +281,7 @@ __all__ = [
     "jacobian",
     "jacobian_sparsity",
     "jacrev",
+    "jet",
     "jit",
     "jvp",
     "laplacian",
@@ -305,6 +312,7 @@ __all__ = [
     "spy",
     "steps",
     "switch",
+    "taylor",
     "symmetric_coloring",
     "tensor",
     "trace",

@@ -87,7 +87,9 @@ def check_primitive(op: Primitive[Any], *operands: Any, **params: Any) -> None:
     The type rule, against the arrays that `impl` gives; the text, against itself read back; the
     kernels of both styles and the batching rule, for each set of batched operands, against
     `impl`; and where there are floats, derivatives to order two in all modes, as `check_grads`
-    does. Further samples of a batch are made of floats by scaling them down.
+    does: those of complex numbers by real and by imaginary parts, so that a transpose that
+    conjugates what it should not is found. Further samples of a batch are made of floats by scaling
+    them down.
 
     Raises `CheckError`, an AssertionError, where something differs, and `MissingRuleError` where
     a rule is missing.
@@ -104,8 +106,8 @@ def check_primitive(op: Primitive[Any], *operands: Any, **params: Any) -> None:
         _compare(f"the {style} kernel of {op.name}", compile(graph, style=style)(*arrays), expected)
     for flags in _choices(len(arrays)):
         _check_batch(op, graph, arrays, flags)
-    floats = any(v.type.is_float for v in graph.inputs)
-    if floats and any(v.type.is_float for v in graph.outputs):
+    floats = any(v.type.is_inexact for v in graph.inputs)
+    if floats and any(v.type.is_inexact for v in graph.outputs):
         check_grads(graph, arrays, order=2)
 
 
@@ -145,13 +147,13 @@ def _check_batch(
 
 
 def _sample(array: Array, number: int) -> Array:
-    return array * array.dtype.type(1 - number / 8) if array.dtype.kind == "f" else array
+    return array * array.dtype.type(1 - number / 8) if array.dtype.kind in "fc" else array
 
 
 def _compare(what: str, found: Sequence[Array], expected: Sequence[Array]) -> None:
     for mine, known in zip(found, expected, strict=True):
         limit = 0.0
-        if known.dtype.kind == "f":
+        if known.dtype.kind in "fc":
             largest = np.max(np.abs(known), initial=0.0, where=np.isfinite(known))
             limit = _ROUNDING * float(np.finfo(known.dtype).eps) * float(largest)
         same = np.isclose(mine, known, rtol=0.0, atol=limit, equal_nan=True)

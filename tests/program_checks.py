@@ -14,7 +14,7 @@ from program_draft import Choices
 from program_files import check_files
 from program_forms import check_forms
 from program_replayed import check_replayed
-from program_sparsity import check_sparsity
+from program_sparsity import check_sparse_values, check_sparsity
 from program_tensors import check_tensors
 from program_tolerance import differs, roughly_differs
 from program_unrolled import check_unrolled
@@ -65,6 +65,7 @@ _FORMS = 0.1
 _TENSORS = 0.1
 _REPLAYED = 0.3
 _SPARSITY = 0.7
+_SPARSE = 0.1
 
 # By how many units in the last place every equation may be off at level "fast".
 _FAST_ULPS = 8.0
@@ -100,6 +101,8 @@ def check(program: Program, seen: Counter[str] | None = None) -> None:
             check_replayed(lowered, program.feeds, program.smooth, draw, seen)
     if np.random.default_rng((program.seed, 31)).random() < _SPARSITY:
         check_sparsity(program, seen)
+        if np.random.default_rng((program.seed, 37)).random() < _SPARSE:
+            check_sparse_values(program, seen)
     if rng.random() < _BATCH:
         check_batch(lowered, program.feeds, program.others, rng)
         check_samples(lowered, program, rng, seen)

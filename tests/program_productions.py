@@ -397,6 +397,9 @@ def random(draft: Draft) -> list[Value]:
         raise Unfit
     low = draft.choose((0.0, -1.0))
     uniform = c.random_uniform(key, shape=shape, dtype=F64, low=low, high=1.5)
+    if draft.chance(0.3):
+        drawn = special.random_variate(key, uniform * uniform + 0.5, name="standard_gamma")
+        return [special.as_gamma_of(drawn, uniform * uniform + 0.5)]
     return [uniform, c.random_bernoulli(key, shape=shape, p=0.4)]
 
 

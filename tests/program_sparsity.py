@@ -12,9 +12,13 @@ import numpy as np
 from program_derivatives import demand
 from random_programs import Program, random_program
 
+from primgraph.autodiff.jacobian import Jacobian
+from primgraph.autodiff.sparse import jacobian_plan
 from primgraph.errors import MissingRuleError
+from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
+from primgraph.operators.variable import Variable
 from primgraph.sparsity.pattern import Pattern
 from primgraph.transforms.analysis.sparsity import pattern_rows
 from primgraph.transforms.batch import batch
@@ -41,6 +45,39 @@ def check_sparsity(program: Program, seen: Counter[str], *, second: bool = False
     _compare(graph, wrt, [program.feeds, program.others], seen)
     if second:
         _compare_gradient(graph, wrt, program, seen)
+
+
+def check_sparse_values(program: Program, seen: Counter[str]) -> None:
+    """The elements that products by colours tell are those of the dense Jacobian, in all modes."""
+    lowered = lower(program.graph)
+    outputs = [v for v in lowered.outputs if v.type.is_float]
+    graph = dead_code(lowered.with_outputs(outputs))
+    wrt = [i for i, v in enumerate(graph.inputs) if v.type.is_float]
+    size = sum(v.type.size for v in outputs) * sum(graph.inputs[i].type.size for i in wrt)
+    if not 0 < size <= _LARGEST:
+        return
+    builder = Builder(graph.name)
+    given = [builder.input(v.type, v.hint) for v in graph.inputs]
+    with builder:
+        ends = [Variable(builder, v) for v in builder.inline(graph, given)]
+        starts = [Variable(builder, given[i]) for i in wrt]
+        dense = Jacobian(ends, starts).whole()
+        plans = [jacobian_plan("sparse_jacobian", ends, starts, None, m) for m in (None, "reverse")]
+        values = [plan.values() for plan in plans]
+    seen["sparse values"] += 1
+    floats = {v.dtype for e in graph.body for v in (*e.inputs, *e.outputs) if v.type.is_float}
+    pattern = plans[0].pattern
+    whole = builder.part(given, [v.value for v in (dense, *values)])
+    for feeds in (program.feeds, program.others):
+        with np.errstate(all="ignore"):
+            expected, *found = interpret(whole, *feeds)
+        expected = expected[pattern.rows, pattern.indices]
+        known = np.isfinite(expected)
+        bound = np.sqrt(max(np.finfo(d).eps for d in floats))
+        for elements in found:
+            apart = np.abs(elements[known] - expected[known])
+            allowed = bound * (1 + np.abs(expected[known]).max(initial=0.0))
+            demand(not np.any(apart > allowed), f"sparse elements differ by {apart.max(initial=0)}")
 
 
 def _compare_gradient(
@@ -102,6 +139,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--programs", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--values", action="store_true", help="of sparse Jacobians, too")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     seen: Counter[str] = Counter()
@@ -110,6 +148,8 @@ def main() -> int:
         program = random_program(seed)
         try:
             check_sparsity(program, seen, second=True)
+            if options.values:
+                check_sparse_values(program, seen)
         except Exception as error:
             failed += 1
             print(f"seed {seed} failed: {error}\n{program}", flush=True)

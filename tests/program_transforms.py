@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from nested import nested_values
 from program_derivatives import demand
 from program_tolerance import differs, roughly_differs, same_bits
 from random_programs import Program
@@ -31,11 +32,15 @@ from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import LEVELS
 from primgraph.transforms.split_loops import split_loops
 from primgraph.transforms.strong_zeros import strong_zeros
+from primgraph.transforms.taylor_mode import taylor
 
 Arrays = Sequence[np.ndarray]
 
 # By how many units in the last place every equation may be off where sums change their order.
 _ULPS = 8.0
+
+# Forward mode over forward mode grows fast: of larger programs it is not asked for.
+_LARGEST_NESTED = 40
 
 # How much of the largest number on the way may be off in the sums of a transposition.
 _SLACK = 1e3
@@ -383,6 +388,40 @@ def _inner(xs: Arrays, ys: Arrays) -> float:
 
 def _largest(x: np.ndarray) -> float:
     return float(np.max(np.abs(x), initial=0.0))
+
+
+@of(taylor)
+def _taylor(case: Case) -> None:
+    """Along a curve the derivatives are those of forward mode over forward mode."""
+    order = int(case.rng.integers(2, 4))
+    if not case.wrt or len(case.graph) > _LARGEST_NESTED:
+        return
+    seeds = [[_tangents_like(case, case.feeds[i]) for _ in range(order)] for i in case.wrt]
+    graph = verify(taylor(case.graph, order, case.wrt))
+    feeds = [*case.feeds, *(x for series in seeds for x in series)]
+    if not _is_ordinary(graph, feeds):
+        return
+    found = interpret(graph, *feeds)
+    count = len(case.expected)
+    _same(case, "taylor", case.graph, case.feeds, case.expected, found[:count])
+    expected, largest = nested_values(case.graph, case.wrt, case.feeds, seeds)
+    narrow = [x.dtype for x in (*graph.inputs, *_computed(graph)) if x.type.is_float]
+    eps = max((float(np.finfo(dtype).eps) for dtype in narrow), default=0.0)
+    slack = _SLACK * eps * max([largest, *map(_largest, interpret(_all_floats(graph), *feeds))])
+    if not slack < 1e-2 * max([1.0, *map(_largest, expected)]):
+        return
+    for ours, theirs in zip(found[count:], expected, strict=True):
+        off = _largest(ours.astype(np.float64) - theirs)
+        demand(off <= slack, f"jets are off by {off}, of {slack}:\n{ours}\n{theirs}")
+    case.seen["taylor"] += 1
+
+
+def _tangents_like(case: Case, x: np.ndarray) -> np.ndarray:
+    return np.asarray(case.rng.normal(size=x.shape)).astype(x.dtype)
+
+
+def _all_floats(graph: Graph) -> Graph:
+    return graph.with_outputs([v for e in graph.body for v in e.outputs if v.type.is_float])
 
 
 @of(strong_zeros)

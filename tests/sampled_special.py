@@ -43,6 +43,15 @@ def gamma_moment(a: Any, x: Any, *, k: int, upper: bool) -> Any:
     return mpmath.quad(density, [u - 70 / a, u - 30 / a, u - 10 / a, u - 3 / a, u - 1 / a, u])
 
 
+def _gamma_slope(a: Any, z: Any) -> Any:
+    density = z ** (a - 1) * mpmath.exp(-z) / mpmath.gamma(a)
+    return -gamma_moment(a, z, k=1, upper=False) / density
+
+
+# How the quantile `z` of a gamma distribution goes with its shape.
+gamma_slope = each(_gamma_slope)
+
+
 def beta_moment(a: Any, b: Any, x: Any, *, j: int, k: int, upper: bool) -> Any:
     first, second = (mpmath.digamma(v) - mpmath.digamma(a + b) for v in (a, b))
     scale = mpmath.beta(a, b)

@@ -39,6 +39,7 @@ from sampled_special import (
     beta_moment,
     each,
     gamma_moment,
+    gamma_slope,
     inverse_erfc,
     log_abs_gamma,
     log_beta,
@@ -255,6 +256,16 @@ def each_sample(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
 
 def philox(key: int, shape: tuple[int, ...]) -> np.ndarray:
     return np.random.Generator(np.random.Philox(key=key % 2**64)).random(shape)
+
+
+def drawn_in_order(key: np.ndarray, *params: np.ndarray, name: str) -> np.ndarray:
+    """One number after the other, by the method of that name of each key's generator."""
+    results = []
+    for place in np.ndindex(key.shape):
+        rng = np.random.Generator(np.random.Philox(key=int(key[place]) % 2**64))
+        flat = [p[place].reshape(-1) for p in params]
+        results.append([getattr(rng, name)(*numbers) for numbers in zip(*flat, strict=True)])
+    return np.array(results).reshape(params[0].shape)
 
 
 def gather_by_loop(x: np.ndarray, *indices: np.ndarray, axis: int) -> np.ndarray:
@@ -724,6 +735,26 @@ ROWS: dict[str, Row] = {
         dtypes=INTS,
         reference=each_sample(lambda n, shape, p: philox(n, shape) < p),
     ),
+    "random_variate": Row(
+        [
+            Call("i64[]", "x[]", name="standard_gamma"),
+            Call("i64[2]", "x[2,3]", name="standard_gamma"),
+            Call("i32[1]", "x[1,2,0]", name="poisson"),
+            Call("u8[2]", "x[2]", name="poisson"),
+            Call("i64[2]", "i64[2,3]", "x[2,3]", name="binomial"),
+        ],
+        [
+            Refused(DTypeError, "f64[]", "f64[]", name="poisson"),
+            Refused(DTypeError, "i64[]", "bool[]", name="poisson"),
+            Refused(DTypeError, "i64[]", "i64[]", name="standard_gamma"),
+            Refused(ShapeError, "i64[2]", "f64[3]", name="poisson"),
+            Refused(ShapeError, "i64[]", "f64[3]", "f64[2]", name="binomial"),
+            Refused(ShapeError, "i64[]", "f64[3]", name="binomial"),
+            Refused(ArgumentError, "i64[]", "f64[3]", name="cauchy"),
+        ],
+        domain=(((0, 99),), ((0.1, 0.9), (1, 9)), ((0.1, 0.9),)),
+        reference=drawn_in_order,
+    ),
     # Arithmetic.
     "add": elementwise(2, dtypes=NUMBERS),
     "sub": elementwise(2, dtypes=NUMBERS),
@@ -1137,6 +1168,17 @@ ROWS: dict[str, Row] = {
         analytic=lambda z, x, *, number: x,
     ),
     # Sums of squares that are fit to be used; `x` matters to derivatives only.
+    "as_gamma_of": Row(
+        [Call("x[]", "x[]"), Call("x[2,3]", "x[2,3]"), Call("x[0]", "x[0]")],
+        [
+            Refused(ShapeError, "f64[3]", "f64[2]"),
+            Refused(ShapeError, "f32[3]", "f64[3]"),
+            Refused(DTypeError, "i64[3]", "i64[3]"),
+        ],
+        domain=(((0.3, 4.0),),),
+        reference=lambda z, a: z,
+        analytic=lambda z, a: z.real + 1j * a.imag * gamma_slope(a.real, z.real),
+    ),
     "as_softmax_of": Row(
         [
             Call("x[]", "x[]", axes=()),

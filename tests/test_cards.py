@@ -183,13 +183,13 @@ def test_literals_are_the_primitives_without_operands():
     assert {op for op in OPS if op.literal} == {op for op, s in SAMPLES.items() if not s[2]}
 
 
-def test_what_is_random_says_nothing_of_its_operand():
+def test_what_is_random_says_nothing_of_its_key():
     for op, (_, case, arrays) in SAMPLES.items():
         if not op.random:
             continue
-        (keys,) = arrays
+        keys, *params = arrays
         others = np.concatenate([
-            np.ravel(op.evaluate([keys + k], case.call.params)[0]) for k in range(64)
+            np.ravel(op.evaluate([keys + k, *params], case.call.params)[0]) for k in range(64)
         ])  # fmt: skip
         assert len(set(others.tolist())) > 1
         assert not op.linear_operands(1)

@@ -129,6 +129,9 @@ STRUCTURAL = [
       "high": 2.0}),
     ("random_uniform", ["u64[2]"], {"shape": (), "dtype": np.dtype("f8"), "low": 0.0, "high": 1.0}),
     ("random_bernoulli", ["i64[2,2]"], {"shape": (50,), "p": 0.25}),
+    ("random_variate", ["i64[2]", "f32[2,3]"], {"name": "standard_gamma"}),
+    ("random_variate", ["u64[]", "f64[]"], {"name": "standard_gamma"}),
+    ("random_variate", ["i64[]", "i64[0]", "f64[0]"], {"name": "binomial"}),
     ("reshape", ["f64[6]"], {"shape": (2, 3)}),
     ("reshape", ["f64[6]"], {"shape": (2, 3, 1)}),
     ("reshape", ["i8[1,1]"], {"shape": ()}),
@@ -390,7 +393,7 @@ def test_every_primitive_has_samples():
     names = {n for n, op in registered().items() if isinstance(op, Primitive)}
     # What only derivatives see is gone before code is generated.
     formal = {"as_another", "as_custom", "as_function_of", "as_softmax_of", "custom_tangents"}
-    formal |= {"as_symmetric", "as_cholesky_of"}
+    formal |= {"as_symmetric", "as_cholesky_of", "as_gamma_of"}
     # Those of matrices that are fit for them have a test of their own.
     formal |= {case.op.name for case in MATRICES}
     # Branches and loops have tests of their own in both styles.

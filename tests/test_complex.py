@@ -270,6 +270,37 @@ def test_a_wrong_rule_for_complex_numbers_is_found() -> None:
         pg.check_grads(lambda z: pg.real(squared(z)), [Z[:1]], order=1, modes=["reverse"])
 
 
+def test_rules_of_custom_functions_of_complex_numbers_are_checked() -> None:
+    """By real and imaginary parts: where they are traced, and where they look at numbers."""
+
+    def rules(factor: Any, looks: bool = False) -> Any:
+        @pg.custom_vjp
+        def squared(z: Any) -> Any:
+            return z * z
+
+        squared.defvjp(lambda z: (z * z, z), lambda z, ct: (ct * factor(2 * z),))
+
+        def looking(z: Any) -> Any:
+            return squared(z) if float(pg.abs(z[0])) > 0 else z
+
+        return looking if looks else squared
+
+    for looks in (False, True):
+        pg.check_rules(rules(lambda z: z, looks), [Z[:2]])
+        with pytest.raises(pg.CheckError, match=r"element 0|at \(0,\)"):
+            pg.check_rules(rules(pg.conj, looks), [Z[:2]])
+
+    @pg.custom_jvp
+    def size(z: Any) -> Any:
+        return pg.real(z * pg.conj(z))
+
+    size.defjvp(lambda p, t: (size(*p), 2 * pg.real(pg.conj(p[0]) * t[0])))
+    pg.check_rules(size, [Z[:2]])
+    size.defjvp(lambda p, t: (size(*p), 2 * pg.real(p[0] * t[0])))
+    with pytest.raises(pg.CheckError, match="forward mode"):
+        pg.check_rules(size, [Z[:2]])
+
+
 def test_at_zero_the_absolute_value_has_the_slope_zero() -> None:
     slopes = pg.grad(lambda z: pg.sum(pg.abs(z)))(np.array([0j, 3 + 4j]))
     np.testing.assert_allclose(slopes, [0, 0.6 - 0.8j])

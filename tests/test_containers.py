@@ -198,6 +198,10 @@ CALLS: dict[str, Any] = {
     "transforms.batch_sum axes": lambda t, c: transforms.batch_sum(t.graph, 2, c([0, None])),
     "transforms.hoist still": lambda t, c: transforms.hoist(t.graph, c([1, 0])),
     "transforms.linearize wrt": lambda t, c: transforms.linearize(t.graph, c([1, 0])),
+    "transforms.taylor wrt": lambda t, c: pg.transforms.taylor(t.graph, 2, c([1, 0])),
+    "transforms.taylor seeds": lambda t, c: pg.transforms.taylor(
+        t.graph, 2, [1, 0], seeds=c([(1,), (1, 2)])
+    ),
     "transforms.transpose wrt": lambda t, c: transforms.transpose(
         pg.trace(lambda x, y: x + y, ONES, ONES), c([1, 0])
     ),

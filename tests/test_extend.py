@@ -37,6 +37,7 @@ from primgraph.extend import (
 from primgraph.inspect.complex_step import is_known
 from primgraph.ir import primitive as registry
 from primgraph.primitives.linalg import matmul, swap_last
+from primgraph.primitives.parts import conj
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((3, 3)) + 3 * np.eye(3)
@@ -98,6 +99,74 @@ def test_primitives_of_primgraph_pass_the_same_checks(case: Case) -> None:
         # Of each root that it takes on the way to the identity it loses a digit.
         arrays[0] = 0.9 * np.eye(arrays[0].shape[-1]) + 0.1 * arrays[0]
     check_primitive(case.op, *arrays, **case.call.params)
+
+
+COMPLEX = [
+    "mul",
+    "div",
+    "exp",
+    "power",
+    "conj",
+    "modulus",
+    "real",
+    "complex",
+    "irfft",
+    "matmul",
+    "solve",
+    "slogdet",
+    "pinv",
+    "svdvals",
+]
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_primitives_of_complex_numbers_pass_them_too(name: str) -> None:
+    (case, *_) = (c for (c,) in (p.values for p in CASES) if c.op.name == name and c.has_complex)
+    check_primitive(case.op, *case.arrays("f64"), **case.call.params)
+
+
+Z = RNG.standard_normal(3) + 1j * RNG.standard_normal(3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({}, ""),
+        # As if the pairing conjugated, and as if the map were holomorphic.
+        ({"adjoint": lambda ct, z: (1j * conj(ct),)}, "in reverse mode"),
+        ({"adjoint": lambda ct, z: (1j * ct,)}, "in reverse mode"),
+        ({"slope": lambda w, z, d: w * d}, "by input 0 'x0.real'"),
+        # Right by real parts.
+        ({"slope": lambda w, z, d: (z * z + 2 * conj(z) * z) * d}, "by input 1 'x0.imag'"),
+        ({"result": lambda z: z.with_dtype(np.dtype("c8"))}, "its impl gives"),
+    ],
+)
+def test_rules_of_a_primitive_of_complex_numbers_are_checked_by_both_parts(
+    wrong: dict[str, Any], message: str
+) -> None:
+    @primitive(name="their_turn", impl=lambda z: 1j * np.conj(z), linear=True, flops=0)
+    def turn(z: TensorType) -> TensorType:
+        return wrong.get("result", lambda z: z)(z)
+
+    turn.transpose(wrong.get("adjoint", lambda ct, z: (conj(1j * ct),)))
+
+    @primitive(name="their_sizes", impl=lambda z: np.abs(z) ** 2 * z, flops=0)
+    def sizes(z: TensorType) -> TensorType:
+        return z
+
+    def slope(w: Value, z: Value, d: Value) -> Value:
+        found: Value = 2 * conj(z) * z * d + z * z * conj(d)
+        return found
+
+    sizes.jvp()(wrong.get("slope", slope))
+    for op in (turn, sizes):
+        op.batch(lambda flags, z, op=op: op(z))
+    if not wrong:
+        check_primitive(turn, Z)
+        check_primitive(sizes, Z.astype(np.complex64))
+        return
+    with pytest.raises(pg.CheckError, match=message):
+        check_primitive(sizes if "slope" in wrong else turn, Z)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,12 @@ class Case(NamedTuple):
         return found
 
     @property
+    def has_complex(self) -> bool:
+        """Whether complex numbers go in or come out."""
+        graph = self.graph(self.row.dtypes[0])
+        return any(v.type.is_complex for v in (*graph.inputs, *graph.outputs))
+
+    @property
     def is_float(self) -> bool:
         """Whether there is anything to differentiate, in the first dtype of the row."""
         graph = self.graph(self.row.dtypes[0])
@@ -537,6 +543,7 @@ UNEVEN: dict[str, list[Call]] = {
         Call("f64[2,1,40]", "f64[2,40,30]"),
     ],
     "solve": [Call("f64[20,20]", "f64[20,40]"), Call("f64[2,20,20]", "f64[2,20,1]")],
+    "random_variate": [Call("i64[20]", "f64[20,40]", name="standard_gamma")],
     "triangular_solve": [
         Call("f64[20,20]", "f64[20,40]", lower=True, transposed=False, unit=False),
         Call("f64[2,20,20]", "f64[2,20,1]", lower=True, transposed=False, unit=False),

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 
 import primgraph as pg
 from primgraph import random
@@ -21,6 +23,12 @@ def test_keys_decide() -> None:
         lambda k: random.choice(k, 50, (20,), replace=False),
         lambda k: random.choice(k, 50, (20,)),
         lambda k: random.multivariate_normal(k, np.zeros(3), np.eye(3), (20,)),
+        lambda k: random.gamma(k, 2.0, (20,)),
+        lambda k: random.t(k, 3.0, (20,)),
+        lambda k: random.dirichlet(k, np.ones(4), (5,)),
+        lambda k: random.poisson(k, 50.0, (20,)),
+        lambda k: random.randint(k, (20,), -1000, 1000),
+        lambda k: random.split(k, 3),
     ]
     for draw in drawn:
         first, again, other = (draw(k).numpy() for k in (1, 1, 2))
@@ -94,3 +102,141 @@ def test_normal_vectors() -> None:
         random.multivariate_normal(5, mean, np.eye(3))
     with pytest.raises(AttributeError, match="permutation"):
         _ = random.permutations
+
+
+# Names of functions, their parameters, and the distribution by SciPy.
+DRAWN: list[tuple[str, tuple[Any, ...], Any]] = [
+    ("gamma", (2.5,), scipy.stats.gamma(2.5)),
+    ("gamma", (0.3,), scipy.stats.gamma(0.3)),
+    ("loggamma", (0.01,), scipy.stats.loggamma(0.01)),
+    ("beta", (0.5, 2.0), scipy.stats.beta(0.5, 2.0)),
+    ("chisquare", (3.0,), scipy.stats.chi2(3.0)),
+    ("t", (5.0,), scipy.stats.t(5.0)),
+    ("lognormal", (0.5,), scipy.stats.lognorm(0.5)),
+    ("exponential", (), scipy.stats.expon()),
+    ("laplace", (), scipy.stats.laplace()),
+    ("gumbel", (), scipy.stats.gumbel_r()),
+    ("logistic", (), scipy.stats.logistic()),
+    ("cauchy", (), scipy.stats.cauchy()),
+    ("poisson", (3.3,), scipy.stats.poisson(3.3)),
+    ("binomial", (10, 0.3), scipy.stats.binom(10, 0.3)),
+]
+
+
+def test_numbers_have_their_distributions() -> None:
+    for name, given, distribution in DRAWN:
+        found = getattr(random, name)(3, *given, (N,)).numpy()
+        if found.dtype.kind == "f":
+            assert scipy.stats.kstest(found, distribution.cdf).pvalue > 0.01, name
+            continue
+        assert found.dtype == np.int64
+        assert abs(found.mean() - distribution.mean()) < 0.1
+        assert abs(found.var() - distribution.var()) < 0.2
+    found = random.dirichlet(3, [1.0, 2.0, 3.0], (N,)).numpy()
+    np.testing.assert_allclose(found.sum(1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(found.mean(0), [1 / 6, 1 / 3, 1 / 2], atol=0.01)
+    np.testing.assert_allclose(np.cov(found.T)[0, 1], -2 / (36 * 7), atol=2e-3)
+    whole = random.randint(3, (N,), np.array(-2), 3).numpy()
+    np.testing.assert_allclose(np.bincount(whole + 2) / N, 0.2, atol=0.03)
+    signs = random.rademacher(3, (N,)).numpy()
+    assert set(signs.tolist()) == {-1, 1}
+    assert abs(signs.mean()) < 0.06
+    # Keys that one is split into draw what has nothing to do with each other.
+    one, other = (pg.random.normal(k, (N,)).numpy() for k in random.split(8).numpy())
+    assert abs(np.corrcoef(one, other)[0, 1]) < 0.06
+
+
+def test_gamma_numbers_go_with_their_shape_as_quantiles_do() -> None:
+    shape = np.array([[0.3, 0.7, 1.0], [3.5, 40.0, 900.0]])
+
+    def drawn(a: Any) -> Any:
+        return random.gamma(5, a)
+
+    z = drawn(shape).numpy()
+    part = scipy.special.gammainc(shape, z)
+    assert ((part > 1e-3) & (part < 1 - 1e-3)).all()
+    moved = [scipy.special.gammaincinv(shape * (1 + h), part) for h in (-1e-3, 0.0, 1e-3)]
+    slope = (moved[2] - moved[0]) / (2e-3 * shape)
+    curve = (moved[2] - 2 * moved[1] + moved[0]) / (1e-3 * shape) ** 2
+    for style in ("planned", "readable"):
+        orders = pg.compile(pg.trace(lambda a: _two_slopes(drawn, a), shape), style=style)
+        for found, expected in zip(orders(shape), (slope, slope, curve), strict=True):
+            bound = 2e-5 * np.abs(expected) + 1e-6 * z / shape
+            np.testing.assert_array_less(np.abs(found - expected), bound)
+    pg.check_grads(lambda a: pg.log(random.gamma(5, a)), [shape], order=2)
+    # What is left of a distribution is where NaN is not: a shape below zero has none.
+    assert np.isnan(random.gamma(5, np.array([-1.0, np.inf, np.nan])).numpy()).all()
+    assert random.gamma(5, np.zeros(2, np.float32)).numpy().dtype == np.float32
+
+
+def _two_slopes(function: Any, x: Any) -> Any:
+    """In reverse mode, in forward mode, and the second, where each element has its own."""
+    slope = pg.grad(pg.sum(function(x)), x)
+    along = pg.forward_grad(function(x), x, pg.ones_like(x))
+    return slope, along, pg.grad(pg.sum(slope), x)
+
+
+def test_slopes_of_means_are_those_of_the_distribution() -> None:
+    def of_beta(a: Any, b: Any) -> Any:
+        return pg.mean(random.beta(2, a, b, (N,)) ** 2)
+
+    a, b = 0.8, 1.7
+    by_a, by_b = pg.grad(of_beta, (0, 1))(a, b)
+    moment = [a * (a + 1) / ((a + b) * (a + b + 1))]
+    for da, db in ((1e-5, 0.0), (0.0, 1e-5)):
+        p, q = a + da, b + db
+        moment.append((p * (p + 1) / ((p + q) * (p + q + 1)) - moment[0]) * 1e5)
+    np.testing.assert_allclose([by_a, by_b], moment[1:], rtol=0.06)
+
+    def of_dirichlet(alpha: Any) -> Any:
+        return pg.mean(random.dirichlet(2, alpha, (N,)), 0)
+
+    alpha = np.array([1.0, 2.0, 0.5])
+    expected = np.eye(3) / alpha.sum() - alpha[:, None] / alpha.sum() ** 2
+    np.testing.assert_allclose(pg.jacobian(of_dirichlet, alpha), expected, atol=0.012)
+    by_df = pg.grad(lambda df: pg.mean(random.chisquare(2, df, (N,))))(3.0)
+    np.testing.assert_allclose(by_df, 1.0, atol=0.05)
+    assert pg.grad(lambda s: pg.mean(random.lognormal(2, s, (N,))))(0.5) > 0.0
+    # The variance of t is df / (df - 2).
+    by_df = pg.grad(lambda df: pg.mean(random.t(2, df, (N,)) ** 2))(9.0)
+    np.testing.assert_allclose(by_df, -2 / 49, rtol=0.4)
+
+
+def test_counts_and_gammas_in_every_way_to_run() -> None:
+    def drawn(key: Any, a: Any) -> Any:
+        return random.gamma(key, a), random.poisson(key, a), random.binomial(key, 9, a / 4.0)
+
+    a = np.array([[0.5, 1.0, 3.9], [0.0, 2.0, 1.5]])
+    keys = np.array([4, 5])
+    graph = pg.trace(drawn, keys, a)
+    expected = drawn(keys, a)
+    for style in ("planned", "readable"):
+        for found, value in zip(pg.compile(graph, style=style)(keys, a), expected, strict=True):
+            np.testing.assert_array_equal(found, value.numpy())
+    mapped = pg.vmap(drawn)(keys, a)
+    alone = [drawn(int(k), row) for k, row in zip(keys, a, strict=True)]
+    for found, value, *rows in zip(mapped, expected, *alone, strict=True):
+        # Keys lead: each draws for all parameters.
+        assert value.shape == (2, 2, 3)
+        np.testing.assert_array_equal(np.asarray(found), np.stack([r.numpy() for r in rows]))
+    # One key draws the same for every sample.
+    same = pg.vmap(lambda row: random.gamma(4, row), in_axes=0)(np.full((3, 2), 1.5))
+    assert len(np.unique(np.asarray(same), axis=0)) == 1
+
+    def loop(key: Any) -> Any:
+        return pg.scan(lambda c, k: (c + random.gamma(k, 1.0 + c), c), 0.5, random.split(key, 4))
+
+    by_loop = pg.compile(pg.trace(loop, pg.spec((), dtype="int64")))(3)
+    total = np.float64(0.5)
+    for key in random.split(3, 4).numpy():
+        total = total + random.gamma(int(key), 1.0 + total).numpy()
+    np.testing.assert_allclose(by_loop[0], total)
+    for wrong in (lambda: random.poisson(1, -1.0), lambda: random.binomial(1, 3, 1.5)):
+        with pytest.raises(ValueError, match=r"lam < 0|p > 1"):
+            wrong().numpy()
+    with pytest.raises(pg.DTypeError, match="the key of gamma is an integer"):
+        random.gamma(1.5, 2.0)
+    with pytest.raises(pg.ArgumentError, match="at least one key"):
+        random.split(1, 0)
+    with pytest.raises(pg.NotDifferentiable):
+        pg.grad(lambda lam: pg.sum(random.poisson(1, lam, (3,))))(2.0)

@@ -2,9 +2,12 @@
 
 import pickle
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
+from program_sparsity import check_sparse_values
+from random_programs import random_program
 
 import primgraph as pg
 
@@ -301,3 +304,11 @@ def test_indices_that_are_fed_are_told():
         (dense,) = pg.Executor().run(program, feed, [found.to_dense()])
     expected = 2.0 * np.diag(np.cos(point()))[[1, 0, 5, 1]]
     np.testing.assert_allclose(dense, expected, rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_elements_are_those_of_dense_jacobians_of_random_programs():
+    seen = Counter()
+    for seed in range(16):
+        check_sparse_values(random_program(seed), seen)
+    assert seen["sparse values"] > 8

@@ -3,7 +3,8 @@
 if __name__ != "primgraph.transforms":
     raise ImportError("import primgraph.transforms, not transforms")
 
-from typing import TYPE_CHECKING, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from primgraph.errors import unknown_name
 from primgraph.ir.debug import debug
@@ -25,9 +26,16 @@ from primgraph.transforms.raise_ import raise_
 from primgraph.transforms.transpose import transpose
 from primgraph.transforms.unzip import unzip
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from primgraph.transforms.taylor_mode import taylor
 
-    def __getattr__(name: str) -> NoReturn:
+else:
+
+    def __getattr__(name: str) -> object:
+        # It is loaded when it is first asked for.
+        if name == "taylor":
+            module = import_module("primgraph.transforms.taylor_mode")
+            return globals().setdefault(name, module.taylor)
         raise unknown_name("primgraph.transforms", name, __all__)
 
     def __dir__() -> list[str]:
@@ -50,6 +58,7 @@ __all__ = [
     "matrix_chain",
     "raise_",
     "simplify",
+    "taylor",
     "transpose",
     "unzip",
 ]

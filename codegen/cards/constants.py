@@ -103,7 +103,7 @@ def _read_bernoulli(args: Sequence[Text], step: Step) -> Text:
     return Text(f"random_bernoulli({args[0].code}, {shape_text(p['shape'])}, {chance})")
 
 
-def _random(helper: str, read: Read) -> Card:
+def random_card(helper: str, read: Read) -> Card:
     """The card of a helper that returns a fresh array, which is then copied into `out`."""
 
     def write(to: Target) -> list[str]:
@@ -118,6 +118,6 @@ CARDS: dict[Op, Card] = {
     c.extent: _literal(_read_extent, None),
     c.constant: _literal(lambda args, step: Text(""), Scalar(_scalar_constant, 1)),
     c.iota: _literal(_read_iota, None),
-    c.random_uniform: _random("random_uniform", _read_uniform),
-    c.random_bernoulli: _random("random_bernoulli", _read_bernoulli),
+    c.random_uniform: random_card("random_uniform", _read_uniform),
+    c.random_bernoulli: random_card("random_bernoulli", _read_bernoulli),
 }

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.card import Card, Marks, plain
-from primgraph.codegen.cards.complex_step import ComplexStep
+from primgraph.codegen.cards.complex_step import ComplexStep, as_on_reals
+from primgraph.codegen.cards.constants import random_card
 from primgraph.codegen.cards.notation import Target, Text
 from primgraph.codegen.cards.ufuncs import ALL
 from primgraph.codegen.plan.roles import ALIGNED
@@ -44,13 +45,13 @@ def _called(op: Op, time: Time) -> Card:
         blocking=ALIGNED,
         nanoseconds=time,
         scalar=None,
-        complex_step=_stepped(op),
+        complex_step=stepped(op),
         marks=Marks.EACH,
     )
     return replace(made, helper=op.name, inline=True, in_place=ALL)
 
 
-def _stepped(op: Op) -> ComplexStep:
+def stepped(op: Op) -> ComplexStep:
     """What the rules of `op` make of a step: its value, and its slopes times imaginary parts."""
 
     def function(*xs: Any, **params: Any) -> Any:
@@ -75,7 +76,16 @@ def _stepped(op: Op) -> ComplexStep:
     return ComplexStep(function, partial=False, smooth=None)
 
 
+def _read_variate(args: Sequence[Text], step: Step) -> Text:
+    key, *params = [a.code for a in args]
+    return Text(f"random_variate({', '.join([key, repr(step.params['name']), *params])})")
+
+
 CARDS: dict[Op, Card] = {
+    s.random_variate: replace(
+        random_card("random_variate", _read_variate),
+        complex_step=ComplexStep(as_on_reals(s.random_variate.impl), partial=False, smooth=None),
+    ),
     s.gammaln: _called(s.gammaln, per_element(60.0, 60.0)),
     s.gamma_function: _called(s.gamma_function, per_element(70.0, 70.0)),
     s.polygamma: _called(s.polygamma, per_element(70.0, 70.0)),

@@ -109,6 +109,23 @@ def random_bernoulli(key: Any, shape: Any, p: float) -> Any:
     return each_key(key, shape, np.bool_, lambda rng: rng.random(shape) < p)
 
 
+def random_variate(key: Any, name: str, *params: Any) -> Any:
+    """Numbers of a distribution of NumPy's generators, a function of `key` and parameters alone."""
+    keys = np.asarray(key)
+    gamma = name == "standard_gamma"
+    result = np.empty_like(params[0], params[0].dtype if gamma else np.int64)
+    for place in np.ndindex(keys.shape):
+        rng = np.random.Generator(np.random.Philox(key=keys[place].item() % 2**64))
+        given = [np.asarray(p[place]) for p in params]
+        if gamma:
+            good = (given[0] >= 0) & (given[0] < np.inf)
+            drawn = rng.standard_gamma(np.where(good, given[0], 1).astype(np.float64))
+            result[place] = np.where(good, drawn, np.nan)
+        else:
+            result[place] = getattr(rng, name)(*given)
+    return result
+
+
 def taken(x: Any, out: Any) -> Any:
     """The elements of `x` to be changed: in `out`, which may be `x`, or in a new array."""
     if out is None:

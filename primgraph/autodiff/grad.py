@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Literal, TypedDict, Unpack, overload
 
 from primgraph.autodiff.modes import forward, reverse
 from primgraph.autodiff.request import Request, Seeds, Variables, located, refuse_functions
-from primgraph.errors import OptionError
+from primgraph.errors import ArgumentError, OptionError
 from primgraph.ir.signature import checked_late
 from primgraph.operators.variable import Variable, handle_of
 
@@ -158,16 +159,22 @@ def gradients_of(
 
 
 @overload
-def forward_grad(outputs: Variable, inputs: Variables, grad_inputs: Seeds = None) -> Variable: ...
+def forward_grad(
+    outputs: Variable, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
+) -> Variable: ...
 @overload
 def forward_grad(
-    outputs: Sequence[Variable], inputs: Variables, grad_inputs: Seeds = None
+    outputs: Sequence[Variable], inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
 ) -> list[Variable]: ...
 @overload
-def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = None) -> Gradients: ...
+def forward_grad(
+    outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
+) -> Gradients: ...
 @refuse_functions
 @checked_late
-def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = None) -> Gradients:
+def forward_grad(
+    outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
+) -> Gradients:
     """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
     One result of the output's type for each output, summed over all inputs; alone for a single
@@ -175,11 +182,28 @@ def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = Non
     are arrays or variables of the inputs' shapes, cast to their dtypes, ones by default.
     Nothing goes through values with `stop_gradient` set.
 
+    With an `order` above one, the derivative of that order along the same direction, by Taylor
+    mode in one pass.
+
     Results are variables of the same program and can be differentiated again. Raises as `grad`
-    does, except that an output may be independent of all inputs.
+    does, except that an output may be independent of all inputs; `OptionError` for an order below
+    one.
     """
     request = Request.of("forward_grad", outputs, inputs)
     with located(request.origin):
+        order = checked_order("forward_grad", order)
         seeds = request.seeds("grad_inputs", grad_inputs, request.inputs)
-        results = forward(request, seeds)
+        if order == 1:
+            results = forward(request, seeds)
+        else:
+            results = import_module("primgraph.autodiff.jets").along_line(request, seeds, order)
     return request.answer(results, outputs)
+
+
+def checked_order(name: str, order: object) -> int:
+    """`order`, if it is an integer from 1 on. Raises `ArgumentError` and `OptionError`."""
+    if isinstance(order, bool) or not isinstance(order, int):
+        raise ArgumentError(f"{name} takes an order that is an integer, not {order!r:.60}")
+    if order < 1:
+        raise OptionError(f"{name}: derivatives have orders from 1 on, not {order}")
+    return order

@@ -22,6 +22,7 @@ from primgraph.ir.dims import names_in
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE
+from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import DType, Shape, TensorType
 from primgraph.operators.creation import eye, iota, one_hot
 from primgraph.operators.indexing import take
@@ -267,19 +268,29 @@ class Slopes(Matrix):
             result = reshape(wrap(found), (count, *lead, extent))
             return moveaxis(result, 0, len(lead) + by_columns)
 
-    def products(self, seeds: Variable | None, count: int, *, by_columns: bool) -> Variable:
-        """The matrix, or its transpose, times each of `count` vectors: shape `(count, -1)`.
+    def products(self, seeds: np.ndarray[Any, Any], *, by_columns: bool) -> Variable:
+        """The matrix, or its transpose, times each row of `seeds`: shape `(k, -1)`, no samples.
 
-        `seeds` has the vectors as rows, None stands for one of ones. There are no samples.
+        One row of ones is left out where products are simpler so.
         """
-        derivative = self.forward() if by_columns else self._turned(self.outputs_all())
-        given = [*self.free, None if seeds is None else seeds.value]
+        if by_columns:
+            derivative = self.forward()
+        elif not any(self._moved_outputs):
+            return zeros_of(
+                self.builder, TensorType((len(seeds), self.inputs.offsets()[-1]), self.dtype)
+            )
+        else:
+            derivative = self._turned(tuple(i for i, m in enumerate(self._moved_outputs) if m))
+            seeds = seeds[:, _owned(range(seeds.shape[1]), self.outputs, self._moved_outputs)]
+        given: list[Value | None] = [*self.free, None]
         with recording(self.builder):
-            if seeds is None or count == 1:
-                given[-1] = None if seeds is None else reshape(seeds, (seeds.size,)).value
+            if len(seeds) == 1:
+                if not np.all(seeds == 1):
+                    given[-1] = lift(seeds[0]).value
                 (found,) = self._record(derivative, given)
                 return expand_dims(wrap(found), 0)
-            last = len(given) - 1
+            given[-1] = lift(seeds).value
+            last, count = len(given) - 1, len(seeds)
             (found,) = self._record(derivative, given, count=count, batched=(last,))
             return wrap(found)
 
@@ -294,6 +305,15 @@ class Slopes(Matrix):
             last = len(self.free)
             self._reverse[used] = self._with_strong_zeros(transpose(flat, [last]))
         return self._reverse[used]
+
+    @cached_property
+    def _moved_outputs(self) -> list[bool]:
+        """Which outputs have tangents: some that are reached may be constant all the same."""
+        if True not in self._linear:
+            self._linear[True] = self.path.to_be_turned()
+        linear = self._linear[True]
+        moved = forward_slice(linear.body, linear.inputs[len(self.free) :])
+        return [v in moved or v in linear.inputs for v in linear.outputs]
 
     def _is_by_columns(self, rows: Sequence[int], columns: Sequence[int]) -> bool:
         """Whether to evaluate these columns rather than these rows."""
@@ -326,7 +346,7 @@ class Slopes(Matrix):
     def _evaluate_rows(self, numbers: list[int]) -> None:
         """Evaluate these rows together, through the outputs that they belong to."""
         axis, extent = len(self.outputs.lead()), self.inputs.offsets()[-1]
-        live = self._live_rows(numbers)
+        live = _owned(numbers, self.outputs, self._moved_outputs)
         self._add_zeros(self._rows, numbers, live, axis, extent)
         numbers = live
         if not numbers:

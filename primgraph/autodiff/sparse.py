@@ -24,7 +24,6 @@ from primgraph.ir.primitive import recording
 from primgraph.ir.types import TensorType
 from primgraph.operators.indexing import take
 from primgraph.operators.joining import concatenate
-from primgraph.operators.promotion import lift
 from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
 from primgraph.source import caller
@@ -67,7 +66,7 @@ class Plan:
             count = found.pattern.nnz if numbers is None else numbers.size
             return zeros_of(slopes.builder, TensorType((count,), slopes.dtype))
         parts = [
-            reshape(self._products(colors, count, by_columns), (-1,))
+            reshape(slopes.products(_seeds(colors, count, slopes), by_columns=by_columns), (-1,))
             for colors, count, by_columns in (
                 (found.columns, found.column_count, True),
                 (found.rows, found.row_count, False),
@@ -81,14 +80,6 @@ class Plan:
         else:
             places = found.places
         return picked(flat, 0, places if numbers is None else places[numbers])
-
-    def _products(self, colors: Indices, count: int, by_columns: bool) -> Variable:
-        seeds = None
-        if count > 1 or np.any(colors != 0):
-            unit = np.arange(count)[:, None] == colors[None, :]
-            with recording(self.slopes.builder):
-                seeds = lift(unit.astype(self.slopes.dtype))
-        return self.slopes.products(seeds, count, by_columns=by_columns)
 
     def _substituted(self, flat: Variable) -> tuple[Variable, Indices]:
         """The lower triangle in the order in which it gets known, and where its elements are."""
@@ -108,6 +99,12 @@ class Plan:
             whole = concatenate(known) if len(known) > 1 else known[0]
         mirror = np.argsort(pattern.indices, kind="stable")
         return whole, np.where(place >= 0, place, place[mirror])
+
+
+def _seeds(colors: Indices, count: int, slopes: Slopes) -> np.ndarray[Any, Any]:
+    """For each colour a row with ones where it is."""
+    rows: np.ndarray[Any, Any] = np.arange(count)[:, None] == colors[None, :]
+    return rows.astype(slopes.dtype)
 
 
 def _added(values: Variable, places: Indices, into: Indices, count: int) -> Variable:
@@ -324,3 +321,8 @@ def jacobian_slopes(y: Any, x: Any, pattern: Any) -> SparseSlopes:
 def hessian_slopes(y: Any, x: Any, pattern: Any) -> SparseSlopes:
     """The Hessian of `y` by `x`, to be indexed."""
     return SparseSlopes(hessian_plan("Hessian", y, x, pattern))
+
+
+def sparse_hessian(name: str, y: Any, x: Any) -> SparseMatrix:
+    """The Hessian of `y` by `x`, row by row."""
+    return matrix_of(hessian_plan(name, y, x, None), "csr", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 from primgraph.custom.called import called
 from primgraph.custom.declared import Declared
@@ -93,6 +93,8 @@ class Function:
     backward: Any
     setup_context: Any = None
     jvp: Any = None
+    # Whether `backward` takes and gives conjugates of what gradients are here.
+    _conjugated: ClassVar[bool] = False
     _declared: Declared | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -163,7 +165,10 @@ class _OfClass(Definition):
         assert self.pulls is not None
         given = call.in_form(cotangents)
         each = given if isinstance(given, list | tuple) else [given]
-        found = _listed(self._with_kept(call, self.pulls, each))
+        if self.owner._conjugated:
+            found = _conjugates(_listed(self._with_kept(call, self.pulls, _conjugates(each))))
+        else:
+            found = _listed(self._with_kept(call, self.pulls, each))
         while len(found) > len(call.args) and found[-1] is None:
             found.pop()
         return found
@@ -182,6 +187,14 @@ def _needs(argument: Any) -> bool:
     if isinstance(argument, Tensor):
         return argument.requires_grad
     return isinstance(argument, Handle) and argument.type.is_inexact
+
+
+def _conjugates(given: Sequence[Any]) -> list[Any]:
+    return [g.conj() if _is_complex(g) else g for g in given]
+
+
+def _is_complex(given: Any) -> bool:
+    return isinstance(given, Handle) and given.type.is_complex
 
 
 def _listed(found: Any) -> list[Any]:

@@ -211,6 +211,12 @@ def seeds_of(
 
 def _seed(node: Node, seed: Any, batched: bool) -> Node | None:
     if seed is None:
+        if node.type.is_complex:
+            raise NotDifferentiable(
+                f"grad can be implicitly created only for real scalar outputs: this is {node.type}",
+                origin=origin_of(node),
+                hint="pass a seed, or take the gradient of a real number such as pg.real(y)",
+            )
         if node.type.size != 1 or batched:
             raise ShapeError(
                 f"grad can be implicitly created only for scalar outputs: this one is {node.type}",

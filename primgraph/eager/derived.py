@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Never, TypeAlias, final
 
@@ -142,6 +143,15 @@ def _hessian(outputs: list[Variable], inputs: list[Variable], seeds: list[Any]) 
     return _flat(hessian(outputs[0], inputs))
 
 
+def _jet(
+    outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
+) -> Found:
+    found: Found = import_module("primgraph.autodiff.jets").of_tensors(
+        outputs, inputs, seeds, **options
+    )
+    return found
+
+
 def _operator(of: Callable[..., Variable]) -> Callable[..., Found]:
     def found(
         outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
@@ -160,6 +170,7 @@ _RULES: dict[str, Callable[..., Found]] = {
     "hessian_diagonal": _operator(hessian_diagonal),
     "laplacian": _operator(laplacian),
     "divergence": _operator(divergence),
+    "jet": _jet,
 }
 
 
@@ -184,6 +195,30 @@ def answers(
     return [
         Node(t, _step(question, place, t), operands, tracked, line) for place, t in enumerate(types)
     ]
+
+
+def jets(
+    outputs: Sequence[Node],
+    inputs: Sequence[Node],
+    curves: Sequence[Mapping[int, Node | None]],
+    order: int,
+    *,
+    tracked: bool,
+    last: bool = False,
+) -> list[Sequence[Node] | None]:
+    """The derivatives of `outputs` up to that order, or the `last` alone, where inputs move along
+    `curves`; None for an output that depends on no input."""
+    known = reached(outputs, inputs)
+    moved = [n for n in outputs if n in known]
+    if not moved:
+        return [None] * len(outputs)
+    count = 1 if last else order
+    seeds = [s for curve in curves for s in curve.values()]
+    options = {"orders": tuple([tuple(c) for c in curves]), "order": order, "last": last}
+    types = [n.type for n in moved for _ in range(count)]
+    found = answers("jet", moved, inputs, types, seeds=seeds, tracked=tracked, options=options)
+    by_output = {n: found[i * count :][:count] for i, n in enumerate(moved)}
+    return [by_output.get(n) for n in outputs]
 
 
 def tangents(

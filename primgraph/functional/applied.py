@@ -7,7 +7,8 @@ finds elsewhere, be it the same array.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -17,7 +18,7 @@ from primgraph.autodiff.request import located, seeds_for
 from primgraph.autodiff.traced_call import Call
 from primgraph.eager import recording
 from primgraph.eager.adoption import adopting
-from primgraph.eager.derived import argument, depends_beyond, matrix, reached, tangents
+from primgraph.eager.derived import argument, depends_beyond, jets, matrix, reached, tangents
 from primgraph.eager.gradients import gradients, path
 from primgraph.eager.mixed import brought
 from primgraph.eager.node import Node
@@ -55,6 +56,13 @@ class Applied(ABC):
         """For each result, its derivative by all arguments along `seeds` of these."""
 
     @abstractmethod
+    def jets(
+        self, count: int, series: Sequence[Mapping[int, Any]], order: int
+    ) -> list[list[Handle]]:
+        """For each result its derivatives of orders 1 to `order`, where `series` has those of the
+        arguments that are not zero, by order."""
+
+    @abstractmethod
     def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
         """For each result and each argument a block with the axes of both."""
 
@@ -90,6 +98,17 @@ class Recorded(Applied):
         with located(call.origin):
             values = seeds_for(call.builder, "v", self._given(seeds), call.inputs)
             return self._handles(call.tangents(call.path(call.results[:count]), values))
+
+    def jets(
+        self, count: int, series: Sequence[Mapping[int, Any]], order: int
+    ) -> list[list[Handle]]:
+        call = self._call
+        with located(call.origin):
+            given = [
+                dict(zip(terms, self._given([*terms.values()]), strict=True)) for terms in series
+            ]
+            of_arrays = import_module("primgraph.autodiff.jets").of_arrays
+            return [self._handles(row) for row in of_arrays(call, count, given, order)]
 
     def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
         with located(self._call.origin):
@@ -140,6 +159,19 @@ class Computed(Applied):
         outputs = self._outputs[:count]
         found = tangents(outputs, self._arguments, values, tracked=self._follows(values))
         return self._with_zeros(found, outputs)
+
+    def jets(
+        self, count: int, series: Sequence[Mapping[int, Any]], order: int
+    ) -> list[list[Handle]]:
+        pairs = zip(series, self._arguments, strict=True)
+        curves = [{k: _seed(s, x.type, "series") for k, s in terms.items()} for terms, x in pairs]
+        tracked = self._follows([s for curve in curves for s in curve.values()])
+        outputs = self._outputs[:count]
+        rows = jets(outputs, self._arguments, curves, order, tracked=tracked)
+        return [
+            [self._zeros(y.type)] * order if row is None else [self._family(n) for n in row]
+            for y, row in zip(outputs, rows, strict=True)
+        ]
 
     def matrix(self, count: int, mode: str | None) -> list[list[Handle]]:
         outputs, inputs = self._outputs[:count], self._arguments
@@ -203,12 +235,12 @@ def _as_tensor(name: str, result: Any) -> Tensor:
     return tensor(result)
 
 
-def _seed(seed: Any, type: TensorType) -> Node | None:
+def _seed(seed: Any, type: TensorType, name: str = "v") -> Node | None:
     """A seed for an array of that type, in its dtype."""
     if seed is None:
         return None
     found = seed if isinstance(seed, Tensor) else tensor(seed, type.dtype)
     if found.shape != type.shape:
-        raise ShapeError(f"v: a seed of shape {found.shape} is given for {type}")
+        raise ShapeError(f"{name}: a seed of shape {found.shape} is given for {type}")
     cast: Tensor = found if found.dtype == type.dtype else found.astype(type.dtype)
     return cast.node

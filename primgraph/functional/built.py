@@ -14,7 +14,7 @@ from primgraph.autodiff.functions import require_scalar
 from primgraph.autodiff.request import require_direction
 from primgraph.eager import recording
 from primgraph.eager.backward import listed, seeds_of
-from primgraph.eager.derived import answers, matrix, reached, tangents
+from primgraph.eager.derived import answers, jets, matrix, reached, tangents
 from primgraph.eager.node import Node, given
 from primgraph.eager.reverse import recorded
 from primgraph.eager.run import origin_of
@@ -23,12 +23,30 @@ from primgraph.errors import ArgumentError, NotDifferentiable, ShapeError
 from primgraph.ir.types import Shape, TensorType
 
 
-def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any) -> Any:
+def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any, order: int) -> Any:
     """`pg.forward_grad` of tensors."""
     ends, starts = nodes_of("forward_grad", outputs, inputs)
     seeds = seeds_of(starts, grad_inputs, ones=True)
-    found = tangents(ends, starts, seeds, tracked=recording.is_on.get())
+    tracked = recording.is_on.get()
+    if order == 1:
+        found = tangents(ends, starts, seeds, tracked=tracked)
+    else:
+        curves = [{1: seed} for seed in seeds]
+        rows = jets(ends, starts, curves, order, tracked=tracked, last=True)
+        found = [None if row is None else row[0] for row in rows]
     tensors = tuple([None if n is None else Tensor(n) for n in found])
+    return tensors[0] if isinstance(outputs, Tensor) else tensors
+
+
+def taylor(outputs: Any, inputs: Any, order: int, direction: Any) -> Any:
+    """`pg.taylor` of tensors."""
+    ends, starts = nodes_of("taylor", outputs, inputs)
+    curves = [{1: seed} for seed in seeds_of(starts, direction, ones=True)]
+    rows = jets(ends, starts, curves, order, tracked=recording.is_on.get())
+    tensors = [
+        [Tensor(end), *map(Tensor, row or [zeros(end.type)] * order)]
+        for end, row in zip(ends, rows, strict=True)
+    ]
     return tensors[0] if isinstance(outputs, Tensor) else tensors
 
 

@@ -58,7 +58,7 @@ def _has_tensors(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
-def _beside(outputs: Any, inputs: Any) -> Any:
+def beside(outputs: Any, inputs: Any) -> Any:
     """`inputs`, with what stands for tensors in the program that `outputs` are variables of."""
     if not _has_tensors(inputs):
         return inputs
@@ -202,9 +202,9 @@ def grad(*args: Any, **kwargs: Any) -> Any:
     if _has_tensors(outputs):
         return grad_of_tensors(*args, **kwargs)
     if len(args) > 1:
-        args = (outputs, _beside(outputs, args[1]), *args[2:])
+        args = (outputs, beside(outputs, args[1]), *args[2:])
     elif "inputs" in kwargs:
-        kwargs["inputs"] = _beside(outputs, kwargs["inputs"])
+        kwargs["inputs"] = beside(outputs, kwargs["inputs"])
     return of_variables.grad(*args, **kwargs)
 
 
@@ -219,21 +219,27 @@ def _gradient_of(
 
 
 @overload
-def forward_grad(outputs: Tensor, inputs: Tensors, grad_inputs: Any = None) -> Tensor: ...
+def forward_grad(
+    outputs: Tensor, inputs: Tensors, grad_inputs: Any = None, *, order: int = 1
+) -> Tensor: ...
 @overload
 def forward_grad(
-    outputs: Sequence[Tensor], inputs: Tensors, grad_inputs: Any = None
+    outputs: Sequence[Tensor], inputs: Tensors, grad_inputs: Any = None, *, order: int = 1
 ) -> tuple[Tensor | None, ...]: ...
 @overload
-def forward_grad(outputs: Variable, inputs: Variables, grad_inputs: Seeds = None) -> Variable: ...
+def forward_grad(
+    outputs: Variable, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
+) -> Variable: ...
 @overload
 def forward_grad(
-    outputs: Sequence[Variable], inputs: Variables, grad_inputs: Seeds = None
+    outputs: Sequence[Variable], inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
 ) -> list[Variable]: ...
 @overload
-def forward_grad(outputs: Variables, inputs: Variables, grad_inputs: Seeds = None) -> Gradients: ...
+def forward_grad(
+    outputs: Variables, inputs: Variables, grad_inputs: Seeds = None, *, order: int = 1
+) -> Gradients: ...
 @_as(of_variables.forward_grad)
-def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None) -> Any:
+def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None, *, order: int = 1) -> Any:
     """The directional derivatives of `outputs` along `grad_inputs`, by forward mode.
 
     One result of the output's type for each output, summed over all inputs; alone for a single
@@ -241,12 +247,18 @@ def forward_grad(outputs: Any, inputs: Any, grad_inputs: Any = None) -> Any:
     input. `grad_inputs` are arrays, variables or tensors of the inputs' shapes, cast to their
     dtypes, ones by default. Nothing goes through values with `stop_gradient` set.
 
+    With an `order` above one, the derivative of that order along the same direction, by Taylor mode
+    in one pass, whose equations grow as the square of the order; `pg.taylor` gives those of all
+    orders up to one, and `pg.jet` those along a curve.
+
     Results are variables of the same program, or tensors, and can be differentiated again. Raises
-    as `grad` does, except that an output may be independent of all inputs.
+    as `grad` does, except that an output may be independent of all inputs; `OptionError` for an
+    order below one.
     """
     if _has_tensors(outputs):
-        return built.forward_grad(outputs, inputs, grad_inputs)
-    return of_variables.forward_grad(outputs, _beside(outputs, inputs), grad_inputs)
+        order = of_variables.checked_order("forward_grad", order)
+        return built.forward_grad(outputs, inputs, grad_inputs, order)
+    return of_variables.forward_grad(outputs, beside(outputs, inputs), grad_inputs, order=order)
 
 
 @checked_late

@@ -19,7 +19,7 @@ from primgraph.functional.arguments import parameter_names
 from primgraph.functional.world import as_tensor
 from primgraph.inspect.complex_step import STEP, evaluate, knows, widened
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Equation, Graph
+from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.interpret import interpret
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE
@@ -160,15 +160,19 @@ class Level:
     def of(graph: Graph, arrays: Sequence[Array]) -> Level:
         lowered = lower(graph)
         kept = dead_code(lowered.with_outputs(v for v in lowered.outputs if v.type.is_inexact))
-        wide, arrays = _in_parts(widened(kept), arrays)
+        if len(arrays) != len(kept.inputs):
+            raise FeedError(f"{graph.name} takes {len(kept.inputs)} arrays, {len(arrays)} given")
+        wide = in_parts(widened(kept))
+        # A real array that is fed as a complex one has no imaginary part.
+        types = [v.type for v in kept.inputs]
+        given = [np.asarray(a, t.dtype if t.is_complex else None)
+                 for a, t in zip(arrays, types, strict=True)]  # fmt: skip
         wrt = [i for i, v in enumerate(wide.inputs) if v.type.is_float]
         if not wrt or not wide.outputs:
             raise ArgumentError(
                 f"check_grads needs float inputs and outputs, and {graph!r} has not both"
             )
-        if len(arrays) != len(wide.inputs):
-            raise FeedError(f"{graph.name} takes {len(wide.inputs)} arrays, {len(arrays)} given")
-        return Level(wide, [np.asarray(a) for a in arrays], wrt)
+        return Level(wide, parts_of(given), wrt)
 
     def checked(self, order: int, modes: tuple[str, ...], rng: np.random.Generator) -> list[Level]:
         """Check the derivatives of this; return them as what to differentiate next."""
@@ -366,27 +370,40 @@ def richardson(at: Callable[[float], list[Array]], place: float) -> list[Array]:
         ]
 
 
-def _in_parts(graph: Graph, arrays: Sequence[Array]) -> tuple[Graph, Sequence[Array]]:
-    """`graph` as a function of real and imaginary parts that gives such, and arrays for it."""
+def in_parts(graph: Graph, seeds: int | None = None) -> Graph:
+    """`graph` as a function of real and imaginary parts that gives such.
+
+    From the input number `seeds` on there are cotangents, and so are the outputs: as `Re(ct * dz)`
+    pairs them with tangents, those of imaginary parts have the other sign.
+    """
     if not any(v.type.is_complex for v in (*graph.inputs, *graph.outputs)):
-        return graph, arrays
-    if len(arrays) != len(graph.inputs):
-        return graph, arrays
+        return graph
     builder = Builder(graph.name, source=NOWHERE)
-    values, given, results = [], [], []
+    values, results = [], list[Value]()
     with builder:
-        for value, array in zip(graph.inputs, arrays, strict=True):
+        for number, value in enumerate(graph.inputs):
             if not value.type.is_complex:
                 values.append(builder.input(value.type, value.hint))
-                given.append(array)
                 continue
             half = value.type.with_dtype(FLOAT64)
-            halves = [builder.input(half, f"{value.hint}.{part}") for part in ("real", "imag")]
-            values.append(complex_(*halves))
-            given += [np.real(array), np.imag(array)]
+            names = [f"{value.hint}.{part}" if value.hint else "" for part in ("real", "imag")]
+            x, y = (builder.input(half, name) for name in names)
+            turned = seeds is not None and number >= seeds
+            values.append(complex_(x, -y if turned else y))
         for found in builder.inline(graph, values):
-            results += [real(found), imag(found)] if found.type.is_complex else [found]
-    return builder.graph(results), given
+            if not found.type.is_complex:
+                results.append(found)
+                continue
+            results += [real(found), imag(found) if seeds is None else -imag(found)]
+    return builder.graph(results)
+
+
+def parts_of(arrays: Sequence[Array]) -> list[Array]:
+    """The real and the imaginary part of each complex array, all others as they are."""
+    found: list[Array] = []
+    for array in map(np.asarray, arrays):
+        found += [np.real(array), np.imag(array)] if array.dtype.kind == "c" else [array]
+    return found
 
 
 def _has_rules(eqn: Equation) -> bool:

@@ -16,7 +16,7 @@ from primgraph.eager.backward import grad
 from primgraph.eager.node import given
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import WRITTEN, ArgumentError, CheckError
-from primgraph.inspect.check import Array, Level, differing, richardson
+from primgraph.inspect.check import Array, Level, differing, in_parts, richardson
 from primgraph.inspect.complex_step import widened
 from primgraph.ir.builder import Builder
 from primgraph.ir.form import taken_apart
@@ -40,11 +40,12 @@ def check_rules(function: Callable[..., Any] | type[Function], args: Sequence[An
 
     `function` is a custom function, a subclass of `Function`, or a function that calls some; all
     that are called for `args` are checked, where they are called, by all arrays of floats that they
-    are given. Rules for tangents and for cotangents are compared with derivatives of what the
-    function computes, by a complex step or by differences, as in `check_grads`, in float64; where
-    both are given it is checked that they are adjoint, `<u, J v>` being `<J' u, v>`. The value
-    that a rule gives has to be that of the function. A function that looks at numbers runs on
-    tensors, and what goes back through it is compared with differences.
+    are given, of complex numbers by real and imaginary parts. Rules for tangents and for cotangents
+    are compared with derivatives of what the function computes, by a complex step or by
+    differences, as in `check_grads`, in float64; where both are given it is checked that they are
+    adjoint, `<u, J v>` being `<J' u, v>`. The value that a rule gives has to be that of the
+    function. A function that looks at numbers runs on tensors, and what goes back through it is
+    compared with differences.
 
     Raises `CheckError`, an AssertionError, with the line of the rule that differs, the first
     element and both numbers; `ArgumentError` where no custom function is called.
@@ -79,13 +80,13 @@ def _check_on_tensors(call: Callable[..., Any], args: Sequence[Any], error: Exce
     `error` says why it could not be traced, which is raised where it does not run either.
     """
     rng = np.random.default_rng(_SEED)
-    wide = [np.asarray(a, np.float64) if _is_float(a) else a for a in args]
+    wide = [np.asarray(a, _widest(a)) if _is_float(a) else a for a in args]
     tensors: list[Any] = [Tensor(given(a, tracked=True)) if _is_float(a) else a for a in wide]
     try:
         results = _floats(call(*tensors))
     except UNFIT:
         raise error from None
-    u = [rng.standard_normal(r.shape) for r in results]
+    u = [_drawn(rng, r.shape, r.dtype) for r in results]
     places = [i for i, t in enumerate(tensors) if isinstance(t, Tensor)]
     ends = [i for i, r in enumerate(results) if r.requires_grad]
     if not places or not ends:
@@ -109,26 +110,44 @@ def _check_on_tensors(call: Callable[..., Any], args: Sequence[Any], error: Exce
 
 
 def _slopes(call: Callable[..., Any], args: Sequence[Any], u: Sequence[Array], place: int) -> Array:
-    """The derivatives of what a function gives, times `u`, by each element of an argument."""
+    """The derivatives of what a function gives, times `u`, by each element of an argument.
 
-    def at(element: int, shift: float) -> list[Array]:
+    By complex ones they are those by real parts, less i times those by imaginary parts.
+    """
+
+    def at(element: int, shift: float, along: complex = 1.0) -> list[Array]:
         moved = [np.array(a) if _is_float(a) else a for a in args]
-        moved[place].reshape(-1)[element] += shift
+        moved[place].reshape(-1)[element] += shift * along
         values = _floats(call(*[Tensor(given(a)) if _is_float(a) else a for a in moved]))
-        return [np.array([np.sum(v.numpy() * a) for v, a in zip(values, u, strict=True)]).sum()]
+        products = [np.real(v.numpy() * a).sum() for v, a in zip(values, u, strict=True)]
+        return [np.array(products).sum()]
 
     flat = args[place].reshape(-1)
-    return np.array([richardson(partial(at, k), float(x))[0] for k, x in enumerate(flat)])
+    found = [richardson(partial(at, k), float(x.real))[0] for k, x in enumerate(flat)]
+    if flat.dtype.kind != "c":
+        return np.array(found)
+    turned = [richardson(partial(at, k, along=1j), float(x.imag))[0] for k, x in enumerate(flat)]
+    return np.array(found) - 1j * np.array(turned)
 
 
 def _is_float(argument: Any) -> bool:
-    return is_operand(argument) and np.dtype(argument.dtype).kind == "f"
+    return is_operand(argument) and np.dtype(argument.dtype).kind in "fc"
+
+
+def _widest(argument: Any) -> Any:
+    return np.complex128 if np.dtype(argument.dtype).kind == "c" else np.float64
+
+
+def _drawn(rng: np.random.Generator, shape: Any, dtype: np.dtype[Any]) -> Array:
+    """Random numbers, complex ones for these."""
+    found = np.asarray(rng.standard_normal(shape))
+    return found + 1j * rng.standard_normal(shape) if dtype.kind == "c" else found
 
 
 def _floats(found: Any) -> list[Tensor]:
     """The tensors of floats in what a function returns."""
     _, leaves = taken_apart(found, lambda item: isinstance(item, Tensor))
-    return [t for t in leaves if isinstance(t, Tensor) and t.dtype.kind == "f"]
+    return [t for t in leaves if isinstance(t, Tensor) and t.dtype.kind in "fc"]
 
 
 def _filled(args: Sequence[Any], given: Sequence[Any]) -> list[Any]:
@@ -144,11 +163,12 @@ def _check(call: TracedCall, arrays: Sequence[Array]) -> None:
     level = Level.of(plain, arrays)
     values, known, source, limits = level.expected()
     rng = np.random.default_rng(_SEED)
-    u = [rng.standard_normal(v.shape) for v in plain.outputs]
-    v = [rng.standard_normal(plain.inputs[i].shape) for i in level.wrt]
+    u = [rng.standard_normal(v.shape) for v in level.graph.outputs]
+    v = [rng.standard_normal(level.graph.inputs[i].shape) for i in level.wrt]
+    count = len(plain.inputs)
     push, pull = (
-        None if graph is None else widened(_with_results(plain, graph))
-        for graph in TracedSlope(call).rules()
+        None if graph is None else in_parts(widened(_with_results(plain, graph)), seeds)
+        for graph, seeds in zip(TracedSlope(call).rules(), (None, count), strict=True)
     )
     if push is not None:
         with _Naming(call, definition.pushes):
@@ -178,7 +198,7 @@ def _with_results(plain: Graph, rule: Graph) -> Graph:
 def _check_value(body: Graph, claimed: Graph, arrays: Sequence[Array]) -> None:
     pairs = zip(interpret(claimed, *arrays), interpret(body, *arrays), strict=True)
     for number, (found, expected) in enumerate(pairs):
-        slack = 64 * np.finfo(found.dtype).eps if found.dtype.kind == "f" else 0.0
+        slack = 64 * np.finfo(found.dtype).eps if found.dtype.kind in "fc" else 0.0
         limit = np.full(expected.size, slack * float(np.max(np.abs(expected), initial=0.0)))
         place = differing(found.reshape(-1), expected.reshape(-1), limit)
         if place is not None:

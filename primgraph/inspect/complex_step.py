@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from primgraph.codegen.cards.complex_step import ANALYTIC, ComplexStep
+from primgraph.codegen.cards.special import stepped
 from primgraph.codegen.cards.table import CARDS
 from primgraph.inspect.trips import is_walked, walked
 from primgraph.ir.builder import Builder
@@ -23,17 +24,21 @@ from primgraph.ir.params import Array
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.types import COMPLEX128, FLOAT64, TensorType
 from primgraph.operators.call import Operator
+from primgraph.primitives.special import as_gamma_of
 
 STEP = 1e-30
 
 # How steep a function may be at most.
 STEEPEST = 1e4
 
+# What code is never written for, but has a slope of its own that no value was computed with.
+_IMPLICIT: dict[Op, ComplexStep] = {as_gamma_of: stepped(as_gamma_of)}
+
 
 def is_known(op: Op) -> bool:
     """Whether this evaluator knows a primitive, so that it can tell whether that is analytic."""
     card = CARDS.get(op)
-    return card is not None and card.complex_step is not None
+    return op in _IMPLICIT or (card is not None and card.complex_step is not None)
 
 
 def knows(graph: Graph) -> bool:
@@ -89,7 +94,7 @@ def evaluate(
     # What is held constant, as it was before: what has a slope of its own was computed from it.
     held: dict[Value, np.ndarray[Any, Any]] = {}
     for eqn in graph.body:
-        if eqn.op.own_slope:
+        if eqn.op.own_slope and eqn.op not in _IMPLICIT:
             value = eqn.inputs[0]
             known[eqn.output] = held.get(value, known[value])
             continue
@@ -159,7 +164,7 @@ def _results(
 def _form_of(op: Primitive[Any]) -> ComplexStep:
     """What the card of a primitive says of complex numbers; its own meaning without one."""
     card = CARDS.get(op)
-    form = None if card is None else card.complex_step
+    form = _IMPLICIT.get(op) if card is None else card.complex_step
     return ANALYTIC if form is None else form
 
 

@@ -263,12 +263,14 @@ class Primitive(Op, Generic[R]):
 
     __slots__ = (
         "_batch",
+        "_expansion",
         "_flops",
         "_jvp",
         "_pushforward",
         "_separate",
         "_slopes",
         "_sparsity",
+        "_taylor",
         "_transpose",
         "_view",
         "constant",
@@ -328,6 +330,8 @@ class Primitive(Op, Generic[R]):
         self._jvp: dict[int, Rule] = {}
         self._pushforward: Rule | None = None
         self._slopes: Rule | None = None
+        self._taylor: Rule | None = None
+        self._expansion: Rule | None = None
         self._separate: Rule | None = None
         self._sparsity: Rule | None = None
         self._transpose: Rule | None = None
@@ -411,6 +415,32 @@ class Primitive(Op, Generic[R]):
         if self._slopes is not None:
             raise BuildError(f"{self.name} has graphs of its derivative already")
         self._slopes = rule
+        return rule
+
+    def taylor(self, rule: Rule) -> Rule:
+        """Declare `rule(jets, k, z, *inputs, **params)`: Taylor coefficient `k`, from 1 on, of the
+        result `z`, a tuple for several.
+
+        `z` and inputs are series, of which `x[i]` is coefficient i, or None where that is zero;
+        those of `z` below `k` are known. `jets` combines them. Where a rule gives `NotImplemented`,
+        and for primitives that have none, the rules for tangents say what the coefficients are.
+        """
+        if self._taylor is not None:
+            raise BuildError(f"{self.name} has a Taylor rule already")
+        self._taylor = rule
+        return rule
+
+    def expansion(self, rule: Rule) -> Rule:
+        """Declare `rule(expand, inputs, moving, order, **params)`, for all Taylor coefficients at
+        once, where parameters are graphs.
+
+        `moving` has, by position, the coefficients of inputs from the first to that of `order`; the
+        rule gives those of results. `expand(graph, places)` is a graph with the coefficients of
+        its inputs at these places behind the inputs, and those of its floats behind the outputs.
+        """
+        if self._expansion is not None:
+            raise BuildError(f"{self.name} has a rule for all coefficients already")
+        self._expansion = rule
         return rule
 
     def separate(self, rule: Rule) -> Rule:
@@ -509,6 +539,14 @@ class Primitive(Op, Generic[R]):
     @property
     def separate_rule(self) -> Rule | None:
         return self._separate
+
+    @property
+    def taylor_rule(self) -> Rule | None:
+        return self._taylor
+
+    @property
+    def expansion_rule(self) -> Rule | None:
+        return self._expansion
 
     @property
     def pushforward_rule(self) -> Rule | None:

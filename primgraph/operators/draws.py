@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.types import FLOAT64, INT64, as_shape
+from primgraph.ir.types import FLOAT64, INT64, as_shape, broadcast_shapes
 from primgraph.operators.arithmetic import floor
 from primgraph.operators.call import of_namespace
 from primgraph.operators.creation import arange, zeros
@@ -26,6 +26,7 @@ from primgraph.operators.sorting import argsort
 from primgraph.operators.special import ndtr, ndtri
 from primgraph.operators.systems import cholesky
 from primgraph.operators.variable import Variable
+from primgraph.operators.variates import between
 
 __all__ = [
     "categorical",
@@ -34,15 +35,6 @@ __all__ = [
     "permutation",
     "truncated_normal",
 ]
-
-# No uniform number is below this, so that its logarithm is finite.
-_LEAST = 2.0**-53
-
-
-def _between(key: ArrayLike, shape: Any) -> Variable:
-    """Uniform numbers between 0 and 1, with neither of these."""
-    drawn = uniform(key, shape, dtype=FLOAT64)
-    return drawn * (1.0 - 2.0 * _LEAST) + _LEAST
 
 
 @of_namespace
@@ -59,7 +51,8 @@ def truncated_normal(
     is_right = low > 0.0
     first = ndtr(where(is_right, -high, low))
     last = ndtr(where(is_right, -low, high))
-    part = converted(_between(key, shape), low.dtype)
+    extents = broadcast_shapes(as_shape(shape), low.shape, high.shape)
+    part = converted(between(key, extents), low.dtype)
     drawn = ndtri(first + (last - first) * part)
     return where(is_right, -drawn, drawn)
 
@@ -74,7 +67,7 @@ def categorical(key: ArrayLike, logits: ArrayLike, shape: Any = ()) -> Variable:
     weights = lift(logits, fractional(logits))
     if weights.ndim == 0:
         raise ShapeError("categorical: logits have an axis of weights")
-    noise = -log(-log(_between(key, (*as_shape(shape), *weights.shape))))
+    noise = -log(-log(between(key, (*as_shape(shape), *weights.shape))))
     return argmax(weights + noise, -1)
 
 
@@ -107,7 +100,7 @@ def choice(
         raise ShapeError(f"choice takes an integer or an array with axes, not {rows.type}")
     count, wanted = rows.shape[0], math.prod(extents)
     if replace and p is None:
-        places = floor(_between(key, extents) * count)
+        places = floor(between(key, extents) * count)
         return take(rows, converted(places, INT64), 0)
     weights = zeros((count,)) if p is None else log(lift(p, fractional(p)))
     if weights.shape != (count,):
@@ -116,7 +109,7 @@ def choice(
         return take(rows, categorical(key, weights, extents), 0)
     if wanted > count:
         raise ArgumentError(f"choice: {wanted} of {count} cannot be chosen without repeating any")
-    noise = -log(-log(_between(key, (count,))))
+    noise = -log(-log(between(key, (count,))))
     order = argsort(-(weights + noise))
     return take(rows, reshape(order[:wanted], extents), 0)
 

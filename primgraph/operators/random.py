@@ -24,14 +24,16 @@ __all__ = [
 ]
 
 
-def _key(name: str, key: ArrayLike) -> Variable:
+def integer_key(name: str, key: ArrayLike) -> Variable:
+    """The key of the function of that name, an integer or several; else a `DTypeError`."""
     value = lift(key)
     if value.dtype.kind not in "iu":
         raise DTypeError(f"the key of {name} is an integer, not {value.type}")
     return value
 
 
-def _float_dtype(name: str, dtype: Any) -> DType:
+def float_dtype(name: str, dtype: Any) -> DType:
+    """That of what the function of that name makes; a `DTypeError` for what is no float."""
     wanted = dtype_or_default(dtype)
     if wanted.kind != "f":
         raise DTypeError(f"{name} makes floats, not {wanted}")
@@ -50,9 +52,9 @@ def uniform(
     """
     return emit(
         constants.random_uniform,
-        _key("uniform", key),
+        integer_key("uniform", key),
         shape=as_shape(shape),
-        dtype=_float_dtype("uniform", dtype),
+        dtype=float_dtype("uniform", dtype),
         low=require_number("low", low),
         high=require_number("high", high),
     )
@@ -67,7 +69,7 @@ def bernoulli(key: ArrayLike, shape: Any = (), p: float = 0.5) -> Variable:
     """
     return emit(
         constants.random_bernoulli,
-        _key("bernoulli", key),
+        integer_key("bernoulli", key),
         shape=as_shape(shape),
         p=_probability("p", p),
     )
@@ -87,8 +89,8 @@ def normal(key: ArrayLike, shape: Any = (), dtype: Any = None) -> Variable:
     By the method of Box and Muller (1958), in float64, from two uniform numbers each. `key`,
     `dtype` and errors are those of `uniform`.
     """
-    wanted, extents = _float_dtype("normal", dtype), as_shape(shape)
-    seed = _key("normal", key)
+    wanted, extents = float_dtype("normal", dtype), as_shape(shape)
+    seed = integer_key("normal", key)
     pairs = uniform(seed, (2, *extents), dtype=FLOAT64)
     lead = (slice(None),) * seed.ndim
     # The uniform numbers are below one, so that the logarithm is finite.
@@ -111,7 +113,7 @@ def dropout(
     integer; equal keys drop the same elements. Raises `ArgumentError` for a rate outside 0 to
     1, another mode, or an array of keys.
     """
-    value, seed = lift(x, floating(x)), _key("dropout", key)
+    value, seed = lift(x, floating(x)), integer_key("dropout", key)
     keep = 1.0 - _probability("rate", rate)
     if mode not in ("upscale_in_train", "downscale_in_infer"):
         raise ArgumentError(

@@ -13,7 +13,7 @@ from primgraph.eager.run import compute
 from primgraph.eager.shared import label_of, tensor_of
 from primgraph.eager.steps import Part
 from primgraph.eager.tensor import Tensor
-from primgraph.errors import ArgumentError, ShapeError
+from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Value
 from primgraph.ir.types import FLOAT64, TensorType
@@ -167,6 +167,11 @@ def _tensors(parameters: Iterable[Any]) -> list[Tensor]:
             raise ArgumentError(
                 f"a parameter is a leaf, and element {i}, {parameter.type}, is computed",
                 hint="x.detach().requires_grad_() has the same elements and is a leaf",
+            )
+        if parameter.type.is_complex:
+            raise DTypeError(
+                f"a parameter is real, and element {i} is {parameter.type}",
+                hint="train both parts, x and y, and compute with pg.complex(x, y)",
             )
         found[id(parameter)] = parameter
     if not found:

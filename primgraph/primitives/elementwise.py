@@ -130,7 +130,21 @@ div = elementwise(
     jvp=(None, lambda z, x, y, d: -(d * (z / y))),
 )  # fmt: skip
 
+
+@div.taylor
+def _div_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
+    """`z_k y_0 = x_k - sum(z_i y_{k-i})`; the first by the rules for tangents."""
+    if k == 1:
+        return NotImplemented
+    rest = jets.difference(x[k], jets.convolution(mul, z, y, k, k))
+    return None if rest is None else rest / y.first()
+
+
 # Powers and roots.
+
+
+# Up to this order a Taylor coefficient of a power is made of powers of all bases, zero included.
+_EXACT = 3
 
 
 def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
@@ -168,10 +182,36 @@ power = elementwise(
     "power", _power, operands=2, singular=True, kinds=ALGEBRA,
     jvp=(_power_jvp_base, _power_jvp_exponent),
 )  # fmt: skip
+
+
+@power.taylor
+def _power_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
+    """`z' = z w'` with `w = y log(x)`, but for low orders and for a base that is a line.
+
+    By the slope each coefficient of z takes further powers of x, which are right at zero, too.
+    """
+    if k <= _EXACT or (y.fixed and jets.is_line(x, k)):
+        return NotImplemented
+    if y.fixed:
+        rate = jets.apply(mul, y, jets.apply(div, jets.rate(x), x))
+    else:
+        rate = jets.rate(jets.apply(mul, y, jets.apply(log, x)))
+    return jets.integral(jets.apply(mul, z, rate), k)
+
+
 sqrt = elementwise(
     "sqrt", np.sqrt, flops=QUOTIENT, kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * (0.5 / z),
 )  # fmt: skip
+
+
+@sqrt.taylor
+def _sqrt_taylor(jets: Any, k: int, z: Any, x: Any) -> Value | None:
+    """`2 z_0 z_k = x_k - sum(z_i z_{k-i})`, without the terms that have z_k."""
+    rest = jets.difference(x[k], jets.square(mul, z, k, 1))
+    return None if rest is None else rest / (z[0] * 2.0)
+
+
 rsqrt = elementwise(
     "rsqrt", lambda x: (1 / np.sqrt(x)).astype(x.dtype), kinds=INEXACT, singular=True,
     jvp=lambda z, x, d: d * (-0.5 * (z / x)),
@@ -212,6 +252,21 @@ def _integer_pow_jvp(z: Value, x: Value, d: Value, *, n: int) -> Value | None:
         return d
     slope = x if n == 2 else integer_pow(x, n=n - 1)
     return d * (float(n) * slope)
+
+
+@integer_pow.taylor
+def _integer_pow_taylor(jets: Any, k: int, z: Any, x: Any, *, n: int) -> Value | None:
+    """A product of powers half as high, of the reciprocal for a negative one."""
+    if n in (0, 1):
+        return x[k] if n else None
+    if n == -1:
+        rest = jets.convolution(mul, z, x, k, k)
+        return None if rest is None else -rest / x.first()
+    base = x if n > 0 else jets.apply(integer_pow, x, n=-1)
+    half = base if abs(n) < 4 else jets.apply(integer_pow, base, n=abs(n) // 2)
+    product = jets.apply(mul, half, half)
+    found: Value | None = (jets.apply(mul, product, base) if n % 2 else product)[k]
+    return found
 
 
 @integer_pow.batch

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from primgraph.approximations import error as errors
 from primgraph.approximations import gamma as gammas
 from primgraph.approximations import quadrature as quadratures
 from primgraph.errors import ArgumentError, DTypeError, ShapeError
 from primgraph.ir.graph import Value
-from primgraph.ir.primitive import Primitive, Rule
-from primgraph.ir.types import TensorType, common_type
+from primgraph.ir.primitive import Primitive, Rule, primitive
+from primgraph.ir.types import INT64, TensorType, common_type
 from primgraph.primitives.constants import filled, zeros_like
 from primgraph.primitives.elementwise import elementwise, exp, integer_pow, log, log1p
 from primgraph.primitives.logic import equal, greater, logical_and, select
@@ -185,6 +187,94 @@ def _betainc_jvp(
     if k:
         density = density * _to_power(log1p(-x) - polygamma(b, n=0) + mean, k)
     return -(d * density) if upper else d * density
+
+
+# Random numbers of distributions that these belong to, each a function of a key and parameters.
+
+# How many parameters each has, and whether it gives integers.
+VARIATES: dict[str, tuple[int, bool]] = {
+    "standard_gamma": (1, False),
+    "poisson": (1, True),
+    "binomial": (2, True),
+}
+
+
+def _variate(key: Any, *params: Any, name: str) -> np.ndarray[Any, Any]:
+    """Of the generator of each key what it draws by its parameters, in their order."""
+    keys = np.asarray(key)
+    shape = keys.shape + np.shape(params[0])[keys.ndim :]
+    found = np.empty(shape, np.int64 if VARIATES[name][1] else np.result_type(params[0]))
+    for place in np.ndindex(keys.shape):
+        rng = np.random.Generator(np.random.Philox(key=int(keys[place]) % 2**64))
+        given = [np.asarray(p[place]) for p in params]
+        if name == "standard_gamma":
+            (a,) = given
+            good = (a >= 0) & (a < np.inf)
+            drawn = rng.standard_gamma(np.where(good, a, 1).astype(np.float64))
+            found[place] = np.where(good, drawn, np.nan)
+        else:
+            found[place] = getattr(rng, name)(*given)
+    return found
+
+
+@primitive(impl=_variate, random=True, constant=True, singular=True, flops=2 * POLYNOMIAL)
+def random_variate(key: TensorType, *params: TensorType, name: str) -> TensorType:
+    """Numbers of the distribution that NumPy's generators know by that name (Philox counter).
+
+    There is one for each element of the parameters, whose shapes begin with that of `key`; each
+    key draws its own. Outside their domain those of "standard_gamma" are NaN, others an error.
+    """
+    if name not in VARIATES:
+        raise ArgumentError(f"random_variate knows no distribution {name!r:.40}")
+    count, whole = VARIATES[name]
+    if len(params) != count:
+        raise ShapeError(f"random_variate of {name} takes {count} parameters, not {len(params)}")
+    if key.dtype.kind not in "iu" or any(p.dtype.kind not in "iuf" for p in params):
+        raise DTypeError(f"random_variate takes an integer key and numbers, not {key}, {params}")
+    first = params[0]
+    if not whole and not first.is_float:
+        raise DTypeError(f"random_variate of {name} takes floats, not {first}")
+    if any(p.shape != first.shape for p in params) or first.shape[: key.ndim] != key.shape:
+        raise ShapeError(f"random_variate: the shapes of {params} do not begin with that of {key}")
+    return first.with_dtype(INT64) if whole else first
+
+
+@random_variate.batch
+def _random_variate_batch(batched: tuple[bool, ...], *inputs: Value, name: str) -> Value:
+    """One key draws the same numbers for each sample."""
+    return random_variate(*with_batch_axis(batched, inputs), name=name)
+
+
+@primitive(impl=lambda z, a: np.array(z), formal=True, own_slope=True, elementwise=True, flops=0)
+def as_gamma_of(z: TensorType, a: TensorType) -> TensorType:
+    """`z`, held constant, as the quantile of a gamma distribution with the derivative by its shape.
+
+    That is what keeps the part of the distribution below it (M. Figurnov, S. Mohamed and A. Mnih,
+    Implicit reparameterization gradients, 2018).
+    """
+    if not a.is_float:
+        raise DTypeError(f"as_gamma_of does not take {a}")
+    if z != a:
+        raise ShapeError(f"as_gamma_of {a} takes values of that type, not {z}")
+    return z
+
+
+@as_gamma_of.jvp(0)
+def _as_gamma_of_jvp_of_value(y: Value, z: Value, a: Value, d: Value) -> None:
+    return None
+
+
+@as_gamma_of.jvp(1)
+def _as_gamma_of_jvp(y: Value, z: Value, a: Value, d: Value) -> Value:
+    """`d/da P(a, y) + density(y) dy = 0`."""
+    density = exp(xlogy(a - 1.0, y) - y - gammaln(a))
+    return -d * (gammainc(a, y, k=1, upper=False) / density)
+
+
+@as_gamma_of.batch
+def _as_gamma_of_batch(batched: tuple[bool, ...], z: Value, a: Value) -> Value:
+    result: Value = as_gamma_of(*with_batch_axis(batched, (z, a)))
+    return result
 
 
 # The error function's inverses, scaled forms and logarithm.

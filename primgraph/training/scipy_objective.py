@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from itertools import accumulate
 from typing import Any, final
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from primgraph.autodiff.grad import forward_grad, grad
 from primgraph.codegen import Kernel
-from primgraph.errors import ArgumentError, BuildError, ShapeError
+from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_late, checked_methods
@@ -36,6 +37,8 @@ def scipy_objective(
     loss: Variable,
     parameters: Iterable[Variable] | None = None,
     feed: Mapping[str, Any] | None = None,
+    *,
+    hess: str = "dense",
 ) -> Objective:
     """`loss` as a function of the elements of `parameters` in one float64 vector.
 
@@ -48,11 +51,12 @@ def scipy_objective(
     `parameters` are by default all trainable ones that `loss` depends on, in the order of their
     creation. What `feed` has for the inputs, and what the program's scope holds for other
     states, is taken once and stays the same for all evaluations; the updates of the program are
-    not made. SciPy itself is not needed.
+    not made. SciPy itself is not needed, but for `hess="sparse"`, by which the Hessian is a
+    `scipy.sparse.csr_array` with those elements that may be other than zero, had by few products.
 
-    Raises `ShapeError` for a loss of more than one element, `BuildError` where there is nothing
-    to vary or a variable is no parameter of the program, `FeedError` for feeds that do not fit,
-    and `NotDifferentiable` as `grad` does.
+    Raises `OptionError` for another `hess`, `ShapeError` for a loss of more than one element,
+    `BuildError` where there is nothing to vary or a variable is no parameter of the program,
+    `FeedError` for feeds that do not fit, and `NotDifferentiable` as `grad` does.
     """
     if not isinstance(program, Program) or not isinstance(loss, Variable):
         raise ArgumentError(f"scipy_objective takes a program and a loss, not {loss!r:.60}")
@@ -60,7 +64,9 @@ def scipy_objective(
         raise BuildError(f"the loss {loss!r} belongs to another program")
     if loss.size != 1:
         raise ShapeError(f"a loss has one element, not {loss.type}")
-    return Objective(program, loss, _chosen(program, loss, parameters), feed or {})
+    if hess not in ("dense", "sparse"):
+        raise OptionError(f"hess is 'dense' or 'sparse', not {hess!r:.60}")
+    return Objective(program, loss, _chosen(program, loss, parameters), feed or {}, hess)
 
 
 def _chosen(
@@ -96,8 +102,10 @@ class Objective:
         loss: Variable,
         parameters: Sequence[Variable],
         feed: Mapping[str, Any],
+        hess: str = "dense",
     ) -> None:
         self.program = program
+        self._is_sparse = hess == "sparse"
         self.parameters = tuple(parameters)
         self._ends = list(accumulate(p.size for p in parameters))
         self._record = _Record(program, loss, self.parameters)
@@ -132,8 +140,12 @@ class Objective:
         value, gradient = self._at(theta)
         return value, gradient.copy()
 
-    def hess(self, theta: Any) -> Array:
-        """The Hessian at `theta`, one row an element."""
+    def hess(self, theta: Any) -> Any:
+        """The Hessian at `theta`, one row an element: an array, or with `hess="sparse"` sparse."""
+        if self._is_sparse:
+            kernel, matrix = self._sparse_hessian
+            (values,) = kernel(self._vector(theta), *self._others)
+            return matrix.to_scipy(values)
         directions = np.eye(self.size)
         (rows,) = self.hess_kernel(self._vector(theta), directions, *self._others)
         found: Array = rows
@@ -173,6 +185,11 @@ class Objective:
         graph = clean_up(lower(self._record.curvature))
         axes = [None, 0, *(None for _ in self._others)]
         return compiled(batch(graph, self.size, axes))
+
+    @cached_property
+    def _sparse_hessian(self) -> tuple[Kernel, Any]:
+        """Computes the elements of the Hessian that may be other than zero; and where they are."""
+        return self._record.sparse_hessian()
 
     def _at(self, theta: Any) -> tuple[float, Array]:
         vector = self._vector(theta)
@@ -234,6 +251,15 @@ class _Record:
         with self.builder:
             outputs = [reshape(self.loss, ()).astype(FLOAT64), self.gradient]
         return compiled(self._graph([self.theta.value, *self.constants], outputs))
+
+    def sparse_hessian(self) -> tuple[Kernel, Any]:
+        """From the vector and the constants to elements of the Hessian, and where these are."""
+        module = import_module("primgraph.autodiff.sparse")
+        with self.builder:
+            loss = reshape(self.loss, ()).astype(FLOAT64)
+            matrix = module.sparse_hessian("scipy_objective", loss, self.theta)
+        graph = self._graph([self.theta.value, *self.constants], [matrix.data])
+        return compiled(graph), matrix
 
     @cached_property
     def curvature(self) -> Graph:

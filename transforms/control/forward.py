@@ -114,7 +114,7 @@ def _cond_pushforward(
     return [by_place.get(k) for k in range(count)]
 
 
-def _with_carries(body: Graph, present: Collection[int], consts: int, carries: int) -> list[int]:
+def with_carries(body: Graph, present: Collection[int], consts: int, carries: int) -> list[int]:
     """The positions of what has a tangent in some trip, of those that have one in the first."""
     active = set(present)
     while True:
@@ -134,7 +134,7 @@ def _linearized_loop(
     each trip, and is left out. A carry that has a tangent keeps it, as zeros, where a trip forgets
     the carry.
     """
-    active = _with_carries(body, present, consts, carries)
+    active = with_carries(body, present, consts, carries)
     while True:
         joint = _linearized(body, active, turned)
         needed = set(present)

@@ -17,6 +17,7 @@ from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add, as_another, stop_gradient
 from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_assign
+from primgraph.primitives.special import as_gamma_of
 from primgraph.primitives.systems import as_cholesky_of, as_symmetric
 from primgraph.transforms.rules.assembly import sum_of_overlapping
 from primgraph.transforms.rules.rows import rows
@@ -44,6 +45,7 @@ _LARGE = 2048
 @OWN_SLOPES.rule(as_softmax_of)
 @OWN_SLOPES.rule(as_symmetric)
 @OWN_SLOPES.rule(as_cholesky_of)
+@OWN_SLOPES.rule(as_gamma_of)
 def _value_with_own_slope(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """What a derivative is taken of matters to derivatives only."""
     return without_own_slope(seen, inputs, params)

@@ -25,6 +25,10 @@ from primgraph.compat.torch.autograd import (
 )
 from primgraph.compat.torch.framework import (
     bool,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
     device,
     double,
     float,

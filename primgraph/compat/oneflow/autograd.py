@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from primgraph.compat.torch.autograd import functional
-from primgraph.custom.function import Function
-from primgraph.eager import backward as core
-from primgraph.eager.backward import Tensors, backward
+from primgraph.compat.torch import autograd
+from primgraph.compat.torch.autograd import Function, backward, functional
+from primgraph.eager.backward import Tensors
 from primgraph.eager.tensor import Tensor
 
 __all__ = ["Function", "backward", "functional", "grad"]
@@ -23,8 +22,14 @@ def grad(
     is_grads_batched: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`, as a tuple."""
-    return core.grad(
-        outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, is_grads_batched
+    return autograd.grad(
+        outputs,
+        inputs,
+        grad_outputs,
+        retain_graph,
+        create_graph,
+        allow_unused=allow_unused,
+        is_grads_batched=is_grads_batched,
     )
 
 

@@ -10,7 +10,9 @@ with them are such tensors again. These differences remain:
 - What an operation in place changes is one handle. What was computed from the old elements keeps
   them, so that gradients are right where torch raises; views do not write through.
 - Integers and floats that meet are promoted as NumPy promotes them.
-- Conventions of derivatives are primgraph's: ties are split evenly, guards of `where` hold.
+- Conventions of derivatives are primgraph's: ties are split evenly, guards of `where` hold. But
+  gradients by complex tensors are torch's, `df/dx + i df/dy`: in `.grad`, hooks, functions of one's
+  own, and what `autograd` and `func` give.
 
 The default dtype of this package is float32, whatever primgraph's own is.
 """
@@ -28,6 +30,10 @@ from primgraph.compat.torch.autograd import (
 from primgraph.compat.torch.creation import create
 from primgraph.compat.torch.framework import (
     bool,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
     device,
     double,
     float,
@@ -87,6 +93,10 @@ if not TYPE_CHECKING:
         "as_tensor",
         "autograd",
         "bool",
+        "cdouble",
+        "cfloat",
+        "complex128",
+        "complex64",
         "device",
         "double",
         "empty",

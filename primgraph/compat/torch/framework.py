@@ -11,6 +11,8 @@ from primgraph.errors import DTypeError, OptionError
 from primgraph.ir.types import FLOAT32, DType, as_dtype
 
 bool = np.dtype("bool")
+cfloat = complex64 = np.dtype("complex64")
+cdouble = complex128 = np.dtype("complex128")
 double = float64 = np.dtype("float64")
 float = float32 = np.dtype("float32")
 half = float16 = np.dtype("float16")

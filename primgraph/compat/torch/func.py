@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from primgraph.compat.torch.conjugates import turned
 from primgraph.functional import derivatives, public
 from primgraph.functional.vmap import vmap as vectorized
 
@@ -16,7 +17,13 @@ Positions: TypeAlias = int | Sequence[int]
 
 def grad(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
     """The function that gives the gradient of `func`, of one element."""
-    return public.grad(func, argnums, has_aux)
+    given = public.grad(func, argnums, has_aux)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        found = given(*args, **kwargs)
+        return (turned(found[0]), *found[1:]) if has_aux else turned(found)
+
+    return called
 
 
 def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
@@ -25,7 +32,7 @@ def grad_and_value(func: Function, argnums: Positions = 0, has_aux: bool = False
 
     def called(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         value, gradient = both(*args, **kwargs)
-        return gradient, value
+        return turned(gradient), value
 
     return called
 
@@ -55,7 +62,7 @@ def vjp(func: Function, *primals: Any) -> tuple[Any, Function]:
     """`func(*primals)`, and the function that gives a cotangent's products with its Jacobian."""
 
     def back(cotangent: Any) -> tuple[Any, ...]:
-        return tuple(public.vjp(func, primals, cotangent)[1])
+        return tuple(turned(public.vjp(func, primals, turned(cotangent))[1]))
 
     return func(*primals), back
 

@@ -26,6 +26,7 @@ __all__ = [
     "allclose",
     "amax",
     "amin",
+    "angle",
     "any",
     "arccos",
     "arccosh",
@@ -47,8 +48,11 @@ __all__ = [
     "ceil",
     "chunk",
     "clamp",
+    "complex",
     "concat",
     "concatenate",
+    "conj",
+    "conj_physical",
     "cos",
     "cosh",
     "cumsum",
@@ -74,8 +78,10 @@ __all__ = [
     "greater",
     "greater_equal",
     "gt",
+    "imag",
     "index_select",
     "inner",
+    "is_complex",
     "is_tensor",
     "isfinite",
     "isinf",
@@ -116,18 +122,22 @@ __all__ = [
     "numel",
     "outer",
     "permute",
+    "polar",
     "pow",
     "prod",
     "ravel",
+    "real",
     "reciprocal",
     "relu",
     "remainder",
     "repeat",
     "reshape",
+    "resolve_conj",
     "roll",
     "round",
     "rsqrt",
     "select",
+    "sgn",
     "sigmoid",
     "sign",
     "sin",
@@ -157,7 +167,10 @@ __all__ = [
     "unbind",
     "unsqueeze",
     "var",
+    "vdot",
     "view",
+    "view_as_complex",
+    "view_as_real",
     "where",
 ]
 
@@ -192,7 +205,11 @@ asin = arcsin = _unary(pg.arcsin, "asin")
 asinh = arcsinh = _unary(pg.arcsinh, "asinh")
 atan = arctan = _unary(pg.arctan, "atan")
 atanh = arctanh = _unary(pg.arctanh, "atanh")
+angle = _unary(pg.angle, "angle")
 ceil = _unary(pg.ceil, "ceil")
+conj = conj_physical = resolve_conj = _unary(pg.conj, "conj")
+imag = _unary(pg.imag, "imag")
+real = _unary(pg.real, "real")
 cos = _unary(pg.cos, "cos")
 cosh = _unary(pg.cosh, "cosh")
 erf = _unary(pg.erf, "erf")
@@ -215,7 +232,7 @@ reciprocal = _unary(pg.reciprocal, "reciprocal")
 relu = _unary(pg.relu, "relu")
 rsqrt = _unary(pg.rsqrt, "rsqrt")
 sigmoid = _unary(pg.sigmoid, "sigmoid")
-sign = _unary(pg.sign, "sign")
+sgn = sign = _unary(pg.sign, "sign")
 sin = _unary(pg.sin, "sin")
 sinh = _unary(pg.sinh, "sinh")
 sqrt = _unary(pg.sqrt, "sqrt")
@@ -242,6 +259,36 @@ mul = multiply = _binary(pg.multiply, "mul")
 ne = not_equal = _binary(pg.not_equal, "ne")
 outer = _binary(pg.outer, "outer")
 remainder = _binary(pg.remainder, "remainder")
+
+
+def complex(real: Any, imag: Any) -> Any:
+    """Complex numbers of their parts."""
+    return pg.complex(real, imag)
+
+
+def polar(abs: Any, angle: Any) -> Any:
+    """Complex numbers of their sizes and angles."""
+    return pg.complex(pg.multiply(abs, pg.cos(angle)), pg.multiply(abs, pg.sin(angle)))
+
+
+def is_complex(input: Any) -> builtins.bool:
+    """Whether the elements are complex."""
+    return builtins.bool(input.dtype.kind == "c")
+
+
+def vdot(input: Any, other: Any) -> Any:
+    """The sum of products, conjugates of the first."""
+    return pg.dot(pg.conj(input), other)
+
+
+def view_as_real(input: Any) -> Any:
+    """Real and imaginary parts along a new last axis."""
+    return pg.stack([pg.real(input), pg.imag(input)], -1)
+
+
+def view_as_complex(input: Any) -> Any:
+    """Complex numbers of the parts along the last axis."""
+    return pg.complex(input[..., 0], input[..., 1])
 
 
 def add(input: Any, other: Any, *, alpha: float = 1) -> Any:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from primgraph.compat.torch import framework, functions
+from primgraph.compat.torch.conjugates import turned, turned_node
 from primgraph.eager.adoption import stand_ins
 from primgraph.eager.in_place import change
 from primgraph.eager.node import Node, given
 from primgraph.eager.tensor import Tensor as _Tensor
 from primgraph.errors import DTypeError, NotDifferentiable, unknown_name
-from primgraph.ir.types import DType, Shape, as_dtype
+from primgraph.ir.types import DType, Shape, as_dtype, complex_dtype
 from primgraph.operators import astype
 from primgraph.operators.handle import Handle
 from primgraph.operators.promotion import array_of
@@ -22,12 +24,18 @@ from primgraph.operators.variable import Variable as _Variable
 # Functions whose first argument is no tensor that they are about; all others are methods, too.
 _NO_METHODS = (
     "cat",
+    "complex",
     "concat",
     "concatenate",
     "einsum",
+    "imag",
     "is_tensor",
+    "polar",
+    "real",
     "stack",
     "tensordot",
+    "view_as_complex",
+    "view_as_real",
     "where",
 )
 
@@ -102,6 +110,12 @@ class Manners(Handle):
     def nelement(self) -> builtins.int:
         """Number of elements."""
         return self.type.size
+
+    @property
+    def mH(self) -> Self:
+        """The last two axes exchanged, and complex numbers conjugated."""
+        found: Self = functions.conj(self.mT)
+        return found
 
     def is_floating_point(self) -> builtins.bool:
         """Whether the elements are floats."""
@@ -186,6 +200,28 @@ class Tensor(Manners, _Tensor):
         if isinstance(data, int):
             data = np.zeros((data, *sizes))
         super().__init__(made(data, framework.get_default_dtype(), False))
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: builtins.bool | None = None,
+        create_graph: builtins.bool = False,
+        inputs: _Tensor | Sequence[_Tensor] | None = None,
+    ) -> None:
+        """Add the gradients of this tensor, times `gradient`, to `.grad` of what it depends on.
+
+        Those by complex tensors are `df/dx + i df/dy`, as in torch.
+        """
+        super().backward(turned(gradient), retain_graph, create_graph, inputs)
+
+    def accumulate(self, gradient: Node) -> None:
+        """Add to `.grad`."""
+        super().accumulate(turned_node(gradient, self.family))
+
+    def hooked(self, gradient: Node) -> Node:
+        """What the hooks make of a gradient."""
+        found = super().hooked(turned_node(gradient, self.family))
+        return turned_node(found, self.family)
 
     @property
     def data(self) -> _Tensor:
@@ -285,11 +321,14 @@ def made(data: Any, dtype: Any, requires_grad: builtins.bool) -> Node:
     if isinstance(data, _Tensor):
         data = data.numpy()
     array = array_of(data, None if dtype is None else as_dtype(dtype))
-    if requires_grad and array.dtype.kind != "f":
+    if requires_grad and array.dtype.kind not in "fc":
         raise DTypeError(
             f"only floats have derivatives, and this tensor is of {array.dtype}",
             hint="give a float dtype, or leave out requires_grad",
         )
-    if dtype is None and array.dtype.kind == "f" and not isinstance(data, np.ndarray | np.generic):
-        array = array.astype(framework.get_default_dtype())
+    if dtype is None and not isinstance(data, np.ndarray | np.generic):
+        if array.dtype.kind == "f":
+            array = array.astype(framework.get_default_dtype())
+        elif array.dtype.kind == "c":
+            array = array.astype(complex_dtype(framework.get_default_dtype()))
     return given(np.array(array), requires_grad)

@@ -6,9 +6,10 @@ import warnings
 from typing import Any
 
 from primgraph.compat.torch.autograd import functional
-from primgraph.custom.function import Function
+from primgraph.compat.torch.conjugates import turned
+from primgraph.custom import function as custom
 from primgraph.eager import backward as core
-from primgraph.eager.backward import Tensors, backward
+from primgraph.eager.backward import Tensors
 from primgraph.eager.recording import (
     enable_grad,
     inference_mode,
@@ -33,6 +34,28 @@ __all__ = [
 ]
 
 
+class Function(custom.Function):
+    """`pg.Function`, with gradients by complex tensors as torch has them in its `backward`."""
+
+    _conjugated = True
+
+
+def backward(
+    tensors: Tensors,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Tensors | None = None,
+) -> None:
+    """Add the gradients of `sum_i <grad_tensors[i], tensors[i]>` to `.grad` of what it depends on.
+
+    See `pg.autograd.backward`. `grad_variables` is the former name of `grad_tensors`.
+    """
+    seeds = grad_variables if grad_tensors is None else grad_tensors
+    core.backward(tensors, turned(seeds), retain_graph, create_graph, inputs)
+
+
 def is_grad_enabled() -> bool:
     """Whether derivatives go through what is computed now."""
     return is_on.get()
@@ -51,12 +74,14 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `sum_i <grad_outputs[i], outputs[i]>` by `inputs`, as a tuple.
 
-    `.grad` is untouched. `only_inputs` has no effect, as in torch. In a function that is compiled
-    nothing is dropped, and all can be differentiated again. See `pg.grad`.
+    `.grad` is untouched. Those by complex inputs are `df/dx + i df/dy`. `only_inputs` has no
+    effect, as in torch. In a function that is compiled nothing is dropped, and all can be
+    differentiated again. See `pg.grad`.
     """
     if not only_inputs:
         warnings.warn("only_inputs has no effect: use backward for all leaves", stacklevel=2)
     ends, starts = (v if isinstance(v, list | tuple) else [v] for v in (outputs, inputs))
+    grad_outputs = turned(grad_outputs)
     if any(isinstance(v, Variable) for v in ends):
         found: Any = of_handles(
             [*ends],
@@ -67,8 +92,8 @@ def grad(
             materialize_grads=materialize_grads,
             strict_scalar=True,
         )
-        return tuple(found)
-    return core.grad(
+        return turned(tuple(found))  # type: ignore[no-any-return]
+    given = core.grad(
         outputs,
         inputs,
         grad_outputs,
@@ -78,6 +103,7 @@ def grad(
         is_grads_batched,
         materialize_grads,
     )
+    return turned(given)  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:

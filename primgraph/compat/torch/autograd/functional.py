@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from primgraph.compat.torch.conjugates import turned
 from primgraph.eager.tensor import Tensor
 from primgraph.functional import public as pg
 
@@ -28,7 +29,8 @@ def jacobian(
     """
     if strict:
         pg.vjp(func, inputs, strict=True)
-    return _given(pg.jacobian(func, inputs, mode=strategy.removesuffix("-mode")), create_graph)
+    found = pg.jacobian(func, inputs, mode=strategy.removesuffix("-mode"))
+    return _given(turned(found), create_graph)
 
 
 def hessian(
@@ -52,7 +54,8 @@ def vjp(
     func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """`func(*inputs)`, and the product of `v`, ones by default, with its Jacobian."""
-    return _pair(pg.vjp(func, inputs, v, strict=strict), create_graph)
+    value, product = pg.vjp(func, inputs, turned(v), strict=strict)
+    return _pair((value, turned(product)), create_graph)
 
 
 def jvp(
@@ -66,14 +69,16 @@ def vhp(
     func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """`func(*inputs)`, one element, and the product of `v` with its Hessian."""
-    return _pair(pg.vhp(func, inputs, v, strict=strict), create_graph)
+    value, product = pg.vhp(func, inputs, v, strict=strict)
+    return _pair((value, turned(product)), create_graph)
 
 
 def hvp(
     func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Any, Any]:
     """`func(*inputs)`, one element, and the product of its Hessian with `v`."""
-    return _pair(pg.hvp(func, inputs, v, strict=strict), create_graph)
+    value, product = pg.hvp(func, inputs, v, strict=strict)
+    return _pair((value, turned(product)), create_graph)
 
 
 def _pair(found: tuple[Any, Any], create_graph: bool) -> tuple[Any, Any]:

@@ -1,0 +1,40 @@
+"""Gradients by complex numbers as torch has them: `df/dx + i df/dy`, the conjugates of primgraph's.
+
+Seeds and gradients are conjugated where they pass from one convention to the other; derivatives
+themselves are primgraph's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from primgraph.eager.node import Node
+from primgraph.eager.reverse import unheld
+from primgraph.eager.tensor import Tensor
+from primgraph.operators import conj
+from primgraph.operators.handle import Handle
+
+
+def turned(given: Any) -> Any:
+    """What is complex as its conjugate, in lists, tuples and dicts too; all else as it is."""
+    if isinstance(given, Handle):
+        return conj(given) if given.type.is_complex else given
+    if isinstance(given, dict):
+        return {k: turned(v) for k, v in given.items()}
+    if isinstance(given, tuple) and hasattr(given, "_fields"):
+        return type(given)(*map(turned, given))
+    if isinstance(given, list | tuple):
+        return type(given)(map(turned, given))
+    if isinstance(given, complex | np.ndarray | np.generic):
+        return np.conj(given)
+    return given
+
+
+def turned_node(node: Node, family: type[Tensor]) -> Node:
+    """The node of a gradient, conjugated if it is complex."""
+    if not node.type.is_complex:
+        return node
+    found: Tensor = turned(family(unheld(node)))
+    return found.node

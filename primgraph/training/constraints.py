@@ -1,0 +1,164 @@
+"""Constraints with sparse derivatives, in the form that SciPy's methods take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from importlib import import_module
+from typing import Any, final
+
+import numpy as np
+
+from primgraph.autodiff.sparse import hessian_plan, matrix_of
+from primgraph.errors import ArgumentError, OptionError, ShapeError
+from primgraph.functional.arguments import following
+from primgraph.functional.jit import jit
+from primgraph.functional.sparse import sparse_jacobian
+from primgraph.ir.signature import checked_late, checked_methods
+from primgraph.ir.types import FLOAT64
+from primgraph.operators.promotion import array_of
+from primgraph.operators.reductions import sum as sum_
+from primgraph.operators.variable import Variable
+
+Array = np.ndarray[Any, Any]
+
+
+@checked_late
+def constraints(
+    function: Callable[..., Any],
+    lower: Any,
+    upper: Any,
+    *,
+    sparse: bool = True,
+    pattern: Any = None,
+    hessian_pattern: Any = None,
+) -> Constraints:
+    """`lower <= function(x) <= upper`, for vectors `x` of float64, with exact derivatives.
+
+        limits = pg.constraints(function, 0.0, 0.0)
+        scipy.optimize.minimize(..., method="trust-constr", constraints=limits.to_scipy())
+
+    `function` takes a vector and gives one, of primgraph's operators or NumPy's; bounds are numbers
+    or vectors, infinite where there are none, and equal where the value is given. Derivatives are
+    matrices of SciPy with those elements that may be other than zero, or arrays unless `sparse`;
+    `pattern` and `hessian_pattern` say where elements are, if that is known better than from the
+    function. Each derivative is compiled at its first use.
+
+    Raises `ArgumentError` for what is no function, `ShapeError` for bounds of other shapes than
+    those of vectors, and `OptionError` for a lower bound above an upper one.
+    """
+    if not callable(function):
+        raise ArgumentError(f"constraints takes a function, not {function!r:.60}")
+    below, above = array_of(lower, FLOAT64), array_of(upper, FLOAT64)
+    if below.ndim > 1 or above.ndim > 1:
+        raise ShapeError(f"bounds are numbers or vectors, not {below.shape} and {above.shape}")
+    if np.any(below > above):
+        raise OptionError(f"a lower bound is above an upper one: {lower!r:.60}, {upper!r:.60}")
+    return Constraints(function, below, above, sparse, pattern, hessian_pattern)
+
+
+@final
+@checked_methods(late=True)
+class Constraints:
+    """Values, Jacobian and weighted Hessian of constraints at vectors `x` of float64."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        lower: Array,
+        upper: Array,
+        sparse: bool,
+        pattern: Any,
+        hessian_pattern: Any,
+    ) -> None:
+        self.function = function
+        self.lower, self.upper = lower, upper
+        self.sparse = sparse
+        self._patterns = pattern, hessian_pattern
+
+    def fun(self, x: Any) -> Array:
+        """The values at `x`, a vector."""
+        found: Array = self._values(_vector(x))
+        if found.ndim != 1:
+            raise ShapeError(f"constraints are a vector, and the function gives {found.shape}")
+        return found
+
+    def jac(self, x: Any) -> Any:
+        """The Jacobian at `x`: a `scipy.sparse.csr_array`, or an array if not `sparse`."""
+        return self._given(self._slopes(_vector(x)))
+
+    def hess(self, x: Any, v: Any) -> Any:
+        """The sum of the Hessians of all constraints at `x`, each times its weight in `v`.
+
+        That is their part of the Hessian of a Lagrangian.
+        """
+        return self._given(self._curvature(_vector(x), _vector(v)))
+
+    def to_scipy(self) -> Any:
+        """A `scipy.optimize.NonlinearConstraint`, for the method trust-constr.
+
+        Raises `OptionError` where SciPy cannot be imported.
+        """
+        try:
+            optimize = import_module("scipy.optimize")
+        except ImportError:
+            raise OptionError("to_scipy needs SciPy, which cannot be imported here") from None
+        return optimize.NonlinearConstraint(
+            self.fun, self.lower, self.upper, jac=self.jac, hess=self.hess
+        )
+
+    def to_dicts(self, x: Any) -> list[dict[str, Any]]:
+        """The same as SciPy's method SLSQP takes it: equalities, and inequalities from zero on.
+
+        `x` is any vector of the right length. SLSQP works on dense matrices.
+        """
+        count = self.fun(x).size
+        low, high = np.broadcast_to(self.lower, count), np.broadcast_to(self.upper, count)
+        equal = np.flatnonzero(low == high)
+        least = np.flatnonzero((low != high) & (low > -np.inf))
+        most = np.flatnonzero((low != high) & (high < np.inf))
+        return [
+            {
+                "type": "eq" if rows is equal else "ineq",
+                "fun": partial(self._part, rows, bound, sign),
+                "jac": partial(self._slope, rows, sign),
+            }
+            for rows, bound, sign in ((equal, low, 1.0), (least, low, 1.0), (most, high, -1.0))
+            if rows.size
+        ]
+
+    def _part(self, rows: Array, bound: Array, sign: float, x: Any) -> Array:
+        return sign * (self.fun(x)[rows] - bound[rows])
+
+    def _slope(self, rows: Array, sign: float, x: Any) -> Array:
+        found = self._slopes(_vector(x)).to_dense()[rows]
+        return np.asarray(sign * found)
+
+    def _given(self, matrix: Any) -> Any:
+        return matrix.to_scipy() if self.sparse else matrix.to_dense()
+
+    @cached_property
+    def _values(self) -> Callable[..., Any]:
+        return jit(self.function)
+
+    @cached_property
+    def _slopes(self) -> Callable[..., Any]:
+        found: Callable[..., Any] = sparse_jacobian(self.function, pattern=self._patterns[0])
+        return found
+
+    @cached_property
+    def _curvature(self) -> Callable[..., Any]:
+        return jit(self._weighted, rebind=False)
+
+    def _weighted(self, x: Variable, v: Variable) -> Any:
+        def lagrangian(x: Variable) -> Any:
+            return sum_(v * following(self.function, x))
+
+        return matrix_of(hessian_plan("constraints", lagrangian, x, self._patterns[1]), "csr", None)
+
+
+def _vector(x: Any) -> Array:
+    vector = array_of(x, FLOAT64)
+    if vector.ndim != 1:
+        raise ShapeError(f"constraints take a vector, not an array of shape {vector.shape}")
+    return vector

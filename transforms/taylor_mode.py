@@ -1,0 +1,553 @@
+"""Taylor mode: from a graph to the graph of its value and derivatives along a curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any, Protocol, TypeAlias, final
+
+from primgraph.errors import MissingRuleError, OptionError
+from primgraph.ir.builder import Builder
+from primgraph.ir.contract import primitives_only, transform
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.params import Params, bits
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.rebuild import NOWHERE, copy, derived_source, rebuild, require_primitive, written
+from primgraph.ir.types import TensorType
+from primgraph.primitives.constants import filled
+from primgraph.primitives.elementwise import add, as_another, neg, sub
+from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.analysis.frames import is_mark
+from primgraph.transforms.analysis.masks import masks_of
+from primgraph.transforms.analysis.ranges import Range
+from primgraph.transforms.control import jets as rules_of_loops  # noqa: F401
+from primgraph.transforms.linearize import differentiated
+from primgraph.transforms.masking import Masking
+
+# One coefficient for each result of an equation; None is zero everywhere.
+Row: TypeAlias = Sequence[Value | None]
+
+
+@transform(requires=(primitives_only,), ensures=(primitives_only,))
+def taylor(
+    graph: Graph,
+    order: int,
+    wrt: Sequence[int | Value] | None = None,
+    *,
+    seeds: Sequence[Sequence[int]] | None = None,
+    given: Callable[[], Mapping[Value, Range]] = dict,
+) -> Graph:
+    """Turn `f(x) -> y` into `f_jet(x, x', x'', ...) -> (y, y', y'', ...)`, to that order.
+
+    Where x moves along a curve x(t), these are the derivatives by t at 0. `wrt` names what moves,
+    as in `linearize`. `seeds` has for each of it the orders of the derivatives that are inputs,
+    by default all up to `order`; the others are zero, and make no equation. For each float output
+    there are `order` derivatives, behind all outputs, zeros where none of `wrt` reaches it.
+
+    What is linear is applied to each coefficient, products are convolutions, and anything else
+    follows from its jvp rule: of `y' = g(x, y) x'` coefficient k of y takes those of g and x' up to
+    k - 1. Where the functions in g are among those that are there already, these are the known
+    recurrences, of k products for coefficient k. A. Griewank and A. Walther, Evaluating
+    Derivatives, 2nd edition, 2008, chapter 13.
+
+    Raises `NotDifferentiable` for an integer in `wrt`, `MissingRuleError` where a primitive has
+    no rule, `OptionError` for an order below one.
+    """
+    return expanded(graph, order, wrt, seeds=seeds, given=given)[0]
+
+
+def expanded(
+    graph: Graph,
+    order: int,
+    wrt: Sequence[int | Value] | None = None,
+    *,
+    seeds: Sequence[Sequence[int]] | None = None,
+    given: Callable[[], Mapping[Value, Range]] = dict,
+    unit: Callable[[int], int] = math.factorial,
+) -> tuple[Graph, dict[Value, Value]]:
+    """What `taylor` gives, and what each value of `graph` is there.
+
+    Inputs and results of order k are `unit(k)` times coefficients.
+    """
+    if order < 1:
+        raise OptionError(f"derivatives have orders from 1 on, not {order}")
+    places = differentiated(graph, wrt)
+    orders = [range(1, order + 1)] * len(places) if seeds is None else seeds
+    builder, moved = rebuild(graph)
+    with builder:
+        jets = Jets(builder, order)
+        for value, present in zip(places, orders, strict=True):
+            known = {k: builder.input(value.type) for k in present}
+            jets.seeds[value] = {k: scaled(d, 1 / unit(k)) for k, d in known.items()}
+        jets.follow(graph, moved, given)
+        outputs = [moved[v] for v in graph.outputs]
+        for value in graph.outputs:
+            if value.type.is_inexact:
+                outputs += jets.derivatives(value, unit)
+    return builder.graph(outputs, f"{graph.name}_jet"), moved
+
+
+def scaled(value: Value, factor: float) -> Value:
+    return value if factor == 1 else value * factor
+
+
+class _Given(Protocol):
+    def __call__(self, k: int, /) -> Row: ...
+
+
+@final
+class Series:
+    """The Taylor coefficients of one value, each computed when it is first asked for.
+
+    A `fixed` one has none but the first. Coefficients that are zero everywhere are None.
+    """
+
+    __slots__ = ("_place", "_row", "fixed", "type")
+
+    def __init__(
+        self, type: TensorType, row: _Given, place: int = 0, *, fixed: bool = False
+    ) -> None:
+        self.type = type
+        self.fixed = fixed
+        self._row = row
+        self._place = place
+
+    def __getitem__(self, k: int) -> Value | None:
+        return None if self.fixed and k else self._row(k)[self._place]
+
+    def first(self) -> Value:
+        """The value itself, zeros too."""
+        found = self[0]
+        return filled(0, self.type) if found is None else found
+
+
+@final
+class _Rows:
+    """What a function of the order gives, asked once for each order from 0 on."""
+
+    __slots__ = ("_find", "_found")
+
+    def __init__(self, find: Callable[[int], Row]) -> None:
+        self._find = find
+        self._found: list[Row] = []
+
+    def __call__(self, k: int, /) -> Row:
+        while len(self._found) <= k:
+            self._found.append(self._find(len(self._found)))
+        return self._found[k]
+
+
+@final
+class _Node:
+    """An equation between series, and the derivatives of its results once these are asked for."""
+
+    __slots__ = (*("limit", "op", "operands", "order", "params", "results", "slopes", "whole"),)
+
+    def __init__(
+        self, op: Primitive[Any], operands: Sequence[Series], params: Params, limit: int
+    ) -> None:
+        self.op = op
+        self.operands = operands
+        self.params = params
+        self.limit = limit
+        self.results: tuple[Series, ...] = ()
+        self.slopes: Sequence[Series | None] | None = None
+        # Of what is expanded as a whole: to which order, and the coefficients by results.
+        self.order = 0
+        self.whole: Mapping[int, Sequence[Value]] = {}
+
+    @property
+    def active(self) -> list[int]:
+        """The places of operands that are no constants, and have derivatives."""
+        return [i for i, x in enumerate(self.operands) if x.type.is_inexact and not x.fixed]
+
+
+@final
+class Jets:
+    """The series of the values of a graph, in a builder, and those of what their rules need.
+
+    The same equation between the same series is there once: of sine and cosine each is in the
+    slope of the other.
+    """
+
+    def __init__(self, builder: Builder, order: int) -> None:
+        self.builder = builder
+        self.order = order
+        self.seeds: dict[Value, dict[int, Value]] = {}
+        self._series: dict[Value, Series] = {}
+        self._constants: dict[Value, Series] = {}
+        self._nodes: dict[Any, _Node] = {}
+        self._made_by: dict[Series, _Node] = {}
+        self._rates: dict[Series, Series] = {}
+        self._templates: dict[Any, tuple[Graph, list[bool]]] = {}
+
+    # The graph that is followed.
+
+    def follow(
+        self,
+        graph: Graph,
+        moved: dict[Value, Value],
+        given: Callable[[], Mapping[Value, Range]],
+    ) -> None:
+        """Record values and coefficients of all equations of `graph`."""
+        sources = list(self.seeds)
+        active = depending(graph, sources)
+        masks = Masking(masks_of(graph, active, sources, given), graph, moved)
+        for value in graph.inputs:
+            if value in self.seeds:
+                self._series[value] = self._seeded(moved[value], self.seeds[value], None)
+        for eqn in graph.body:
+            copy(self.builder, eqn, moved)
+            if not self._series.keys().isdisjoint(eqn.inputs):
+                for condition in masks.conditions(eqn):
+                    copy(self.builder, condition, moved)
+                with self._written(eqn):
+                    self._push(eqn, moved, masks)
+            for value in eqn.outputs:
+                if value in self.seeds:
+                    own = self._series.get(value)
+                    self._series[value] = self._seeded(moved[value], self.seeds[value], own)
+            if eqn.op is as_another and is_mark(eqn):
+                held = self.builder.definition(moved[eqn.inputs[0]])
+                assert held is not None
+                moved[eqn.output] = held.inputs[0]
+
+    def derivatives(self, value: Value, unit: Callable[[int], int]) -> list[Value]:
+        """Those of a value of the graph, of all orders; zeros where there is none."""
+        series = self._series.get(value)
+        found = []
+        for k in range(1, self.order + 1):
+            term = None if series is None else series[k]
+            found.append(filled(0, value.type) if term is None else scaled(term, unit(k)))
+        return found
+
+    @contextmanager
+    def _written(self, eqn: Equation) -> Iterator[None]:
+        self.builder.source = derived_source(eqn, "tangent")
+        yield
+
+    def _seeded(self, value: Value, seeds: Mapping[int, Value], own: Series | None) -> Series:
+        """The series of a value that is moved, besides by what it depends on as its `own`."""
+
+        def find(k: int) -> Row:
+            if k == 0:
+                return (value,)
+            return (self.total([seeds.get(k), None if own is None else own[k]]),)
+
+        return Series(value.type, _Rows(find))
+
+    def _push(self, eqn: Equation, moved: Mapping[Value, Value], masks: Masking) -> None:
+        """Note the series of the results of `eqn`, and compute their coefficients."""
+        op = require_primitive(eqn)
+        if op.constant or not any(v.type.is_inexact for v in eqn.outputs):
+            return
+        given = [self._series.get(v) or self.constant(moved[v]) for v in eqn.inputs]
+        opened, operands = eqn, given
+        if op.pushforward_rule is not None:
+            opened, places = masks.opened(eqn)
+            operands = [self.constant(moved[v]) for v in opened.inputs]
+            for i, series in zip(places, given, strict=True):
+                operands[i] = series
+        operands = self._masked(eqn, operands, masks)
+        try:
+            results = self.apply_all(op, operands, opened.params, self.order)
+            for k in range(1, self.order + 1):
+                for series in results:
+                    series[k]
+        except MissingRuleError as error:
+            raise error.located(written(eqn)) from None
+        if opened is not eqn or operands is not given or eqn in masks.masks.results:
+            results = self._within(eqn, [moved[v] for v in eqn.outputs], operands, results, masks)
+        for value, series in zip(eqn.outputs, results, strict=True):
+            if value.type.is_inexact and any(series[k] for k in range(1, self.order + 1)):
+                self._series[value] = series
+
+    def _masked(self, eqn: Equation, operands: list[Series], masks: Masking) -> list[Series]:
+        """The operands, with zeros where they do not matter."""
+        guarded, factors = masks.masks.tangents.get(eqn), masks.masks.factors.get(eqn)
+        if guarded is None and factors is None:
+            return operands
+
+        def series_of(i: int, x: Series) -> Series:
+            def find(k: int) -> Row:
+                term = x[k]
+                if term is None:
+                    return (None,)
+                if k == 0:
+                    return (masks.factors(eqn, [y.first() for y in operands])[i],)
+                return (masks.tangents(eqn, {i: term})[i],)
+
+            return Series(x.type, _Rows(find), fixed=x.fixed)
+
+        return [series_of(i, x) if x.type.is_inexact else x for i, x in enumerate(operands)]
+
+    def _within(
+        self,
+        eqn: Equation,
+        values: Sequence[Value],
+        operands: Sequence[Series],
+        results: Sequence[Series],
+        masks: Masking,
+    ) -> Sequence[Series]:
+        """The results as series of `values`, with zeros where what the only moving operand
+        contributes has them."""
+        active = [i for i, x in enumerate(operands) if x.type.is_inexact and not x.fixed]
+        alone = eqn in masks.masks.results and len(active) == 1
+
+        def series_of(value: Value, z: Series) -> Series:
+            def find(k: int) -> Row:
+                if k == 0:
+                    return (value,)
+                term = z[k]
+                if alone:
+                    ((term,),) = masks.terms(eqn, {(active[0],): [term]})
+                return (term,)
+
+            return Series(z.type, _Rows(find))
+
+        return [series_of(v, z) for v, z in zip(values, results, strict=True)]
+
+    # Series, and what rules make of them.
+
+    def constant(self, value: Value) -> Series:
+        """The series of a value that does not move."""
+        found = self._constants.get(value)
+        if found is None:
+            found = Series(value.type, lambda k, /: (value,), fixed=True)
+            self._constants[value] = found
+        return found
+
+    def apply(self, op: Primitive[Any], *operands: Series, **params: Any) -> Series:
+        """The series of a primitive with one result."""
+        frozen = self.builder._frozen(params) if params else ()
+        return self.apply_all(op, operands, frozen, self.order)[0]
+
+    def apply_all(
+        self, op: Primitive[Any], operands: Sequence[Series], params: Params, limit: int
+    ) -> Sequence[Series]:
+        """The series of all results of a primitive, to be asked for orders up to `limit`."""
+        if op is neg and (made := self._made_by.get(operands[0])) and made.op is neg:
+            return (made.operands[0],)
+        key = (op.name, tuple(map(id, operands)), bits(params) if params else ())
+        node = self._nodes.get(key)
+        if node is not None:
+            return node.results
+        node = self._nodes[key] = _Node(op, operands, params, limit)
+        types = self.builder.infer(op, tuple([x.type for x in operands]), params)
+        known = not node.active or op.constant
+        rows = _Rows(lambda k: self._row(node, k))
+        node.results = tuple(
+            [Series(t, rows, j, fixed=known or not t.is_inexact) for j, t in enumerate(types)]
+        )
+        self._made_by.update((z, node) for z in node.results)
+        return node.results
+
+    def rate(self, x: Series) -> Series:
+        """The series of the derivative of `x`: the slope that it follows from, if there is one."""
+        found = self._rates.get(x)
+        node = self._made_by.get(x)
+        if (
+            found is None
+            and node is not None
+            and node.slopes is not None
+            and node.op.taylor_rule is None
+        ):
+            found = node.slopes[node.results.index(x)]
+        if found is None:
+
+            def find(k: int) -> Row:
+                term = x[k + 1]
+                return (None if term is None else scaled(term, k + 1.0),)
+
+            found = self._rates[x] = Series(x.type, _Rows(find))
+        return found
+
+    def integral(self, slope: Series | None, k: int) -> Value | None:
+        """Coefficient `k`, at least 1, of what has the derivative `slope`."""
+        term = None if slope is None else slope[k - 1]
+        return term if term is None or k == 1 else term / float(k)
+
+    def total(self, terms: Iterable[Value | None]) -> Value | None:
+        """The sum of those that are not zero."""
+        present = [v for v in terms if v is not None]
+        return reduce(add, present) if present else None
+
+    def difference(self, x: Value | None, y: Value | None) -> Value | None:
+        if x is None or y is None:
+            return x if y is None else neg(y)
+        return sub(x, y)
+
+    def convolution(
+        self, op: Primitive[Any], x: Series, y: Series, k: int, count: int, start: int = 0
+    ) -> Value | None:
+        """The sum of `op(x[i], y[k - i])` for `count` values of i from `start` on."""
+        terms: list[Value | None] = []
+        for i in range(start, start + count):
+            a, b = x[i], y[k - i]
+            if a is not None and b is not None:
+                terms.append(self.builder.emit(op, (a, b), {})[0])
+        return self.total(terms)
+
+    def square(self, op: Primitive[Any], x: Series, k: int, start: int = 0) -> Value | None:
+        """Coefficient `k` of a commutative product of `x` with itself, of coefficients of both from
+        `start` on."""
+        if k < 2 * start:
+            return None
+        half = self.convolution(op, x, x, k, (k + 1) // 2 - start, start)
+        middle = self.convolution(op, x, x, k, 1, k // 2) if k % 2 == 0 else None
+        return self.total([None if half is None else half * 2.0, middle])
+
+    def is_line(self, x: Series, k: int) -> bool:
+        """Whether `x` has no coefficients from the second to number `k`."""
+        return all(x[i] is None for i in range(2, k + 1))
+
+    # Coefficients of equations.
+
+    def _row(self, node: _Node, k: int) -> Row:
+        op, params = node.op, dict(node.params)
+        if op.linear == "each":
+            x, y = node.operands
+            if x is y and op.commutative:
+                return (self.square(op, x, k),)
+            return (self.convolution(op, x, y, k, k + 1),)
+        linear = set(op.linear_operands(len(node.operands), params))
+        if linear.issuperset(node.active) and (k or node.active):
+            return self._linear_row(node, sorted(linear), k)
+        if k == 0:
+            if linear and all(node.operands[i][0] is None for i in linear):
+                return [None] * len(node.results)
+            return self._emitted(node, [x.first() for x in node.operands])
+        if op.expansion_rule is not None:
+            return self._whole_row(node, k)
+        if op.taylor_rule is not None:
+            z = node.results if op.multiple else node.results[0]
+            found = op.taylor_rule(self, k, z, *node.operands, **params)
+            if found is not NotImplemented:
+                return tuple(found) if op.multiple else (found,)
+        if node.slopes is None:
+            node.slopes = self._slopes(node, sorted(linear))
+        return [self.integral(slope, k) for slope in node.slopes]
+
+    def _whole_row(self, node: _Node, k: int) -> Row:
+        """Coefficient `k` of what has graphs in its parameters, with all to the limit at once."""
+        order = max(node.limit, k)
+        if node.order < order:
+            moving = {}
+            for i in node.active:
+                terms = [node.operands[i][n] for n in range(1, order + 1)]
+                if any(terms):
+                    zero = filled(0, node.operands[i].type)
+                    moving[i] = [zero if v is None else v for v in terms]
+
+            def expand(graph: Graph, places: Sequence[int]) -> Graph:
+                return expanded(graph, order, places, unit=lambda k: 1)[0]
+
+            firsts = [x.first() for x in node.operands]
+            rule = node.op.expansion_rule
+            assert rule is not None
+            node.order = order
+            node.whole = rule(expand, firsts, moving, order, **dict(node.params)) if moving else {}
+        return [node.whole[j][k - 1] if j in node.whole else None for j in range(len(node.results))]
+
+    def _linear_row(self, node: _Node, places: Sequence[int], k: int) -> Row:
+        """The primitive itself, of coefficients `k`, those that are zero everywhere left out."""
+        operands = node.operands
+        given = {i: operands[i][k] for i in places if operands[i].type.is_inexact}
+        present = [i for i, v in given.items() if v is not None]
+        if not present:
+            return [None] * len(node.results)
+        rules = [node.op.jvp_rule(i) for i in present]
+        if len(present) < len(given) and len(node.results) == 1 and None not in rules:
+            first = [x.first() for x in operands]
+            z = None if k == 0 else node.results[0].first()
+            terms = [
+                rule(z, *first, given[i], **dict(node.params))
+                for i, rule in zip(present, rules, strict=True)
+                if rule is not None
+            ]
+            return (self.total(terms),)
+        chosen = []
+        for i, x in enumerate(operands):
+            term = given[i] if i in given else x.first()
+            chosen.append(filled(0, x.type) if term is None else term)
+        return self._emitted(node, chosen)
+
+    def _emitted(self, node: _Node, operands: Sequence[Value]) -> Row:
+        return self.builder.emit(node.op, operands, dict(node.params))
+
+    def _slopes(self, node: _Node, linear: Sequence[int]) -> list[Series | None]:
+        """The derivatives of the results, by the rules for tangents."""
+        op, active = node.op, node.active
+        if op.pushforward_rule is not None:
+            groups = [tuple(active)]
+        else:
+            together = tuple([i for i in linear if i in active])
+            groups = [(i,) for i in active if i not in together]
+            groups += [(i,) for i in together] if op.linear == "each" else [together]
+        found: list[list[Series]] = [[] for _ in node.results]
+        for places in groups:
+            if not places:
+                continue
+            graph, present = self._template(node, places, places[0] in linear)
+            rates = [self.rate(node.operands[i]) for i in places]
+            known = dict(zip(graph.inputs, (*node.results, *node.operands, *rates), strict=True))
+            for eqn in graph.body:
+                inner = require_primitive(eqn)
+                operands = [known[v] for v in eqn.inputs]
+                made = self.apply_all(inner, operands, eqn.params, node.limit - 1)
+                known.update(zip(eqn.outputs, made, strict=True))
+            ends = iter(graph.outputs)
+            for terms, has in zip(found, present, strict=True):
+                if has:
+                    terms.append(known[next(ends)])
+        return [reduce(lambda x, y: self.apply(add, x, y), t) if t else None for t in found]
+
+    def _template(
+        self, node: _Node, places: tuple[int, ...], linear: bool
+    ) -> tuple[Graph, list[bool]]:
+        """The tangents of the results, from results, operands and tangents of those at `places`,
+        and which there are."""
+        op, types = node.op, tuple([x.type for x in node.operands])
+        key = (op.name, types, bits(node.params) if node.params else (), places)
+        if key in self._templates:
+            return self._templates[key]
+        builder, params = Builder(op.name, source=self.builder.source or NOWHERE), dict(node.params)
+        with builder:
+            z = tuple([builder.input(s.type) for s in node.results])
+            x = [builder.input(t) for t in types]
+            dx = {i: builder.input(types[i]) for i in places}
+            found: Sequence[Value | None]
+            if op.pushforward_rule is not None:
+                found = op.pushforward_rule(x, dx, False, **params)
+            elif linear:
+                lines = op.linear_operands(len(x), params)
+                given = [
+                    dx.get(i, filled(0, v.type) if i in lines and v.type.is_inexact else v)
+                    for i, v in enumerate(x)
+                ]
+                found = builder.emit(op, given, params)
+            else:
+                found = self._by_rule(op, places[0], (z if op.multiple else z[0], *x), dx, params)
+            outputs = [v for v in found if v is not None]
+        result = builder.graph(outputs), [v is not None for v in found]
+        self._templates[key] = result
+        return result
+
+    def _by_rule(
+        self,
+        op: Primitive[Any],
+        place: int,
+        given: Sequence[Any],
+        dx: Mapping[int, Value],
+        params: Mapping[str, Any],
+    ) -> Sequence[Value | None]:
+        rule = op.jvp_rule(place)
+        if rule is None:
+            raise MissingRuleError(
+                f"primitive {op.name} has no jvp rule for operand {place}",
+                hint=f"declare one with @{op.name}.jvp({place})",
+            )
+        found = rule(*given, dx[place], **params)
+        return found if op.multiple else (found,)
