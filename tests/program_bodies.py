@@ -33,6 +33,11 @@ _BODIES = 0.3
 _INNER = 0.12
 _MOST_TRIPS = 3
 
+# How often a loop keeps checkpoints, if it may, and how many trips it makes at most, for segments
+# in segments.
+_CHECKPOINTS = 0.25
+_LONGEST = 9
+
 # Partial functions, and the numbers above which their slopes are not steep.
 _PARTIAL = ((e.log, 0.2), (e.sqrt, 0.2), (e.rsqrt, 0.2), (e.log1p, -0.5), (e.arccosh, 1.2))
 
@@ -129,10 +134,38 @@ def _scalar(draft: Draft, kinds: str, low: int, high: int) -> Value:
 # Loops.
 
 
+def _kept(draft: Draft, trips: int | None) -> str | int | None:
+    """Where a loop of that many trips keeps checkpoints."""
+    if not isinstance(trips, int) or not draft.chance(_CHECKPOINTS):
+        return None
+    # Fewer than six trips are a row of segments only by their square root.
+    return "sqrt" if trips < 6 or draft.chance(0.5) else 6
+
+
+def _replayed(draft: Draft, trip: Callable[..., Any]) -> Callable[..., Any]:
+    """`trip`, which is the same program each time that it is called: segments call it again."""
+    first: list[Any] = []
+
+    def again(*given: Any) -> Any:
+        now = draft.rng.bit_generator.state
+        if not first:
+            first.append(now)
+            return trip(*given)
+        draft.rng.bit_generator.state = first[0]
+        try:
+            return trip(*given)
+        finally:
+            draft.rng.bit_generator.state = now
+
+    return again
+
+
 def scan(draft: Draft) -> list[Value]:
     """A loop along the rows of some arrays, or of a given number of trips."""
     init, rows = _some(draft, 0), _stacks(draft, 0) if draft.chance(0.6) else []
     length = rows[0].shape[0] if rows else draft.below(_MOST_TRIPS + 1)
+    if not rows and draft.chance(0.1):
+        length = draft.below(_LONGEST + 1, 6)
     forms = [_form(draft, len(init)), _form(draft, len(rows)), None]
     reverse = draft.chance(0.4)
     starts = [*_starts(draft, init), *_first(draft, rows, -1 if reverse else 0)]
@@ -147,11 +180,12 @@ def scan(draft: Draft) -> list[Value]:
         return filled(forms[0], state), filled(forms[2], ys)
 
     carry, ys = pg.scan(
-        trip,
+        _replayed(draft, trip),
         _given(draft, forms[0], init),
         _given(draft, forms[1], rows),
         length=None if rows and draft.chance(0.7) else length,
         reverse=reverse,
+        checkpoint=_kept(draft, length),
     )
     return [*_flat(forms[0], carry), *_flat(forms[2], ys)]
 
@@ -192,8 +226,13 @@ def counted(draft: Draft) -> list[Value]:
                       starts[number is None :])  # fmt: skip
         return filled(form, [_again(inner, v.type) for v in given])
 
-    return _flat(form, pg.fori_loop(lower, upper, trip, _given(draft, form, init),
-                                    max_trips=limit))  # fmt: skip
+    trips = limit
+    if isinstance(lower, int) and isinstance(upper, int):
+        trips = max(upper - lower, 0)
+    state = _given(draft, form, init)
+    kept = _kept(draft, trips)
+    return _flat(form, pg.fori_loop(lower, upper, _replayed(draft, trip), state,
+                                    max_trips=limit, checkpoint=kept))  # fmt: skip
 
 
 def until(draft: Draft) -> list[Value]:
@@ -223,7 +262,9 @@ def until(draft: Draft) -> list[Value]:
 
     limit = _MOST_TRIPS + draft.below(3, -1) if draft.chance(0.5) else None
     state = (_given(draft, form, init), 0)
-    found, trips = pg.while_loop(goes_on, trip, state, max_trips=limit)
+    found, trips = pg.while_loop(
+        goes_on, _replayed(draft, trip), state, max_trips=limit, checkpoint=_kept(draft, limit)
+    )
     return [*_flat(form, found), trips.value]
 
 

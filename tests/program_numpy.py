@@ -113,7 +113,9 @@ class _Draft(Choices):
         count = min(self.below(3, 1), len(made))
         self.outputs = made[-count:] if made else ["x0"]
         if self.chance(_INTEGERS) and self.known[self.outputs[0]].ndim:
-            self.outputs.append(f"np.argsort({self.outputs[0]}, axis=-1, kind='stable')")
+            # What is equal up to rounding is told apart.
+            first = self.outputs[0]
+            self.outputs.append(f"np.argsort(distinct({first}), axis=-1)")
 
     def _step(self) -> None:
         for _ in range(_TRIES):

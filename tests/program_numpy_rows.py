@@ -58,6 +58,11 @@ def grown(x, shape):
     return np.resize(x, shape) + 0.3 * np.sin(np.arange(1, count + 1, dtype=x.dtype)).reshape(shape)
 
 
+def distinct(x):
+    """Numbers of which none are equal by their places."""
+    return x + 0.0137 * np.arange(x.size).reshape(x.shape)
+
+
 def of_cov(z, mean, cov):
     """A density, written out."""
     factor = np.linalg.cholesky(cov)
@@ -114,7 +119,7 @@ np.median({n}, axis=0); np.ptp({a}); np.quantile({a}, 0.3); np.percentile({n}, [
 np.max({n}, axis=0); np.min({a}); np.diff({n}); np.nanmean({a}); np.nanmax({n}, axis=0)
 np.nansum({a}); np.partition({n}, 1); np.sort({a}, axis=None)
 np.take_along_axis({n}, np.argsort({n}, axis=-1), axis=-1)
-{n}[np.argsort({n}, axis=0)[:1].ravel() % len({n})]; np.roll({n}, {k}); np.flip({n})
+{n}[np.argsort(distinct({n}), axis=0)[:1].ravel() % len({n})]; np.roll({n}, {k}); np.flip({n})
 np.tile({a}, 2); np.repeat({n}, 2, axis=0); np.pad({n}, 1, mode='reflect'); np.pad({n}, 1)
 np.pad({v}, (1, 2), mode='edge'); np.expand_dims({a}, 0); np.squeeze({n}); np.ravel({a})
 np.moveaxis({n}, 0, -1); np.atleast_2d({a}); np.diag({v}); np.diag({m}); np.diagonal({m}, 1)
@@ -125,7 +130,7 @@ np.trapezoid({n}); np.logaddexp.reduce({v}); np.add.reduce({n}, axis=0); np.mult
 np.add.accumulate({v}); np.maximum.accumulate({n}); np.minimum.accumulate({n}); np.polyder({v})
 np.polyint({v}); np.cov({m}); np.histogram({v}, bins=3, weights={v})[0]
 np.bincount([0, 1, 0], weights={v}[:3], minlength=3); np.count_nonzero({v} > 0) * {v}
-np.argmax({n}, axis=0) + 0.5 * np.sum({n}); np.linalg.norm({n}, axis=0)
+np.argmax(distinct({n}), axis=0) + 0.5 * np.sum({n}); np.linalg.norm({n}, axis=0)
 np.linalg.norm({a} + 0.1); np.linalg.norm({v}, 3); np.linalg.norm({v}, np.inf)
 np.linalg.norm({m}, 'fro'); np.einsum('ii->i', {q}); np.einsum('ij->j', {m})
 np.apply_along_axis(lambda t: t / (1 + t @ t), 0, {n})
@@ -274,18 +279,18 @@ np.add.at({out}, [0, 2, 0], {v}[:3])
 """,
     """
 {out} = {n} * 1.0
-np.put_along_axis({out}, np.argmax({n}, axis=0)[None], 0.5, axis=0)
+np.put_along_axis({out}, np.argmax(distinct({n}), axis=0)[None], 0.5, axis=0)
 """,
     """
 {out} = {v} + 0.0
 {out}[[0, -1]] = {w}[:2]
-{out}[np.argsort({v})[:2]] = [0.5, {w}[1]]
+{out}[np.argsort(distinct({v}))[:2]] = [0.5, {w}[1]]
 {out}[::2] -= {v}[::2] ** 2
 """,
     """
 {out} = np.zeros((2, 3))
-{out}[np.arange(2), np.argmax({m}, axis=1)[:2] % 3] = {m}[:2, 0]
-{out}[:, np.argmin({w}[:3])] = 2.0
+{out}[np.arange(2), np.argmax(distinct({m}), axis=1)[:2] % 3] = {m}[:2, 0]
+{out}[:, np.argmin(distinct({w}[:3]))] = 2.0
 """,
     """
 {out} = 0.0

@@ -300,3 +300,36 @@ def test_names_of_autograds_scipy() -> None:
         grad(lambda n: np.sum(special.iv(n, at)))(1.5)
     check_grads(norm.logcdf, argnum=(0, 1, 2), order=1)(X, 0.3, 1.5)
     assert autograd.scipy.stats.norm is norm
+
+
+def test_what_is_made_of_arrays_by_containers_is_made_of_arrays() -> None:
+    """The vector that `flatten` gives depends on nothing that derivatives may be asked for."""
+
+    def cubes(weights: Any) -> Any:
+        return np.sum(weights["a"] ** 3) + np.sum(weights["b"] ** 2)
+
+    of_vectors, _, flat = flatten_func(cubes, {"a": onp.ones(2), "b": onp.full(3, 2.0)})
+    product = autograd.hessian_vector_product(of_vectors)
+    for found, expected in (
+        (flat, [1, 1, 2, 2, 2]),
+        (grad(of_vectors)(flat), [3, 3, 4, 4, 4]),
+        (product(flat, flat), [6, 6, 4, 4, 4]),
+    ):
+        assert type(found) is onp.ndarray
+        onp.testing.assert_allclose(found, expected)
+
+
+def test_derivatives_by_tensors_elsewhere_go_through_what_is_made_of_arrays() -> None:
+    w = pg.tensor(2.0, requires_grad=True)
+    slope = pg.grad(lambda x: pg.sum(w * x**3))(onp.array([1.0, 2.0]))
+    (found,) = pg.grad(pg.sum(slope), [w])
+    assert found.item() == 15.0
+    outer = pg.jacrev(lambda x: pg.grad(lambda y: pg.sum(x * y**2))(onp.array([1.0, 3.0])))
+    onp.testing.assert_allclose(outer(onp.array([1.0, 1.0])), [[2.0, 0.0], [0.0, 6.0]])
+    inner = pg.jacobian(lambda x: pg.grad(lambda y: pg.sum(x * y**2))(x), pg.tensor([1.0, 3.0]))
+    onp.testing.assert_allclose(inner[:].numpy(), [[4.0, 0.0], [0.0, 12.0]])
+
+
+def test_arrays_are_filled_with_what_is_computed() -> None:
+    found = grad(lambda x: np.sum(np.full((2, 3), x) * np.full(3, x, dtype="float64")))(2.0)
+    assert found == 24.0

@@ -36,6 +36,11 @@ def _in_turn(count: int, limit: int | None) -> Function:
     )[0]
 
 
+def _sums_of_rows(x: pg.Variable) -> pg.Variable:
+    rows = pg.map(lambda row: pg.rsqrt(pg.cumsum(row)), pg.stack([x, x], axis=1))
+    return rows[:, 1]
+
+
 def _with_rows(x: pg.Variable) -> pg.Variable:
     """A loop of two carries, of which one is asked for by trips only, and a stack."""
     last, rows = pg.scan(
@@ -106,6 +111,10 @@ _PAIRS: dict[str, tuple[Function, Function]] = {
         lambda x: pg.maximum(pg.checkpoint(pg.sqrt)(x * x), 0.6),
         lambda x: pg.maximum(pg.sqrt(x * x), 0.6),
     ),
+    "running sums in a checkpoint": (
+        lambda x: pg.where(x > 0, pg.checkpoint(_sums_of_rows)(pg.sqrt(x)), 0.0),
+        lambda x: pg.where(x > 0, pg.rsqrt(pg.sqrt(x) * 2.0), 0.0),
+    ),
     "nested": (
         _chosen(lambda x: pg.fori_loop(0, 2, lambda i, c: pg.checkpoint(
             lambda t: pg.cond(pg.sum(x) < 9.0, pg.sqrt, pg.exp, t))(c), x)),
@@ -136,6 +145,9 @@ def _derived(graph: Graph, modes: str) -> Graph:
 _ROWS = np.array([[1, 1, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0]], bool)
 _FACTORS = np.array([1.0, 1.2, 1.3, 1.0, 0.9])
 _PADDED = np.where(_ROWS, np.linspace(0.1, 0.6, 20).reshape(5, 4), np.nan)
+
+
+_OF_SECOND_ORDER = ("rows, each of its own", "rows, and the end", "series that end")
 
 
 def _some_rows(checkpoint: str | None, reverse: bool = False) -> Function:
@@ -169,15 +181,19 @@ def _rows_by_what_is_fed(x: pg.Variable) -> pg.Variable:
     return pg.sum(pg.where(pg.logical_and(chosen, x > -0.5), rows, 0.0), axis=0)
 
 
-def _padded(x: pg.Variable) -> pg.Variable:
+def _padded(checkpoint: str | None) -> Function:
     """Series of which the shorter ones end in NaN, for samples that share nothing."""
+    valid = np.logical_and.accumulate(~np.isnan(_PADDED))
 
-    def trip(state: pg.Variable, t: pg.Variable) -> tuple[pg.Variable, pg.Variable]:
-        state = pg.tanh(state @ np.array([[0.5, 0.2], [-0.3, 0.4]]) + (t * x)[:, None])
-        return state, state @ np.array([0.7, -0.4])
+    def function(x: pg.Variable) -> pg.Variable:
+        def trip(state: pg.Variable, t: pg.Variable) -> tuple[pg.Variable, pg.Variable]:
+            state = pg.tanh(state @ np.array([[0.5, 0.2], [-0.3, 0.4]]) + (t * x)[:, None])
+            return state, state @ np.array([0.7, -0.4])
 
-    rows = pg.scan(trip, pg.ones((4, 2)), _PADDED)[1]
-    return pg.sum(pg.where(np.logical_and.accumulate(~np.isnan(_PADDED)), rows, 0.0), axis=0)
+        rows = pg.scan(trip, pg.ones((4, 2)), _PADDED, checkpoint=checkpoint)[1]
+        return pg.sum(pg.where(valid, rows, 0.0), axis=0)
+
+    return function
 
 
 _LOOPS: dict[str, Function] = {
@@ -189,7 +205,8 @@ _LOOPS: dict[str, Function] = {
     "the first row of segments": _first_row("sqrt"),
     "rows, and the end": _rows_and_end,
     "rows by what is fed": _rows_by_what_is_fed,
-    "series that end": _padded,
+    "series that end": _padded(None),
+    "series that end, in segments": _padded("sqrt"),
 }  # fmt: skip
 _OF_FIRST_ORDER: dict[str, Function] = {
     "rows of segments, each of its own": _some_rows("sqrt"),
@@ -221,7 +238,7 @@ def test_rows_of_a_loop_matter_to_the_trips_before_them_alone(name: str) -> None
     graph = _graph(_LOOPS[name])
     with np.errstate(all="ignore"):
         plain = unrolled(graph, [_X])
-        for modes in ("r", "f") if "segments" in name else _GIVEN:
+        for modes in ("r", "f", "rr", "fr") if name in _OF_SECOND_ORDER else ("r", "f"):
             found = interpret(_derived(graph, modes), _X, *_GIVEN[modes])
             wanted = interpret(_derived(plain, modes), _X, *_GIVEN[modes])
             for a, b in zip(found, wanted, strict=True):

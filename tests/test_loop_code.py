@@ -1,5 +1,7 @@
 """The code of loops: trips on numbers and on arrays, and what is computed for all trips at once."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -332,3 +334,42 @@ def test_loops_that_share_an_equation_are_split_apart():
 
 def flat(nested):
     return [v for x in nested for v in flat(x)] if isinstance(nested, tuple | list) else [nested]
+
+
+def trips_of(kernel):
+    return [b.loaded.source for b in kernel._code.bodies if "def trips" in b.loaded.source]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_views_of_rows_are_those_of_stacks(reverse):
+    def f(xs, a):
+        def step(h, x):
+            seen = x.T[2:] * pg.expand_dims(x[:, 0], 0) + x.reshape(30, 4)[:, ::-1][2:]
+            ends = pg.tanh(h[0, ::2]) * x[::2, 1:].reshape(-1)[:2]
+            return h * a + seen, (pg.sum(ends), seen * h, pg.concatenate([x[1:], x[:1]], 0))
+
+        return pg.scan(step, pg.zeros((28, 4)), xs, reverse=reverse)
+
+    kernel = agrees(f, numbers(5, 4, 30), numbers(28, 4))
+    (text,) = trips_of(kernel)
+    lines = text[text.index("in zip(*rows, ") :]
+    assert lines.splitlines()[0].count("rows[") >= 3
+    assert not [line for line in lines.splitlines() if re.match(r" +v\d+ = (x2|r\d)\b", line)]
+    agrees(f, numbers(1, 4, 30), numbers(28, 4))
+
+
+@pytest.mark.parametrize("places", ["hx", "hxhx", "hhxh", "xhhx", "hxyhxy", "xyhxyhhy", "xyhzwv"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_short_arrays_are_joined_by_copies(places, axis):
+    def f(xs, w):
+        def step(carry, x):
+            h, y = carry
+            known = {"h": h, "y": y, "x": x, "z": h + x, "w": y * x, "v": h * y}
+            joined = pg.concatenate([known[p] for p in places], axis)
+            return (pg.sin(h * x), pg.cos(y)), (joined, pg.concatenate([pg.exp(joined), x], axis))
+
+        return pg.scan(step, (xs[0], w), xs)
+
+    kernel = agrees(f, numbers(9, 2, 18), numbers(2, 18))
+    assert any("[...]" in text for text in trips_of(kernel))
+    agrees(f, numbers(9, 2, 0), numbers(2, 0))

@@ -98,6 +98,17 @@ def test_slopes_of_solutions() -> None:
         np.testing.assert_allclose(np.sum(slope * way), wanted, rtol=1e-6)
 
 
+def test_memory_of_slopes_of_solutions_is_that_of_the_steps_that_are_made() -> None:
+    def graph(most: int) -> Any:
+        def sum_of(y: Any) -> Any:
+            return pg.sum(integrate.odeint(flow, y, TIMES, (A, B), mxstep=most))
+
+        return pg.trace(pg.grad(sum_of), Y)
+
+    few, many = (pg.cost(graph(most)).residual_bytes for most in (50, 5000))
+    assert few == many
+
+
 @pytest.mark.long
 def test_second_derivatives_of_solutions() -> None:
     step = 1e-5

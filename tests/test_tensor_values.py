@@ -405,3 +405,23 @@ def test_a_minimum_is_found_by_hand_written_steps() -> None:
             w -= 0.1 * w.grad
         w.grad = None
     assert_allclose(w.item(), 0.512, rtol=1e-12)
+
+
+def test_integers_of_numpy_are_extents_and_axes_of_tensors_as_of_variables() -> None:
+    two, one = np.int64(2), np.int32(1)
+    t = pg.tensor(np.arange(6.0))
+    m = pg.reshape(t, (two, 3))
+    cases = [
+        (m, (2, 3)), (t.reshape((np.prod((1, 2)), 3)), (2, 3)), (pg.sum(m, axis=one), (2,)),
+        (np.reshape(t, np.array([3, 2])), (3, 2)), (pg.tile(t, (two, 1)), (2, 6)),
+        (pg.expand_dims(t, np.int64(0)), (1, 6)), (pg.broadcast_to(t, (two, 6)), (2, 6)),
+        (pg.swapaxes(m, np.int64(0), one), (3, 2)), (pg.repeat(t, two), (12,)),
+        (pg.roll(t, one), (6,)), (pg.diff(t, two), (4,)), (pg.pad(t, one), (8,)),
+    ]  # fmt: skip
+    assert [found.shape for found, _ in cases] == [shape for _, shape in cases]
+    # Another number is another shape; where they are numbers, their dtype counts.
+    assert pg.reshape(t, (np.int64(3), 2)).shape == (3, 2)
+    assert (pg.tensor(np.ones(2, "int32")) * two).dtype == np.int64
+    with pytest.raises(pg.ShapeError):
+        pg.reshape(t, (np.int64(4), 2))
+    assert pg.reshape(t, (np.int64(6),)).shape == (6,)

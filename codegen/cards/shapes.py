@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
 from math import prod
 
 import numpy as np
@@ -24,6 +25,10 @@ from primgraph.ir.types import FLOAT64, Shape
 from primgraph.ir.views import Reshape, Slice, part_of, sliced
 from primgraph.primitives import shapes as s
 from primgraph.primitives.shapes import strided
+
+# Copies of so few numbers, and so few of them, take less time than a call that joins them.
+_FEW_NUMBERS = 256
+_MOST_COPIES = 5
 
 
 def moved(read: Read, write: Write, needs: Needs | None, blocking: Blocking | None) -> Card:
@@ -140,18 +145,64 @@ def _read_concat(args: Sequence[Text], step: Step) -> Text:
 
 
 def _joined_parts(site: Site) -> list[Place]:
-    """Where each of very many operands goes; fewer are written at once."""
-    axis, shape, start = site.step.params["axis"], site.step.results[0].shape, 0
-    parts: list[Place] = []
-    for x in site.step.operands if len(site.operands) > WIDEST else ():
-        parts.append(site.part(part_of(shape, axis, start, start + x.shape[axis])))
-        start += x.shape[axis]
-    return parts
+    """Where each of very many operands goes, or of a few short ones; others are written at once."""
+    step = site.step
+    if len(site.operands) <= WIDEST:
+        if not site.lasting or step.results[0].is_larger(_FEW_NUMBERS):
+            return []
+        count = len(step.inputs)
+        return [
+            site.part(Reshape((count, *step.operands[k].shape)), _rows(pieces, count))
+            if len(pieces) > 1
+            else site.part(_piece(step, pieces[0]))
+            for k, pieces in _fillings(step)
+        ]
+    return [site.part(_piece(step, k)) for k in range(len(site.operands))]
+
+
+def _rows(taken: range, count: int) -> Slice | None:
+    return sliced([slice(taken.start, taken.stop, taken.step)], (count,))
+
+
+def _piece(step: Step, position: int) -> Slice | None:
+    """Where an operand is in what is joined."""
+    axis = step.params["axis"]
+    ends = list(accumulate([x.shape[axis] for x in step.operands], initial=0))
+    return part_of(step.results[0].shape, axis, ends[position], ends[position + 1])
+
+
+def _fillings(step: Step) -> list[tuple[int, range]]:
+    """Which operand is copied into which pieces of what is joined, one after the other.
+
+    One that is there several times is copied into all pieces at first. Nothing where these are
+    more copies than pay.
+    """
+    places: dict[int, list[int]] = {}
+    for k, value in enumerate(step.inputs):
+        places.setdefault(value, []).append(k)
+    shapes = {x.shape for x in step.operands}
+    if step.params["axis"] or len(shapes) > 1:
+        found = [(k, range(k, k + 1)) for k in range(len(step.inputs))]
+    else:
+        most = max(places.values(), key=len)
+        found = [(most[0], range(len(step.inputs)))] if len(most) > 1 else []
+        for ks in places.values():
+            if ks is most and found:
+                continue
+            gaps = {b - a for a, b in pairwise(ks)}
+            if len(gaps) == 1:
+                found.append((ks[0], range(ks[0], ks[-1] + 1, gaps.pop())))
+            else:
+                found += [(k, range(k, k + 1)) for k in ks]
+    return found if len(found) <= _MOST_COPIES else []
 
 
 def _write_concat(to: Target) -> list[str]:
-    if to.parts:
+    if len(to.args) > WIDEST:
         return [f"{part}[...] = {x}" for part, x in zip(to.parts, to.args, strict=True)]
+    if to.parts:
+        pairs = zip(to.parts, _fillings(to.step), strict=True)
+        return [f"{part}[...] = {to.args[k]}" for part, (k, _) in pairs]
     axis = to.step.params["axis"]
     return [f"{to.np('concatenate')}(({', '.join(to.args)},), {axis}, {to.out})"]
 

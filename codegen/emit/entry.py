@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from primgraph.codegen.cards.literals import dtype_text
 from primgraph.codegen.emit.module import MANY, Function, Line, Parts
@@ -53,6 +53,7 @@ def trips(
     function: Function,
     unpacked: Sequence[str],
     early: Sequence[Line],
+    looks: Mapping[str, str],
     arguments: list[str],
     given: list[str],
     plan: Plan,
@@ -60,16 +61,17 @@ def trips(
     """The function `trips(w, fixed, rows)`, in which what `function` does is done for all rows.
 
     A row has the number of the trip, which counts nothing, then carries and where the next ones
-    are to be, then what is scanned, and where rows of results are to be.
+    are to be, then what is scanned, and where rows of results are to be. `looks` are names for
+    rows of views of stacks.
     """
     assert plan.options.trip is not None
     consts, carries = plan.options.trip
     begin = consts + carries
     both = [*arguments[consts:begin], *given[:carries]]
-    names = ["_", tuple_text(both), *arguments[begin:], *given[carries:]]
+    names = ["_", tuple_text(both), *arguments[begin:], *given[carries:], *looks]
     lines = [f"{tuple_text(arguments[:consts])[1:-1]} = fixed"] if consts else []
     body = [line._replace(depth=line.depth + 1) for line in function.body]
-    head = Line(f"for {', '.join(names)} in zip(*rows):")
+    head = Line(f"for {', '.join(names)} in zip({', '.join(['*rows', *looks.values()])}):")
     function.name, function.parameters = "trips", "w, fixed, rows"
     function.body = [*map(Line, [*lines, *unpacked]), *early, head, *body]
     if not body:

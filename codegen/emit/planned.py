@@ -9,6 +9,7 @@ from primgraph.codegen.cards.notation import Text, number_of
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.entry import check_of, entries, trips
 from primgraph.codegen.emit.fallback import caller_of
+from primgraph.codegen.emit.looks import look
 from primgraph.codegen.emit.module import MANY, Function, Line, Module, Parts
 from primgraph.codegen.emit.workspace import Workspace
 from primgraph.codegen.plan.places import (
@@ -67,7 +68,10 @@ def printed(plan: Plan) -> Module:
     if printer.trip is not None and len(printer.parts.parts) == 1:
         entry = "trips"
         lines = printer.workspace.unpack(list(taken[0]))
-        functions = [trips(printer.parts.current, lines, printer.early, arguments, given, plan)]
+        looks = printer.looks
+        functions = [
+            trips(printer.parts.current, lines, printer.early, looks, arguments, given, plan)
+        ]
     else:
         functions = entries(
             printer.parts, printer.workspace, taken, arguments, given, results, plan.options
@@ -157,6 +161,8 @@ class Printer:
         whole = plan.options.trip is not None and len(_starts(plan)) == 1
         self.trip = plan.options.trip if whole else None
         self.early: list[Line] = []
+        # Views of rows, by name: the views of stacks that have them as their rows.
+        self.looks: dict[str, str] = {}
         self.at = 0
         self._bound: dict[str, str] = {}
         self._made: set[str] = set()
@@ -226,7 +232,13 @@ class Printer:
     def _view(self, view: View, name: str) -> None:
         """Make a view that is not kept: in each call, or in each turn of a loop."""
         self._made.add(name)
-        of = self.use(view.of) if isinstance(view.how, Cut) else name_of(view.of)
+        found = look(self.plan, self.trip, view)
+        if found is not None:
+            self.looks[name] = found
+            self.parts.bind(name)
+            return
+        inner = isinstance(view.how, Cut) or isinstance(view.of, View)
+        of = self.use(view.of) if inner else name_of(view.of)
         repeat = self.np("broadcast_to") if isinstance(view.how, Repeat) else ""
         text = f"{name} = {view_text(view.how, of, repeat)}"
         if view.life is Life.TURN:

@@ -25,14 +25,18 @@ class Site(Protocol):
     # The operand whose buffer `out` is, if it was taken over.
     taken: int | None
 
+    @property
+    def lasting(self) -> bool:
+        """Whether views of `out` are made once, or for all trips of a loop."""
+
     def number(self, value: Any, dtype: DType) -> Place:
         """A read-only array without axes."""
 
     def scratch(self) -> Place:
         """A buffer like the result, for this step alone."""
 
-    def part(self, how: Reshape | Slice | None) -> Place:
-        """A view of `out`; itself for None."""
+    def part(self, *hows: Reshape | Slice | None) -> Place:
+        """A view of `out`, or a view of that, and so on; itself for None."""
 
     def operand_part(self, position: int, how: Reshape | Slice | None) -> Place:
         """A view of an operand."""

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from primgraph.codegen.plan.card import Facts
 from primgraph.codegen.plan.draft import Draft
-from primgraph.codegen.plan.places import Buffer, Place, View, is_repeated
+from primgraph.codegen.plan.places import Buffer, Life, Place, Result, View, is_repeated
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.views import part_shape
 from primgraph.ir.types import FLOAT32, FLOAT64, DType
@@ -35,11 +35,21 @@ class At:
     def number(self, value: Any, dtype: DType) -> Place:
         return self.draft.store.number(value, dtype)
 
-    def part(self, how: Reshape | Slice | None) -> Place:
-        return self._seen(self.out, how)
+    def part(self, *hows: Reshape | Slice | None) -> Place:
+        place = self.out
+        for how in hows:
+            place = self._seen(place, how)
+        return place
 
     def operand_part(self, position: int, how: Reshape | Slice | None) -> Place:
         return self._seen(self.operands[position], how)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether views of `out` are made once, or for all trips of a loop."""
+        out, trip = self.out, self.draft.options.trip
+        row = isinstance(out, Result) and trip is not None and out.number >= trip[1]
+        return row or out.life is Life.KEPT
 
     def _seen(self, place: Place, how: Reshape | Slice | None) -> Place:
         if how is None:

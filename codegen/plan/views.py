@@ -9,7 +9,7 @@ from typing import TypeAlias, final
 from primgraph.codegen.plan.extents import extent_text
 from primgraph.ir.dims import Dim
 from primgraph.ir.types import Shape
-from primgraph.ir.views import Expand, Extents, Permute, Range, Reshape, Rows, Slice, View
+from primgraph.ir.views import WHOLE, Expand, Extents, Permute, Range, Reshape, Rows, Slice, View
 
 
 def tuple_text(names: list[str]) -> str:
@@ -45,6 +45,20 @@ def part_shape(how: Reshape | Slice, shape: Shape) -> Shape:
     extents = [shape[n.axis] if isinstance(n, Rows) else n for n in how.shape]
     known = prod(n for n in extents if n >= 0)
     return tuple([prod(shape) // max(known, 1) if n < 0 else n for n in extents])
+
+
+def of_rows(how: How) -> View | None:
+    """The view of a stack that does to each row what `how` does; None where there is none."""
+    match how:
+        case Slice(ranges):
+            return Slice((WHOLE, *ranges))
+        case Permute(axes):
+            return Permute((0, *(a + 1 for a in axes)))
+        case Expand(new):
+            return Expand((False, *new))
+        case Reshape(shape) if all(type(n) is int for n in shape):
+            return Reshape((Rows(0), *shape))
+    return None
 
 
 # Text.

@@ -44,6 +44,9 @@ _of_numbers = {_wrapped[name]: places for name, places in _OF_NUMBERS.items()}
 _power = _wrapped["power"]
 # Masks tell the shape of what these give.
 _by_masks = {_wrapped["getitem"], _wrapped["set_slice"]}
+# Functions to which NumPy's integers were extents or axes, which are no data.
+_by_integers: set[Callable[..., Any]] = set()
+_MOST_AXES = 64
 _calls: dict[Any, Call] = {}
 
 
@@ -76,7 +79,13 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     if call is None:
         if any(isinstance(v, Variable) for v in handles((*args, *kwargs.values()))):
             return in_program_of(function, args, kwargs)
-        call = _calls[known] = _traced(function, args, kwargs, inputs)
+        try:
+            call = _calls[known] = _traced(function, args, kwargs, inputs)
+        except PrimgraphError:
+            again = _by_known_integers(function, args, kwargs)
+            if again is None:
+                raise
+            call, inputs = again
         if len(_calls) > _KEPT:
             del _calls[next(iter(_calls))]
     place = instruction(3)
@@ -93,6 +102,40 @@ def apply(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         if not result.node.tracked:
             postpone(result)
     return together(call, results)
+
+
+def _by_known_integers(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Call, list[Node]] | None:
+    """The call where NumPy's integers are structure, as shapes are; None where that is no way."""
+    if function in _by_integers or not _holds_integers((*args, *kwargs.values())):
+        return None
+    inputs: list[Node] = []
+    _by_integers.add(function)
+    try:
+        key: list[Any] = [function, get_default_dtype()]
+        key += [_entered(function, a, args, inputs) for a in args]
+        for name, argument in kwargs.items():
+            key += (name, _entered(function, argument, (), inputs))
+        call = _calls[tuple(key)] = _traced(function, args, kwargs, inputs)
+    except PrimgraphError:
+        _by_integers.discard(function)
+        return None
+    return call, inputs
+
+
+def _holds_integers(arguments: Sequence[Any]) -> bool:
+    return any(
+        _holds_integers(a) if isinstance(a, list | tuple) else _may_be_structure(a)
+        for a in arguments
+    )
+
+
+def _may_be_structure(argument: Any) -> bool:
+    """Whether an argument may be an extent or an axis, or several, as NumPy's integers."""
+    if isinstance(argument, np.ndarray):
+        return argument.dtype.kind in "iu" and argument.ndim < 2 and argument.size <= _MOST_AXES
+    return isinstance(argument, np.integer)
 
 
 def _family(argument: Any, known: type[Tensor]) -> type[Tensor]:
@@ -182,6 +225,8 @@ def _array(number: float, dtype: Any) -> np.ndarray[Any, Any]:
 def _is_data(function: Callable[..., Any], argument: Any) -> bool:
     """Whether an argument is an array whose elements are no part of the structure."""
     if not isinstance(argument, np.ndarray | np.generic):
+        return False
+    if function in _by_integers and _may_be_structure(argument):
         return False
     return argument.dtype.kind != "b" or function not in _by_masks
 

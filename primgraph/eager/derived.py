@@ -16,8 +16,9 @@ from primgraph.autodiff.grad import forward_grad
 from primgraph.autodiff.jacobian import Hessian, Jacobian, batched_jacobian, hessian, jacobian
 from primgraph.eager.gradients import path
 from primgraph.eager.node import Node, unknown
+from primgraph.eager.recording import is_within
 from primgraph.eager.run import compute, graph_of
-from primgraph.eager.steps import Arrays, Step, same
+from primgraph.eager.steps import Arrays, Step, as_argument
 from primgraph.errors import InternalError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
@@ -274,7 +275,7 @@ def reached(outputs: Sequence[Node], inputs: Sequence[Node], *, ready: bool = Tr
 
 def argument(node: Node) -> Node:
     """The same value once more, by which derivatives are taken: nothing else is it."""
-    return Node(node.type, same(node.type), (node,), True, instruction())
+    return Node(node.type, as_argument(node.type), (node,), True, instruction())
 
 
 def depends_beyond(outputs: Sequence[Node], arguments: Sequence[Node]) -> bool:
@@ -291,11 +292,14 @@ def depends_beyond(outputs: Sequence[Node], arguments: Sequence[Node]) -> bool:
 def _is_source(node: Node, first: int) -> bool:
     """Whether a tracked node is so by itself, and not for what it was computed from.
 
-    Nor as the argument of a function that was called after the node of number `first` was made.
+    Nor as the argument of a function that was called after the node of number `first` was made,
+    or of one whose call is over: nobody can ask for derivatives by that any more.
     """
     step = node.step
     if step is None:
         return True
+    if step is as_argument(node.type) and not is_within.get():
+        return False
     return node.number < first and not any(node.inputs[i].tracked for i in step.reaching)
 
 

@@ -22,13 +22,26 @@ is_on: ContextVar[bool] = ContextVar("primgraph_grad_enabled", default=True)
 # Whether a function is being called to take derivatives of it.
 is_followed: ContextVar[bool] = ContextVar("primgraph_followed", default=False)
 
+# Whether that is so here or around, where derivatives may be taken of what is computed.
+is_within: ContextVar[bool] = ContextVar("primgraph_within_a_function", default=False)
+
+
+@contextmanager
+def within() -> Iterator[None]:
+    """Where a function is called that derivatives are taken of."""
+    before = is_within.set(True)
+    try:
+        yield
+    finally:
+        is_within.reset(before)
+
 
 @contextmanager
 def followed() -> Iterator[None]:
     """Let derivatives go through all that a function computes here, which is called for them."""
     before = is_followed.set(True)
     try:
-        with enable_grad():
+        with enable_grad(), within():
             yield
     finally:
         is_followed.reset(before)

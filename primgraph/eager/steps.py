@@ -236,6 +236,13 @@ def same(type: TensorType) -> Step:
 
 
 @lru_cache(maxsize=4096)
+def as_argument(type: TensorType) -> Step:
+    """The step that gives what it is given, to a function that derivatives are taken of."""
+    builder = Builder("argument")
+    return Traced(builder.graph([builder.input(type)]))
+
+
+@lru_cache(maxsize=4096)
 def constant(type: TensorType) -> Step:
     """The step that gives what it is given, as a constant for derivatives."""
     return traced(functions["stop_gradient"], [type], lambda one: (tuple(one), {})).steps[0]

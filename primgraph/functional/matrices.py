@@ -142,7 +142,7 @@ def matrix_of(
     made = function
     if callable(function) and not isinstance(function, Tensor):
         starts = [argument(n) for n in starts]
-        with recording.enable_grad():
+        with recording.enable_grad(), recording.within():
             made = applied(function, *[family(n) for n in starts])
     results = listed(made)
     ends = [t.node for t in results]

@@ -115,6 +115,14 @@ def _like(name: str) -> Callable[..., Any]:
     return made
 
 
+def _full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None,
+    like: Any = None,
+) -> Any:  # fmt: skip
+    found = called("broadcast_to", called("asarray", fill_value), shape)
+    return found if dtype is None else called("astype", found, dtype)
+
+
 def _full_like(
     a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True,
     shape: Any = None, *, device: Any = None,
@@ -360,6 +368,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "common_type": _common_type,
     "einsum": _einsum,
     "empty_like": _like("zeros"),
+    "full": _full,
     "full_like": _full_like,
     "geomspace": _geomspace,
     "iscomplexobj": _iscomplexobj,

@@ -131,7 +131,7 @@ _REASONS = {
     _BITS: "packbits unpackbits",
     _CONSTANT: """
         arange bartlett blackman broadcast_shapes diag_indices diag_indices_from eye
-        fft.fftfreq fft.rfftfreq fromfunction full hamming hanning identity indices isscalar
+        fft.fftfreq fft.rfftfreq fromfunction hamming hanning identity indices isscalar
         kaiser mask_indices mintypecode ones tri tril_indices triu_indices zeros empty
         isdtype issubdtype promote_types typename
         """,

@@ -19,7 +19,7 @@ from primgraph.operators.elementary import sqrt
 from primgraph.operators.handle import Handle
 from primgraph.operators.joining import concatenate
 from primgraph.operators.late import functions
-from primgraph.operators.logic import greater_equal, less, where
+from primgraph.operators.logic import greater_equal, less, logical_and, where
 from primgraph.operators.shaping import expand_dims
 from primgraph.operators.statistics import mean
 
@@ -59,7 +59,8 @@ def odeint(
     whose errors are kept below `atol` and `rtol` of the solution; steps of which more than `mxstep`
     are between two times give NaN. Derivatives are those of the steps that were made, whose lengths
     count as given: by `y0`, all times, and whatever `func` depends on, in both modes and to any
-    order. `args` may be containers of arrays. With `tfirst` it is `func(t, y, *args)`.
+    order; reverse mode keeps the solution at each time, and the steps between two of them at a
+    time. `args` may be containers of arrays. With `tfirst` it is `func(t, y, *args)`.
 
     What has no variables and tensors SciPy integrates, with all of its options. Raises `ShapeError`
     where `y0` or `t` is no vector, or `func` gives something else than `y0`.
@@ -121,10 +122,10 @@ def _integrated(
     part = where(whole == 0.0, 1.0, minimum(abs(step / where(whole == 0.0, 1.0, whole)), 1.0))
 
     def wanted(state: Any) -> Any:
-        return less(state[0], 1.0)
+        return logical_and(less(state[0], 1.0), less(state[4], mxstep))
 
     def stepped(state: Any) -> Any:
-        done, y, k, part = state
+        done, y, k, part, steps = state
         cut = minimum(part, 1.0 - done)
         new, last, error = _step(lambda y, at: length * slope(y, begin + at * length), done, y, k,
                                  cut)  # fmt: skip
@@ -139,10 +140,13 @@ def _integrated(
             where(good, new, y),
             where(good, last, k),
             longer,
+            steps + 1.0,
         )
 
-    state = (0.0 * part, y, length * slope(y, begin), part)
-    done, found, _, part = while_loop(wanted, stepped, state, max_trips=mxstep)
+    # Reverse mode keeps a row for each step made, as trips have no bound but what is counted.
+    none = 0.0 * part
+    state = (none, y, length * slope(y, begin), part, none)
+    done, found, _, part, _ = while_loop(wanted, stepped, state)
     return where(done >= 1.0, found, np.nan), part * abs(whole)
 
 

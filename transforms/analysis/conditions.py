@@ -9,6 +9,7 @@ compute conditions are recorded beside the graph; which of them are used is deci
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import accumulate
 from typing import Any, TypeAlias, final
 
@@ -18,7 +19,7 @@ from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import freeze_all
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import BOOL, INT64, Shape, drop_axes
+from primgraph.ir.types import BOOL, INT64, drop_axes
 from primgraph.primitives.constants import extent, full
 from primgraph.primitives.elementwise import cast
 from primgraph.primitives.indexing import gather, scatter_add
@@ -44,6 +45,8 @@ from primgraph.primitives.shapes import (
     slice_assign,
     split,
 )
+from primgraph.transforms.analysis.implied import absorbed
+from primgraph.transforms.analysis.repeats import apart, joined, part, repeated, reshaped, without
 
 # Constant conditions of more elements are not evaluated.
 LARGEST = 2**20
@@ -84,26 +87,15 @@ class Conditions:
     def _less_repeated(
         self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]
     ) -> Value | None:
-        """A part of a condition that is repeated, where it is the condition repeated less."""
-        eqn = self.definition(inputs[0]) if op in (slice_, reshape) else None
-        if eqn is None or eqn.op is not broadcast:
-            return None
-        (x,), new_axes = eqn.inputs, eqn.kwargs["new_axes"]
+        """What is moved of a condition that is repeated, where it is the condition repeated."""
         if op is reshape:
-            return self._along_others(x, new_axes, params["shape"])
-        sizes = params["sizes"]
-        if drop_axes(sizes, new_axes) != x.shape or set(params["steps"]) - {1}:
-            return None
-        return self.record(broadcast, x, shape=sizes, new_axes=new_axes)
-
-    def _along_others(self, x: Value, new_axes: tuple[int, ...], shape: Shape) -> Value | None:
-        """`x` repeated along leading axes, where these become others."""
-        lead = len(shape) - len(x.shape)
-        if shape == x.shape:
-            return x
-        if lead < 1 or new_axes != tuple(range(len(new_axes))) or shape[lead:] != x.shape:
-            return None
-        return self.record(broadcast, x, shape=shape, new_axes=tuple(range(lead)))
+            return reshaped(self, inputs[0], params["shape"])
+        if op is slice_ and not set(params["steps"]) - {1}:
+            return part(self, inputs[0], params["sizes"])
+        eqn = self.definition(inputs[0]) if op is broadcast else None
+        if eqn is not None and eqn.op is broadcast:
+            return repeated(self, inputs[0], **params)
+        return None
 
     def _assigned(self, op: Op, inputs: tuple[Value, ...], params: dict[str, Any]) -> Value | None:
         """What was put at a place, where that place is looked at again."""
@@ -129,25 +121,16 @@ class Conditions:
             return x
         if self.never(x) or self.always(y):
             return y
-        return self._repeated_alike(logical_or, x, y) or self.record(logical_or, x, y)
+        found = absorbed(self, logical_or, x, y) or joined(self, self.either, x, y)
+        return found or self.record(logical_or, x, y)
 
     def both(self, x: Value, y: Value) -> Value:
         if x is y or self.always(y) or self.never(x):
             return x
         if self.always(x) or self.never(y):
             return y
-        there = self._both_there(x, y) or self._repeated_alike(logical_and, x, y)
-        return there or self.record(logical_and, x, y)
-
-    def _repeated_alike(self, op: Op, x: Value, y: Value) -> Value | None:
-        """What `op` makes of two conditions that are repeated in one way, before that."""
-        one, other = self.definition(x), self.definition(y)
-        if one is None or other is None or not one.op is other.op is broadcast:
-            return None
-        if one.params != other.params or one.inputs[0].shape != other.inputs[0].shape:
-            return None
-        join = self.either if op is logical_or else self.both
-        return self.record(broadcast, join(one.inputs[0], other.inputs[0]), **one.kwargs)
+        found = absorbed(self, logical_and, x, y) or joined(self, self.both, x, y)
+        return found or self._both_there(x, y) or self.record(logical_and, x, y)
 
     def _both_there(self, x: Value, y: Value) -> Value | None:
         """Where both hold, of two that hold at most at the same places."""
@@ -235,7 +218,9 @@ class Conditions:
 
     def repeats_alike(self, eqn: Equation, condition: Value) -> Value | None:
         """The condition from which `condition` was made as `eqn` makes its result."""
-        found = self.definition(condition) if eqn.op in (broadcast, gather) else None
+        if eqn.op is broadcast:
+            return without(self, condition, eqn.kwargs["new_axes"])
+        found = self.definition(condition) if eqn.op is gather else None
         if found is None or (found.op, found.params) != (eqn.op, eqn.params):
             return None
         same = found.inputs[1:] == eqn.inputs[1:]
@@ -265,6 +250,11 @@ def any_along(conditions: Conditions, matters: Value, axes: tuple[int, ...]) -> 
     eqn = conditions.definition(matters)
     if eqn is not None and eqn.op is broadcast:
         return _any_of_repeated(conditions, eqn, axes)
+    if eqn is not None and eqn.op is logical_and:
+        differing, alike = apart(conditions, matters, axes)
+        if alike and differing:
+            found = any_along(conditions, reduce(conditions.both, differing), axes)
+            return reduce(conditions.both, alike, found)
     if any(type(matters.shape[a]) is Dim for a in axes):
         # There may be none, which have no largest.
         numbers = conditions.record(cast, matters, dtype=INT64)
@@ -279,13 +269,10 @@ def _any_of_repeated(conditions: Conditions, eqn: Equation, axes: tuple[int, ...
     (x,), new_axes, shape = eqn.inputs, eqn.kwargs["new_axes"], eqn.outputs[0].shape
     own = [i for i in range(len(shape)) if i not in new_axes]
     some = tuple([k for k, i in enumerate(own) if i in axes])
-    found = any_along(conditions, x, some) if some else x
     kept = [i for i in range(len(shape)) if i not in axes]
-    again = tuple([k for k, i in enumerate(kept) if i in new_axes])
-    if not again:
-        return found
-    left = tuple([shape[i] for i in kept])
-    return conditions.record(broadcast, found, shape=left, new_axes=again)
+    again = [k for k, i in enumerate(kept) if i in new_axes]
+    found = any_along(conditions, x, some) if some else x
+    return repeated(conditions, found, drop_axes(shape, axes), again)
 
 
 def _before_broadcast(

@@ -10,17 +10,20 @@ from primgraph.ir.builder import Builder
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
+from primgraph.ir.types import BOOL
+from primgraph.primitives.control import scan
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.logic import logical_and, logical_or
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.conditions import BACK, Conditions, any_along
-from primgraph.transforms.analysis.frames import Marked
+from primgraph.transforms.analysis.frames import Entry, Frame, Marked
 from primgraph.transforms.analysis.guard import Guard
 from primgraph.transforms.analysis.locality import is_elementwise
+from primgraph.transforms.analysis.repeats import spread
 
 # What computes conditions within a body does so around it again, if it is no more equations than
 # these, all of which work on elements or move them.
-_FEW = 64
+_FEW = 256
 _LONG: frozenset[Op] = frozenset({matmul})
 # How deep it is looked for a part that can be computed.
 _DEEP = 8
@@ -69,6 +72,13 @@ class Passage:
         if not self.frame.is_loop or self.frame.is_carried(k):
             return None if row else value
         return value if row else self._spread(value, self.eqn.outputs[self.frame.result(k)])
+
+    def stack(self, k: int) -> Value | None:
+        """The stack that rows at `k` make; None if it is not seen how."""
+        if self.frame.is_carried(k):
+            return None
+        found = self._out(self.eqn.bodies[0].outputs[k])
+        return None if found is None else spread(self.outer, found[0], self.eqn.outputs[k].shape)
 
     def around(self, condition: Value, depth: int = _DEEP) -> tuple[Value, bool] | None:
         """What `condition` is outside, or what holds there wherever it does; and whether that is a
@@ -171,7 +181,7 @@ class Passage:
             ]  # fmt: skip
             if missing:
                 waiting += missing
-                if len(waiting) > _FEW * _FEW:
+                if len(waiting) > 64 * _FEW:
                     return None
                 continue
             found[eqn] = None
@@ -182,3 +192,24 @@ class Passage:
     @staticmethod
     def _is_short(eqn: Equation) -> bool:
         return not eqn.inputs or eqn.op in BACK or is_elementwise(eqn)
+
+
+def look_into_loops(conditions: Conditions, graph: Graph) -> None:
+    """Let what `conditions` knows of `graph` be told of stacks of conditions, too, that its loops
+    give: how these are made of what is before the loop, where no trip needs the one before."""
+    for eqn in graph.body:
+        if eqn.op is not scan or eqn.kwargs["counted"]:
+            continue
+        (body,), frame = eqn.bodies, Frame.of(eqn)
+        places = [k for k, v in enumerate(body.outputs) if v.dtype == BOOL]
+        if not any(not frame.is_carried(k) for k in places):
+            continue
+        inner = Conditions(body)
+        look_into_loops(inner, body)
+        way = Passage(eqn, Marked(frame, Entry(), eqn.bodies), body, inner, conditions)
+        for k in places:
+            value, found = eqn.outputs[k], way.stack(k)
+            made = None if found is None else conditions.definition(found)
+            if made is not None and made.output.type == value.type:
+                known = Equation(made.op, made.inputs, made.params, (value,), made.source)
+                conditions.definitions[value] = known

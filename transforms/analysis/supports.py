@@ -18,12 +18,12 @@ from primgraph.primitives.control import CONTROL
 from primgraph.primitives.elementwise import maximum, minimum
 from primgraph.primitives.logic import greater, select
 from primgraph.transforms.analysis.activity import depending
-from primgraph.transforms.analysis.ahead import of_row
 from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import FORTH, Conditions
 from primgraph.transforms.analysis.frames import Frame, Opening, marked
 from primgraph.transforms.analysis.locality import is_elementwise
 from primgraph.transforms.analysis.passage import Passage
+from primgraph.transforms.analysis.repeats import of_row
 from primgraph.transforms.analysis.risks import ALWAYS, Risks
 
 

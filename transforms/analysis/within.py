@@ -14,12 +14,14 @@ from primgraph.primitives.control import scan
 from primgraph.primitives.logic import less
 from primgraph.primitives.shapes import broadcast
 from primgraph.transforms.analysis.activity import depending
-from primgraph.transforms.analysis.ahead import Ahead, ahead, implies, of_row, spread
+from primgraph.transforms.analysis.ahead import Ahead, ahead
 from primgraph.transforms.analysis.bounds import ranges_within
 from primgraph.transforms.analysis.conditions import Conditions
 from primgraph.transforms.analysis.frames import Frame, Opening, Repeated, marked
 from primgraph.transforms.analysis.guard import Guard, Guards, common
-from primgraph.transforms.analysis.passage import Passage
+from primgraph.transforms.analysis.implied import implies
+from primgraph.transforms.analysis.passage import Passage, look_into_loops
+from primgraph.transforms.analysis.repeats import of_row, spread
 from primgraph.transforms.analysis.risks import ALWAYS, NEVER, Risks
 
 
@@ -288,6 +290,7 @@ class Within:
         for value in own.inputs[frame.consts : frame.consts + frame.carries]:
             before[value] = ALWAYS
         conditions = Conditions(body)
+        look_into_loops(conditions, body)
         known = dict(zip(own.inputs, given, strict=True))
         starts = {v: before[v] for v in sources}
         inner = Risks(body, depending(body, sources), known, conditions, starts)

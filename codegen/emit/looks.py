@@ -1,0 +1,32 @@
+"""Views of the rows of stacks, made for all rows at once."""
+
+from __future__ import annotations
+
+from primgraph.codegen.plan.places import Argument, Place, Result, View
+from primgraph.codegen.plan.program import Plan
+from primgraph.codegen.plan.views import of_rows, view_text
+from primgraph.ir.views import Reshape
+
+
+def look(plan: Plan, trip: tuple[int, int] | None, place: Place) -> str | None:
+    """The view of a stack whose rows are what `place` is in each trip, if it is of a row.
+
+    To go along a view of a stack takes half of the time of making a view of each row.
+    """
+    if trip is None:
+        return None
+    if isinstance(place, View):
+        of = look(plan, trip, place.of)
+        if of is None or (isinstance(place.how, Reshape) and isinstance(place.of, View)):
+            return None
+        how = of_rows(place.how)
+        return None if how is None else view_text(how, of)
+    begin, carries = sum(trip), trip[1]
+    if isinstance(place, Argument) and place.number >= begin:
+        found = place.number - begin
+    elif isinstance(place, Result) and place.number >= carries:
+        found = len(plan.arguments) - begin + place.number - carries
+    else:
+        return None
+    # Stacks of numbers are gone along by arrays of no axes.
+    return f"rows[{2 + found}]" if place.shape else None
