@@ -1,4 +1,4 @@
-"""Linear algebra: Gaussian processes, Kalman filters and many small systems, with gradients.
+"""Linear algebra: Gaussian processes and mixtures, Kalman filters, small systems, with gradients.
 
     python benchmarks/linear_algebra.py [--short] [--only gaussian ...] [--peers PYTHON]
 
@@ -54,6 +54,24 @@ def kalman(lib: Library, ys: Any, move: Any, see: Any, parameters: Any) -> Any:
 def systems(lib: Library, a: Any, b: Any) -> Any:
     """The sum of squares of the solutions of many small systems."""
     return lib.np.sum(lib.np.linalg.solve(a, b) ** 2)
+
+
+def mixture(lib: Library, x: Any, alphas: Any, means: Any, logs: Any, lower: Any) -> Any:
+    """Minus the logarithm of the likelihood of a mixture of normal distributions.
+
+    Of each the inverse of the covariance's root is a lower triangle, with exponentials of `logs`
+    on the diagonal; it has a prior.
+    """
+    np, (_, d) = lib.np, x.shape
+    roots = np.tril(lower, -1) + np.exp(logs)[:, :, None] * np.eye(d)
+    white = (x - means[:, None]) @ np.swapaxes(roots, 1, 2)
+    heights = alphas + np.sum(logs, axis=1)
+    inner = heights[:, None] - 0.5 * np.sum(white**2, axis=2)
+    most = np.max(inner, axis=0)
+    seen = np.sum(most + np.log(np.sum(np.exp(inner - most), axis=0)))
+    top = np.max(alphas)
+    weight = top + np.log(np.sum(np.exp(alphas - top)))
+    return len(x) * weight - seen + 0.5 * np.sum(roots**2) - np.sum(logs)
 
 
 # The same by hand, with gradients.
@@ -121,7 +139,38 @@ def systems_by_hand(a: Any, b: Any) -> list[Any]:
     return [np.sum(x * x), -b_bar @ np.swapaxes(x, -1, -2), b_bar]
 
 
-BY_HAND = {"gaussian": gaussian_by_hand, "kalman": kalman_by_hand, "systems": systems_by_hand}
+def mixture_by_hand(x: Any, alphas: Any, means: Any, logs: Any, lower: Any) -> list[Any]:
+    n, d = x.shape
+    places = np.arange(d)
+    scales = np.exp(logs)
+    roots = np.tril(lower, -1)
+    roots[:, places, places] = scales
+    # Samples in the last axis: sums over the others are of whole rows.
+    apart = np.ascontiguousarray(x.T) - means[:, :, None]
+    white = roots @ apart
+    inner = np.sum(white * white, axis=1)
+    inner *= -0.5
+    inner += (alphas + np.sum(logs, axis=1))[:, None]
+    most = np.max(inner, axis=0)
+    inner -= most
+    np.exp(inner, out=inner)
+    total = np.sum(inner, axis=0)
+    seen = np.sum(most) + np.sum(np.log(total))
+    inner /= total
+    shares = np.exp(alphas - np.max(alphas))
+    whole = np.sum(shares)
+    weight = np.max(alphas) + np.log(whole)
+    value = n * weight - seen + 0.5 * np.sum(roots**2) - np.sum(logs)
+    counts = np.sum(inner, axis=1)
+    white *= inner[:, None]
+    roots_bar = white @ np.swapaxes(apart, 1, 2) + roots
+    means_bar = -(np.sum(white, axis=2)[:, None] @ roots)[:, 0]
+    logs_bar = roots_bar[:, places, places] * scales - counts[:, None] - 1.0
+    return [value, n / whole * shares - counts, means_bar, logs_bar, np.tril(roots_bar, -1)]
+
+
+BY_HAND = {"gaussian": gaussian_by_hand, "kalman": kalman_by_hand, "systems": systems_by_hand,
+           "mixture": mixture_by_hand}  # fmt: skip
 
 
 def with_hand(case: Case) -> Call | None:
@@ -144,6 +193,17 @@ def cases(short: bool) -> list[Case]:
     found.append(Case("kalman", kalman, [ys, move, see, np.array([-2.3, -0.7])], (3,), 1e-7))
     a = rng.normal(size=(count, 8, 8)) + 4 * np.eye(8)
     found.append(Case("systems", systems, [a, rng.normal(size=(count, 8, 1))], (0, 1)))
+    count, k, d = (50, 3, 2) if short else (1000, 25, 10)
+    found.append(
+        Case(
+            f"mixture {count}",
+            mixture,
+            [rng.normal(size=(count, d)), rng.normal(size=k), rng.normal(size=(k, d)),
+             0.1 * rng.normal(size=(k, d)), 0.3 * rng.normal(size=(k, d, d))],
+            (1, 2, 3, 4),
+            1e-7,
+        )
+    )  # fmt: skip
     return found
 
 

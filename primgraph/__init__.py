@@ -105,7 +105,7 @@ from primgraph.tree import register as register_container
 if TYPE_CHECKING:
     from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
     from primgraph.autodiff.sparse_matrix import SparseMatrix
-    from primgraph.functional.jets import jet, taylor
+    from primgraph.functional.jets import biharmonic, jet, partials, taylor
     from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
     from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
     from primgraph.inspect.check import check_grads
@@ -133,6 +133,7 @@ else:
         "Pattern": "primgraph.sparsity.pattern",
         "Profile": "primgraph.inspect.profile",
         "SparseMatrix": "primgraph.autodiff.sparse_matrix",
+        "biharmonic": "primgraph.functional.jets",
         "check_grads": "primgraph.inspect.check",
         "check_rules": "primgraph.inspect.check_rules",
         "coloring": "primgraph.sparsity.coloring",
@@ -147,6 +148,7 @@ else:
         "jacobian_sparsity": "primgraph.functional.sparsity",
         "load": "primgraph.program.save",
         "minibatches": "primgraph.training.fit",
+        "partials": "primgraph.functional.jets",
         "profile": "primgraph.inspect.profile",
         "save": "primgraph.program.save",
         "scipy_objective": "primgraph.training.scipy_objective",
@@ -237,6 +239,7 @@ __all__ = [
     "associative_scan",
     "autograd",
     "batched_jacobian",
+    "biharmonic",
     "check_finite",
     "check_grads",
     "check_rules",
@@ -293,6 +296,7 @@ __all__ = [
     "no_grad",
     "optimizer",
     "parse",
+    "partials",
     "profile",
     "program_guard",
     "register_container",

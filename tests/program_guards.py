@@ -118,7 +118,7 @@ _BODIES: tuple[Callable[[Body, pg.Variable, Shared], pg.Variable], ...] = (
 
 def _carried(draw: Choices, function: Body, y: pg.Variable, trips: int) -> pg.Variable:
     """An elementwise function, made on what goes from trip to trip."""
-    kind, kept = draw.below(5), draw.choose((None, "sqrt", 2))
+    kind, kept = draw.below(6), draw.choose((None, "sqrt", 2))
     if kind == 0:
         return pg.fori_loop(0, trips, lambda i, c: function(c), y, checkpoint=kept)
     if kind == 1:
@@ -133,6 +133,12 @@ def _carried(draw: Choices, function: Body, y: pg.Variable, trips: int) -> pg.Va
             lambda c, _: ((function(c[0]), c[0]), c[0]), (y, y), None, length=trips, checkpoint=kept
         )
         return value
+    if kind == 5:
+        # What later trips make of it is for nobody.
+        count = trips + 1 + draw.below(3)
+        kept = "sqrt" if kept == 2 else kept
+        rows = pg.scan(lambda c, _: (function(c), c), y, None, length=count, checkpoint=kept)[1]
+        return rows[trips]
     if kind == 3 and trips == 1:
         # What is captured is asked for by some trips only.
         rows = np.array([1.0, -1.0]) if draw.chance(0.5) else np.array([-1.0, 1.0, -1.0])

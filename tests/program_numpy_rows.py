@@ -235,7 +235,7 @@ similar({m})
 
 # What SciPy gives float64 of for float32, which it is not here.
 WIDE = ("expn", "hyp2f1", "stats.", "sc.jv", "sc.iv", "sc.kv", "sc.yv", "sc.poly", "sc.multi",
-        "lambertw")  # fmt: skip
+        "lambertw", "solve_toeplitz")  # fmt: skip
 
 EXPRESSIONS = [
     [part.strip() for line in family.strip().splitlines() for part in line.split("; ")]
@@ -291,6 +291,16 @@ np.put_along_axis({out}, np.argmax(distinct({n}), axis=0)[None], 0.5, axis=0)
 {out} = np.zeros((2, 3))
 {out}[np.arange(2), np.argmax(distinct({m}), axis=1)[:2] % 3] = {m}[:2, 0]
 {out}[:, np.argmin(distinct({w}[:3]))] = 2.0
+""",
+    """
+{out} = np.concatenate([{v}, {w}])
+{out}.sort()
+{out} = np.diff({out}) ** 2 + np.max({v})
+""",
+    """
+{out} = {v}.copy()
+{out}.put([0, -1], {w}[:2])
+{out}.fill({w}[1]) if len({v}) > 6 else None
 """,
     """
 {out} = 0.0

@@ -1167,6 +1167,12 @@ ROWS: dict[str, Row] = {
         reference=lambda z, x, *, number: z,
         analytic=lambda z, x, *, number: x,
     ),
+    "steady": Row(
+        [Call("x[]"), Call("x[2,3]"), Call("x[0]")],
+        [Refused(DTypeError, "i64[3]")],
+        reference=lambda z: z,
+        analytic=lambda z: z.real + 0j,
+    ),
     # Sums of squares that are fit to be used; `x` matters to derivatives only.
     "as_gamma_of": Row(
         [Call("x[]", "x[]"), Call("x[2,3]", "x[2,3]"), Call("x[0]", "x[0]")],

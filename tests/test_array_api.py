@@ -143,3 +143,11 @@ def test_exceptions_of_the_suite_have_reasons() -> None:
     listed = [line for group in groups for line in group.split("\n") if line[0] != "#"]
     # There are 1,376 tests.
     assert len(listed) <= 0.03 * 1376
+
+
+def test_a_new_axis_has_its_place_within_the_result() -> None:
+    x = xp.zeros((2, 3))
+    assert xp.expand_dims(x, axis=-3).shape == (1, 2, 3)
+    for axis in (3, -4):
+        with pytest.raises(IndexError, match="out of bounds"):
+            xp.expand_dims(x, axis=axis)

@@ -210,7 +210,7 @@ def test_networks_by_hand_are_those_that_are_compiled():
 def test_linear_algebra_agrees_with_what_is_written_by_hand():
     rows = short("linear_algebra.py")
     cases = {row[0]: row[1:] for row in rows[1:]}
-    assert {name.split()[0] for name in cases} == {"gaussian", "kalman", "systems"}
+    assert {name.split()[0] for name in cases} == {"gaussian", "kalman", "mixture", "systems"}
     for cells in cases.values():
         assert float(cells[0]) > 0
         assert float(cells[1]) > 0

@@ -158,3 +158,72 @@ def test_numbers_take_the_dtype_of_what_they_are_joined_to() -> None:
 
 def _with(x: Any, key: Any) -> Any:
     return np.r_[tuple(x if isinstance(part, np.ndarray) else part for part in key)]
+
+
+def in_order(u: Any, v: Any) -> Any:
+    """As people write it: the method sorts in place."""
+    whole = np.concatenate([u, v])
+    whole.sort(kind="mergesort")
+    return np.sum(np.diff(whole) ** 2) + np.sort(u)[0]
+
+
+def changed_by_methods(u: Any, v: Any) -> Any:
+    y = u * 1.0
+    y.put([0, -1], [5.0, v[0]])
+    z = u.copy()
+    z[0] = 0.5
+    return y * z
+
+
+def without_a_name_of_numpys(u: Any, v: Any) -> Any:
+    y = u.copy()
+    y[0] = v[1]
+    y[-1] *= 2.0
+    return y
+
+
+@pytest.mark.parametrize("function", [in_order, changed_by_methods, without_a_name_of_numpys])
+def test_methods_of_arrays_change_them_as_numpys(function: Any) -> None:
+    u, v = np.array([0.7, -0.3, 1.2]), np.array([0.4, 0.1])
+    graph = pg.trace(function, pg.spec(3), pg.spec(2))
+    np.testing.assert_allclose(pg.compile(graph)(u, v), function(u, v), 1e-15)
+    np.testing.assert_allclose(pg.jit(function)(u, v), function(u, v), 1e-15)
+    pg.check_grads(graph, [u, v])
+
+
+def test_arrays_are_sorted_in_place_where_derivatives_are_taken() -> None:
+    u, v = np.array([0.7, -0.3, 1.2]), np.array([0.4, 0.1])
+    graph = pg.trace(in_order, pg.spec(3), pg.spec(2))
+    expected = pg.compile(pg.trace(lambda u, v: pg.grad(in_order)(u, v), *graph.input_types))(u, v)
+    np.testing.assert_allclose(pg.grad(in_order)(u, v), expected, 1e-14)
+    step = 1e-6
+    moved = [in_order(u + step * e, v) - in_order(u - step * e, v) for e in np.eye(3)]
+    np.testing.assert_allclose(expected, np.array(moved) / (2 * step), 1e-6)
+
+
+def test_what_a_method_gives_is_used_where_it_is_not_dropped() -> None:
+    def squares(x: Any) -> Any:
+        return np.sum(pg.sort(x) * x.sort())
+
+    x = np.array([0.7, -0.3, 1.2])
+    np.testing.assert_allclose(pg.grad(squares)(x), 2 * x)
+    np.testing.assert_allclose(pg.compile(pg.trace(squares, pg.spec(3)))(x), np.sum(x**2))
+
+
+def test_copies_of_tensors_are_no_views() -> None:
+    x = pg.tensor([1.0, 2.0, 3.0])
+    for copy in (x.copy(), np.copy(x), np.copy(x[:2])):
+        copy[0] = 5.0
+        assert copy.numpy()[0] == 5.0
+    np.testing.assert_array_equal(x.numpy(), [1.0, 2.0, 3.0])
+
+
+def test_arrays_keep_their_shape() -> None:
+    def resized(x: Any) -> Any:
+        y = np.zeros(4)
+        y[:2] = x
+        y.resize(2)
+        return y
+
+    with pytest.raises(pg.ArgumentError, match="changes the shape"):
+        pg.trace(resized, pg.spec(2))

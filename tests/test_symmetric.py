@@ -170,3 +170,120 @@ def test_gradients_with_something_held_constant_are_not_symmetric(hold):
     power = {"an input": 2.0, "listed": 6.0, "stopped": 0.0}[hold]
     expected = power * np.sin(0.3) ** max(power - 1.0, 0.0) * np.cos(0.3)
     np.testing.assert_allclose(found, [expected, 0.0], rtol=1e-12)
+
+
+# Derivatives of derivatives along a line are taken at once, by Taylor mode.
+
+
+def softmax_squares(x):
+    return pg.sum(pg.softmax(x) ** 2)
+
+
+def bumps(x):
+    return pg.log1p(pg.exp(x * pg.tanh(x))) / (1 + x * x)
+
+
+def two_layers(x):
+    draw = np.random.default_rng(3)
+    return pg.sum(pg.tanh(pg.tanh(x @ draw.normal(size=(3, 5))) @ draw.normal(size=(5, 1))))
+
+
+def rosenbrock(x):
+    return pg.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def logarithm(x):
+    return pg.logsumexp(x * np.array([0.5, 1.0, 2.0]))
+
+
+LINES = [softmax_squares, logarithm, two_layers, rosenbrock, bumps]
+
+
+def nested(function, orders, summed):
+    """The graphs of gradients of orders 1 to `orders`, one of the other, or of its sum."""
+    found = []
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = function(x)
+        for k in range(orders):
+            y = pg.grad(pg.sum(y) if summed and k else y, x)
+            found.append(clean_up(lower(program.graph([y]))))
+    return found
+
+
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize("function", LINES)
+def test_gradients_of_gradients_do_not_double(function, summed):
+    sizes = [equations(g) for g in nested(function, 8, summed)]
+    assert sizes[-1] <= sizes[0] * 1.5**7
+    # What is left of growth is that of a polynomial: it becomes less with each order.
+    assert sizes[-1] <= 1.3 * sizes[-2]
+
+
+@pytest.mark.parametrize("function", LINES)
+def test_derivatives_at_once_are_those_one_by_one(function, monkeypatch):
+    at_once = nested(function, 5, False)
+    monkeypatch.setattr("primgraph.autodiff.modes._ORDER_AT_ONCE", 99)
+    one_by_one = nested(function, 5, False)
+    assert equations(at_once[4]) < equations(one_by_one[4]) or function is rosenbrock
+    for a, b in zip(at_once, one_by_one, strict=True):
+        (found,), (expected,) = (pg.compile(g)(AT) for g in (a, b))
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+
+
+def third(build):
+    """The value at `AT` of what `build` gives of x, and how many equations it takes."""
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = build(x)
+        graph = clean_up(lower(program.graph([y])))
+    (found,) = pg.compile(program.graph([y]))(AT)
+    return found, equations(graph)
+
+
+def test_only_the_same_line_is_gone_further_along():
+    def along(*seeds):
+        def build(x):
+            y = bumps(x)
+            for seed in seeds:
+                y = pg.forward_grad(y, x, None if seed is None else seed(x))
+            return y
+
+        return third(build)[0]
+
+    def by_hand(*lengths):
+        """The third derivative of each element, along directions of these lengths."""
+        return along(None, None, None) * np.prod(lengths)
+
+    two, three = (lambda x: np.full(3, 2.0)), (lambda x: np.full(3, 3.0))
+    np.testing.assert_allclose(along(two, two, two), by_hand(2, 2, 2), rtol=1e-10)
+    np.testing.assert_allclose(along(two, two, three), by_hand(2, 2, 3), rtol=1e-10)
+    np.testing.assert_allclose(along(None, two, None), by_hand(2), rtol=1e-10)
+    # A direction that moves with x has derivatives of its own.
+    moving = along(lambda x: x, lambda x: x, lambda x: x)
+    first, second = along(None), along(None, None)
+    expected = AT * first + 3 * AT**2 * second + AT**3 * along(None, None, None)
+    np.testing.assert_allclose(moving, expected, rtol=1e-10)
+
+
+def test_what_is_held_or_given_is_not_taken_for_true():
+    def held(x):
+        return pg.sum(pg.exp(x) * pg.stop_gradient(pg.sin(x)))
+
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = held(x)
+        for _ in range(4):
+            y = pg.grad(pg.sum(y), x)
+    (found,) = pg.compile(program.graph([y]))(AT)
+    np.testing.assert_allclose(found, np.exp(AT) * np.sin(AT), rtol=1e-12)
+
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        y = first = pg.grad(pg.sum(pg.exp(x) * pg.sin(x)), x)
+        for _ in range(3):
+            y = pg.grad(y, x, no_grad_vars=[first] if y is not first else None)
+            break
+        again = pg.grad(pg.sum(pg.exp(y) * x), x, no_grad_vars=[y])
+    (found,) = pg.compile(program.graph([again]))(AT)
+    np.testing.assert_allclose(found, np.exp(2 * np.exp(AT) * np.cos(AT)), rtol=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from primgraph import operators as ops
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, BoundsError, ShapeError
 from primgraph.operators.elements import elements
 from primgraph.operators.handle import Handle
 
@@ -45,8 +45,14 @@ def concat(arrays: Any, /, *, axis: Any = 0) -> Any:
 
 
 def expand_dims(x: Any, /, axis: Any) -> Any:
-    """The array with a new axis of extent one; with several, at these places of the result."""
-    return ops.expand_dims(x, axis)
+    """The array with a new axis of extent one; with several, at these places of the result.
+
+    Raises `BoundsError`, an `IndexError`, for a place that the result lacks.
+    """
+    try:
+        return ops.expand_dims(x, axis)
+    except ShapeError as error:
+        raise BoundsError(error.message, origin=error.origin, hint=error.hint) from None
 
 
 def flip(x: Any, /, *, axis: Any = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -12,6 +13,7 @@ from primgraph.autodiff.symmetry import Passed, gradients_passed, note_joint
 from primgraph.errors import NotDifferentiable
 from primgraph.ir.builder import Builder
 from primgraph.ir.collection import uncollected
+from primgraph.ir.gradients import Line
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import full_value
@@ -58,6 +60,10 @@ def _turned(
     """The cotangents of what `path` leads from."""
     diagonal = _is_diagonal(path) or _is_looped(path)
     if diagonal and len(seeds) == 1:
+        if count is None and path.wrt == request.inputs:
+            seed = None if seeds[0] is None else _seed(request.builder, seeds[0])
+            (found,) = forward(request, [seed])
+            return [] if found is None else [found]
         return _along(request, path, path.jvp(), seeds, count)
     if diagonal and count is None:
         return [_by_diagonal(request, path, seeds)]
@@ -156,6 +162,9 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
     path = request.path()
     if not path.wrt:
         return [None] * len(request.outputs)
+    further = _further(request, seeds)
+    if further is not None:
+        return further
     with recording(request.builder):
         total: dict[Value, Value | None] = {}
         for value, seed in zip(request.inputs, seeds, strict=True):
@@ -166,7 +175,81 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
             else:
                 total[value] = seed
     found = _along(request, path, path.jvp(), [total[v] for v in path.wrt])
-    return [v if r else None for v, r in zip(found, path.reached, strict=True)]
+    results = [v if r else None for v, r in zip(found, path.reached, strict=True)]
+    _note_lines(request, seeds, results)
+    return results
+
+
+# From this order on derivatives of derivatives along a line are taken at once: each time that the
+# rules are applied to what they gave before, it is twice as long.
+_ORDER_AT_ONCE = 3
+
+
+def _further(request: Request, seeds: Sequence[Value | None]) -> list[Value | None] | None:
+    """The derivatives of what are derivatives along the same line already, by Taylor mode.
+
+    None where one is not, or they are of low order.
+    """
+    lines = [_line_of(request.builder, v) for v in request.outputs]
+    wanted = _line(request, seeds)
+    if wanted is None or None in lines:
+        return None
+    known = [line for line in lines if line is not None]
+    if any(line._replace(base=wanted.base, order=1) != wanted for line in known):
+        return None
+    orders = {line.order + 1 for line in known}
+    if len(orders) > 1 or max(orders) < _ORDER_AT_ONCE:
+        return None
+    bases = replace(request, outputs=[line.base for line in known])
+    jets = importlib.import_module("primgraph.autodiff.jets")
+    results: list[Value | None] = jets.along_line(bases, seeds, max(orders))
+    _note(request, [line._replace(order=line.order + 1) for line in known], results)
+    return results
+
+
+def _line(request: Request, seeds: Sequence[Value | None]) -> Line | None:
+    """The line that one input moves along, with a `base` to be replaced; None if there is none."""
+    if len(request.inputs) != 1 or request.apart:
+        return None
+    (x,), (seed,) = request.inputs, seeds
+    if seed is not None and any(reached_by(request.builder, [x], [seed])):
+        return None
+    return Line(x, x, seed, 1, frozenset(request.constants))
+
+
+def _line_of(builder: Builder, value: Value) -> Line | None:
+    """What is known of `value`, or of what it is but for what it counts as a function of."""
+    found = builder.lines.get(value)
+    while found is None and (eqn := builder.definition(value)) and eqn.op is as_function_of:
+        value = eqn.inputs[0]
+        found = builder.lines.get(value)
+    return found
+
+
+def _note_lines(
+    request: Request, seeds: Sequence[Value | None], results: Sequence[Value | None]
+) -> None:
+    """Let the builder know of what are derivatives along a line."""
+    line = _line(request, seeds)
+    if line is None:
+        return
+    found = []
+    for value in request.outputs:
+        before = _line_of(request.builder, value)
+        again = before is not None and before._replace(base=line.base, order=1) == line
+        found.append(
+            before._replace(order=before.order + 1)
+            if before is not None and again
+            else line._replace(base=value)
+        )
+    _note(request, found, results)
+
+
+def _note(request: Request, lines: Sequence[Line], results: Sequence[Value | None]) -> None:
+    builder = request.builder
+    for line, value in zip(lines, results, strict=True):
+        if value is not None and value not in request.inputs and builder.definition(value):
+            builder.lines.setdefault(value, line)
 
 
 def _along(

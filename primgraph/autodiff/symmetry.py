@@ -135,11 +135,32 @@ def _all_given(builder: Builder, values: Collection[Value]) -> bool:
 
 
 def _has_own_slopes(graph: Graph) -> bool:
-    """Whether some derivative is another one than that of what is computed."""
+    """Whether some derivative may be another one than that of what is computed.
+
+    Values that are held where they have the derivative of something else, which is theirs, do not
+    count: what softmax does with its result.
+    """
     waiting = [graph]
     while waiting:
-        for eqn in waiting.pop().body:
-            if eqn.op.stops or eqn.op.own_slope:
+        body = waiting.pop()
+        held: set[Value] = set()
+        needed = set(body.outputs)
+        for eqn in reversed(body.body):
+            if needed.isdisjoint(eqn.outputs):
+                continue
+            if eqn.op.stops:
+                if not held.issuperset(eqn.outputs):
+                    return True
+                continue
+            if eqn.op.own_slope == "given":
                 return True
+            if eqn.op.own_slope:
+                first, *others = eqn.inputs
+                if first not in needed:
+                    held.add(first)
+                needed.update(others)
+            else:
+                held.difference_update(eqn.inputs)
+                needed.update(eqn.inputs)
             waiting += eqn.bodies
     return False

@@ -269,6 +269,10 @@ class Differentiable(Handle):
             found.node.base = None
         return found
 
+    def copy(self, order: str = "C") -> Self:
+        """`clone`, as NumPy calls it: code that was written for NumPy goes on to change it."""
+        return self.clone()
+
 
 def _registered(hooks: dict[int, Any], hook: Callable[..., Any]) -> Hook:
     if not callable(hook):

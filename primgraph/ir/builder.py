@@ -11,7 +11,7 @@ from typing import Any, final
 from primgraph.errors import BuildError, PrimgraphError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.form import Form
-from primgraph.ir.gradients import Joint, titles_of
+from primgraph.ir.gradients import Joint, Line, titles_of
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.params import Params, bits, freeze_all
 from primgraph.ir.primitive import Op, Types, lookup, recording
@@ -36,7 +36,8 @@ class Builder:
     constants, `kept` the inputs that stand for something that runs change: what an operator gives
     is another value, also where it leaves their elements as they are. `gradients` has what results
     of reverse mode are the gradients by, `targets` what they are the gradients of, where it is one,
-    and `joints` all gradients of one function with each whose derivative is known to be symmetric.
+    and `joints` all gradients of one function with each whose derivative is known to be symmetric;
+    `lines` has what is a derivative along a line, and of which order.
     A `closed` one takes no parameters from outside as constants, as derivatives would not see them.
     What is recorded in one with an `outer` one may use the values of that: an input stands for each
     that is `captured`.
@@ -59,6 +60,7 @@ class Builder:
         self.gradients: dict[Value, Value] = {}
         self.targets: dict[Value, Value] = {}
         self.joints: dict[Value, Joint] = {}
+        self.lines: dict[Value, Line] = {}
         self.kept: Container[Value] = ()
         self.closed = False
         self.outer: Builder | None = None

@@ -16,6 +16,17 @@ class Joint(NamedTuple):
     gradients: tuple[Value | None, ...]
 
 
+class Line(NamedTuple):
+    """What a value is the derivative of: of `base`, of that order, along `seed` (None for ones), by
+    `input` alone, where `constants` are held."""
+
+    base: Value
+    input: Value
+    seed: Value | None
+    order: int
+    constants: frozenset[Value]
+
+
 class Gradients(Protocol):
     """Whatever knows gradients, as a builder does: what values are the gradients by, and of.
 

@@ -183,7 +183,8 @@ class Op(ABC):
     `multiple` tells ops whose result is a tuple; `commutative` those whose two operands may
     change places without changing a bit of the result. `formal` ones give their first operand as
     it is: what the others are matters to derivatives only. With `own_slope` these have the
-    derivative along the others, and none along the first. `stops` tells those whose result
+    derivative along the others, and none along the first: that of what they compute, or, if it is
+    "given", any that somebody wants. `stops` tells those whose result
     counts as a constant, whatever it was computed from. `is_view` tells those of which each result
     is the operand, seen in another way. `has_bodies` tells those with graphs in their parameters.
     """
@@ -206,7 +207,7 @@ class Op(ABC):
         multiple: bool = False,
         commutative: bool = False,
         formal: bool = False,
-        own_slope: bool = False,
+        own_slope: bool | str = False,
         stops: bool = False,
         has_bodies: bool = False,
     ) -> None:
@@ -297,7 +298,7 @@ class Primitive(Op, Generic[R]):
         singular: bool = False,
         constant: bool = False,
         formal: bool = False,
-        own_slope: bool = False,
+        own_slope: bool | str = False,
         stops: bool = False,
         moves: bool = False,
         literal: bool = False,

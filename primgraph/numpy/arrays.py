@@ -37,6 +37,9 @@ def array(object: Any, dtype: Any = None, *, ndmin: int = 0, **options: Any) -> 
     if not handles((object,)):
         return np.array(object, dtype, ndmin=ndmin, **options)
     found = changing(functions["array"](object, dtype))
+    if hasattr(found, "clone"):
+        # It may be a view of a tensor, which NumPy's would not be.
+        found = found.clone()
     if found.ndim >= ndmin:
         return found
     return functions["reshape"](found, (1,) * (ndmin - found.ndim) + found.shape)

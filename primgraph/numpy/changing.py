@@ -20,7 +20,7 @@ from primgraph.ir.graph import Value
 from primgraph.ir.primitive import Recorder, innermost
 from primgraph.operators.handle import Handle
 from primgraph.operators.late import functions
-from primgraph.operators.placing import is_computed, placed
+from primgraph.operators.placing import is_computed, placed, put
 from primgraph.operators.promotion import converted
 from primgraph.operators.variable import Variable, handles
 from primgraph.source import caller
@@ -176,6 +176,19 @@ class ChangingArray(Variable):
     def fill(self, value: Any) -> None:
         """`x[...] = value`."""
         self[...] = value
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Set elements of the array as it is in one row."""
+        if not isinstance(indices, Handle):
+            indices = functions["asarray"](np.asarray(indices, np.int64).reshape(-1))
+        self.change_to(put(Variable(self.recorder, self.value), indices, values))
+
+    def resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """Arrays keep their shape."""
+        raise ArgumentError(
+            "x.resize(...) changes the shape of an array, and what is traced keeps it",
+            hint="np.resize(x, shape) is a new array",
+        )
 
     def copy(self, order: str = "C") -> ChangingArray:
         """The same elements, as an array of its own."""

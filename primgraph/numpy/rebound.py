@@ -13,7 +13,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, TypeGuard, final
 
@@ -23,6 +23,7 @@ from primgraph.numpy import fft, linalg, random
 from primgraph.numpy.changing import ChangingArray, making, with_fixed_arrays
 from primgraph.numpy.door import door
 from primgraph.numpy.mathematics import mathematics
+from primgraph.operators.handle import are_in_place
 from primgraph.operators.variable import Variable
 from primgraph.source import is_library, is_own_name
 
@@ -39,7 +40,9 @@ _OTHER_NUMPYS = ("array_api_compat.numpy", "scipy._external.array_api_compat.num
                  "scipy._lib.array_api_compat.numpy")  # fmt: skip
 
 # What functions and methods of NumPy's are called that change an array.
-_IN_PLACE = frozenset(("at", "copyto", "fill", "fill_diagonal", "put", "put_along_axis", "sort"))
+_IN_PLACE = frozenset((
+    "at", "copyto", "fill", "fill_diagonal", "partition", "put", "put_along_axis", "sort"
+))  # fmt: skip
 
 
 # The names of modules whose functions are followed, though they are installed.
@@ -92,8 +95,11 @@ def _traceable(function: Callable[..., Any]) -> tuple[Callable[..., Any], type[V
         return function, Variable
     copy = _copied(inner)
     if copy is inner:
-        return function, Variable
-    found = _around(function, copy)
+        # One that mentions neither NumPy nor primgraph changes copies as it would NumPy's arrays.
+        plain = not any(map(_is_own, _mentioned(inner).values()))
+        sets = plain and (_sets(inner.__code__) or _drops(inner.__code__))
+        return (_with_methods(function, inner), ChangingArray) if sets else (function, Variable)
+    found = _with_methods(_around(function, copy), inner)
     if any(_changes(f.__code__) for f in _reached(inner)):
         return found, ChangingArray
     return with_fixed_arrays(found), Variable
@@ -189,6 +195,57 @@ def _changes(whole: CodeType) -> bool:
             ):
                 return True
     return False
+
+
+def _with_methods(function: Callable[..., Any], inner: FunctionType) -> Callable[..., Any]:
+    """`function`, in which `x.sort()` is in place if it or one that it calls drops the result."""
+    if not any(_drops(f.__code__) for f in _reached(inner)):
+        return function
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        token = are_in_place.set(True)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            are_in_place.reset(token)
+
+    return call
+
+
+@lru_cache(_KEPT)
+def _drops(whole: CodeType) -> bool:
+    """Whether a function of that code calls a method of NumPy's for what it does to an array."""
+    for code in _codes(whole):
+        steps = [s.opname for s in dis.get_instructions(code)]
+        names = [s.argval for s in dis.get_instructions(code)]
+        for i, name in enumerate(names):
+            if name in ("partition", "sort") and steps[i] in ("LOAD_ATTR", "LOAD_METHOD"):
+                ends = (j for j in range(i, len(steps)) if steps[j].startswith(_ENDS))
+                end = next(ends, len(steps) - 1)
+                if steps[end] == "POP_TOP" and steps[end - 1].startswith("CALL"):
+                    return True
+    return False
+
+
+# What comes behind a call whose result is used, and behind one whose result is dropped.
+_ENDS = ("POP_TOP", "RETURN", "STORE_")
+
+
+@lru_cache(_KEPT)
+def _sets(whole: CodeType) -> bool:
+    """Whether a function of that code makes a copy and sets elements of anything."""
+    names = {name for code in _codes(whole) for name in code.co_names}
+    steps = [s for code in _codes(whole) for s in dis.get_instructions(code)]
+    sets = not names.isdisjoint(("fill", "put")) or any(s.opname == "STORE_SUBSCR" for s in steps)
+    return "copy" in names and sets
+
+
+def _is_own(value: Any) -> bool:
+    """Whether a value is a module, a function, a class or an object of primgraph's."""
+    if isinstance(value, ModuleType):
+        return is_own_name(value.__name__)
+    return any(is_own_name(getattr(v, "__module__", None) or "") for v in (value, type(value)))
 
 
 def _blank(function: FunctionType) -> FunctionType:

@@ -6,6 +6,7 @@ import importlib
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -38,6 +39,18 @@ def array_functions() -> list[str]:
 _ARRAYS = ("x", "x1", "logits")
 
 
+# Whether methods change arrays that do so in NumPy: in code that was written for NumPy, and that
+# drops what they give.
+are_in_place: ContextVar[bool] = ContextVar("primgraph_methods_are_in_place", default=False)
+_IN_PLACE = ("partition", "sort")
+
+
+def _changed(array: Any, name: str, /, *args: Any, **options: Any) -> None:
+    """`array.sort()` and its kind, which give nothing back; how NumPy sorts is its own matter."""
+    known = {n: v for n, v in options.items() if n not in ("kind", "order", "stable")}
+    array[...] = named_function(name)(array, *args[: 2 if name == "partition" else 1], **known)
+
+
 @checked_methods(late=True)
 class Handle:
     """An array that functions of primgraph take: of a program, or computed as one goes.
@@ -57,6 +70,8 @@ class Handle:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
+            if name in _IN_PLACE and are_in_place.get():
+                return partial(_changed, self, name)
             found = name if _is_method(name) else renamed(name)
             if _is_method(found):
                 return partial(functions[found], self)

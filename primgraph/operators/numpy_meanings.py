@@ -12,7 +12,7 @@ import numpy as np
 from primgraph.errors import ArgumentError, DTypeError
 from primgraph.operators.handle import Handle
 from primgraph.operators.numpy_arguments import called, may_change, refuse_out
-from primgraph.operators.placing import along, placed
+from primgraph.operators.placing import along, put
 
 
 def _clip(
@@ -311,6 +311,12 @@ def _ravel_multi_index(
     return called("ravel_multi_index", multi_index, dims, mode, order)
 
 
+def _copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    """The same elements; of a tensor as one that is no view."""
+    value = called("asarray", a)
+    return value.clone() if hasattr(value, "clone") else called("assign", value)
+
+
 def _fill_diagonal(a: Any, val: Any, wrap: bool = False) -> Any:
     if a.ndim != 2 or wrap:
         raise ArgumentError("np.fill_diagonal of what is traced takes a matrix, and no wrap=True")
@@ -329,8 +335,7 @@ def _putmask(a: Any, mask: Any, values: Any) -> Any:
 
 def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
     if isinstance(ind, Handle):
-        flat = placed(called("ravel", a), called("ravel", ind), v)
-        return called("reshape", flat, a.shape)
+        return put(a, ind, v)
     flat = called("set_slice", called("ravel", a), np.asarray(ind).reshape(-1), v)
     return called("reshape", flat, a.shape)
 
@@ -366,6 +371,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "can_cast": _can_cast,
     "clip": _clip,
     "common_type": _common_type,
+    "copy": _copy,
     "einsum": _einsum,
     "empty_like": _like("zeros"),
     "full": _full,

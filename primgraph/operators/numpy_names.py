@@ -51,7 +51,6 @@ OTHER = {
     "bitwise_right_shift": "right_shift",
     "concat": "concatenate",
     "i0": "borrowed.i0",
-    "copy": "assign",
     "degrees": "rad2deg",
     "linalg.cross": "cross",
     "linalg.matmul": "matmul",

@@ -60,3 +60,14 @@ def along(arr: Any, indices: Any, values: Any, axis: int) -> Any:
         fits = counted if extent == arr.shape[i] else called("zeros", (1,), "int64")
         grid.append(indices if i == number else called("reshape", fits, ones))
     return placed(arr, tuple(grid), values)
+
+
+def put(array: Any, places: Any, values: Any) -> Any:
+    """`array` after `np.put`, at integer variables that count elements in one row.
+
+    Values are taken again from the first on where there are fewer than places.
+    """
+    count = math.prod(places.shape)
+    flat = called("resize", called("asarray", values), (count,))
+    row = placed(called("reshape", array, (-1,)), called("reshape", places, (count,)), flat)
+    return called("reshape", row, array.shape)

@@ -28,6 +28,7 @@ from primgraph.operators.reductions import kept, max, sum
 from primgraph.operators.shaping import squeeze
 from primgraph.operators.variable import Variable, emit
 from primgraph.primitives import parts
+from primgraph.primitives.elementwise import steady
 from primgraph.primitives.reductions import as_softmax_of, root_of_squares
 
 __all__ = [
@@ -210,7 +211,7 @@ def without_largest(x: Variable, axes: tuple[int, ...]) -> tuple[Variable, Varia
         shift = stop_gradient(sum(x, axes, True))
     else:
         largest = max(x, axes, True)
-        shift = stop_gradient(where(isfinite(largest), largest, 0))
+        shift = emit(steady, stop_gradient(where(isfinite(largest), largest, 0)))
     return x - shift, shift
 
 

@@ -503,6 +503,29 @@ def _as_another_batch(batched: tuple[bool, ...], z: Value, x: Value, *, number: 
     return result
 
 
+@primitive(impl=lambda z: np.array(z), formal=True, own_slope=True, elementwise=True, flops=0)
+def steady(z: TensorType) -> TensorType:
+    """`z`, which is held constant, and which what is computed in the end does not depend on.
+
+    So its derivatives are true ones: those of a logarithm of sums of exponentials by what was
+    subtracted before, and added afterwards, are zero.
+    """
+    if not z.is_inexact:
+        raise DTypeError(f"steady takes floats, not {z}")
+    return z
+
+
+@steady.jvp(0)
+def _steady_jvp(y: Value, z: Value, d: Value) -> None:
+    return None
+
+
+@steady.batch
+def _steady_batch(batched: tuple[bool, ...], z: Value) -> Value:
+    result: Value = steady(z)
+    return result
+
+
 # Conversion.
 
 

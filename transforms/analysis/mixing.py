@@ -22,7 +22,7 @@ from primgraph.primitives import matrix_functions as m
 from primgraph.primitives.assumed import assumed
 from primgraph.primitives.constants import constant, iota
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
-from primgraph.primitives.elementwise import as_function_of, cast, stop_gradient
+from primgraph.primitives.elementwise import as_function_of, cast, steady, stop_gradient
 from primgraph.primitives.fourier import fft, irfft, rfft
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
@@ -222,7 +222,7 @@ class _Counts:
     def _found(self, value: Value, after: int) -> tuple[int, int] | None:
         moves: list[Equation] = []
         eqn = self._made.get(value)
-        while eqn is not None and eqn.op in (cast, stop_gradient, broadcast):
+        while eqn is not None and eqn.op in (cast, steady, stop_gradient, broadcast):
             moves.append(eqn)
             eqn = self._made.get(eqn.inputs[0])
         if eqn is None:

@@ -14,7 +14,7 @@ from primgraph.ir.graph import Equation, Value
 from primgraph.ir.primitive import Primitive, registered
 from primgraph.primitives import logic
 from primgraph.primitives.constants import filled, full
-from primgraph.primitives.elementwise import add, as_another, stop_gradient
+from primgraph.primitives.elementwise import add, as_another, steady, stop_gradient
 from primgraph.primitives.reductions import as_softmax_of
 from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_assign
 from primgraph.primitives.special import as_gamma_of
@@ -42,6 +42,7 @@ _LARGE = 2048
 
 
 @OWN_SLOPES.rule(as_another)
+@OWN_SLOPES.rule(steady)
 @OWN_SLOPES.rule(as_softmax_of)
 @OWN_SLOPES.rule(as_symmetric)
 @OWN_SLOPES.rule(as_cholesky_of)
