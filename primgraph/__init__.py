@@ -8,28 +8,8 @@ from primgraph.checkout import ROOT
 if ROOT is not None:
     __path__.append(str(ROOT))
 
-from primgraph import eager, initializers, operators, transforms, tree
-from primgraph.autodiff.jacobian import Hessian, Jacobian
-from primgraph.codegen import Kernel, get_num_threads, set_num_threads
-from primgraph.control.branches import cond, switch
-from primgraph.control.checkpoints import checkpoint
-from primgraph.control.loops import fori_loop, map, scan, while_loop
-from primgraph.control.prefixes import associative_scan
-from primgraph.control.solutions import fixed_point, root
-from primgraph.custom.decorators import custom_gradient, custom_jvp, custom_vjp
-from primgraph.custom.function import Function
+from primgraph import initializers, operators, tree
 from primgraph.defaults import get_default_dtype, set_default_dtype
-from primgraph.eager.differentiable import TensorWarning
-from primgraph.eager.manager import GradManager
-from primgraph.eager.recording import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-)
-from primgraph.eager.seeds import seed
-from primgraph.eager.tensor import Tensor, tensor
 from primgraph.errors import (
     ArgumentError,
     BoundsError,
@@ -59,34 +39,17 @@ from primgraph.errors import (
     near_matches,
     unknown_name,
 )
-from primgraph.functional.derivatives import jacfwd, jacrev, value_and_grad
-from primgraph.functional.jit import jit
-from primgraph.functional.public import (
-    batched_jacobian,
-    divergence,
-    forward_grad,
-    grad,
-    hessian,
-    hessian_diagonal,
-    hvp,
-    jacobian,
-    jvp,
-    laplacian,
-    vhp,
-    vjp,
-)
-from primgraph.functional.vmap import vmap
 from primgraph.ir.builder import Builder
 from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
+from primgraph.ir.primitive import later
 from primgraph.ir.text import parse
 from primgraph.ir.types import TensorType
 from primgraph.ir.verify import verify
 from primgraph.meanings import written_instead
+from primgraph.operators.call import appliers
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compile
-from primgraph.program.finite import check_finite
 from primgraph.program.program import (
     Program,
     create_parameter,
@@ -95,19 +58,66 @@ from primgraph.program.program import (
     default_startup_program,
     program_guard,
 )
-from primgraph.program.run import Executor
 from primgraph.program.scope import Scope
-from primgraph.program.sized import SizedKernel
 from primgraph.program.trace import dim, spec, trace
 from primgraph.tree import register as register_container
 
 # What most programs do not use is loaded when it is first asked for.
 if TYPE_CHECKING:
-    from primgraph import autograd, extend, fft, linalg, nn, optimizer, random, special, view
+    from primgraph import (
+        autograd,
+        eager,
+        extend,
+        fft,
+        linalg,
+        nn,
+        optimizer,
+        random,
+        special,
+        transforms,
+        view,
+    )
+    from primgraph.autodiff.jacobian import Hessian, Jacobian
     from primgraph.autodiff.sparse_matrix import SparseMatrix
-    from primgraph.functional.jets import jet, taylor
+    from primgraph.codegen import Kernel, get_num_threads, set_num_threads
+    from primgraph.control.branches import cond, switch
+    from primgraph.control.checkpoints import checkpoint
+    from primgraph.control.loops import fori_loop, map, scan, while_loop
+    from primgraph.control.prefixes import associative_scan
+    from primgraph.control.solutions import fixed_point, root
+    from primgraph.custom.decorators import custom_gradient, custom_jvp, custom_vjp
+    from primgraph.custom.function import Function
+    from primgraph.eager.differentiable import TensorWarning
+    from primgraph.eager.manager import GradManager
+    from primgraph.eager.recording import (
+        enable_grad,
+        inference_mode,
+        is_grad_enabled,
+        no_grad,
+        set_grad_enabled,
+    )
+    from primgraph.eager.seeds import seed
+    from primgraph.eager.tensor import Tensor, tensor
+    from primgraph.functional.derivatives import jacfwd, jacrev, value_and_grad
+    from primgraph.functional.jets import biharmonic, jet, partials, taylor
+    from primgraph.functional.jit import jit
+    from primgraph.functional.public import (
+        batched_jacobian,
+        divergence,
+        forward_grad,
+        grad,
+        hessian,
+        hessian_diagonal,
+        hvp,
+        jacobian,
+        jvp,
+        laplacian,
+        vhp,
+        vjp,
+    )
     from primgraph.functional.sparse import sparse_hessian, sparse_jacobian
     from primgraph.functional.sparsity import hessian_sparsity, jacobian_sparsity
+    from primgraph.functional.vmap import vmap
     from primgraph.inspect.check import check_grads
     from primgraph.inspect.check_rules import check_rules
     from primgraph.inspect.cost import Cost, cost
@@ -115,7 +125,11 @@ if TYPE_CHECKING:
     from primgraph.inspect.explain import Explanation, explain
     from primgraph.inspect.profile import Profile, profile
     from primgraph.operators import *  # noqa: F403
+    from primgraph.program.compile import compile
+    from primgraph.program.finite import check_finite
+    from primgraph.program.run import Executor
     from primgraph.program.save import load, save
+    from primgraph.program.sized import SizedKernel
     from primgraph.sparsity.coloring import coloring, symmetric_coloring
     from primgraph.sparsity.pattern import Pattern
     from primgraph.training.constraints import constraints
@@ -129,37 +143,120 @@ else:
     _HOMES = {
         "Cost": "primgraph.inspect.cost",
         "Difference": "primgraph.inspect.diff",
+        "Executor": "primgraph.program.run",
         "Explanation": "primgraph.inspect.explain",
+        "Function": "primgraph.custom.function",
+        "GradManager": "primgraph.eager.manager",
+        "Hessian": "primgraph.autodiff.jacobian",
+        "Jacobian": "primgraph.autodiff.jacobian",
+        "Kernel": "primgraph.codegen",
         "Pattern": "primgraph.sparsity.pattern",
         "Profile": "primgraph.inspect.profile",
+        "SizedKernel": "primgraph.program.sized",
         "SparseMatrix": "primgraph.autodiff.sparse_matrix",
+        "Tensor": "primgraph.eager.tensor",
+        "TensorWarning": "primgraph.eager.differentiable",
+        "associative_scan": "primgraph.control.prefixes",
+        "batched_jacobian": "primgraph.functional.public",
+        "biharmonic": "primgraph.functional.jets",
+        "check_finite": "primgraph.program.finite",
         "check_grads": "primgraph.inspect.check",
         "check_rules": "primgraph.inspect.check_rules",
+        "checkpoint": "primgraph.control.checkpoints",
         "coloring": "primgraph.sparsity.coloring",
+        "compile": "primgraph.program.compile",
+        "cond": "primgraph.control.branches",
         "constraints": "primgraph.training.constraints",
         "cost": "primgraph.inspect.cost",
+        "custom_gradient": "primgraph.custom.decorators",
+        "custom_jvp": "primgraph.custom.decorators",
+        "custom_vjp": "primgraph.custom.decorators",
         "diff": "primgraph.inspect.diff",
+        "divergence": "primgraph.functional.public",
+        "enable_grad": "primgraph.eager.recording",
         "explain": "primgraph.inspect.explain",
         "fit": "primgraph.training.fit",
+        "fixed_point": "primgraph.control.solutions",
+        "fori_loop": "primgraph.control.loops",
+        "forward_grad": "primgraph.functional.public",
+        "get_num_threads": "primgraph.codegen",
+        "grad": "primgraph.functional.public",
         "growth": "primgraph.view.growth",
-        "jet": "primgraph.functional.jets",
+        "hessian": "primgraph.functional.public",
+        "hessian_diagonal": "primgraph.functional.public",
         "hessian_sparsity": "primgraph.functional.sparsity",
+        "hvp": "primgraph.functional.public",
+        "inference_mode": "primgraph.eager.recording",
+        "is_grad_enabled": "primgraph.eager.recording",
+        "jacfwd": "primgraph.functional.derivatives",
+        "jacobian": "primgraph.functional.public",
         "jacobian_sparsity": "primgraph.functional.sparsity",
+        "jacrev": "primgraph.functional.derivatives",
+        "jet": "primgraph.functional.jets",
+        "jit": "primgraph.functional.jit",
+        "jvp": "primgraph.functional.public",
+        "laplacian": "primgraph.functional.public",
         "load": "primgraph.program.save",
+        "map": "primgraph.control.loops",
         "minibatches": "primgraph.training.fit",
+        "no_grad": "primgraph.eager.recording",
+        "partials": "primgraph.functional.jets",
         "profile": "primgraph.inspect.profile",
+        "root": "primgraph.control.solutions",
         "save": "primgraph.program.save",
+        "scan": "primgraph.control.loops",
         "scipy_objective": "primgraph.training.scipy_objective",
+        "seed": "primgraph.eager.seeds",
+        "set_grad_enabled": "primgraph.eager.recording",
+        "set_num_threads": "primgraph.codegen",
         "sparse_hessian": "primgraph.functional.sparse",
         "sparse_jacobian": "primgraph.functional.sparse",
         "spy": "primgraph.view.spy",
         "steps": "primgraph.view.steps",
-        "taylor": "primgraph.functional.jets",
+        "switch": "primgraph.control.branches",
         "symmetric_coloring": "primgraph.sparsity.coloring",
+        "taylor": "primgraph.functional.jets",
+        "tensor": "primgraph.eager.tensor",
+        "value_and_grad": "primgraph.functional.derivatives",
+        "vhp": "primgraph.functional.public",
+        "vjp": "primgraph.functional.public",
+        "vmap": "primgraph.functional.vmap",
+        "while_loop": "primgraph.control.loops",
     }
-    _ROOMS = {"autograd", "extend", "fft", "linalg", "nn", "optimizer", "random", "special", "view"}
+    _ROOMS = {
+        "autograd",
+        "eager",
+        "extend",
+        "fft",
+        "linalg",
+        "nn",
+        "optimizer",
+        "random",
+        "special",
+        "transforms",
+        "view",
+    }
+
+    # What is loaded together with another module, as it works with what that has.
+    _BESIDE = {"primgraph.autodiff.jacobian": "primgraph.functional.public"}
 
     _OPERATORS = frozenset(operators.__all__)
+
+    # Ops that only these declare.
+    later += [
+        "primgraph.custom.primitives",
+        "primgraph.primitives.assumed",
+        "primgraph.primitives.matrix_functions",
+        "primgraph.primitives.spectra",
+        "primgraph.primitives.systems",
+        "primgraph.transforms",
+    ]
+
+    def _on_arrays(function: object, args: object, kwargs: object) -> object:
+        """Apply a function to arrays alone: a tensor is what is computed with these."""
+        return import_module("primgraph.eager.apply").apply(function, args, kwargs)
+
+    appliers[object] = _on_arrays
 
     def __getattr__(name: str) -> object:
         if name in _OPERATORS:
@@ -167,7 +264,10 @@ else:
         if name in _ROOMS:
             return import_module(f"primgraph.{name}")
         if name in _HOMES:
-            return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
+            home = _HOMES[name]
+            if home in _BESIDE:
+                import_module(_BESIDE[home])
+            return globals().setdefault(name, getattr(import_module(home), name))
         raise unknown_name("primgraph", name, __all__, _instead(name))
 
     def __dir__() -> list[str]:
@@ -237,6 +337,7 @@ __all__ = [
     "associative_scan",
     "autograd",
     "batched_jacobian",
+    "biharmonic",
     "check_finite",
     "check_grads",
     "check_rules",
@@ -293,6 +394,7 @@ __all__ = [
     "no_grad",
     "optimizer",
     "parse",
+    "partials",
     "profile",
     "program_guard",
     "register_container",

@@ -51,6 +51,72 @@ OF_ARRAYS: list[Callable[[Any], Any]] = [
     lambda z: pg.fft.irfft(z, 5), lambda z: pg.fft.fftn(z, norm="forward"), pg.norm,
 ]  # fmt: skip
 
+
+def _matrix(z: Any, rows: int = 3, columns: int = 3) -> Any:
+    """Numbers of `z` within a matrix whose eigenvalues and singular values lie far apart.
+
+    It is of size 3, 6 and 9 along the diagonal, and less than one elsewhere: none of them is near
+    another one or near zero.
+    """
+    part = _fit(_whole(z), (rows, columns))
+    part = 0.7 * part / (1 + pg.abs(part))
+    return part + 3 * (np.eye(rows, columns) * np.arange(1, columns + 1)).astype(part.dtype)
+
+
+def _hermitian(z: Any) -> Any:
+    a = _matrix(z)
+    return 0.5 * (a + pg.conj(a).T)
+
+
+def _by_vectors(w: Any, v: Any) -> Any:
+    return (v * pg.exp(0.1 * w)) @ pg.conj(v).T
+
+
+def _by_general_vectors(w: Any, v: Any) -> Any:
+    return (v * pg.sqrt(w)) @ L.inv(v)
+
+
+def _by_singular_vectors(u: Any, s: Any, vh: Any) -> Any:
+    return (u * pg.log(s)) @ vh
+
+
+L = pg.linalg
+
+# Linear algebra of matrices that are well-conditioned; of vectors what does not depend on phases,
+# and of general matrices what does not depend on LAPACK's order of eigenvalues.
+LINEAR: list[Callable[[Any, Any], Any]] = [
+    lambda z, w: L.solve(_matrix(z), _fit(w, (3,))),
+    lambda z, w: L.solve(pg.stack([_matrix(z), _matrix(-z)]), _fit(w, (3, 2))),
+    lambda z, w: L.inv(_matrix(z)), lambda z, w: L.det(0.2 * _matrix(z)),
+    lambda z, w: L.slogdet(_matrix(z))[0], lambda z, w: L.slogdet(_matrix(z))[1],
+    lambda z, w: L.cholesky(_matrix(z) @ pg.conj(_matrix(z)).T),
+    lambda z, w: L.cholesky(_hermitian(z), upper=True),
+    lambda z, w: L.eigvalsh(_hermitian(z)), lambda z, w: L.eigvalsh(_matrix(z), UPLO="U"),
+    lambda z, w: _by_vectors(*L.eigh(_hermitian(z))), lambda z, w: pg.abs(L.eigh(_matrix(z))[1]),
+    lambda z, w: pg.sum(pg.sin(0.2 * L.eigvals(_matrix(z)))),
+    lambda z, w: _by_general_vectors(*L.eig(_matrix(z))),
+    lambda z, w: pg.sum(pg.abs(L.eig(_matrix(z))[1]) ** 3, -1),
+    lambda z, w: L.svdvals(_matrix(z, 3, 2)), lambda z, w: pg.abs(L.svd(_matrix(z))[0]),
+    lambda z, w: _by_singular_vectors(*L.svd(_matrix(z, 2, 3), full_matrices=False)),
+    lambda z, w: L.qr(_matrix(z, 3, 2))[0], lambda z, w: L.qr(_matrix(z, 2, 3))[1],
+    lambda z, w: L.pinv(_matrix(z, 3, 2)), lambda z, w: L.lstsq(_matrix(z, 3, 2), _fit(w, (3,)))[0],
+    lambda z, w: L.lstsq(_matrix(z, 3, 2), _fit(w, (3, 1)))[1],
+    lambda z, w: L.expm(0.2 * _matrix(z)), lambda z, w: L.logm(_matrix(z)),
+    lambda z, w: L.sqrtm(_matrix(z)), lambda z, w: L.lu(_matrix(z))[1],
+    lambda z, w: L.lu(_matrix(z, 3, 2))[2],
+    lambda z, w: L.lu_solve(L.lu_factor(_matrix(z)), _fit(w, (3,)), trans=2),
+    lambda z, w: L.cho_solve(L.cho_factor(_hermitian(z)), _fit(w, (3, 1))),
+    lambda z, w: L.solve_triangular(_matrix(z), _fit(w, (3,)), trans="C"),
+    lambda z, w: L.solve_triangular(_matrix(z), _fit(w, (3, 2)), lower=True, unit_diagonal=True),
+    lambda z, w: L.norm(_matrix(z), "nuc"), lambda z, w: L.norm(_matrix(z), 2),
+    lambda z, w: L.norm(_matrix(z)), lambda z, w: L.cond(_matrix(z)),
+    lambda z, w: L.matrix_power(0.3 * _matrix(z), 3), lambda z, w: L.matrix_power(_matrix(z), -2),
+    lambda z, w: L.multi_dot([_fit(w, (2, 3)), 0.3 * _matrix(z), _fit(w, (3, 2))]),
+    lambda z, w: L.solve_sylvester(_matrix(z), _hermitian(z), _fit(w, (3, 3))),
+    lambda z, w: pg.kron(_fit(z, (2, 1)), _fit(w, (1, 2))), lambda z, w: L.trace(_matrix(z)),
+    lambda z, w: pg.vecdot(_fit(z, (2, 2)), _fit(w, (2, 2))),
+]  # fmt: skip
+
 BINARY: list[Callable[[Any, Any], Any]] = [
     pg.add, pg.subtract, pg.multiply, lambda z, w: z / (w + 5), lambda z, w: pg.sum(pg.conj(z) * w),
     lambda z, w: pg.complex(pg.real(z), pg.imag(w) + pg.real(w)),
@@ -60,8 +126,8 @@ BINARY: list[Callable[[Any, Any], Any]] = [
 ]  # fmt: skip
 
 
-def complex_program(seed: int) -> tuple[Graph, list[np.ndarray]]:
-    """The graph of that seed, and feeds."""
+def complex_program(seed: int, linear: float = 0.08) -> tuple[Graph, list[np.ndarray]]:
+    """The graph of that seed, and feeds; a share of its equations is of linear algebra."""
     rng = np.random.default_rng((seed, 77))
     feeds = []
     for k in range(int(rng.integers(1, 4))):
@@ -74,7 +140,10 @@ def complex_program(seed: int) -> tuple[Graph, list[np.ndarray]]:
         for _ in range(int(rng.integers(3, 11))):
             z = pool[-1] if rng.random() < 0.5 else pool[int(rng.integers(len(pool)))]
             kind = rng.random()
-            if kind < 0.45:
+            if rng.random() < linear:
+                w = pool[int(rng.integers(len(pool)))]
+                found = LINEAR[int(rng.integers(len(LINEAR)))](z, _whole(w))
+            elif kind < 0.45:
                 found = UNARY[int(rng.integers(len(UNARY)))](z)
             elif kind < 0.7 and z.ndim and z.size > 1:
                 found = OF_ARRAYS[int(rng.integers(len(OF_ARRAYS)))](
@@ -99,9 +168,9 @@ def _close(found: Any, wanted: Any, tolerance: float, what: str) -> None:
         assert np.allclose(mine, theirs, rtol=0, atol=tolerance * scale), (what, mine, theirs)
 
 
-def check_complex(seed: int) -> bool:
+def check_complex(seed: int, linear: float = 0.08) -> bool:
     """Text, kernels, batches and derivatives agree; whether derivatives were compared, too."""
-    graph, feeds = complex_program(seed)
+    graph, feeds = complex_program(seed, linear)
     what = f"seed {seed}\n{graph}"
     assert pg.parse(str(graph), graph.constants) == graph, what
     lowered = lower(graph)

@@ -222,7 +222,7 @@ ABOUT_NAMES = (
 )
 # Names that mean something else than the primitive: a ufunc, a mode, a method, a kind of box.
 OTHER_MEANINGS = {
-    "primgraph/__init__.py": {"fft"},
+    "primgraph/__init__.py": {"checkpoint", "cond", "fft", "scan", "while_loop"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/text.py": {"complex"},
     "codegen/emit/scalars.py": {
@@ -244,8 +244,10 @@ OTHER_MEANINGS = {
     "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
     "primgraph/autodiff/jacobian.py": {"reverse"},
     "primgraph/autodiff/lazy_matrix.py": {"reverse"},
+    "primgraph/autodiff/sparse.py": {"reverse"},
     "primgraph/custom/traced.py": {"reverse"},
     "transforms/analysis/sparsity.py": {"reverse"},
+    "transforms/analysis/within.py": {"reverse"},
     "primgraph/eager/apply.py": {
         "add",
         "equal",

@@ -469,5 +469,8 @@ def test_sums_in_blocks_and_products_of_matrices() -> None:
 
 
 def test_random_programs_of_complex_numbers_agree_in_all_ways() -> None:
-    compared = [check_complex(seed) for seed in range(25)]
-    assert sum(compared) > 5
+    compared = [check_complex(seed) for seed in range(20)]
+    assert sum(compared) > 4
+    # Most of these is linear algebra.
+    compared = [check_complex(seed, linear=0.7) for seed in range(1000, 1008)]
+    assert sum(compared) > 4

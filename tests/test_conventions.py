@@ -352,6 +352,11 @@ ROWS = {
         "gradients_of_elements_of_a_jacobian_are_second_derivatives",
         "traces_of_second_derivatives_where_one_is_infinite",
     ),
+    "derivatives of high order": (
+        "taylor", "at_the_edges_of_domains_jets_are_as_nested_forward_mode",
+        "jets_of_every_primitive_are_those_of_nested_forward_mode",
+        "powers_at_zero_and_elsewhere",
+    ),
     "an intermediate value": (
         "derivatives", "gradient_for_an_input_and_for_what_is_computed_from_it",
     ),

@@ -435,8 +435,15 @@ def test_code_generation_knows_nothing_of_transforms():
 
 
 def test_modules_do_not_import_each_other_in_a_circle():
+    # What the package itself imports for types it loads when it is asked for.
     graph = {
-        name: {o for node in tree.body if not only_for_types(node) for o in imports(node)} - {name}
+        name: {
+            o
+            for node in tree.body
+            if name == "primgraph" or not only_for_types(node)
+            for o in imports(node)
+        }
+        - {name}
         for name, (_, tree) in MODULES.items()
     }
     try:

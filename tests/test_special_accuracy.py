@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.approximations import quadrature
 
 Points = tuple[np.ndarray, ...]
 
@@ -127,3 +128,38 @@ def test_special_functions_are_as_exact_as_the_reference_tells() -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_special_functions_are_exact_on_many_points(name: str) -> None:
     assert largest_error(ROWS[name], 1, 400) <= ROWS[name].units
+
+
+def test_series_and_fractions_meet_the_quadrature_where_they_end() -> None:
+    """On both sides of each border between them, with the digits that both have."""
+    rng = np.random.default_rng(2)
+    a = np.concatenate([rng.uniform(0.02, 120.0, 400), [99.99, 100.0, 100.01], np.full(80, 900.0)])
+    x = a * rng.choice([0.3, 0.6999, 0.7001, 0.99, 1.01, 1.2999, 1.3001, 3.0], a.size)
+    x[::5] = rng.choice([1.4999, 1.5, 3.999, 4.0], x[::5].size)
+    with np.errstate(all="ignore"):
+        found, slowly = (f(a, x, 0, x < a) for f in (quadrature.gamma_part, quadrature.gamma_tail))
+        both = [quadrature.gammainc(a, x, 0, upper) for upper in (False, True)]
+    np.testing.assert_allclose(found, slowly, rtol=4e-14)
+    np.testing.assert_allclose(both[0] + both[1], 1.0, rtol=1e-14)
+    b = rng.choice([0.03, 0.999, 2.999, 3.001, 8.0, 60.0, 199.0, 201.0], a.size)
+    x = np.minimum(rng.choice([0.2, 0.8999, 0.9001, 0.9999], a.size), 0.9999 * a / (a + b))
+    with np.errstate(all="ignore"):
+        found = quadrature.beta_part(a, b, x, 1.0 - x, 0, 0)
+        slowly = quadrature.beta_tail(a, b, x, 1.0 - x, 0, 0)
+    np.testing.assert_allclose(found, slowly, rtol=2e-13)
+
+
+def test_what_lies_above_the_smallest_numbers_has_all_its_digits() -> None:
+    a, x = (
+        v.ravel()
+        for v in np.meshgrid([1e-9, 1e-5, 3e-3, 0.01], [5e-324, 1e-300, 1e-20, 0.05, 0.0999])
+    )
+    with mpmath.workdps(40):
+        known = [
+            float(mpmath.gammainc(mpmath.mpf(float(p)), mpmath.mpf(float(q)), regularized=True))
+            for p, q in zip(a, x, strict=True)
+        ]
+    found = pg.special.gammaincc(a, x).numpy()
+    np.testing.assert_allclose(found, known, rtol=2e-14)
+    ends = pg.special.gammainc([1e-300, 0.0, -1.0, 2.0], [1e300, np.inf, np.inf, np.inf]).numpy()
+    np.testing.assert_array_equal(ends, [1.0, 1.0, np.nan, 1.0])

@@ -318,7 +318,7 @@ def test_a_missing_coefficient_makes_no_equation():
     assert not any(e.op.name == "mul" for e in transforms.dead_code(taylor(constant, 9, [0])).body)
 
 
-def test_an_output_by_a_product_of_what_moves_and_what_does_not():
+def test_powers_at_zero_and_elsewhere():
     x, y = np.array(0.7), np.array(1.2)
     value, terms = pg.jet(lambda x, y: x**y, (x, y), ([np.array(1.0)] + [None] * 5, [None] * 6))
     falling = list(itertools.accumulate((1.2 - k for k in range(6)), lambda a, b: a * b))
@@ -327,6 +327,58 @@ def test_an_output_by_a_product_of_what_moves_and_what_does_not():
     exact = pg.jet(lambda x: x**2.5, np.array(0.0), [np.array(1.0), None, None])[1]
     assert [float(d) for d in exact[:2]] == [0.0, 0.0]
     assert exact[2] == math.inf
+    both = pg.jet(lambda x: x**x, np.array(0.0), [np.array(1.0)] + [None] * 3)[1]
+    assert math.isfinite(both[0])
+    assert math.isnan(both[3])
+
+
+MATRIX = RNG.normal(size=(3, 3))
+POSITIVE = MATRIX @ MATRIX.T + 3 * np.eye(3)
+OF_MATRICES = {
+    "solve": lambda t: pg.linalg.solve(POSITIVE * pg.exp(t) + t * MATRIX, np.ones(3)),
+    "cholesky": lambda t: pg.linalg.cholesky(POSITIVE + t * np.eye(3)),
+    "triangular": lambda t: pg.linalg.solve_triangular(MATRIX + pg.exp(t) * np.eye(3), np.ones(3)),
+    "inv": lambda t: pg.linalg.inv(POSITIVE + t * MATRIX),
+    "eigvalsh": lambda t: pg.linalg.eigvalsh(POSITIVE + t * (MATRIX + MATRIX.T)),
+    "slogdet": lambda t: pg.linalg.slogdet(POSITIVE + t * MATRIX)[1],
+}
+
+
+@pytest.mark.parametrize("name", OF_MATRICES)
+def test_jets_of_linear_algebra_do_not_double_with_the_order(name):
+    graph = transforms.lower(pg.trace(OF_MATRICES[name], pg.spec(())))
+    counts = [len(taylor(graph, order, [0], seeds=[[1]]).body) for order in (4, 16)]
+    assert counts[1] < 16 * counts[0]
+    feeds, seeds = [np.array(0.1)], [[np.array(1.0)]]
+    found = interpret(taylor(graph, 4, [0], seeds=[[1]]), *feeds, *seeds[0])[1:]
+    expected, _ = nested_values(graph, [0], feeds, seeds, 4)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_jets_of_jets_of_solutions_and_of_functions_with_rules_of_their_own():
+    @pg.custom_jvp
+    def wave(x):
+        return pg.sin(x)
+
+    wave.defjvp(lambda primals, tangents: (wave(primals[0]), pg.cos(primals[0]) * tangents[0]))
+    one, at = np.array(1.0), np.array(0.5)
+    ours, plain = (
+        pg.jet(lambda x, f=f: f(x * x), at, [one, None, None])[1] for f in (wave, pg.sin)
+    )
+    np.testing.assert_allclose(ours, plain, rtol=1e-12)
+
+    def second(x):
+        return pg.jet(lambda z: pg.exp(z * z), x, [one, None])[1][1]
+
+    fourth = pg.jet(lambda z: pg.exp(z * z), at, [one, None, None, None])[1][3]
+    np.testing.assert_allclose(pg.jet(second, at, [one, None])[1][1], fourth, rtol=1e-12)
+
+    def fixed(a):
+        return pg.fixed_point(lambda z: pg.cos(z) * a, pg.zeros(()))
+
+    slopes = [pg.grad(fixed)(at), pg.grad(pg.grad(fixed))(at)]
+    np.testing.assert_allclose(pg.jet(fixed, at, [one, None])[1], slopes, rtol=1e-8)
 
 
 MISTAKES = (

@@ -737,3 +737,21 @@ def test_a_wide_and_a_deep_graph_are_laid_out():
     assert len({y for _, y in wide.corners}) == 2
     deep = layout([(50.0, 42.0)] * 5000, [(i, i + 1) for i in range(4999)])
     assert len({y for _, y in deep.corners}) == 5000
+
+
+def test_a_run_of_neighbours_has_enough_of_them_to_be_worth_a_group():
+    def several(a, b):
+        factor = pg.linalg.cholesky(a @ a.T + pg.eye(3) * 2.0)
+        values, _ = pg.linalg.eigh(a + a.T)
+        return pg.linalg.solve(a, b), factor, values, pg.sum(pg.linalg.svd(a)[1])
+
+    graph = pg.trace(several, pg.spec((3, 3)), pg.spec(3))
+    runs = [n.label for n in within(tree_of(picture_of(graph), "none")) if n.kind == "run"]
+    assert len(runs) == 4
+    assert runs[0].startswith("1 – 7 of ")
+
+
+def test_a_box_of_a_constant_tells_its_type_once():
+    graph = pg.trace(lambda x: x + np.array([1.0 + 2.0j, 3.0, 4.0]), pg.spec(3))
+    (label,) = (b.label for b in picture_of(graph).boxes if b.part == "constant")
+    assert label.startswith("const {(1.0+2.0j)")

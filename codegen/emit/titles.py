@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from primgraph.codegen.emit.names import is_safe
 from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.ir.primitive import Op, registered
+from primgraph.ir.primitive import Op, loaded
 from primgraph.ir.titles import Title, assignment
 from primgraph.ir.types import TensorType
 from primgraph.primitives.elementwise import (
@@ -137,7 +137,7 @@ def _last_operation(expression: ast.expr) -> Operation | None:
     if isinstance(expression, ast.Call):
         name = _function(expression)
         calls = [n for n in ast.walk(expression) if isinstance(n, ast.Call)]
-        op = _CALLED.get(name) or registered().get(name)
+        op = _CALLED.get(name) or loaded().get(name)
         if op is not None:
             return Operation(frozenset({op}), name, sum(_function(n) == name for n in calls))
         # Of what a function computes that is not known, nothing else of the line may be a part.

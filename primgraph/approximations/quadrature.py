@@ -1,5 +1,7 @@
 """Incomplete gamma and beta functions by quadrature, with their derivatives by parameters.
 
+Values alone are found by series and continued fractions, where these end soon.
+
 In the logarithm of the variable the integrand falls off from the end of the interval like an
 exponential or a Gaussian, so that one of Gauss's rules, with the same nodes for every element,
 takes it to the last digits. Derivatives by parameters bring powers of logarithms under the
@@ -16,6 +18,7 @@ import numpy as np
 from primgraph.approximations.gamma import (
     betaln_chunk,
     digamma_chunk,
+    gamma_chunk,
     gammaln_above_zero,
     in_chunks,
     less_logarithm,
@@ -139,6 +142,88 @@ def gamma_tail(a: Any, x: Any, k: int, left: Any) -> Any:
     return np.exp(gamma_scale(a) - a * before) * total
 
 
+def gamma_front(a: Any, x: Any) -> Any:
+    """x**a exp(-x) / gamma(a), for positive operands."""
+    before = relative_entropy((x - a) / a, x / a)
+    near = (a < 8.5) & (x < 600.0)
+    p, y = np.where(near, a, 1.0), np.where(near, x, 1.0)
+    product = y**p * np.exp(-y) / gamma_chunk(p)
+    return np.where(near, product, np.exp(gamma_scale(a) - a * before))
+
+
+def gamma_series(a: Any, x: Any) -> Any:
+    """The part of a gamma distribution below x, where that is not far above a. DLMF 8.11.4."""
+    term = np.ones_like(x)
+    total = np.ones_like(x)
+    place = np.array(a)
+    for n in range(400):
+        place += 1.0
+        term *= x
+        term /= place
+        total += term
+        if n % 8 == 7 and not (term > 1e-17 * total).any():
+            break
+    return gamma_front(a, x) / a * total
+
+
+def gamma_fraction(a: Any, x: Any) -> Any:
+    """The part of a gamma distribution above x >= 1.5, where that is above a. DLMF 8.9.2."""
+    steps = 72 if (x < 4.0).any() else 48
+    part = x - a
+    found = part + (2.0 * steps + 1.0)
+    for n in range(steps, 0, -1):
+        found = (part + (2.0 * n - 1.0)) - (n - a) * n / found
+    return gamma_front(a, x) / found
+
+
+def gamma_rest(a: Any, x: Any) -> Any:
+    """The part of a gamma distribution above x < 0.1, for a <= 0.01. DLMF 8.7.3 and 5.7.3."""
+    # log(gamma(1 + a)) / a
+    scale = polynomial(
+        a,
+        -0.5772156649015329,
+        0.8224670334241132,
+        -0.40068563438653143,
+        0.27058080842778454,
+        -0.20738555102867398,
+        0.1695571769974082,
+        -0.14404989676884614,
+        0.12550966952474304,
+    )
+    power = a * (np.log(x) - scale)
+    term = np.ones_like(x)
+    total = np.zeros_like(x)
+    for n in range(1, 16):
+        term = term * (-x / n)
+        total += term / (a + n)
+    return -np.expm1(power) - np.exp(power) * (a * total)
+
+
+def in_parts(function: Any, which: Any, result: Any, *xs: Any) -> Any:
+    """Write what `function` makes of some elements into `result`, as many at a time as fit."""
+    places = np.flatnonzero(which)
+    for i in range(0, places.size, 128):
+        part = places[i : i + 128]
+        result[part] = function(*[x[part] for x in xs])
+
+
+def gamma_part(a: Any, x: Any, k: int, left: Any) -> Any:
+    """What `gamma_tail` is; without a logarithm by series and fractions, where these end soon."""
+    result = np.empty_like(x)
+    slow = np.full(x.shape, True)
+    if k == 0:
+        soon = (a < 100.0) | (np.abs(x - a) > 0.3 * a)
+        below = soon & left
+        above = soon & ~left & (x >= 1.5)
+        result[below] = gamma_series(a[below], x[below])
+        result[above] = gamma_fraction(a[above], x[above])
+        least = ~left & (a <= 0.01) & (x < 0.1)
+        result[least] = gamma_rest(a[least], x[least])
+        slow = ~(below | above | least)
+    in_parts(lambda p, q, r: gamma_tail(p, q, k, r), slow, result, a, x, left)
+    return result
+
+
 def gamma_moment(a: Any, k: int) -> Any:
     """The moment of log(t) - digamma(a) of order k, where t has the gamma distribution."""
     moments = [np.ones_like(a)]
@@ -155,16 +240,20 @@ def gamma_moment(a: Any, k: int) -> Any:
 
 def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
     """The part of a gamma distribution below or above x, with a power of the logarithm."""
+    # So far to the right that the quotient may overflow.
+    x = np.where((a > 0.0) & (x > 1e5) & (x > 1e250 * a), np.inf, x)
     good = (a > 0.0) & (x > 0.0) & (a < np.inf) & (x < np.inf)
     whole = gamma_moment(np.where(good, a, 1.0), k)
     # Of small a the part below x is nearly all of it.
     left = (x < a) & (a > 0.01)
+    if k == 0 and not upper:
+        left |= x < 1.5
     result = np.where(left == upper, whole, 0.0)
-    tail = gamma_tail(a[good], x[good], k, left[good])
+    tail = gamma_part(a[good], x[good], k, left[good])
     result[good] = np.where(left[good] == upper, whole[good] - tail, tail)
     ends = (
         (x == 0.0) & (a > 0.0)
-        | (x == np.inf) & (a < np.inf)
+        | (x == np.inf) & (a > 0.0) & (a < np.inf)
         | (a == np.inf) & (x >= 0.0)
     )
     result[ends] = np.where((x == 0.0) | (a == np.inf), float(upper), float(not upper))[
@@ -176,6 +265,42 @@ def gammainc_chunk(a: Any, x: Any, k: int, upper: bool) -> Any:
     result[~good & ~ends] = np.nan
     zero = (a == 0.0) & (x > 0.0)
     result[zero] = float(not upper)
+    return result
+
+
+def beta_front(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """x**a rest**b / beta(a, b), where rest = 1 - x."""
+    fall = a * rest - b * x
+    p, q = np.maximum(a, 8.5), np.maximum(b, 8.5)
+    large = 0.5 * np.log(p / (p + q) * q) - 0.9189385332046727
+    large += stirling(p + q) - stirling(p) - stirling(q)
+    small = -a * np.log1p(b / a) - b * np.log1p(a / b) - betaln_chunk(a, b)
+    scale = np.where((a >= 8.5) & (b >= 8.5), large, small)
+    before = a * relative_entropy(-fall / a, x * (1.0 + b / a))
+    before += b * relative_entropy(fall / b, rest * (1.0 + a / b))
+    return np.exp(scale - before)
+
+
+def beta_fraction(a: Any, b: Any, x: Any, rest: Any) -> Any:
+    """The part of a beta distribution below x, where that is below a / (a + b). DLMF 8.17.22."""
+    total = a + b
+    found = np.ones_like(x)
+    for m in range(32, 0, -1):
+        place = a + 2.0 * m
+        found = 1.0 - (a + m) * (total + m) / (place * (place + 1.0)) * x / found
+        found = 1.0 + (b - m) * m / (place * (place - 1.0)) * x / found
+    found = 1.0 - total / (a + 1.0) * x / found
+    return beta_front(a, b, x, rest) / (a * found)
+
+
+def beta_part(a: Any, b: Any, x: Any, rest: Any, j: int, k: int) -> Any:
+    """What `beta_tail` is; without logarithms by a fraction, where that ends soon."""
+    result = np.empty_like(x)
+    soon = (a + b < 300.0) & ((x < 0.9) | (b >= 3.0)) & (j + k == 0)
+    result[soon] = beta_fraction(a[soon], b[soon], x[soon], rest[soon])
+    in_parts(
+        lambda p, q, y, z: beta_tail(p, q, y, z, j, k), ~soon, result, a, b, x, rest
+    )
     return result
 
 
@@ -228,14 +353,7 @@ def beta_tail(a: Any, b: Any, x: Any, rest: Any, j: int, k: int) -> Any:
         found += np.where(
             cut, np.exp(lost) * tail_of_exponential(a, last, j) * ending, 0.0
         )
-    p, q = np.maximum(a, 8.5), np.maximum(b, 8.5)
-    large = 0.5 * np.log(p / (p + q) * q) - 0.9189385332046727
-    large += stirling(p + q) - stirling(p) - stirling(q)
-    small = -a * np.log1p(b / a) - b * np.log1p(a / b) - betaln_chunk(a, b)
-    scale = np.where((a >= 8.5) & (b >= 8.5), large, small)
-    before = a * relative_entropy(-fall / a, x * (1.0 + b / a))
-    before += b * relative_entropy(fall / b, rest * (1.0 + a / b))
-    return np.exp(scale - before) * found
+    return beta_front(a, b, x, rest) * found
 
 
 def beta_moment(a: Any, b: Any, j: int, k: int) -> Any:
@@ -271,9 +389,9 @@ def betainc_chunk(a: Any, b: Any, x: Any, j: int, k: int, upper: bool) -> Any:
     rest = 1.0 - end
     left = p * rest > q * end
     tail = np.empty_like(end)
-    tail[left] = beta_tail(p[left], q[left], end[left], rest[left], j, k)
+    tail[left] = beta_part(p[left], q[left], end[left], rest[left], j, k)
     right = ~left
-    tail[right] = beta_tail(q[right], p[right], rest[right], end[right], k, j)
+    tail[right] = beta_part(q[right], p[right], rest[right], end[right], k, j)
     result = np.full_like(x, np.nan)
     result[good] = np.where(left == upper, beta_moment(p, q, j, k) - tail, tail)
     ends = inside & ((x == 0.0) | (x == 1.0))
@@ -284,7 +402,7 @@ def betainc_chunk(a: Any, b: Any, x: Any, j: int, k: int, upper: bool) -> Any:
 
 def gammainc(a: Any, x: Any, k: int, upper: bool, out: Any = None) -> Any:
     """The regularised incomplete gamma function, with a power of the logarithm in its integral."""
-    return in_chunks(lambda p, q: gammainc_chunk(p, q, k, upper), (a, x), out, 128)
+    return in_chunks(lambda p, q: gammainc_chunk(p, q, k, upper), (a, x), out)
 
 
 def betainc(
@@ -292,5 +410,5 @@ def betainc(
 ) -> Any:
     """The regularised incomplete beta function, with powers of logarithms in its integral."""
     return in_chunks(
-        lambda p, q, r: betainc_chunk(p, q, r, j, k, upper), (a, b, x), out, 128
+        lambda p, q, r: betainc_chunk(p, q, r, j, k, upper), (a, b, x), out
     )

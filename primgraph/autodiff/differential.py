@@ -91,21 +91,21 @@ def divergence(
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
     `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
     """
-    request = _asked("divergence", y, x)
+    request = asked("divergence", y, x)
     with located(request.origin):
         if y.shape != x.shape:
             raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
-        path, lead = request.path(), _lead(request, is_batched)
+        path, lead = request.path(), lead_of(request, is_batched)
         axes = tuple(range(len(lead), y.ndim))
         if is_batched and check:
             require_apart(path)
         if not path.wrt:
-            return _zeros(request, y, lead)
+            return zeros_of(request, y, lead)
         with recording(request.builder):
             if is_diagonal(path.graph, path.moved):
                 slope = _record(request, path, path.jvp(), [*path.free, None])
                 return sum_(slope, axis=axes)
-            count = _extent(x.shape, lead)
+            count = extent_of(x.shape, lead)
             axes_of_free = [None] * len(path.free)
             along = strong_zeros(clean_up(path.jvp()), len(path.free), path.ranges_inside())
             rows = clean_up(batch(along, count, [*axes_of_free, 0]))
@@ -160,7 +160,7 @@ def _diagonal_factors(
             if eqn.op is shapes.reshape
             else places.transpose(eqn.kwargs["axes"])
         )
-    total = count * _extent(lead, ())
+    total = count * extent_of(lead, ())
     diagonals = np.diagonal(places.reshape(count, total // count, count), axis1=0, axis2=2)
     # In the order of directions first and samples second.
     row, column = np.divmod(diagonals.T.reshape(-1), product.output.shape[1])
@@ -173,7 +173,7 @@ def _diagonal_factors(
     return None
 
 
-def _asked(name: str, y: Variable, x: Variable) -> Request:
+def asked(name: str, y: Variable, x: Variable) -> Request:
     """Raises `ArgumentError` unless both are variables, `NotDifferentiable` unless real."""
     request = Request.of(name, variable_of(name, "y", y), variable_of(name, "x", x))
     for value in (*request.inputs, *request.outputs):
@@ -189,14 +189,14 @@ def _asked(name: str, y: Variable, x: Variable) -> Request:
 def _of_second_order(
     name: str, y: Variable, x: Variable, is_batched: bool, check: bool, *, total: bool
 ) -> Variable:
-    request = _asked(name, y, x)
+    request = asked(name, y, x)
     with located(request.origin):
         require_scalar(name, y, int(is_batched))
-        path, lead = request.path(), _lead(request, is_batched)
+        path, lead = request.path(), lead_of(request, is_batched)
         if is_batched and check:
             require_apart(path)
         if not path.wrt:
-            return _zeros(request, y if total else x, y.shape if total else x.shape)
+            return zeros_of(request, y if total else x, y.shape if total else x.shape)
         with recording(request.builder):
             found = _by_gradient(request, path)
             if found is not None:
@@ -223,7 +223,7 @@ def _by_directions(
     request: Request, path: Path, y: Variable, x: Variable, lead: Shape, *, total: bool
 ) -> Variable:
     """The second derivatives along all axes, or their sum, in one vectorised pass."""
-    count = _extent(x.shape, lead)
+    count = extent_of(x.shape, lead)
     second = strong_zeros(clean_up(_second(path)), len(path.free), path.ranges_inside())
     directions = _directions(x, lead, count)
     last = len(path.free)
@@ -249,7 +249,7 @@ def _second(path: Path) -> Graph:
     return builder.graph(builder.inline(graph, [*inputs, inputs[-1]]))
 
 
-def _lead(request: Request, is_batched: bool) -> Shape:
+def lead_of(request: Request, is_batched: bool) -> Shape:
     """The axis of the samples, which inputs and outputs share; none without `is_batched`."""
     if not is_batched:
         return ()
@@ -259,7 +259,7 @@ def _lead(request: Request, is_batched: bool) -> Shape:
     return x.shape[:1]
 
 
-def _extent(shape: Shape, lead: Shape) -> int:
+def extent_of(shape: Shape, lead: Shape) -> int:
     """How many elements there are behind the axes in `lead`."""
     count = 1
     for n in shape[len(lead) :]:
@@ -284,7 +284,7 @@ def _record(
     return Variable(request.builder, found[0])
 
 
-def _zeros(request: Request, like: Variable, shape: Shape) -> Variable:
+def zeros_of(request: Request, like: Variable, shape: Shape) -> Variable:
     value = Value(like.type.with_shape(shape))
     (found,) = request.with_zeros([None], [value])
     assert found is not None

@@ -39,7 +39,8 @@ _EXACT = 2**53
 _FINITE = 65_504
 _KEPT = 16_384
 
-_wrapped = {name: functions[name].__wrapped__ for name in functions}  # type: ignore[attr-defined]
+_known = (*_OF_NUMBERS, "getitem", "set_slice")
+_wrapped = {name: functions[name].__wrapped__ for name in _known}  # type: ignore[attr-defined]
 _of_numbers = {_wrapped[name]: places for name, places in _OF_NUMBERS.items()}
 _power = _wrapped["power"]
 # Masks tell the shape of what these give.

@@ -153,6 +153,21 @@ def _jet(
     return found
 
 
+def _partials(
+    outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
+) -> Found:
+    module = import_module("primgraph.autodiff.partials")
+    found: Found = module.partials(outputs[0], inputs[0], **options)
+    return found
+
+
+def _biharmonic(
+    outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
+) -> Found:
+    module = import_module("primgraph.autodiff.partials")
+    return [module.biharmonic(outputs[0], inputs[0], **options)]
+
+
 def _operator(of: Callable[..., Variable]) -> Callable[..., Found]:
     def found(
         outputs: list[Variable], inputs: list[Variable], seeds: list[Any], **options: Any
@@ -172,6 +187,8 @@ _RULES: dict[str, Callable[..., Found]] = {
     "laplacian": _operator(laplacian),
     "divergence": _operator(divergence),
     "jet": _jet,
+    "partials": _partials,
+    "biharmonic": _biharmonic,
 }
 
 

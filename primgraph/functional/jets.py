@@ -10,7 +10,7 @@ from primgraph.autodiff import jets as of_variables
 from primgraph.autodiff.grad import checked_order
 from primgraph.eager.tensor import Tensor
 from primgraph.errors import ArgumentError
-from primgraph.functional import built
+from primgraph.functional import built, operators
 from primgraph.functional.arguments import Chosen
 from primgraph.functional.derivatives import Outputs
 from primgraph.functional.public import beside
@@ -101,3 +101,39 @@ def taylor(outputs: Any, inputs: Any, order: int, direction: Any = None) -> Any:
             hint="pg.jet(f, x, [dx, None, None]) gives those of a function to order three",
         )
     return of_variables.taylor(outputs, beside(outputs, inputs), order, direction)
+
+
+@checked_late
+def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bool = True) -> Any:
+    """The derivatives of `u` by the elements of `x`, as often by each as `orders` says.
+
+    `u` and `x` are variables or tensors, or a function of one array and its argument. `x` has shape
+    `(d,)`, or with `is_batched` `(B, d)`, whose samples are independent, as in
+    `pg.hessian_diagonal`. `orders` is a list of tuples of d numbers: `[(2, 0), (1, 2)]` asks for
+    the second derivative by the first of two elements, and for that once by the first and twice by
+    the second. There is a result for each, of the type of `u`, in a list.
+
+    Each is a sum, with rational weights that are found exactly, of derivatives along a few
+    directions, and these are taken by Taylor mode, all in one vectorised pass: 3 directions for
+    `(1, 2)`, 4 for `(2, 2)` or `(1, 1, 1)`; those of several results are shared. A. Griewank,
+    J. Utke, A. Walther, Math. Comp. 69 (2000), 1117.
+
+    Raises `ArgumentError` for orders that are no such numbers, `ShapeError` for another shape of
+    `x`, and else as `pg.hessian_diagonal`.
+    """
+    return operators.differential("partials", u, x, is_batched, check, orders)
+
+
+@checked_late
+def biharmonic(y: Any, x: Any = None, is_batched: bool = False, *, check: bool = True) -> Any:
+    """The Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
+
+    `y` and `x` are variables or tensors, or a function and its argument, as in `pg.laplacian`. The
+    result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has shape
+    `(B,)` or `(B, 1)`, and so has the result; for `check` see `pg.hessian_diagonal`.
+
+    It is a sum of fourth derivatives along directions, by Taylor mode: 3 of them for two elements,
+    6 for three, n * n for n; what is linear in fourth derivatives is applied to their sum only.
+    Raises as `pg.laplacian` does.
+    """
+    return operators.differential("biharmonic", y, x, is_batched, check)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from itertools import count
 from typing import Any, final
 
@@ -24,21 +25,31 @@ from primgraph.operators.handle import Handle
 from primgraph.operators.variable import Variable, handle_of
 from primgraph.primitives.shapes import reshape
 
-_OF_VARIABLES: dict[str, Callable[..., Variable]] = {
+_OF_VARIABLES: dict[str, Callable[..., Any]] = {
     "hessian_diagonal": of_variables.hessian_diagonal,
     "laplacian": of_variables.laplacian,
     "divergence": of_variables.divergence,
 }
 
 
-def differential(name: str, y: Any, x: Any, is_batched: bool, check: bool) -> Any:
-    """The differential operator of that name, of whatever `y` and `x` are."""
+def differential(
+    name: str, y: Any, x: Any, is_batched: bool, check: bool, orders: Any = None
+) -> Any:
+    """The differential operator of that name, of whatever `y` and `x` are.
+
+    With `orders` it gives a list of results, one for each of them.
+    """
     if callable(y) and not isinstance(y, Handle):
-        operator = Operator(name, y, is_batched, check)
+        operator = Operator(name, y, is_batched, check, orders)
         return operator if x is None else operator(x)
     if isinstance(y, Tensor) or isinstance(x, Tensor):
-        return _of_tensors(name, y, x, is_batched, check)
-    return _OF_VARIABLES[name](y, x, is_batched, check=check)
+        return _of_tensors(name, y, x, is_batched, check, orders)
+    found = _OF_VARIABLES.get(name) or getattr(import_module(_PARTIALS), name)
+    return found(y, x, *([] if orders is None else [orders]), is_batched, check=check)
+
+
+# The home of what is loaded when it is first asked for.
+_PARTIALS = "primgraph.autodiff.partials"
 
 
 @final
@@ -46,10 +57,15 @@ class Operator(Transformed):
     """A differential operator of a function of one array, as a function of that array."""
 
     def __init__(
-        self, name: str, function: Callable[..., Any], is_batched: bool, check: bool
+        self,
+        name: str,
+        function: Callable[..., Any],
+        is_batched: bool,
+        check: bool,
+        orders: Any = None,
     ) -> None:
         super().__init__(name, function)
-        self._options = is_batched, check
+        self._options = is_batched, check, orders
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Operator, (self.name, self.function, *self._options)
@@ -72,8 +88,10 @@ class Operator(Transformed):
             if not isinstance(y, Tensor):
                 raise ArgumentError(f"{self.name}: the function returned {y!r:.80}, not a tensor")
             found = _of_tensors(self.name, y, start.family(node), *self._options)
+        listed = isinstance(found, list)
         tracked = recording.is_on.get() and depends_beyond([y.node], [node])
-        return world.given_back(found if tracked else found.detach())
+        kept = [f if tracked else f.detach() for f in (found if listed else [found])]
+        return world.given_back(kept if listed else kept[0])
 
 
 def _apart(x: Variable) -> Variable:
@@ -90,19 +108,31 @@ def _apart(x: Variable) -> Variable:
     return handle_of(builder, value)
 
 
-def _of_tensors(name: str, y: Any, x: Any, is_batched: bool, check: bool) -> Tensor:
+def _of_tensors(
+    name: str, y: Any, x: Any, is_batched: bool, check: bool, orders: Any = None
+) -> Any:
     for role, item in (("y", y), ("x", x)):
         if not isinstance(item, Tensor):
             raise ArgumentError(f"{name} takes one tensor as {role}, not {item!r:.60}")
+    indices = None
+    if orders is not None:
+        size = x.shape[-1] if x.shape else 0
+        indices = tuple(import_module(_PARTIALS).checked_indices(orders, size))
     type = _type_of(name, y, x, is_batched)
     ends, starts = nodes_of(name, y, x)
+    count = 1 if indices is None else len(indices)
     if ends[0] not in reached(ends, starts):
-        found: Tensor = x.family(zeros(type))
-        return found
-    options = {"is_batched": is_batched, "check": check}
-    (node,) = answers(name, ends, starts, [type], tracked=recording.is_on.get(), options=options)
-    found = x.family(node)
-    return found
+        rows = [x.family(zeros(type)) for _ in range(count)]
+        rows = [y if indices and not any(indices[i]) else row for i, row in enumerate(rows)]
+        return rows[0] if indices is None else rows
+    options: dict[str, Any] = {"is_batched": is_batched, "check": check}
+    if indices is not None:
+        options["orders"] = indices
+    nodes = answers(
+        name, ends, starts, [type] * count, tracked=recording.is_on.get(), options=options
+    )
+    found = [x.family(node) for node in nodes]
+    return found[0] if indices is None else found
 
 
 def _type_of(name: str, y: Tensor, x: Tensor, is_batched: bool) -> TensorType:
@@ -113,5 +143,7 @@ def _type_of(name: str, y: Tensor, x: Tensor, is_batched: bool) -> TensorType:
         if y.shape != x.shape:
             raise ShapeError(f"divergence takes equal shapes, not {y.type} and {x.type}")
         return y.type.with_shape(y.shape[: int(is_batched)])
+    if name == "partials":
+        return y.type
     require_scalar(name, y, int(is_batched))
-    return y.type if name == "laplacian" else x.type
+    return x.type if name == "hessian_diagonal" else y.type

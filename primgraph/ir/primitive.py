@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from importlib import import_module
 from types import FrameType
 from typing import (
     TYPE_CHECKING,
@@ -607,8 +608,14 @@ def primitive(
     return declare
 
 
+# Modules that declare ops, and are loaded when one of these is first asked for by its name.
+later: list[str] = []
+
+
 def lookup(name: str) -> Op:
     """The op of that name. Raises `MissingRuleError`, with near matches, if there is none."""
+    if name not in _registry:
+        _load_others()
     try:
         return _registry[name]
     except KeyError:
@@ -618,4 +625,16 @@ def lookup(name: str) -> Op:
 
 def registered() -> dict[str, Op]:
     """All ops by name, in the order in which they were declared."""
+    _load_others()
     return dict(_registry)
+
+
+def loaded() -> dict[str, Op]:
+    """The ops of modules that are there already."""
+    return dict(_registry)
+
+
+def _load_others() -> None:
+    """Load the modules whose ops most programs do without."""
+    for name in later:
+        import_module(name)

@@ -52,14 +52,19 @@ def _batch(batched: tuple[bool, ...], *inputs: Value, name: str, part: int) -> V
     return by_scipy(*with_batch_axis(batched, inputs), name=name, part=part)
 
 
+# What operands without a derivative are called, where they are no orders.
+_HELD = {"hyp2f1": "parameter", "zeta": "exponent"}
+
+
 def _declare(position: int) -> None:
     @by_scipy.jvp(position)
     def jvp(z: Value, *inputs: Any, name: str, part: int) -> Value:
         *operands, d = inputs
         slope = SLOPES[name][position]
         if slope is None:
+            held = f"its {_HELD.get(name, 'order')}, operand {position}"
             raise NotDifferentiable(
-                f"{name} has no derivative by operand {position} here",
+                f"{name} has no derivative by {held}: no formula for it is here",
                 hint="hold it constant with pg.stop_gradient, or give a rule by pg.custom_jvp",
             )
         result: Value = d * slope(z, *operands, **({"part": part} if part else {}))

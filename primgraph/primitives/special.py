@@ -245,7 +245,14 @@ def _random_variate_batch(batched: tuple[bool, ...], *inputs: Value, name: str) 
     return random_variate(*with_batch_axis(batched, inputs), name=name)
 
 
-@primitive(impl=lambda z, a: np.array(z), formal=True, own_slope=True, elementwise=True, flops=0)
+@primitive(
+    impl=lambda z, a: np.array(z),
+    formal=True,
+    own_slope=True,
+    elementwise=True,
+    singular=True,
+    flops=0,
+)
 def as_gamma_of(z: TensorType, a: TensorType) -> TensorType:
     """`z`, held constant, as the quantile of a gamma distribution with the derivative by its shape.
 

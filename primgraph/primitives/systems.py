@@ -170,6 +170,13 @@ def _solve_jvp(x: Value, a: Value, b: Value, d: Value) -> Value:
     return solve(a, -matmul(d, x))
 
 
+@solve.taylor
+def _solve_taylor(jets: Any, k: int, x: Any, a: Any, b: Any) -> Value | None:
+    """`a_0 @ x_k = b_k - sum(a_i @ x_{k-i})`."""
+    rest = jets.difference(b[k], jets.convolution(matmul, a, x, k, k, 1))
+    return None if rest is None else solve(a.first(), rest)
+
+
 @solve.transpose
 def _solve_transpose(ct: Value, a: Value, b: Linear) -> tuple[None, Value]:
     return None, solve(swap_last(a), ct)
@@ -210,13 +217,27 @@ def triangular_solve(
     return _solved("triangular_solve", a, b)
 
 
+def _change(d: Value, *, lower: bool, transposed: bool, unit: bool) -> Value:
+    """How the triangle moves with `a`: it has elements where that is read."""
+    part = lower_triangle(d, -int(unit)) if lower else upper_triangle(d, int(unit))
+    return swap_last(part) if transposed else part
+
+
 @triangular_solve.jvp(0)
 def _triangular_solve_jvp(x: Value, a: Value, b: Value, d: Value, **params: bool) -> Value:
-    """`dt @ x + t @ dx = 0`, in which `dt` has elements where `t` is read."""
-    within = int(params["unit"])
-    part = lower_triangle(d, -within) if params["lower"] else upper_triangle(d, within)
-    change = swap_last(part) if params["transposed"] else part
-    return triangular_solve(a, -matmul(change, x), **params)
+    """`dt @ x + t @ dx = 0`."""
+    return triangular_solve(a, -matmul(_change(d, **params), x), **params)
+
+
+@triangular_solve.taylor
+def _triangular_solve_taylor(
+    jets: Any, k: int, x: Any, a: Any, b: Any, **params: bool
+) -> Value | None:
+    """`t_0 @ x_k = b_k - sum(t_i @ x_{k-i})`."""
+    pairs = [(a[i], x[k - i]) for i in range(1, k + 1)]
+    terms = [matmul(_change(d, **params), z) for d, z in pairs if d is not None and z is not None]
+    rest = jets.difference(b[k], jets.total(terms))
+    return None if rest is None else triangular_solve(a.first(), rest, **params)
 
 
 @triangular_solve.transpose
@@ -424,6 +445,19 @@ def _cholesky_jvp(z: Value, a: Value, d: Value) -> Value:
     return cholesky_tangent(z, from_lower(d))
 
 
+def _factor_taylor(jets: Any, k: int, z: Any, term: Value | None) -> Value | None:
+    """`z_k z_0* + z_0 z_k* = a_k - sum(z_i z_{k-i}*)`, without the terms that have z_k."""
+    pairs = [(z[i], z[k - i]) for i in range(1, k)]
+    known = [matmul(x, adjoint(y)) for x, y in pairs if x is not None and y is not None]
+    rest = jets.difference(term, jets.total(known))
+    return None if rest is None else cholesky_tangent(z.first(), rest)
+
+
+@cholesky.taylor
+def _cholesky_taylor(jets: Any, k: int, z: Any, a: Any) -> Value | None:
+    return _factor_taylor(jets, k, z, None if a[k] is None else from_lower(a[k]))
+
+
 @cholesky.batch
 def _cholesky_batch(batched: tuple[bool, ...], a: Value) -> Value:
     return cholesky(a)
@@ -449,6 +483,11 @@ def _as_cholesky_of_jvp_of_value(s: Value, z: Value, a: Value, d: Value) -> None
 @as_cholesky_of.jvp(1)
 def _as_cholesky_of_jvp(s: Value, z: Value, a: Value, d: Value) -> Value:
     return cholesky_tangent(s, d)
+
+
+@as_cholesky_of.taylor
+def _as_cholesky_of_taylor(jets: Any, k: int, s: Any, z: Any, a: Any) -> Value | None:
+    return _factor_taylor(jets, k, s, a[k])
 
 
 @as_cholesky_of.batch

@@ -18,11 +18,9 @@ from primgraph.operators.variable import handles
 
 # Arguments of SciPy's that say how it works with memory, or whether it looks for NaN.
 _OF_MEMORY = frozenset(
-    ("check_finite", "lapack_driver", "overwrite_a", "overwrite_ab", "overwrite_b")
+    ("check_finite", "lapack_driver", "lwork", "overwrite_a", "overwrite_ab", "overwrite_b")
 )
-_NAMES = frozenset(linalg.__all__) - {"LinAlgError"}
-
-__all__ = sorted(_NAMES)
+_NAMES = {*linalg.__all__} - {"LinAlgError"}
 
 
 def _original(name: str) -> Any:
@@ -52,6 +50,39 @@ def _cholesky(a: Any, lower: bool = False) -> Any:
 
 
 _OWN: dict[str, Callable[..., Any]] = {"cholesky": _cholesky, "solve": _solve}
+# Those that are loaded when one of them is first asked for, by files of this room.
+_LATER = {
+    name: file
+    for file, names in (
+        (
+            "matrix_factors",
+            "eig eigh eigh_tridiagonal eigvals eigvalsh eigvalsh_tridiagonal lstsq null_space orth "
+            "orthogonal_procrustes pinv pinvh polar qr schur subspace_angles",
+        ),
+        (
+            "matrix_equations",
+            "coshm cosm expm_frechet fractional_matrix_power matmul_toeplitz signm sinhm sinm "
+            "solve_circulant solve_continuous_are solve_continuous_lyapunov "
+            "solve_discrete_are solve_discrete_lyapunov solve_lyapunov solveh_banded tanhm tanm",
+        ),
+        (
+            "matrix_forms",
+            "circulant companion convolution_matrix diagsvd fiedler hankel khatri_rao leslie",
+        ),
+    )
+    for name in names.split()
+}
+_NAMES |= {*_LATER}
+__all__ = sorted(_NAMES)
+
+
+def _counterpart(name: str) -> Callable[..., Any]:
+    if name in _LATER:
+        found: Callable[..., Any] = getattr(
+            importlib.import_module(f"primgraph.scipy.{_LATER[name]}"), name
+        )
+        return found
+    return _OWN.get(name) or getattr(linalg, name)
 
 
 def recording(name: str, original: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -61,7 +92,7 @@ def recording(name: str, original: Callable[..., Any] | None) -> Callable[..., A
         if handles((*args, *kwargs.values())):
             if name not in _NAMES:
                 raise missing(f"scipy.linalg.{name}")
-            found = _OWN.get(name) or getattr(linalg, name)
+            found = _counterpart(name)
             return found(*args, **{k: v for k, v in kwargs.items() if k not in _OF_MEMORY})
         if original is None:
             raise ArgumentError(

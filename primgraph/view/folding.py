@@ -16,8 +16,9 @@ LIMIT = 300
 # more they become runs of neighbours.
 MOST_INSIDE = 48
 MOST_OUTSIDE = 24
-# Into how many runs at most.
+# Into how many runs at most, and how many things one has at least, if it has not all of them.
 RUNS = 12
+LEAST_OF_RUN = 8
 # Inputs, and outputs, are one group where they are more than this.
 MANY = 12
 # How many ops the note of a group names, and how many types the label of an arrow.
@@ -136,7 +137,9 @@ def _packed(nodes: Sequence[Node], picture: Picture, most: int = MOST_INSIDE) ->
     if len(nodes) <= most:
         return list(nodes)
     ordered = sorted(nodes, key=lambda n: n.boxes[0])
-    size = max(-(-len(ordered) // RUNS), 2)
+    # As many of one length as there have to be.
+    pieces = min(-(-len(ordered) // LEAST_OF_RUN), RUNS)
+    size = -(-len(ordered) // pieces)
     runs = []
     for i in range(0, len(ordered), size):
         run = ordered[i : i + size]

@@ -361,7 +361,9 @@ class _Drawing:
         """The op, with constants among its operands; a dot stands for what an arrow brings."""
         label = eqn.op.name
         if label in ("full", "constant"):
-            label = f"const {_short(brief(eqn.kwargs['value']))}"
+            # The type of an array stands below.
+            numbers = brief(eqn.kwargs["value"])
+            label = f"const {_short(numbers[numbers.find('{') if numbers.endswith('}') else 0 :])}"
         operands = [_short(self.inlined[v]) if v in self.inlined else "·" for v in eqn.inputs]
         constants = [text for text in operands if text != "·"]
         if constants and eqn.op.commutative and len(constants) == 1:

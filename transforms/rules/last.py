@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any
 
 from primgraph.ir.graph import Equation, Value
-from primgraph.ir.primitive import Primitive, registered
+from primgraph.ir.primitive import Primitive, loaded
 from primgraph.primitives import logic
 from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add, as_another, steady, stop_gradient
@@ -157,7 +157,7 @@ for _choices in (
     exact(_choices, select(greater(_positive_part, 0.0), y, _positive_part))
 
 
-for _op in registered().values():
+for _op in loaded().values():
     if isinstance(_op, Primitive) and _op.elementwise:
         _before_moving(_op)
         _before_turning(_op)

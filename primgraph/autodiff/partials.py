@@ -1,0 +1,223 @@
+"""Partial derivatives of high order, and their sums, by Taylor mode along a few directions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from primgraph.autodiff.differential import asked, extent_of, lead_of, zeros_of
+from primgraph.autodiff.directions import Directions, Index, directions_for
+from primgraph.autodiff.functions import require_scalar
+from primgraph.autodiff.independence import require_apart
+from primgraph.autodiff.jets import jet_graph
+from primgraph.autodiff.modes import record
+from primgraph.autodiff.request import Request, located
+from primgraph.autodiff.subgraph import Path
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.graph import Graph
+from primgraph.ir.primitive import recording
+from primgraph.ir.signature import checked_late
+from primgraph.ir.types import Shape
+from primgraph.operators.promotion import broadcasted, lift
+from primgraph.operators.shaping import reshape
+from primgraph.operators.variable import Variable
+from primgraph.transforms.batch_sum import batch_sum
+from primgraph.transforms.optimize.clean_up import clean_up
+from primgraph.transforms.strong_zeros import strong_zeros
+
+
+@checked_late
+def partials(
+    u: Variable,
+    x: Variable,
+    orders: Sequence[Sequence[int]],
+    is_batched: bool = False,
+    *,
+    check: bool = True,
+) -> list[Variable]:
+    """The derivatives of `u` by the elements of `x`, as often by each as `orders` says.
+
+    `x` has shape `(d,)`, or `(B, d)` with `is_batched`, and `orders` has a sequence of d numbers
+    for each result, which has the type of `u`. All are sums of derivatives along directions, with
+    rational weights, and these are taken by Taylor mode in one vectorised pass.
+    """
+    request = asked("partials", u, x)
+    with located(request.origin):
+        lead = lead_of(request, is_batched)
+        if x.ndim != len(lead) + 1:
+            wanted = "(B, d)" if is_batched else "(d,)"
+            raise ShapeError(f"partials takes an x of shape {wanted}, not {x.type}")
+        indices = checked_indices(orders, x.shape[-1])
+        path = request.path()
+        if is_batched and check:
+            require_apart(path)
+        plan = directions_for(indices)
+        if not path.wrt or not plan.vectors:
+            return [u if not any(a) else zeros_of(request, u, u.shape) for a in indices]
+        with recording(request.builder):
+            return _weighted(request, path, u, x, lead, plan, indices)
+
+
+def checked_indices(orders: Any, size: Any) -> list[Index]:
+    """`orders` as tuples of `size` integers. Raises `ArgumentError` for anything else."""
+    listed = list(orders) if isinstance(orders, list | tuple) else None
+    if not listed or not all(isinstance(a, list | tuple | np.ndarray) for a in listed):
+        raise ArgumentError(
+            f"partials takes a list of orders, not {orders!r:.80}",
+            hint="pg.partials(u, x, [(2, 0), (1, 2)]): so often by each element of x",
+        )
+    found = []
+    for a in listed:
+        numbers = [n for n in a if isinstance(n, int | np.integer) and not isinstance(n, bool)]
+        if len(numbers) != len(a) or any(n < 0 for n in numbers):
+            raise ArgumentError(f"partials: orders are integers from 0 on, not {a!r:.60}")
+        if len(a) != size:
+            raise ArgumentError(
+                f"partials: {len(a)} orders, {a!r:.60}, are given for {size} elements"
+            )
+        found.append(tuple(map(int, numbers)))
+    return found
+
+
+def _weighted(
+    request: Request,
+    path: Path,
+    u: Variable,
+    x: Variable,
+    lead: Shape,
+    plan: Directions,
+    indices: Sequence[Index],
+) -> list[Variable]:
+    """The sums of derivatives along all directions of a plan, for each of `indices`."""
+    orders = sorted({sum(a) for a in indices} - {0})
+    graph = jet_graph(path, [[1]], orders[-1])
+    graph = _safe(path, graph.with_outputs([graph.outputs[k - 1] for k in orders]))
+    count = len(plan.vectors)
+    seeds = _along(np.array(plan.vectors, float), x, lead)
+    last = len(path.free)
+    is_unit = not lead and np.array_equal(plan.vectors, np.eye(count, x.shape[-1]))
+    found = record(
+        request.builder,
+        path,
+        graph,
+        [*path.free, seeds.value],
+        count=count,
+        batched=(last,),
+        identity=last if is_unit else None,
+    )
+    rows = {k: Variable(request.builder, v) for k, v in zip(orders, found, strict=True)}
+    results = []
+    for a, weights in zip(indices, plan.weights, strict=True):
+        results.append(_sum(rows[sum(a)], weights, u) if any(a) else u)
+    return results
+
+
+def _sum(rows: Variable, weights: dict[int, Fraction], u: Variable) -> Variable:
+    """The weighted sum of some of `rows`, with integers for weights and one division."""
+    divisor = math.lcm(*(w.denominator for w in weights.values()))
+    terms = [(i, int(w * divisor)) for i, w in sorted(weights.items())]
+    if len(terms) > _FEW:
+        row = np.zeros(rows.shape[0])
+        for i, n in terms:
+            row[i] = n
+        flat = lift(row.astype(u.dtype)) @ reshape(rows, (rows.shape[0], -1))
+        total = reshape(flat, u.shape)
+    else:
+        parts = [(n, rows[i] if abs(n) == 1 else rows[i] * float(abs(n))) for i, n in terms]
+        first, total = parts[0]
+        total = total if first > 0 else -total
+        for n, part in parts[1:]:
+            total = total + part if n > 0 else total - part
+    return total if divisor == 1 else total / float(divisor)
+
+
+# So many rows are added one by one; more of them as a product with their weights.
+_FEW = 8
+
+
+def _safe(path: Path, graph: Graph) -> Graph:
+    """The derivatives along a direction, whose zeros stay zero beside infinite slopes."""
+    return strong_zeros(clean_up(graph), len(path.free), path.ranges_inside())
+
+
+def _along(vectors: np.ndarray[Any, Any], x: Variable, lead: Shape) -> Variable:
+    """Directions of a sample of `x`, for all samples alike: shape `(count, *x.shape)`."""
+    count = len(vectors)
+    shape = (count, *(1 for _ in lead), *x.shape[len(lead) :])
+    return broadcasted(lift(vectors.reshape(shape).astype(x.dtype)), (count, *x.shape))
+
+
+@checked_late
+def biharmonic(
+    y: Variable, x: Variable, is_batched: bool = False, *, check: bool = True
+) -> Variable:
+    """The Laplacian of the Laplacian of `y`, one element, by the elements of `x`.
+
+    The result has the type of `y`. With `is_batched`, axis 0 counts independent samples, `y` has
+    shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`. It is a sum
+    of fourth derivatives along directions: 3 of them for two elements, 6 for three, n * n for n.
+    """
+    request = asked("biharmonic", y, x)
+    with located(request.origin):
+        require_scalar("biharmonic", y, int(is_batched))
+        path, lead = request.path(), lead_of(request, is_batched)
+        if is_batched and check:
+            require_apart(path)
+        if not path.wrt:
+            return zeros_of(request, y, y.shape)
+        graph = jet_graph(path, [[1]], 4)
+        fourth = _safe(path, graph.with_outputs(graph.outputs[-1:]))
+        with recording(request.builder):
+            terms = [
+                _summed(request, path, fourth, vectors, x, lead) * sign
+                for vectors, sign in directions_of_biharmonic(extent_of(x.shape, lead))
+            ]
+            total = terms[0]
+            for term in terms[1:]:
+                total = total + term
+            return total
+
+
+def _summed(
+    request: Request,
+    path: Path,
+    graph: Graph,
+    vectors: np.ndarray[Any, Any],
+    x: Variable,
+    lead: Shape,
+) -> Variable:
+    """The sum of a derivative over directions: what is linear in it is applied to the sum."""
+    last, count = len(path.free), len(vectors)
+    total = batch_sum(graph, count, [*[None] * last, 0])
+    seeds = _along(vectors, x, lead)
+    found = record(request.builder, path, total, [*path.free, seeds.value])
+    return Variable(request.builder, found[0])
+
+
+def directions_of_biharmonic(size: int) -> list[tuple[np.ndarray[Any, Any], float]]:
+    """Directions, each with the fourth root of its weight as its length, and the sign of all.
+
+    In the plane the fourth powers of three directions at equal angles add up to 9/8 of the fourth
+    power of the length, and in space those of the six diagonals of an icosahedron to 6/5. In more
+    dimensions, with `p` and `q` for the sums over the axes and over all `e_i + e_j` and
+    `e_i - e_j`, it is `q / 6 + (4 - n) p / 3`.
+    """
+    if size == 1:
+        return [(np.ones((1, 1)), 1.0)]
+    if size == 2:
+        angles = np.arange(3) * (np.pi / 3)
+        return [(np.stack([np.cos(angles), np.sin(angles)], 1) * (8 / 9) ** 0.25, 1.0)]
+    if size == 3:
+        golden = (1 + math.sqrt(5)) / 2
+        rows = [np.roll([0.0, 1.0, s * golden], k) for k in range(3) for s in (1.0, -1.0)]
+        return [(np.array(rows) / math.hypot(1.0, golden) * (5 / 6) ** 0.25, 1.0)]
+    unit = np.eye(size)
+    pairs = [unit[i] + s * unit[j] for i in range(size) for j in range(i) for s in (1.0, -1.0)]
+    found = [(np.array(pairs) * (1 / 6) ** 0.25, 1.0)]
+    if size > 4:
+        found.append((unit * ((size - 4) / 3) ** 0.25, -1.0))
+    return found
