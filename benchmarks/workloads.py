@@ -21,10 +21,6 @@ from cases import (
     Array,
     Case,
     below_diagonal,
-    hessian_colours,
-    hessian_nonzeros,
-    jacobian_colours,
-    jacobian_nonzeros,
 )
 
 import primgraph as pg
@@ -129,8 +125,7 @@ def _rosenbrock(case: Case, math: str) -> Built:
         case "hess":
             return _dense(rosenbrock_gradient, case.arrays()[0], math)
         case _:
-            colours, nonzeros = hessian_colours(case["n"]), hessian_nonzeros(case["n"])
-            return _sparse(rosenbrock_gradient, case.arrays(), math, colours, *nonzeros)
+            return _compiled(lambda x: pg.sparse_hessian(rosenbrock, x).data, case.arrays(), math)
 
 
 def _dense(function: Function, x: Array, math: str) -> Built:
@@ -139,25 +134,6 @@ def _dense(function: Function, x: Array, math: str) -> Built:
     tangent = jvp.with_outputs(jvp.outputs[1:])
     kernel = pg.compile(pg.transforms.batch(tangent, x.size, (None, 0)), math=math)
     return lambda x, axes: [kernel(x, axes)[0].T], [x, np.eye(x.size)]
-
-
-def _sparse(
-    function: Function,
-    arrays: list[Array],
-    math: str,
-    colours: Array,
-    rows: Array,
-    columns: Array,
-) -> Built:
-    """The nonzeros of a Jacobian, from products with a few directions."""
-    colour = np.argmax(colours[:, columns], axis=0)
-
-    def nonzeros(x: pg.Variable) -> pg.Variable:
-        y = function(x)
-        products = pg.stack([pg.forward_grad(y, x, direction) for direction in colours])
-        return products[colour, rows]
-
-    return _compiled(nonzeros, arrays, math)
 
 
 def brusselator(state: pg.Variable) -> pg.Variable:
@@ -179,8 +155,7 @@ def brusselator(state: pg.Variable) -> pg.Variable:
 def _brusselator(case: Case, math: str) -> Built:
     if case["kind"] == "dense":
         return _dense(brusselator, case.arrays()[0], math)
-    colours, nonzeros = jacobian_colours(case["n"]), jacobian_nonzeros(case["n"])
-    return _sparse(brusselator, case.arrays(), math, colours, *nonzeros)
+    return _compiled(lambda s: pg.sparse_jacobian(brusselator, s).data, case.arrays(), math)
 
 
 def lstm(

@@ -352,6 +352,9 @@ ROWS = {
         "gradients_of_elements_of_a_jacobian_are_second_derivatives",
         "traces_of_second_derivatives_where_one_is_infinite",
     ),
+    "an element that a sparse": (
+        "sparse_derivatives", "a_structural_zero_is_zero_beside_infinite_slopes",
+    ),
     "derivatives of high order": (
         "taylor", "at_the_edges_of_domains_jets_are_as_nested_forward_mode",
         "jets_of_every_primitive_are_those_of_nested_forward_mode",

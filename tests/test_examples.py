@@ -29,6 +29,7 @@ RUNS = {
     "burgers": ("relative L2 error", {"PRIMGRAPH_EXAMPLE_STEPS": "20"}),
     "orbit": ("standard deviations", {"PRIMGRAPH_EXAMPLE_STEPS": "3"}),
     "recurrent": ("of the chances are of letters", {"PRIMGRAPH_EXAMPLE_STEPS": "1"}),
+    "trajectory": ("the pole ends at 180.0 degrees, the cart at 1.00 m", {}),
     "gmm": ("spent outside the kernel", {}),
     "gaussian_process": ("within two standard deviations", {}),
     "vendored": ("runs without primgraph", {}),
@@ -53,7 +54,7 @@ def run(name, folder, *arguments, **variables):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_the_example_runs(name, tmp_path):
-    if name in ("gmm", "gaussian_process", "vendored"):
+    if name in ("gmm", "gaussian_process", "trajectory", "vendored"):
         pytest.importorskip("scipy", reason="SciPy is not installed")
     words, variables = RUNS[name]
     assert words in run(name, tmp_path, **variables)

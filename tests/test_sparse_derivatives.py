@@ -312,3 +312,45 @@ def test_elements_are_those_of_dense_jacobians_of_random_programs():
     for seed in range(16):
         check_sparse_values(random_program(seed), seen)
     assert seen["sparse values"] > 8
+
+
+def grid(x):
+    """A nonlinearity of a 5-point Laplacian on a grid of 5 by 6."""
+    u = pg.pad(pg.reshape(x, (5, 6)), 1)
+    along = u[2:, 1:-1] + u[:-2, 1:-1] - 4.0 * u[1:-1, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2]
+    return pg.ravel(along + pg.exp(u[1:-1, 1:-1]) * u[1:-1, 1:-1])
+
+
+PICKED = np.array([4, 0, 2, 2, 7])
+
+
+def spread(x):
+    """Elements that are picked, set, turned, chosen, split and summed in twos."""
+    y = pg.set_slice(x[8:16] * x[0], slice(1, 6), pg.sin(x[PICKED]) * x[5:10])
+    chosen = pg.where(y > 0.5, y, x[:8] ** 2) / (2.0 + y * y)
+    pairs = pg.sum(pg.reshape(x, (-1, 2)) ** 3, axis=1)
+    return pg.concatenate([chosen[::-1], pairs, pg.stack([x[:3], x[3:6]], axis=1).ravel()])
+
+
+def test_elements_of_stencils_are_had_without_products():
+    for function, n in ((grid, 30), (spread, 30), (headed, N)):
+        x = np.random.default_rng(n).uniform(0.3, 1.2, n)
+        expected = pg.jacobian(function, x)
+        with pg.Program() as program:
+            v = pg.data("v", (n,))
+            direct = pg.sparse_jacobian(function, v)
+            products = pg.sparse_jacobian(function, v, mode="forward")
+            lower = pg.sparse_hessian(lambda x: pg.sum(pg.tanh(function(x))), v, triangle="lower")  # noqa: B023
+            outputs = [direct.data, products.data, lower.data]
+            found = pg.Executor().run(program, {"v": x}, outputs)
+        rows, columns = direct.rows, direct.cols
+        np.testing.assert_allclose(found[0], expected[rows, columns], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(found[1], expected[rows, columns], rtol=1e-12, atol=1e-14)
+        second = pg.hessian(lambda x: pg.sum(pg.tanh(function(x))), x)  # noqa: B023
+        scale = np.abs(second).max()
+        got = second[lower.rows, lower.cols]
+        np.testing.assert_allclose(found[2], got, rtol=1e-10, atol=1e-13 * scale)
+    graph = pg.trace(lambda x: pg.sparse_hessian(chained, x).data, pg.spec(1000))
+    assert all(len(v.shape) == 1 for e in graph.body for v in e.outputs)
+    graph = pg.trace(lambda x: pg.sparse_jacobian(grid, x).data, pg.spec(30))
+    assert not any(v.shape[0] == 5 and len(v.shape) > 2 for e in graph.body for v in e.outputs)

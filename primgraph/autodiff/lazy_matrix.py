@@ -37,6 +37,7 @@ from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import concat, split
 from primgraph.primitives.shapes import reshape as reshape_
 from primgraph.transforms.diagonal import is_diagonal
+from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.transpose import transpose
 
@@ -293,6 +294,16 @@ class Slopes(Matrix):
             last, count = len(given) - 1, len(seeds)
             (found,) = self._record(derivative, given, count=count, batched=(last,))
             return wrap(found)
+
+    def plain_forward(self) -> tuple[Graph, bool]:
+        """`forward`, with zeros not kept from infinite factors, and whether there may be any."""
+        flat, forward = self._flat(self.outputs_all()), self.forward()
+        return clean_up(flat), len(flat.body) != len(forward.body)
+
+    def recorded(self, values: Graph) -> Variable:
+        """What a graph of the free values gives, which is made of derivatives."""
+        (found,) = self._record(values, self.free)
+        return wrap(found)
 
     def outputs_all(self) -> tuple[int, ...]:
         """The places of all outputs."""

@@ -21,6 +21,7 @@ from primgraph.autodiff.sparse_matrix import FORMATS, TRIANGLES, SparseMatrix
 from primgraph.errors import ArgumentError, CheckError, OptionError, ShapeError
 from primgraph.ir.graph import Equation
 from primgraph.ir.primitive import recording
+from primgraph.ir.slices import forward_slice
 from primgraph.ir.types import TensorType
 from primgraph.operators.indexing import take
 from primgraph.operators.joining import concatenate
@@ -30,6 +31,7 @@ from primgraph.source import caller
 from primgraph.sparsity.coloring import Coloring, coloring, symmetric_coloring
 from primgraph.sparsity.pattern import Indices, Pattern
 from primgraph.transforms.analysis.activity import depending
+from primgraph.transforms.elements import elements_of
 
 _SIDES = {None: "auto", "forward": "columns", "reverse": "rows", "both": "both"}
 
@@ -42,6 +44,8 @@ class Plan:
     slopes: Slopes
     coloring: Coloring
     is_found: bool
+    # Whether products are asked for, and nothing else will do.
+    is_by_products: bool
 
     @property
     def note(self) -> str:
@@ -65,6 +69,10 @@ class Plan:
         if not slopes.path.moved or not any(slopes.path.reached) or found.pattern.nnz == 0:
             count = found.pattern.nnz if numbers is None else numbers.size
             return zeros_of(slopes.builder, TensorType((count,), slopes.dtype))
+        if not self.is_by_products:
+            direct = self._direct(numbers)
+            if direct is not None:
+                return direct
         parts = [
             reshape(slopes.products(_seeds(colors, count, slopes), by_columns=by_columns), (-1,))
             for colors, count, by_columns in (
@@ -80,6 +88,24 @@ class Plan:
         else:
             places = found.places
         return picked(flat, 0, places if numbers is None else places[numbers])
+
+    def _direct(self, numbers: Indices | None) -> Variable | None:
+        """The elements without products, where that takes less work; None where it does not."""
+        (graph, is_risky), pattern = self.slopes.plain_forward(), self.pattern
+        keys = pattern.rows * pattern.shape[1] + pattern.indices
+        wanted = np.arange(pattern.nnz) if numbers is None else numbers
+        kinds = np.zeros(wanted.size, np.int64)
+        if self.slopes.symmetric:
+            # Both images of an element are the one in the lower triangle.
+            upper = pattern.rows < pattern.indices
+            mirror = np.argsort(pattern.indices, kind="stable")
+            kinds = upper[wanted].astype(np.int64)
+            wanted = np.where(upper, mirror, np.arange(pattern.nnz))[wanted]
+        seed = forward_slice(graph.body, graph.inputs[-1:])
+        sizes = [v.type.size for e in graph.body for v in e.outputs if v in seed]
+        most = self.coloring.count * sum(sizes)
+        values = elements_of(graph, keys, wanted, kinds, most, chooses=not is_risky)
+        return None if values is None else self.slopes.recorded(values)
 
     def _substituted(self, flat: Variable) -> tuple[Variable, Indices]:
         """The lower triangle in the order in which it gets known, and where its elements are."""
@@ -144,7 +170,7 @@ def jacobian_plan(
         if mode not in (None, only):
             raise OptionError(f"{name}: only {only} mode gives these derivatives")
         side = _SIDES[only]
-    return Plan(slopes, coloring(found, side, order), pattern is None)
+    return Plan(slopes, coloring(found, side, order), pattern is None, mode is not None)
 
 
 def hessian_plan(
@@ -166,7 +192,7 @@ def hessian_plan(
     if not slopes.goes_forward:
         # What tells columns of a symmetric matrix tells its rows.
         made = Coloring(found, None, made.columns, made.places, made.steps)
-    return Plan(slopes, made, pattern is None)
+    return Plan(slopes, made, pattern is None, method != "auto")
 
 
 def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:

@@ -1,0 +1,526 @@
+"""The elements of a Jacobian, a few arrays of them at once, without any vector that it is times.
+
+A tangent that is linear in a vector is, element by element, a sum of terms: a factor times one
+element of the vector. Where equations only move, scale, choose and add, each term of all elements
+is one array of factors, and an array of the places in the vector that is known while the program is
+built. So the diagonals of a stencil are had each by the operations that one would write by hand,
+where products with vectors cost as much for each colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.ir.builder import Builder
+from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.interpret import interpret
+from primgraph.ir.primitive import Op
+from primgraph.ir.rebuild import NOWHERE, copy, full_value, require_primitive
+from primgraph.ir.types import TensorType
+from primgraph.primitives.constants import constant_op, filled, zeros_like
+from primgraph.primitives.elementwise import add, cast, div, mul, neg, sub
+from primgraph.primitives.indexing import gather, scatter_add
+from primgraph.primitives.logic import select
+from primgraph.primitives.reductions import reduce_sum
+from primgraph.primitives.shapes import (
+    broadcast,
+    concat,
+    pad,
+    permute,
+    reshape,
+    reverse,
+    slice_,
+    slice_assign,
+    split,
+)
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+# A sum is taken apart into so many terms at most, and results are put together of so many slices.
+_SUMMANDS = 8
+_SLICES = 24
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """For each element of a tangent a factor, and the element of the vector that it is times.
+
+    `factor` None stands for ones. A place in `columns` is -1 where the term has nothing; `is_zero`
+    tells that the factor is zero there.
+    """
+
+    factor: Value | None
+    columns: Array
+    has_gaps: bool
+    is_zero: bool
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it may be added to others as it is."""
+        return self.is_zero or not self.has_gaps
+
+
+class _Unknown(Exception):
+    """The equation has no terms that could be told."""
+
+
+def terms_of(
+    graph: Graph, most: float, *, chooses: bool = True
+) -> tuple[Builder, Value | None, list[Term]] | None:
+    """The terms of the only output of `graph`, which is linear in its last input, a vector.
+
+    They are recorded in a builder that has the other inputs; the value is that of the output where
+    it does not depend on the vector. None where an equation does something else than to move,
+    scale, choose or add, and where terms have more than `most` elements all together. Without
+    `chooses` nothing may be chosen, either: what is not would be a zero beside infinite factors.
+    """
+    seed = graph.inputs[-1]
+    builder = Builder(graph.name, source=NOWHERE)
+    moved: dict[Value, Value] = {}
+    for value in graph.inputs[:-1]:
+        builder.share_input(value)
+        moved[value] = value
+    terms = {seed: [Term(None, np.arange(seed.type.size, dtype=np.int64), False, False)]}
+    work = _Work(builder, moved, terms)
+    with builder:
+        for eqn in graph.body:
+            if terms.keys().isdisjoint(eqn.inputs):
+                copy(builder, eqn, moved)
+                continue
+            rule = _RULES.get(eqn.op)
+            if rule is None or (rule is _chosen and not chooses):
+                return None
+            builder.source = eqn.source or NOWHERE
+            try:
+                found = rule(work, eqn)
+            except _Unknown:
+                return None
+            for value, listed in zip(eqn.outputs, found, strict=True):
+                terms[value] = listed
+                most -= len(listed) * value.type.size
+            if most < 0:
+                return None
+    (output,) = graph.outputs
+    return builder, moved.get(output), terms.get(output, [])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Where terms are recorded, and what is known so far."""
+
+    builder: Builder
+    moved: dict[Value, Value]
+    terms: dict[Value, list[Term]]
+
+    def known(self, value: Value) -> Array:
+        """The elements of a value that is known while the program is built."""
+        eqn = self.builder.definition(self.moved[value])
+        if eqn is None or eqn.inputs or eqn.op.stops:
+            raise _Unknown
+        return np.asarray(require_primitive(eqn).impl(**eqn.kwargs))
+
+    def require_zero(self, value: Value) -> None:
+        """What is not linear in the vector can be no part of a linear sum but zero."""
+        if full_value(self.builder, self.moved[value]) != 0:
+            raise _Unknown
+
+    def full(self, term: Term, type: TensorType) -> Value:
+        """The factor of a term, which is zero where it has nothing if that is so for the term."""
+        if term.factor is not None:
+            return term.factor
+        return filled(1, type)
+
+    def clean(self, term: Term, type: TensorType) -> Term:
+        """The same term, to be added to others; `_Unknown` where its factor is not zero in gaps."""
+        if term.is_clean:
+            return term
+        if term.factor is not None:
+            raise _Unknown
+        op, params = constant_op((term.columns >= 0).astype(type.dtype))
+        (mask,) = self.builder.emit(op, [], params)
+        return replace(term, factor=mask, is_zero=True)
+
+    def sum(self, parts: Iterable[Sequence[Term]], type: TensorType) -> list[Term]:
+        """The terms of a sum; those that are of one element of the vector everywhere are one."""
+        found: list[Term] = []
+        for term in (t for part in parts for t in part):
+            for i, other in enumerate(found):
+                joined = self._joined(other, term, type)
+                if joined is not None:
+                    found[i] = joined
+                    break
+            else:
+                found.append(term)
+        return found
+
+    def _joined(self, a: Term, b: Term, type: TensorType) -> Term | None:
+        if a.columns is b.columns or np.array_equal(a.columns, b.columns):
+            total = add(self.full(a, type), self.full(b, type))
+            return Term(total, a.columns, a.has_gaps, a.is_zero and b.is_zero)
+        if not (a.has_gaps and b.has_gaps):
+            return None
+        both = (a.columns >= 0) & (b.columns >= 0)
+        if np.any(a.columns[both] != b.columns[both]):
+            return None
+        try:
+            a, b = self.clean(a, type), self.clean(b, type)
+        except _Unknown:
+            return None
+        columns = np.maximum(a.columns, b.columns)
+        total = add(self.full(a, type), self.full(b, type))
+        return Term(total, columns, bool(np.any(columns < 0)), True)
+
+
+def _added(work: _Work, eqn: Equation) -> list[list[Term]]:
+    parts = []
+    for place, value in enumerate(eqn.inputs):
+        listed = work.terms.get(value)
+        if listed is None:
+            work.require_zero(value)
+        elif place and eqn.op is sub:
+            parts.append([_negative(work, t, value.type) for t in listed])
+        else:
+            parts.append(listed)
+    return [work.sum(parts, eqn.output.type)]
+
+
+def _negative(work: _Work, term: Term, type: TensorType) -> Term:
+    if term.factor is None:
+        return replace(term, factor=filled(-1, type))
+    return replace(term, factor=neg(term.factor))
+
+
+def _negated(work: _Work, eqn: Equation) -> list[list[Term]]:
+    (x,) = eqn.inputs
+    return [[_negative(work, t, x.type) for t in work.terms[x]]]
+
+
+def _scaled(work: _Work, eqn: Equation) -> list[list[Term]]:
+    x, y = eqn.inputs
+    if x in work.terms and y in work.terms:
+        raise _Unknown
+    if y in work.terms:
+        if eqn.op is div:
+            raise _Unknown
+        x, y = y, x
+    by = work.moved[y]
+    return [[_times(work, t, by, eqn) for t in work.terms[x]]]
+
+
+def _times(work: _Work, term: Term, by: Value, eqn: Equation) -> Term:
+    if eqn.op is mul:
+        factor = by if term.factor is None else mul(term.factor, by)
+    else:
+        factor = div(work.full(term, eqn.output.type), by)
+    return Term(factor, term.columns, term.has_gaps, False)
+
+
+def _cast(work: _Work, eqn: Equation) -> list[list[Term]]:
+    (x,) = eqn.inputs
+    if not eqn.output.type.is_float or not x.type.is_float:
+        raise _Unknown
+    return [[replace(t, factor=_applied(work, eqn, t)) for t in work.terms[x]]]
+
+
+def _applied(work: _Work, eqn: Equation, term: Term, place: int = 0) -> Value | None:
+    if term.factor is None:
+        return None
+    return work.builder.emit(eqn.op, [term.factor], eqn.kwargs)[place]
+
+
+def _moved(work: _Work, eqn: Equation) -> list[list[Term]]:
+    """One operand, of which elements are seen at other places, with zeros between."""
+    found: list[list[Term]] = [[] for _ in eqn.outputs]
+    for term in work.terms[eqn.inputs[0]]:
+        numbers = require_primitive(eqn).impl(term.columns + 1, **eqn.kwargs)
+        several = numbers if eqn.op.multiple else (numbers,)
+        for place, columns in enumerate(several):
+            factor = _applied(work, eqn, term, place)
+            found[place].append(_term(factor, np.asarray(columns) - 1, term.is_clean))
+    return found
+
+
+def _term(factor: Value | None, columns: Array, was_clean: bool) -> Term:
+    gaps = bool(np.any(columns < 0))
+    return Term(factor, columns, gaps, gaps and factor is not None and was_clean)
+
+
+def _joining(work: _Work, eqn: Equation) -> list[list[Term]]:
+    """Operands side by side, or one within another: the first terms of all together, and so on."""
+    listed = []
+    for value in eqn.inputs:
+        if value in work.terms:
+            listed.append(work.terms[value])
+        else:
+            work.require_zero(value)
+            listed.append([])
+    found = []
+    for number in range(max(map(len, listed))):
+        chosen = [part[number] if number < len(part) else None for part in listed]
+        columns, factors, clean = [], [], True
+        for value, term in zip(eqn.inputs, chosen, strict=True):
+            if term is None:
+                columns.append(np.zeros(value.shape, np.int64))
+                factors.append(zeros_like(value))
+            else:
+                columns.append(term.columns + 1)
+                factors.append(work.full(term, value.type))
+                clean = clean and (term.is_clean)
+        plain = all(t is not None and t.factor is None for t in chosen)
+        factor = None if plain else work.builder.emit(eqn.op, factors, eqn.kwargs)[0]
+        together = require_primitive(eqn).impl(*columns, **eqn.kwargs) - 1
+        found.append(_term(factor, together, clean))
+    return [found]
+
+
+def _gathered(work: _Work, eqn: Equation) -> list[list[Term]]:
+    x, *indices = eqn.inputs
+    if x not in work.terms or not work.terms.keys().isdisjoint(indices):
+        raise _Unknown
+    numbers = [work.known(v) for v in indices]
+    places = [work.moved[v] for v in indices]
+    found = []
+    for term in work.terms[x]:
+        factor = None
+        if term.factor is not None:
+            (factor,) = work.builder.emit(gather, [term.factor, *places], eqn.kwargs)
+        found.append(
+            _term(factor, gather.impl(term.columns, *numbers, **eqn.kwargs), term.is_clean)
+        )
+    return [found]
+
+
+def _scattered(work: _Work, eqn: Equation) -> list[list[Term]]:
+    x, y, *indices = eqn.inputs
+    numbers = [work.known(v) for v in indices]
+    times = scatter_add.impl(
+        np.zeros(x.shape, np.int64), np.ones(y.shape, np.int64), *numbers, **eqn.kwargs
+    )
+    if np.any(times > 1):
+        raise _Unknown
+    parts = [work.terms[x]] if x in work.terms else []
+    if not parts:
+        work.require_zero(x)
+    if y not in work.terms:
+        work.require_zero(y)
+    places = [work.moved[v] for v in indices]
+    spread = []
+    for term in work.terms.get(y, []):
+        operands = [zeros_like(x), work.full(term, y.type), *places]
+        (factor,) = work.builder.emit(scatter_add, operands, eqn.kwargs)
+        zeros = np.zeros(x.shape, np.int64)
+        columns = scatter_add.impl(zeros, term.columns + 1, *numbers, **eqn.kwargs) - 1
+        spread.append(_term(factor, columns, term.is_clean))
+    return [work.sum([*parts, spread], x.type)]
+
+
+def _chosen(work: _Work, eqn: Equation) -> list[list[Term]]:
+    condition, *sides = eqn.inputs
+    if condition in work.terms:
+        raise _Unknown
+    parts = []
+    for place, value in enumerate(sides):
+        if value not in work.terms:
+            work.require_zero(value)
+            continue
+        part = []
+        for term in work.terms[value]:
+            both = [zeros_like(value), zeros_like(value)]
+            both[place] = work.full(term, value.type)
+            part.append(replace(term, factor=select(work.moved[condition], *both)))
+        parts.append(part)
+    return [work.sum(parts, eqn.output.type)]
+
+
+def _summed(work: _Work, eqn: Equation) -> list[list[Term]]:
+    """A short sum, taken apart: a term for each summand."""
+    (x,) = eqn.inputs
+    axes = eqn.kwargs["axes"]
+    extents = [x.shape[a] for a in axes]
+    if int(np.prod(extents)) > _SUMMANDS:
+        raise _Unknown
+    parts = []
+    for place in product(*map(range, extents)):
+        starts, sizes = [0] * len(x.shape), list(x.shape)
+        for axis, start in zip(axes, place, strict=True):
+            starts[axis], sizes[axis] = start, 1
+        part = []
+        for term in work.terms[x]:
+            at = tuple(slice(s, s + n) for s, n in zip(starts, sizes, strict=True))
+            columns = term.columns[at].reshape(eqn.output.shape)
+            factor = term.factor
+            if factor is not None:
+                piece = slice_(
+                    factor, starts=tuple(starts), sizes=tuple(sizes), steps=(1,) * len(x.shape)
+                )
+                factor = reshape(piece, shape=eqn.output.shape)
+            part.append(_term(factor, columns, term.is_clean))
+        parts.append(part)
+    return [work.sum(parts, eqn.output.type)]
+
+
+_RULES: dict[Op, Callable[[_Work, Equation], list[list[Term]]]] = {
+    add: _added,
+    sub: _added,
+    neg: _negated,
+    mul: _scaled,
+    div: _scaled,
+    cast: _cast,
+    reshape: _moved,
+    permute: _moved,
+    broadcast: _moved,
+    reverse: _moved,
+    pad: _moved,
+    slice_: _moved,
+    split: _moved,
+    concat: _joining,
+    slice_assign: _joining,
+    gather: _gathered,
+    scatter_add: _scattered,
+    select: _chosen,
+    reduce_sum: _summed,
+}
+
+
+def elements_of(
+    graph: Graph, keys: Array, wanted: Array, kinds: Array, most: float, *, chooses: bool = True
+) -> Graph | None:
+    """Elements of the matrix that `graph` is times its last input, as a graph of the other inputs.
+
+    `keys` has for each element that may be other than zero, in ascending order, its row times the
+    number of columns and its column; `wanted` are numbers of such elements, of which those of one
+    of the `kinds` may follow each other evenly. None as in `terms_of`.
+    """
+    found = terms_of(graph, most, chooses=chooses)
+    if found is None:
+        return None
+    builder, other, terms = found
+    if other is not None and full_value(builder, other) != 0:
+        return None
+    width = graph.inputs[-1].type.size
+    type = graph.outputs[0].type
+    parts = []
+    for number, term in enumerate(terms):
+        rows = np.flatnonzero(term.columns >= 0)
+        own = rows * width + term.columns[rows]
+        at = np.searchsorted(keys, own)
+        inside = at < keys.size
+        inside[inside] = keys[at[inside]] == own[inside]
+        parts.append(np.stack([at[inside], np.full(inside.sum(), number), rows[inside]]))
+    element, number, row = np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
+    times = np.bincount(element, minlength=keys.size)
+    with builder:
+        factors = [filled(1, type) if t.factor is None else t.factor for t in terms]
+        if times.max(initial=0) <= 1:
+            known = _known_factors(builder, factors)
+            result = _placed(builder, factors, known, element, number, row, wanted, kinds, type)
+        else:
+            result = None
+        if result is None:
+            result = _picked(builder, factors, element, number, row, wanted, times, type)
+        return builder.graph([result])
+
+
+def _known_factors(builder: Builder, factors: Sequence[Value]) -> dict[int, Array]:
+    """The factors that depend on nothing, by their numbers: they are computed once, and now."""
+    body, _ = builder.computing(factors)
+    varying = set(builder.inputs)
+    for eqn in body:
+        if eqn.op.stops or eqn.op.has_bodies or not varying.isdisjoint(eqn.inputs):
+            varying.update(eqn.outputs)
+    numbers = [i for i, v in enumerate(factors) if v not in varying]
+    if not numbers:
+        return {}
+    with np.errstate(all="ignore"):
+        found = interpret(builder.part([], [factors[i] for i in numbers]))
+    return dict(zip(numbers, map(np.asarray, found), strict=True))
+
+
+def _placed(
+    builder: Builder,
+    factors: Sequence[Value],
+    known: Mapping[int, Array],
+    element: Array,
+    number: Array,
+    row: Array,
+    wanted: Array,
+    kinds: Array,
+    type: TensorType,
+) -> Value | None:
+    """Slices of the factors at evenly spaced places; None where that would be many."""
+    term_of = np.full(element.max(initial=-1) + 1, -1, np.int64)
+    row_of = np.zeros_like(term_of)
+    term_of[element], row_of[element] = number, row
+    within = wanted < term_of.size
+    term, place = np.full(wanted.size, -1, np.int64), np.zeros(wanted.size, np.int64)
+    term[within], place[within] = term_of[wanted[within]], row_of[wanted[within]]
+    runs = []
+    base = np.zeros(wanted.size, type.dtype)
+    for i, values in known.items():
+        base[term == i] = values[place[term == i]]
+    for i, kind in product(range(len(factors)), np.unique(kinds).tolist()):
+        if i in known:
+            continue
+        target = np.flatnonzero((term == i) & (kinds == kind))
+        for run in _runs(target, place[target]):
+            runs.append((i, *run))
+            if len(runs) > _SLICES:
+                return None
+    op, params = constant_op(base)
+    (result,) = builder.emit(op, [], params)
+    for i, first, start, count, step, stride in runs:
+        piece = slice_(factors[i], starts=(start,), sizes=(count,), steps=(stride,))
+        result = slice_assign(result, piece, starts=(first,), steps=(step,))
+    return result
+
+
+def _runs(target: Array, source: Array) -> Iterable[tuple[int, int, int, int, int]]:
+    """Where evenly spaced places begin, to and from, how many they are, and how far apart."""
+    down, along = np.diff(target), np.diff(source)
+    change = np.flatnonzero((down[1:] != down[:-1]) | (along[1:] != along[:-1])) + 1
+    i = 0
+    while i < target.size:
+        if i == target.size - 1 or along[i] == 0:
+            yield int(target[i]), int(source[i]), 1, 1, 1
+            i += 1
+            continue
+        after = int(np.searchsorted(change, i, side="right"))
+        end = int(change[after]) if after < change.size else down.size
+        yield int(target[i]), int(source[i]), end - i + 1, int(down[i]), int(along[i])
+        i = end + 1
+
+
+def _picked(
+    builder: Builder,
+    factors: Sequence[Value],
+    element: Array,
+    number: Array,
+    row: Array,
+    wanted: Array,
+    times: Array,
+    type: TensorType,
+) -> Value:
+    """All from one vector, by places that are constants; what has several terms is their sum."""
+    zero = filled(0, type.with_shape((1,)))
+    flat = concat(*factors, zero, axis=0)
+    order = np.argsort(element, kind="stable")
+    place = (number * type.size + row)[order]
+    first = np.cumsum(times) - times
+    total = None
+    for turn in range(max(int(times.max(initial=0)), 1)):
+        at = np.full(times.size, len(factors) * type.size, np.int64)
+        has = times > turn
+        at[has] = place[first[has] + turn]
+        op, params = constant_op(at[wanted])
+        (index,) = builder.emit(op, [], params)
+        part = gather(flat, index, axis=0)
+        total = part if total is None else add(total, part)
+    assert total is not None
+    return total
