@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
@@ -46,7 +47,8 @@ class Compiled:
 
     `run(workspace, arrays)` gives the results, in a list unless the options say otherwise. Lines
     of the code belong to steps, one for each of `equations`, which are from the body of `graph`.
-    `scalar(*arrays)`, where there is one, gives the same faster, or None for what it is not for.
+    `scalar(*arrays)`, where there is one, gives the same faster, or None for what it is not for; of
+    native code it takes, behind the inputs, the arrays that are handed for results.
     `fit(*arrays)` knows arrays that can be taken as they are.
 
     `bodies` are the code of branches and of trips of loops. What runs `in_trips` makes all trips
@@ -130,24 +132,26 @@ def compiled_planned(
     options: Options,
     limits: Limits,
     clocks: list[Clocks] | None = None,
+    *,
+    native: bool = False,
 ) -> Compiled:
     """Planned code for `graph`: made once for graphs that are equal, while some kernel has it.
 
     `once` are the places of the equations that are computed at the first call only. Equal graphs
     may come from other lines of the user's, and have other names; there is nothing of that in
     planned code. What calls functions of the user's is not shared, nor what has clocks in it,
-    which are put into the list.
+    which are put into the list. With `native` it has C beside it, for what comes as it should.
     """
-    key = (graph, tuple(once), options, limits)
+    key = (graph, tuple(once), options, limits, native)
     found = _shared.get(key) if clocks is None else None
     if found is not None:
         return found
     if not once:
-        made = _compiled_part(graph, graph, options, limits, clocks)
+        made = _compiled_part(graph, graph, options, limits, clocks, native)
     else:
         first, late = parted(graph, once)
         options = replace(options, kept=len(first.outputs))
-        made = _compiled_part(graph, late, options, limits, clocks)
+        made = _compiled_part(graph, late, options, limits, clocks, native)
         made.once = _compiled_part(graph, first, Options(), limits)
     alone = made.users or clocks is not None or (made.once is not None and made.once.users)
     return made if alone else _shared.setdefault(key, made)
@@ -159,12 +163,13 @@ def _compiled_part(
     options: Options,
     limits: Limits,
     clocks: list[Clocks] | None = None,
+    native: bool = False,
 ) -> Compiled:
     """Planned code for a part of `graph`, to which its lines belong."""
     plan = plan_for(part, options, limits)
     steps, module = plan.schedule, printed(plan)
     computes = not options.donated and not options.given
-    scalar = scalar_function(steps, options.alone) if computes else None
+    scalar = scalar_function(steps, options.alone) if computes and not native else None
     if scalar is not None:
         module.opening = ["import math", *module.opening, *scalar[0]]
         module.functions.append(scalar[1])
@@ -179,6 +184,10 @@ def _compiled_part(
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
+    if native and clocks is None:
+        home = importlib.import_module("primgraph.codegen.native.native")
+        kernels = importlib.import_module("primgraph.codegen.kernel")
+        made.scalar = home.native_function(part, options, kernels.compile_graph)
     return made
 
 

@@ -21,7 +21,7 @@ from primgraph.errors import CompileError
 from primgraph.ir.form import LEAF
 from primgraph.ir.graph import Graph
 
-STYLES = ("planned", "readable")
+STYLES = ("planned", "readable", "native")
 
 
 @final
@@ -81,7 +81,9 @@ class Recipe:
         if style == "readable":
             return compiled_readable(self.graph, self._options(), clocks)
         limits = self.limits or default_limits()
-        return compiled_planned(self.graph, self.once, self._options(given), limits, clocks)
+        native = style == "native" and clocks is None
+        options = self._options(given)
+        return compiled_planned(self.graph, self.once, options, limits, clocks, native=native)
 
     def _options(self, given: Sequence[int] | None = None) -> Options:
         alone = self.is_alone and given is None

@@ -46,7 +46,7 @@ class Runner:
 
         Raises `RunError` where the computation fails.
         """
-        if code.scalar is not None and (found := self.scalar(code, arrays[0])) is not None:
+        if code.scalar is not None and (found := self.scalar(code, *arrays)) is not None:
             return found
         return self.compute(code, *arrays)
 
@@ -68,12 +68,15 @@ class Runner:
         code.pool.append((context, workspace))
         return results
 
-    def scalar(self, code: Compiled, arrays: Sequence[Any]) -> Any:
-        """The results of code for single numbers; None where there is none, or not for these."""
+    def scalar(self, code: Compiled, arrays: Sequence[Any], handed: Sequence[Any] = ()) -> Any:
+        """The results of code for single numbers; None where there is none, or not for these.
+
+        Native code writes into the arrays that are `handed`.
+        """
         if code.scalar is None:
             return None
         kept = () if code.once is None else self._kept(code, code.once)
-        return code.scalar(*arrays, *kept)
+        return code.scalar(*arrays, *kept, *handed)
 
     def _kept(self, code: Compiled, once: Compiled) -> list[Array]:
         """The results of what is computed but once."""
@@ -136,7 +139,8 @@ class Runner:
                 if other or any(np.may_share_memory(lent, a) for a in others):
                     kept[k] = lent = np.empty(type.shape, type.dtype)
                 given[k] = lent
-        if self.recipe.style == "readable" or self.code.scalar is not None:
+        by_number = self.code.scalar is not None and self.recipe.style != "native"
+        if self.recipe.style == "readable" or by_number:
             found = self.run(self.code, arrays)
             results = [found] if self.recipe.is_alone else found
             for target, result in zip(given, results, strict=True):
@@ -159,7 +163,8 @@ class Runner:
     def _code_into(self) -> Compiled:
         """Code that writes all outputs into arrays that it is given."""
         if self._into is None:
-            self._into = self.recipe.compiled("planned", range(len(self.graph.outputs)))
+            style = "native" if self.recipe.style == "native" else "planned"
+            self._into = self.recipe.compiled(style, range(len(self.graph.outputs)))
         return self._into
 
     def require_writable(self, feeds: Sequence[Any], arrays: Sequence[Array]) -> None:

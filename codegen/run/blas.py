@@ -97,6 +97,17 @@ def _found_setting() -> _Setting | None:
     return None
 
 
+@cache
+def product(name: str) -> tuple[int, bool] | None:
+    """The address of "dgemm" or "sgemm", and whether its integers have 64 bits, if it is there."""
+    for library in _libraries():
+        for before, after in _DECORATIONS:
+            found = getattr(library, f"{before}{name}_{after}", None)
+            if found is not None:
+                return ctypes.cast(found, ctypes.c_void_p).value or 0, bool(after)
+    return None
+
+
 _FUNCTIONS = ("set_num_threads", "get_num_threads", "get_parallel")
 
 

@@ -93,6 +93,7 @@ def jit(
     static_argnames: str | Iterable[str] = (),
     *,
     math: str = "exact",
+    target: str | None = None,
     sizes: Mapping[str, Any] | None = None,
     rebind: bool = True,
     through: Sequence[ModuleType] = (),
@@ -112,7 +113,7 @@ def jit(
     they require gradients, it gives tensors. It is compiled anew where layers that it calls are in
     training and were in evaluation, or the other way round; what else of Python it reads, stays.
     On variables, and where a program is built or a function traced, it is the function itself.
-    `math` is as in `pg.compile`.
+    `math` and `target` are as in `pg.compile`.
 
     A function that was written for NumPy is traced as it is: a copy of it in which NumPy's names
     mean those of `primgraph.numpy`, as in `pg.trace`, and functions of the modules in `through` are
@@ -129,7 +130,7 @@ def jit(
     error has the line.
     """
     names = modules_named(through)
-    return Jit(function, static_argnums, static_argnames, math, sizes, rebind, names)
+    return Jit(function, static_argnums, static_argnames, math, sizes, rebind, names, target)
 
 
 @final
@@ -145,6 +146,7 @@ class Jit(Transformed):
         sizes: Mapping[str, Any] | None = None,
         rebind: bool = True,
         through: tuple[str, ...] = (),
+        target: str | None = None,
     ) -> None:
         super().__init__("jit", function)
         self.rebind = rebind
@@ -154,10 +156,10 @@ class Jit(Transformed):
         places = (
             positions_of("jit", static_argnums, "static_argnums") if static_argnums != () else ()
         )
-        self._options = places, names, math, dict(self.sizes), rebind, through
+        self._options = places, names, math, dict(self.sizes), rebind, through, target
         self.ordered = _ordered(function)
         self.statics = _statics(function, places, names)
-        self._math = math
+        self._math, self._target = math, target
         # For each kind of call by the modes of the layers in it.
         self._entries: dict[_Key, dict[Hashable, _Entry]] = {}
         # By the types of arrays that are all the arguments.
@@ -207,7 +209,7 @@ class Jit(Transformed):
         entry = next((e for e in known if e.traced.is_current), None)
         if entry is None:
             reasons = _modes(known[-1]) if known else call.reasons([*self._entries])
-            made = call.compiled(self._math)
+            made = call.compiled(self._math, self._target)
             modes = tuple([(id(layer), training) for layer, training in made.traced.modes])
             # Another thread may have been quicker.
             entry = self._entries.setdefault(call.key, {}).setdefault(modes, made)
@@ -407,7 +409,7 @@ class _Call:
             for path in tree.paths_of(part, self._root(place))
         ]
 
-    def compiled(self, math: str) -> _Entry:
+    def compiled(self, math: str, target: str | None) -> _Entry:
         """The function, compiled for this call."""
         structures = [(p, s) for p, s in self.key.arguments if isinstance(s, tree.Structure)]
         hints = [n for p, s in structures for n in dotted(s, self._root(p).replace(" ", "_"))]
@@ -418,7 +420,7 @@ class _Call:
             rooms = importlib.import_module("primgraph.numpy.rebound")
             self._written, kind = rooms.traceable(self._jit.function, self._jit.through)
         found = traced("jit", self._called, types, hints, title, kind)
-        kernel = compile(found.graph, math=math)
+        kernel = compile(found.graph, math=math, target=target)
         # Sizes are not used where tensors are.
         steps = [] if isinstance(kernel, SizedKernel) else inlined(found.graph)
         return _Entry(found, kernel, steps)

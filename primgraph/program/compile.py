@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import final
 
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.codegen.recipe import require_style
-from primgraph.errors import ArgumentError
+from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.collection import uncollected
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
@@ -30,6 +31,8 @@ from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import check_level
 from primgraph.transforms.split_loops import split_loops
 
+TARGETS = ("numpy", "c")
+
 # What passes about linear algebra are for.
 _OF_MATRICES: frozenset[Op] = frozenset(
     op
@@ -46,6 +49,7 @@ def compile(
     *,
     style: str = "planned",
     math: str = "exact",
+    target: str | None = None,
     donated: Mapping[int, int] | None = None,
     kept_sizes: int = KEPT,
     new_sizes: str = GENERIC,
@@ -57,9 +61,11 @@ def compile(
     same bits whatever the feeds; "signs" ones may differ in signs of zeros, and where a product
     with a power of two over- or underflows on the way, which is what derivatives are always
     allowed; "finite" ones also where a NaN, an infinity, an overflow or an underflow occurs; "fast"
-    ones are true of real numbers and may round differently. `donated` maps positions of outputs to
-    those of inputs of the same type, whose arrays they overwrite. What depends on no input is
-    computed at the first call of the kernel, and kept by it.
+    ones are true of real numbers and may round differently. `target` is "numpy", or "c" for native
+    code, which takes a C compiler on this machine, and is NumPy's with a warning where there is
+    none; by default what the environment variable PRIMGRAPH_TARGET says, or NumPy. `donated` maps
+    positions of outputs to those of inputs of the same type, whose arrays they overwrite. What
+    depends on no input is computed at the first call of the kernel, and kept by it.
 
     The kernel of a traced function takes what the function took, by position or by the name of
     the parameter, and returns what it returned: an array for a variable, a dict for a dict. That
@@ -72,8 +78,9 @@ def compile(
     once. In the style "readable" the code for all sizes is all that there is.
 
     Raises `ArgumentError` for anything but a graph and for an unknown level, `CompileError` for
-    an unknown style.
+    an unknown style or target, and where a C compiler fails.
     """
+    style = style_for(style, target)
     if not isinstance(graph, Graph):
         raise ArgumentError(
             f"compile takes a graph, not {type(graph).__name__}",
@@ -82,7 +89,6 @@ def compile(
     if not graph.sizes:
         return compiled(graph, style=style, math=math, donated=donated)
     check_level(math)
-    require_style(style)
     plain = simplified_early(graph)
 
     def make(sizes: Mapping[str, int]) -> Kernel:
@@ -102,14 +108,37 @@ def compile(
     return SizedKernel(graph, make, whole, policy, (compile, options))
 
 
+def default_target() -> str:
+    """What code is made where nobody says: $PRIMGRAPH_TARGET, or "numpy"."""
+    return os.environ.get("PRIMGRAPH_TARGET") or "numpy"
+
+
+def target_of(target: str | None) -> str:
+    """`target`, or the default. Raises `CompileError` for one that does not exist."""
+    wanted = default_target() if target is None else target
+    if wanted not in TARGETS:
+        raise CompileError(f"there is no target {wanted!r}", hint=f"targets: {', '.join(TARGETS)}")
+    return wanted
+
+
+def style_for(style: str, target: str | None) -> str:
+    """The style of the code generator. Raises `CompileError` for a target or style of no name."""
+    wanted = target_of(target)
+    require_style(style)
+    if target == "c" and style == "readable":
+        raise CompileError("readable code is NumPy's", hint="leave out style or target")
+    return "native" if wanted == "c" and style == "planned" else style
+
+
 def compiled(
     graph: Graph,
     *,
-    style: str = "planned",
+    style: str | None = None,
     math: str = "exact",
     donated: Mapping[int, int] | None = None,
 ) -> Kernel:
-    """`compile` for a graph without sizes."""
+    """`compile` for a graph without sizes, in a style of the code generator's."""
+    style = style_for("planned", None) if style is None else style
     return _kernel(optimized(graph, math), style=style, donated=donated)
 
 
@@ -150,11 +179,15 @@ class Pipeline:
     @cached_property
     def whole(self) -> Kernel:
         """One kernel for all of the graph."""
-        return self.kernel if self.early is None else _kernel(self.graph)
+        return self.kernel if self.early is None else _kernel(self.graph, style=self.kernel.style)
 
 
 def pipeline(
-    graph: Graph, math: str, still: Sequence[int] = (), handed: Sequence[int] = ()
+    graph: Graph,
+    math: str,
+    still: Sequence[int] = (),
+    handed: Sequence[int] = (),
+    target: str | None = None,
 ) -> Pipeline:
     """Compile `graph`, of which the inputs at `still` are seldom others than in the run before.
 
@@ -165,9 +198,10 @@ def pipeline(
         kernel = generic(graph, math, handed=handed)
         return Pipeline(kernel.graph, kernel, None, tuple(still))
     plain = optimized(graph, math)
+    style = style_for("planned", target)
     first, rest = hoist(plain, still)
-    early = _kernel(first) if first.outputs else None
-    return Pipeline(plain, _kernel(rest, handed=handed), early, tuple(still))
+    early = _kernel(first, style=style) if first.outputs else None
+    return Pipeline(plain, _kernel(rest, style=style, handed=handed), early, tuple(still))
 
 
 def compile_last(graph: Graph, least: int) -> Kernel:
@@ -177,7 +211,7 @@ def compile_last(graph: Graph, least: int) -> Kernel:
     """
     plain = _without_stops(optimized(graph))
     handed = [k for k, type in enumerate(plain.output_types) if type.nbytes >= least]
-    return _kernel(plain, handed=handed)
+    return _kernel(plain, style=style_for("planned", None), handed=handed)
 
 
 def _without_stops(graph: Graph) -> Graph:

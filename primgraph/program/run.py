@@ -20,7 +20,7 @@ from primgraph.ir.sizes import Fitting, at_sizes
 from primgraph.ir.titles import UNTITLED, Title
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import Pipeline, pipeline, simplified_early
+from primgraph.program.compile import Pipeline, pipeline, simplified_early, target_of
 from primgraph.program.finite import check_finite
 from primgraph.program.program import Program, State, default_main_program
 from primgraph.program.scope import Changes, Reading, Scope, Version, changes_of, storing, taker
@@ -142,7 +142,8 @@ class Executor:
     """Runs programs. Kernels are kept with the program they come from.
 
     `scope` is where states are read and written; by default each program's own. `math` is the
-    level at which programs are compiled, "exact", "signs", "finite" or "fast", as for `compile`.
+    level at which programs are compiled, "exact", "signs", "finite" or "fast", and `target` the
+    code that they are compiled to, "numpy" or "c", as for `compile`.
     Sizes of a program that are new take code for all sizes; for those that come again there is a
     kernel for each set of them, and those for the last `kept_sizes` sets are kept. With
     `new_sizes="compile"` new ones get a kernel at once.
@@ -153,12 +154,14 @@ class Executor:
         scope: Scope | None = None,
         *,
         math: str = "exact",
+        target: str | None = None,
         kept_sizes: int = KEPT,
         new_sizes: str = GENERIC,
     ) -> None:
         check_level(math)
         self.scope = scope
         self.math = math
+        self.target = target_of(target)
         self._policy = Policy.checked(kept_sizes, new_sizes)
 
     def __repr__(self) -> str:
@@ -377,10 +380,11 @@ class Executor:
     ) -> _Plan | _SizedPlan:
         values = _values(program, fetch_list)
         updates = program.updates if update else _NONE
-        key = (values, update, self.math, self._policy)
+        how = self.math, self.target
+        key = (values, update, how, self._policy)
         known: tuple[dict[Value, Value], _Plan | _SizedPlan] | None = program.kernels.get(key)
         if known is None or known[0] != updates:
-            known = (dict(updates), _planned(program, values, updates, self.math, self._policy))
+            known = (dict(updates), _planned(program, values, updates, how, self._policy))
             program.kernels[key] = known
         return known[1]
 
@@ -533,7 +537,7 @@ def _planned(
     program: Program,
     values: tuple[Value, ...],
     updates: Mapping[Value, Value],
-    math: str,
+    how: tuple[str, str],
     policy: Policy,
 ) -> _Plan | _SizedPlan:
     """How these values are computed, and `updates` made."""
@@ -547,17 +551,17 @@ def _planned(
     graph = Graph(inputs, body, outputs, program.name, titles=titles)
     sizes = graph.sizes
     if not sizes:
-        return _plan_of(program, graph, graph, {}, len(fetched), updates, math)
+        return _plan_of(program, graph, graph, {}, len(fetched), updates, how)
     inputs = _telling(builder.inputs, inputs, sizes)
     graph = Graph(inputs, body, outputs, program.name, titles=titles)
     early = simplified_early(graph)
 
     def made(known: Mapping[str, int]) -> _Plan:
         plain = at_sizes(early, known)
-        return _plan_of(program, graph, plain, known, len(fetched), updates, math)
+        return _plan_of(program, graph, plain, known, len(fetched), updates, how)
 
     def whole() -> _Plan:
-        return _plan_of(program, graph, early, {}, len(fetched), updates, math)
+        return _plan_of(program, graph, early, {}, len(fetched), updates, how)
 
     fed = [v for v in inputs if v not in program.states]
     fitting = Fitting([(v.hint, v.type) for v in fed], sizes)
@@ -583,9 +587,10 @@ def _plan_of(
     sizes: Mapping[str, int],
     fetched: int,
     updates: Mapping[Value, Value],
-    math: str,
+    how: tuple[str, str],
 ) -> _Plan:
-    """The plan of a graph, whose inputs are those of `written` at `sizes`.
+    """The plan of a graph, whose inputs are those of `written` at `sizes`, at a level of
+    mathematics and for a target.
 
     Of one with sizes it is for all of them.
     """
@@ -596,7 +601,8 @@ def _plan_of(
     at = {v: i for i, v in enumerate([*fed, *still, *updates])}
     places = [i for i, v in enumerate(inputs) if len(fed) <= at[v] < len(fed) + len(still)]
     handed = range(fetched, len(graph.outputs))
-    compiled = pipeline(graph, math, places, handed)
+    math, target = how
+    compiled = pipeline(graph, math, places, handed, target)
     early = None
     if compiled.early is not None:
         early = _Early(compiled.early, [v.hint for v in still])

@@ -1,0 +1,1 @@
+"""The native back end: a schedule becomes loop nests, these C, and that a function."""

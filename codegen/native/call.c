@@ -1,0 +1,240 @@
+/* The way from Python into native kernels: one type whose instances are called with arrays.
+ *
+ * A call looks at what it is given: arrays of exactly the declared types, in row-major order, and
+ * behind them those that are handed for results. For anything else it returns None, and the caller
+ * converts what can be. Other results are new arrays, or the arrays of inputs which are overwritten
+ * at last. While a kernel runs, other threads may. */
+
+#define PY_SSIZE_T_CLEAN
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#include <Python.h>
+#include <numpy/arrayobject.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+typedef void (*Function)(void *const *arrays, char *arena);
+
+typedef struct {
+    int type;
+    int axes;
+    npy_intp *shape;
+} Type;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    Function function;
+    Py_ssize_t inputs, constants, outputs;
+    Type *types;         /* of inputs, and then of outputs */
+    int *places;         /* for each argument of the function: which array it is */
+    int *modes;          /* for each output: HANDED, MADE, or the input that it overwrites */
+    Py_ssize_t handed;
+    Py_ssize_t arguments;
+    PyObject *kept;      /* a tuple of constants */
+    PyObject *owner;     /* what holds the library */
+    Py_ssize_t arena;
+    char *space;
+    atomic_flag busy;
+    int alone, releases;
+} Native;
+
+#define MOST 64
+#define MADE (-1)
+#define HANDED (-2)
+
+static int fits(PyObject *given, const Type *type) {
+    if (!PyArray_CheckExact(given)) return 0;
+    PyArrayObject *array = (PyArrayObject *)given;
+    if (PyArray_TYPE(array) != type->type || PyArray_NDIM(array) != type->axes) return 0;
+    for (int i = 0; i < type->axes; i++)
+        if (PyArray_DIM(array, i) != type->shape[i]) return 0;
+    return PyArray_ISCARRAY_RO(array);
+}
+
+static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags,
+                             PyObject *names) {
+    Native *n = (Native *)self;
+    const Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (names != NULL || count != n->inputs + n->handed) Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < n->inputs; i++)
+        if (!fits(args[i], &n->types[i])) Py_RETURN_NONE;
+    Py_ssize_t handed = n->inputs;
+    PyObject *few[MOST], **made = few;
+    void *near[4 * MOST], **given = near;
+    const Py_ssize_t all = n->inputs + n->constants + n->outputs;
+    if (n->outputs > MOST && !(made = PyMem_Malloc(n->outputs * sizeof *made)))
+        return PyErr_NoMemory();
+    if (n->arguments + all > 4 * MOST &&
+        !(given = PyMem_Malloc((n->arguments + all) * sizeof *given))) {
+        if (made != few) PyMem_Free(made);
+        return PyErr_NoMemory();
+    }
+    void **data = given + n->arguments;
+    PyObject *result = NULL;
+    char *own = NULL, *space = NULL;
+    Py_ssize_t ready = 0;
+    for (; ready < n->outputs; ready++) {
+        const Type *type = &n->types[n->inputs + ready];
+        const int mode = n->modes[ready];
+        if (mode >= 0 && !PyArray_ISWRITEABLE((PyArrayObject *)args[mode])) {
+            result = Py_NewRef(Py_None);
+            goto end;
+        }
+        if (mode == HANDED) {
+            made[ready] = args[handed++];
+            if (!fits(made[ready], type) || !PyArray_ISWRITEABLE((PyArrayObject *)made[ready])) {
+                result = Py_NewRef(Py_None);
+                goto end;
+            }
+            Py_INCREF(made[ready]);
+        } else {
+            made[ready] = PyArray_SimpleNew(type->axes, type->shape, type->type);
+            if (made[ready] == NULL) goto end;
+        }
+    }
+    for (Py_ssize_t i = 0; i < n->inputs; i++) data[i] = PyArray_DATA((PyArrayObject *)args[i]);
+    for (Py_ssize_t i = 0; i < n->constants; i++)
+        data[n->inputs + i] = PyArray_DATA((PyArrayObject *)PyTuple_GET_ITEM(n->kept, i));
+    for (Py_ssize_t i = 0; i < n->outputs; i++)
+        data[n->inputs + n->constants + i] = PyArray_DATA((PyArrayObject *)made[i]);
+    for (Py_ssize_t i = 0; i < n->arguments; i++) given[i] = data[n->places[i]];
+    const int mine = n->arena && !atomic_flag_test_and_set(&n->busy);
+    if (n->arena) {
+        if (mine && n->space == NULL) n->space = PyMem_RawMalloc(n->arena + 64);
+        space = mine ? n->space : (own = PyMem_RawMalloc(n->arena + 64));
+        if (space == NULL) {
+            if (mine) atomic_flag_clear(&n->busy);
+            PyErr_NoMemory();
+            goto end;
+        }
+        space = (char *)(((uintptr_t)space + 63) & ~(uintptr_t)63);
+    }
+    if (n->releases) {
+        Py_BEGIN_ALLOW_THREADS
+        n->function(given, space);
+        Py_END_ALLOW_THREADS
+    } else
+        n->function(given, space);
+    if (mine) atomic_flag_clear(&n->busy);
+    PyMem_RawFree(own);
+    for (Py_ssize_t i = 0; i < n->outputs; i++)
+        if (n->modes[i] >= 0) {
+            PyArrayObject *target = (PyArrayObject *)args[n->modes[i]];
+            memcpy(PyArray_DATA(target), PyArray_DATA((PyArrayObject *)made[i]),
+                   PyArray_NBYTES(target));
+            Py_SETREF(made[i], Py_NewRef((PyObject *)target));
+        }
+    if (n->alone) {
+        result = made[0];
+        ready = 0;
+    } else {
+        result = PyList_New(n->outputs);
+        if (result != NULL) {
+            for (Py_ssize_t i = 0; i < n->outputs; i++) PyList_SET_ITEM(result, i, made[i]);
+            ready = 0;
+        }
+    }
+end:
+    while (ready > 0) Py_XDECREF(made[--ready]);
+    if (made != few) PyMem_Free(made);
+    if (given != near) PyMem_Free(given);
+    return result;
+}
+
+static void native_dealloc(PyObject *self) {
+    Native *n = (Native *)self;
+    if (n->types != NULL)
+        for (Py_ssize_t i = 0; i < n->inputs + n->outputs; i++) PyMem_Free(n->types[i].shape);
+    PyMem_Free(n->types);
+    PyMem_Free(n->places);
+    PyMem_Free(n->modes);
+    PyMem_RawFree(n->space);
+    Py_XDECREF(n->kept);
+    Py_XDECREF(n->owner);
+    Py_TYPE(self)->tp_free(self);
+}
+
+/* Native(address, input types, output types, constants, places, modes, arena, alone, releases,
+ * owner); a type is a pair of NumPy's number of it and a shape. */
+static PyObject *native_new(PyTypeObject *type, PyObject *args, PyObject *named) {
+    unsigned long long address;
+    PyObject *inputs, *outputs, *constants, *places, *modes, *owner;
+    Py_ssize_t arena;
+    int alone, releases;
+    if (!PyArg_ParseTuple(args, "KO!O!O!O!O!nppO", &address, &PyTuple_Type, &inputs, &PyTuple_Type,
+                          &outputs, &PyTuple_Type, &constants, &PyTuple_Type, &places, &PyTuple_Type,
+                          &modes, &arena, &alone, &releases, &owner))
+        return NULL;
+    (void)named;
+    Native *n = (Native *)type->tp_alloc(type, 0);
+    if (n == NULL) return NULL;
+    n->call = native_call;
+    n->function = (Function)(uintptr_t)address;
+    n->inputs = PyTuple_GET_SIZE(inputs);
+    n->outputs = PyTuple_GET_SIZE(outputs);
+    n->constants = PyTuple_GET_SIZE(constants);
+    n->arguments = PyTuple_GET_SIZE(places);
+    n->arena = arena;
+    n->alone = alone;
+    n->releases = releases;
+    n->kept = Py_NewRef(constants);
+    n->owner = Py_NewRef(owner);
+    atomic_flag_clear(&n->busy);
+    n->types = PyMem_Calloc(n->inputs + n->outputs + 1, sizeof *n->types);
+    n->places = PyMem_Calloc(n->arguments + 1, sizeof *n->places);
+    n->modes = PyMem_Calloc(n->outputs + 1, sizeof *n->modes);
+    if (n->types == NULL || n->places == NULL || n->modes == NULL) {
+        Py_DECREF(n);
+        return PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; i < n->inputs + n->outputs; i++) {
+        PyObject *one = i < n->inputs ? PyTuple_GET_ITEM(inputs, i)
+                                      : PyTuple_GET_ITEM(outputs, i - n->inputs);
+        PyObject *shape;
+        Type *t = &n->types[i];
+        if (!PyArg_ParseTuple(one, "iO!", &t->type, &PyTuple_Type, &shape)) {
+            Py_DECREF(n);
+            return NULL;
+        }
+        t->axes = (int)PyTuple_GET_SIZE(shape);
+        t->shape = PyMem_Calloc(t->axes + 1, sizeof *t->shape);
+        if (t->shape == NULL) {
+            Py_DECREF(n);
+            return PyErr_NoMemory();
+        }
+        for (int k = 0; k < t->axes; k++) t->shape[k] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k));
+    }
+    for (Py_ssize_t i = 0; i < n->arguments; i++)
+        n->places[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(places, i));
+    for (Py_ssize_t i = 0; i < n->outputs; i++) {
+        n->modes[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(modes, i));
+        n->handed += n->modes[i] == HANDED;
+    }
+    if (PyErr_Occurred()) {
+        Py_DECREF(n);
+        return NULL;
+    }
+    return (PyObject *)n;
+}
+
+static PyTypeObject NativeType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "primgraph.Native",
+    .tp_basicsize = sizeof(Native),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_new = native_new,
+    .tp_dealloc = native_dealloc,
+    .tp_vectorcall_offset = offsetof(Native, call),
+    .tp_call = PyVectorcall_Call,
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "primgraph_call", NULL, -1, NULL,
+                                    NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit_primgraph_call(void) {
+    import_array();
+    if (PyType_Ready(&NativeType) < 0) return NULL;
+    PyObject *made = PyModule_Create(&module);
+    if (made != NULL && PyModule_AddObjectRef(made, "Native", (PyObject *)&NativeType) < 0)
+        Py_CLEAR(made);
+    return made;
+}

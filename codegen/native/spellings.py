@@ -1,0 +1,227 @@
+"""How elements of primitives are spelled in C: expressions, and functions of runs of elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import DType
+from primgraph.primitives import elementwise as e
+from primgraph.primitives import logic
+
+# The types of elements that this back end knows, by the letter and size of NumPy's.
+C_TYPES = {
+    "b1": "uint8_t",
+    "i1": "int8_t",
+    "i2": "int16_t",
+    "i4": "int32_t",
+    "i8": "int64_t",
+    "u1": "uint8_t",
+    "u2": "uint16_t",
+    "u4": "uint32_t",
+    "u8": "uint64_t",
+    "f4": "float",
+    "f8": "double",
+}
+
+Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
+
+
+def c_type(dtype: DType) -> str | None:
+    """The type of C of the elements of an array of `dtype`; None where this back end has none."""
+    return C_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
+
+
+def moved_type(dtype: DType) -> str:
+    """The type of C that elements of `dtype` are moved as."""
+    return C_TYPES.get(f"{dtype.kind}{dtype.itemsize}") or _MOVED[dtype.itemsize]
+
+
+# Types of that size which elements are moved as that nothing is computed of.
+_MOVED = {2: "uint16_t", 8: "uint64_t", 16: "pg_pair"}
+
+
+def zero(dtype: DType) -> str:
+    """A zero of `dtype`, as elements are moved."""
+    return "(pg_pair){0, 0}" if moved_type(dtype) == "pg_pair" else "0"
+
+
+def literal(value: Any, dtype: DType) -> str:
+    """A number as C writes it, to the last bit."""
+    if dtype.kind == "b":
+        return "1" if value else "0"
+    if dtype.kind in "iu":
+        if dtype.kind == "u":
+            return f"UINT64_C({value})" if dtype.itemsize == 8 else f"{value}u"
+        least = np.iinfo(dtype).min
+        if value == least:
+            return f"({literal(value + 1, dtype)} - 1)"
+        text = f"INT64_C({abs(value)})" if dtype.itemsize == 8 else str(abs(value))
+        return f"(-{text})" if value < 0 else text
+    number, suffix = float(value), "f" if dtype.itemsize == 4 else ""
+    if math.isnan(number):
+        return f"((C_{'float' if suffix else 'double'})NAN)".replace("C_", "")
+    if math.isinf(number):
+        return "(-INFINITY)" if number < 0 else "INFINITY"
+    if dtype.itemsize == 4:
+        text = np.format_float_scientific(np.float32(abs(number)), unique=True, trim="0")
+    else:
+        text = repr(abs(number))
+    if not any(c in text for c in ".en"):
+        text += ".0"
+    text += suffix
+    return f"(-{text})" if math.copysign(1.0, number) < 0 else text
+
+
+def _suffix(step: Step) -> str:
+    return "f" if step.operands[0].dtype.itemsize == 4 else ""
+
+
+def _template(text: str, kinds: str = "biuf") -> Spelling:
+    def spelled(args: Sequence[str], step: Step) -> str | None:
+        if step.operands[0].dtype.kind not in kinds:
+            return None
+        return text.format(*args, f=_suffix(step), T=c_type(step.results[0].dtype))
+
+    return spelled
+
+
+def _arithmetic(sign: str) -> Spelling:
+    """An operator on numbers; integers wrap round, as NumPy's do."""
+
+    def spelled(args: Sequence[str], step: Step) -> str | None:
+        dtype = step.operands[0].dtype
+        if dtype.kind == "f":
+            return f"{args[0]} {sign} {args[1]}"
+        if dtype.kind not in "iu":
+            return None
+        wide = f"uint{8 * max(dtype.itemsize, 4)}_t"
+        return f"({c_type(dtype)})(({wide}){args[0]} {sign} ({wide}){args[1]})"
+
+    return spelled
+
+
+def _negated(args: Sequence[str], step: Step) -> str | None:
+    dtype = step.operands[0].dtype
+    if dtype.kind == "f":
+        return f"-{args[0]}"
+    return f"({c_type(dtype)})(0u - (uint{8 * max(dtype.itemsize, 4)}_t){args[0]})"
+
+
+def _extremum(sign: str) -> Spelling:
+    def spelled(args: Sequence[str], step: Step) -> str | None:
+        x, y = args
+        if step.operands[0].dtype.kind == "f":
+            # A NaN wins.
+            return f"({x} {sign} {y} || {x} != {x}) ? {x} : {y}"
+        return f"{x} {sign} {y} ? {x} : {y}"
+
+    return spelled
+
+
+def _absolute(args: Sequence[str], step: Step) -> str | None:
+    dtype = step.operands[0].dtype
+    if dtype.kind == "f":
+        return f"fabs{_suffix(step)}({args[0]})"
+    if dtype.kind == "u":
+        return args[0]
+    return f"{args[0]} < 0 ? {_negated(args, step)} : {args[0]}"
+
+
+def _sign(args: Sequence[str], step: Step) -> str | None:
+    (x,), kind = args, c_type(step.results[0].dtype)
+    if step.operands[0].dtype.kind == "f":
+        return f"{x} != {x} ? {x} : ({kind})(({x} > 0) - ({x} < 0))"
+    return f"({kind})(({x} > 0) - ({x} < 0))"
+
+
+# Powers up to this are products, within one unit in the last place of NumPy's.
+_PRODUCTS = 3
+
+
+def _integer_power(args: Sequence[str], step: Step) -> str | None:
+    (x,), n, dtype = args, step.params["n"], step.operands[0].dtype
+    if dtype.kind != "f":
+        return None
+    if n == 0:
+        return literal(1, dtype)
+    if n == -1:
+        return f"{literal(1, dtype)} / {x}"
+    if 0 < n <= _PRODUCTS:
+        return " * ".join([x] * n)
+    return f"pow{_suffix(step)}({x}, {literal(float(n), dtype)})"
+
+
+def _cast(args: Sequence[str], step: Step) -> str | None:
+    source, target = step.operands[0].dtype, step.results[0].dtype
+    if target.kind == "b":
+        return f"{args[0]} != 0"
+    # What does not fit is undefined in C, and NumPy's own choice differs by machine.
+    if source.kind == "f" and target.kind in "iu":
+        return None
+    return f"({c_type(target)}){args[0]}"
+
+
+def _powered(args: Sequence[str], step: Step) -> str | None:
+    dtype = step.operands[0].dtype
+    return f"pow{_suffix(step)}({args[0]}, {args[1]})" if dtype.kind == "f" else None
+
+
+SPELLINGS: dict[Op, Spelling] = {
+    e.add: _arithmetic("+"),
+    e.sub: _arithmetic("-"),
+    e.mul: _arithmetic("*"),
+    e.neg: _negated,
+    e.div: _template("{0} / {1}", "f"),
+    e.sqrt: _template("sqrt{f}({0})", "f"),
+    e.integer_pow: _integer_power,
+    e.power: _powered,
+    e.abs_: _absolute,
+    e.sign: _sign,
+    e.maximum: _extremum(">="),
+    e.minimum: _extremum("<="),
+    e.floor: _template("floor{f}({0})", "f"),
+    e.ceil: _template("ceil{f}({0})", "f"),
+    e.round_: _template("rint{f}({0})", "f"),
+    e.arctan2: _template("atan2{f}({0}, {1})", "f"),
+    e.cast: _cast,
+    logic.equal: _template("{0} == {1}"),
+    logic.not_equal: _template("{0} != {1}"),
+    logic.greater: _template("{0} > {1}"),
+    logic.greater_equal: _template("{0} >= {1}"),
+    logic.less: _template("{0} < {1}"),
+    logic.less_equal: _template("{0} <= {1}"),
+    logic.logical_and: _template("{0} & {1}", "b"),
+    logic.logical_or: _template("{0} | {1}", "b"),
+    logic.logical_xor: _template("{0} ^ {1}", "b"),
+    logic.logical_not: _template("!{0}", "b"),
+    logic.select: lambda args, step: "{} ? {} : {}".format(*args),
+}
+
+# Functions of runs of elements, which the runtime has by these names.
+FUNCTIONS: dict[Op, str] = {
+    e.exp: "exp",
+    e.expm1: "expm1",
+    e.log: "log",
+    e.log1p: "log1p",
+    e.sin: "sin",
+    e.cos: "cos",
+    e.tan: "tan",
+    e.sinh: "sinh",
+    e.cosh: "cosh",
+    e.tanh: "tanh",
+    e.arcsin: "asin",
+    e.arccos: "acos",
+    e.arctan: "atan",
+    e.arcsinh: "asinh",
+    e.arccosh: "acosh",
+    e.arctanh: "atanh",
+    e.erf: "erf",
+    e.erfc: "erfc",
+    e.sigmoid: "sigmoid",
+}

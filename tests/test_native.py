@@ -1,0 +1,392 @@
+"""Native code: the same numbers as NumPy's, from C that this machine's compiler makes."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from program_checks import check_kernel, demand_equal
+from random_programs import random_program
+
+import primgraph as pg
+from primgraph.codegen import compile_graph
+from primgraph.codegen.native import build
+from primgraph.ir.interpret import interpret
+from primgraph.transforms import clean_up, lower
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="there is no C compiler")
+
+rng = np.random.default_rng(5)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    """A folder for what is compiled, which all tests here share, and where the runtime is."""
+    folder = tmp_path_factory.mktemp("native")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRIMGRAPH_CACHE", str(folder))
+        yield folder
+
+
+def kernels(function, *arrays):
+    graph = pg.trace(function, *arrays)
+    return pg.compile(graph, target="c"), pg.compile(graph, target="numpy")
+
+
+def same(function, *arrays, rtol=1e-14):
+    """The native kernel, which gives what NumPy's does and ran in C."""
+    native, numpy = kernels(function, *arrays)
+    found, expected = native.flat(*arrays), numpy.flat(*arrays)
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+    assert native.running_style(arrays) == "scalar"
+    return native
+
+
+# Every elementwise function, with what NumPy gives at edges.
+
+EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 700.0, -745.0, 710.0, 1e-310, -5e-324, 1e300, -1e300]
+EDGES += [np.inf, -np.inf, np.nan, 3e5, 1e7, 2.0**60]
+FUNCTIONS = {
+    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "tanh": np.tanh,
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh,
+    "arcsin": np.arcsin, "arccos": np.arccos, "arctan": np.arctan, "arcsinh": np.arcsinh,
+    "arccosh": np.arccosh, "arctanh": np.arctanh, "sqrt": np.sqrt, "abs": np.abs,
+    "floor": np.floor, "ceil": np.ceil, "sign": np.sign, "round": np.rint,
+}  # fmt: skip
+
+
+def test_functions_are_numpys_at_edges_and_between():
+    between = np.concatenate([rng.normal(size=300) * s for s in (0.1, 1.0, 10.0, 300.0)])
+    for dtype, ulps in ((np.float64, 4), (np.float32, 4)):
+        with np.errstate(all="ignore"):
+            x = np.concatenate([EDGES, between]).astype(dtype)
+            found = pg.compile(
+                pg.trace(lambda v: [getattr(pg, name)(v) for name in FUNCTIONS], x), target="c"
+            )(x)
+            expected = [f(x) for f in FUNCTIONS.values()]
+        for name, a, b in zip(FUNCTIONS, found, expected, strict=True):
+            np.testing.assert_array_equal(np.isnan(a), np.isnan(b), err_msg=name)
+            np.testing.assert_array_equal(np.isinf(a), np.isinf(b), err_msg=name)
+            signs = ~np.isnan(b)
+            np.testing.assert_array_equal(np.signbit(a[signs]), np.signbit(b[signs]), name)
+            fine = np.isfinite(b)
+            apart = np.abs(a[fine].astype("f8") - b[fine]) / np.spacing(np.abs(b[fine]))
+            assert np.max(apart) <= ulps, (name, dtype, np.max(apart), x[fine][np.argmax(apart)])
+
+
+def test_what_an_element_is_does_not_depend_on_where_it_stands():
+    x = rng.normal(size=1000) * 3
+    names = ["exp", "expm1", "log1p", "tanh", "sin", "cos", "sigmoid"]
+
+    def f(v):
+        return [getattr(pg, name)(v * v) for name in names]
+
+    whole = pg.compile(pg.trace(f, x), target="c")(x)
+    for start, stop in ((0, 1), (3, 10), (500, 763), (256, 512)):
+        part = x[start:stop].copy()
+        for a, b in zip(pg.compile(pg.trace(f, part), target="c")(part), whole, strict=True):
+            assert a.tobytes() == b[start:stop].tobytes()
+
+
+# Nests.
+
+
+def test_views_joins_and_reductions_are_loops():
+    def f(x, y):
+        z = pg.concatenate([x[::-1, 1:], pg.transpose(y)[:, ::2]], axis=1)
+        padded = pg.pad(z, ((1, 0), (0, 2))) * 2
+        again = pg.reshape(padded, (padded.size,))[3:-4:3]
+        spread = pg.exp(x - pg.max(x, axis=1, keepdims=True))
+        return [
+            z, again, spread / pg.sum(spread, axis=1, keepdims=True), pg.sum(x, axis=0),
+            pg.min(x), pg.prod(pg.cos(y), axis=(0, 1)), pg.where(x > 0, x, -x * 3),
+        ]  # fmt: skip
+
+    same(f, rng.normal(size=(7, 5)), rng.normal(size=(8, 7)))
+    same(f, rng.normal(size=(300, 5)), rng.normal(size=(8, 300)))
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i4", "u1", "u4", "f4", "b1"])
+def test_all_dtypes_wrap_and_compare_as_numpys(dtype):
+    x = np.array([0, 1, 2, 127, 100, 3]).astype(dtype)
+    y = np.array([1, 1, 127, 127, 3, 0]).astype(dtype)
+
+    def f(a, b):
+        if dtype == "b1":
+            return [a & b, a | b, a ^ b, ~a, a == b]
+        return [a * b, a + b, a - b, pg.maximum(a, b), a < b, a != b, pg.sum(a), pg.max(b), -a]
+
+    same(f, x, y)
+
+
+def test_products_of_all_shapes_and_layouts():
+    for m, k, n in ((1, 5, 1), (3, 1, 2), (4, 7, 17), (33, 20, 5), (5, 600, 9), (64, 64, 64)):
+        a, b = rng.normal(size=(m, k)), rng.normal(size=(n, k))
+        same(lambda a, b: [a @ b.T, b @ a.T, a @ a.T, a[0] @ b[0], a @ b[0]], a, b, rtol=1e-12)
+    same(lambda a, b: a @ b, rng.normal(size=(3, 4, 5)), rng.normal(size=(3, 5, 2)))
+
+
+def test_derivatives_of_a_network():
+    def f(x, w, v):
+        loss = pg.mean(pg.logsumexp(pg.tanh(x @ w) @ v, axis=1))
+        return [loss, *pg.grad(loss, [w, v])]
+
+    same(f, rng.normal(size=(40, 3)), rng.normal(size=(3, 20)), rng.normal(size=(20, 4)))
+
+
+# Loops and branches.
+
+
+def test_loops_and_branches_are_c():
+    def f(x, p):
+        def trip(c, row):
+            c = pg.cond(pg.sum(c) > p[0], lambda c: c * 0.5, lambda c: c + row, c)
+            return c, pg.sin(c)
+
+        last, ys = pg.scan(trip, pg.zeros(3), x)
+        back = pg.scan(lambda c, r: (c * p[1] + r, c), last, x, reverse=True)[1]
+        inner = pg.while_loop(lambda c: pg.sum(c) < 50.0, lambda c: c * 1.5 + 1, last, max_trips=9)
+        kept = pg.checkpoint(lambda v: pg.tanh(v) * p[0])(last)
+        return [last, ys, back, inner, kept]
+
+    x, p = rng.normal(size=(11, 3)), np.array([1.0, 0.3])
+    same(f, x, p)
+    same(lambda x, p: pg.grad(sum(pg.sum(pg.cos(r)) for r in f(x, p)), [x, p]), x, p)
+    same(lambda x, p: pg.scan(lambda c, r: (c + r, c), p, x)[0], rng.normal(size=(0, 2)), p)
+
+
+def test_a_loop_in_a_loop():
+    def f(w, x):
+        def outer(h, row):
+            inner = pg.scan(lambda c, e: (pg.tanh(c * w + e), None), h, row)[0]
+            return inner, pg.sum(inner)
+
+        return pg.grad(pg.sum(pg.scan(outer, pg.zeros(2), x)[1]), w)
+
+    same(f, np.array([0.3, -0.7]), rng.normal(size=(4, 5, 2)))
+
+
+# What this back end has no words for is done by NumPy, a step each.
+
+
+def test_other_steps_are_numpys():
+    a = rng.normal(size=(6, 6)) + 6 * np.eye(6)
+
+    def f(a, i):
+        solved = pg.linalg.solve(a, pg.exp(a[:, 0]))
+        order = pg.sort(solved * 2)
+        return [solved, order + 1, a[i] * 2, pg.cumsum(pg.sin(a), axis=1), pg.fft.fft(order)]
+
+    same(f, a, np.array([3, 0, 3]), rtol=1e-12)
+
+
+def test_errors_of_steps_of_numpys_have_the_users_line():
+    kernel, _ = kernels(lambda a: pg.linalg.inv(a * 2) + 1, np.eye(3))
+    with pytest.raises(pg.RunError, match="Singular") as caught:
+        kernel(np.zeros((3, 3)))
+    assert "pg.linalg.inv(a * 2)" in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs(seed):
+    program = random_program(seed)
+    draw = np.random.default_rng(seed)
+    graph = clean_up(lower(program.graph))
+    check_kernel(graph, "native", program.feeds, program.others, draw)
+
+
+# What kernels promise.
+
+
+def test_feeds_of_other_layouts_and_dtypes_are_converted():
+    kernel, plain = kernels(lambda x: pg.sum(x * 2, axis=0), np.zeros((4, 3)))
+    x = rng.normal(size=(3, 4)).T
+    np.testing.assert_allclose(kernel(x), plain(x), rtol=1e-14)
+    with pytest.raises(pg.FeedError, match="the shapes differ"):
+        kernel(np.zeros(3))
+
+
+def test_results_are_the_callers_and_given_ones_are_written():
+    x = rng.normal(size=50)
+    kernel, _ = kernels(lambda x: [pg.sin(x), x, x], x)
+    first = kernel(x)
+    second = kernel(x + 1)
+    np.testing.assert_allclose(first[0], np.sin(x))
+    arrays = [x, *first, *second]
+    shared = [np.shares_memory(a, b) for i, a in enumerate(arrays) for b in arrays[:i]]
+    assert not any(shared)
+    given = [np.empty(50), None, np.empty(50)]
+    found = kernel(x, out=given)
+    assert found[0] is given[0]
+    assert found[2] is given[2]
+    np.testing.assert_array_equal(found[0], first[0])
+
+
+def test_a_donated_input_is_overwritten_at_last():
+    graph = pg.trace(lambda x, y: [x[::-1] + y, pg.sum(x)], np.zeros(4), np.zeros(4))
+    kernel = pg.compile(graph, target="c", donated={0: 0})
+    x = np.arange(4.0)
+    found = kernel(x, np.ones(4))
+    assert found[0] is x
+    np.testing.assert_array_equal(x, [4.0, 3.0, 2.0, 1.0])
+    assert found[1] == 6.0
+
+
+def test_states_are_trained_as_by_numpy():
+    def trained(target):
+        with pg.Program() as program:
+            x, y = pg.data("x", (16, 3)), pg.data("y", (16,))
+            w = pg.create_parameter((3,), name="w")
+            loss = pg.mean((pg.tanh(x @ w) - y) ** 2)
+            pg.optimizer.Adam(0.1).minimize(loss)
+        executor = pg.Executor(target=target)
+        draw = np.random.default_rng(0)
+        feed = {"x": draw.normal(size=(16, 3)), "y": draw.normal(size=16)}
+        losses = [float(executor.run(program, feed, [loss])[0]) for _ in range(20)]
+        return losses, executor.run(program, feed, [w], update=False)[0]
+
+    (a, u), (b, v) = trained("c"), trained("numpy")
+    np.testing.assert_allclose(a, b, rtol=1e-12)
+    np.testing.assert_allclose(u, v, rtol=1e-12)
+
+
+def test_kernels_are_pickled_and_run_in_threads():
+    x = rng.normal(size=(200, 50))
+    kernel, plain = kernels(lambda x: pg.sum(pg.tanh(x) @ pg.transpose(x), axis=0), x)
+    again = pickle.loads(pickle.dumps(kernel))
+    assert again.style == "native"
+    expected = kernel(x)
+    np.testing.assert_allclose(expected, plain(x), rtol=1e-12)
+    found: list[bytes] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(again(x).tobytes() for _ in range(20)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(found) == {expected.tobytes()}
+    assert len(found) == 80
+
+
+def test_jit_takes_a_target():
+    f = pg.jit(lambda x: pg.sum(pg.sin(x)), target="c")
+    x = rng.normal(size=10)
+    np.testing.assert_allclose(f(x), np.sum(np.sin(x)), rtol=1e-14)
+
+
+def test_a_graph_with_sizes_compiles_for_those_that_come_again():
+    graph = pg.trace(lambda x: pg.sum(pg.exp(x), axis=0), pg.spec(("N", 3)))
+    kernel = pg.compile(graph, target="c", new_sizes="compile")
+    for n in (4, 7, 4):
+        x = rng.normal(size=(n, 3))
+        np.testing.assert_allclose(kernel(x), np.exp(x).sum(axis=0), rtol=1e-14)
+
+
+# Compilers and the cache.
+
+
+def test_there_is_no_such_target():
+    graph = pg.trace(pg.sin, np.zeros(2))
+    with pytest.raises(pg.CompileError, match="there is no target 'rust'"):
+        pg.compile(graph, target="rust")
+    with pytest.raises(pg.CompileError, match="readable code is NumPy's"):
+        pg.compile(graph, target="c", style="readable")
+
+
+_RUN = """
+import warnings
+import numpy as np
+import primgraph as pg
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        found = pg.compile(pg.trace(lambda x: pg.sin(x) * 2, np.ones(3)), target="c")(np.ones(3))
+assert np.allclose(found, 2 * np.sin(1))
+print([str(w.message) for w in told])
+"""
+
+
+def run_with(**changes: str):
+    env = {**os.environ, **changes}
+    return subprocess.run(
+        [sys.executable, "-c", _RUN], capture_output=True, text=True, env=env, timeout=120
+    )
+
+
+def test_without_a_compiler_numpy_runs_and_says_so_once():
+    done = run_with(CC="no-such-compiler")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("no C compiler (no-such-compiler)") == 1
+
+
+def test_a_compiler_that_fails_says_why(tmp_path):
+    broken = tmp_path / "cc"
+    broken.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && { echo broken 1; exit 0; }\necho no luck >&2\nexit 1\n'
+    )
+    broken.chmod(0o755)
+    done = run_with(CC=str(broken), PRIMGRAPH_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 1
+    assert "CompileError" in done.stderr
+    assert "no luck" in done.stderr
+
+
+def test_a_damaged_file_is_made_again(tmp_path, own_cache):
+    folder = tmp_path / "cache"
+    shutil.copytree(own_cache, folder)
+    before = {*folder.iterdir()}
+    assert run_with(PRIMGRAPH_CACHE=str(folder)).returncode == 0
+    files = [f for f in folder.iterdir() if f.suffix == ".so" and f not in before]
+    assert files
+    for file in files:
+        file.write_bytes(b"not what it was")
+    assert run_with(PRIMGRAPH_CACHE=str(folder)).returncode == 0
+    assert all(f.read_bytes() != b"not what it was" for f in files)
+
+
+def test_a_cache_that_cannot_be_used_is_left_alone(tmp_path):
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    assert run_with(PRIMGRAPH_CACHE=str(open_to_all)).returncode == 0
+    assert not list(open_to_all.iterdir())
+
+
+def test_a_file_in_the_way_of_the_cache_does_no_harm(tmp_path, monkeypatch):
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(in_the_way / "cache"))
+    assert build._folder().is_dir()
+    assert in_the_way not in build._folder().parents
+
+
+def test_what_was_compiled_once_is_not_compiled_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(tmp_path))
+    graph = pg.trace(lambda x: pg.cos(x) * 3, np.ones(3))
+    first = compile_graph(clean_up(lower(graph)), style="native")(np.ones(3))
+    before = {f: f.stat().st_ino for f in Path(tmp_path).iterdir()}
+    monkeypatch.setattr(build.subprocess, "run", lambda *a, **k: pytest.fail("compiles again"))
+    second = compile_graph(clean_up(lower(graph)), style="native")(np.ones(3))
+    assert first[0].tobytes() == second[0].tobytes()
+    assert {f: f.stat().st_ino for f in Path(tmp_path).iterdir()} == before
+
+
+def test_many_equations_compile():
+    def f(x):
+        y = x
+        for k in range(1200):
+            y = y * 1.0001 + (k % 7) * 0.01
+        return y
+
+    graph = clean_up(lower(pg.trace(f, np.ones(4))))
+    found = compile_graph(graph, style="native")(np.ones(4))
+    demand_equal("1,200 equations", graph, [np.ones(4)], interpret(graph, np.ones(4)), found)
