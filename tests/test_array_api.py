@@ -151,3 +151,12 @@ def test_a_new_axis_has_its_place_within_the_result() -> None:
     for axis in (3, -4):
         with pytest.raises(IndexError, match="out of bounds"):
             xp.expand_dims(x, axis=axis)
+
+
+def test_ranks_are_told_by_tolerances_of_their_own() -> None:
+    x = xp.asarray(np.array([np.diag([1.0, 0.1, 0.01]), np.diag([2.0, 0.1, 0.0])]))
+    found = xp.linalg.matrix_rank(x, rtol=xp.asarray([0.05, 0.001]))
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found.numpy(), [2, 2])
+    assert xp.linalg.matrix_rank(x[0], rtol=xp.asarray(0.001)).item() == 3
+    assert xp.linalg.matrix_rank(xp.zeros((2, 0, 3)), rtol=xp.asarray([0.1, 0.1])).shape == (2,)

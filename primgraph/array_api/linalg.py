@@ -89,8 +89,14 @@ def matrix_power(x: Any, n: int, /) -> Any:
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
-    """The ranks of matrices."""
-    return spectra.matrix_rank(x, rtol=rtol)
+    """The ranks of matrices: how many singular values are above `rtol` times the largest one."""
+    if not isinstance(rtol, Handle):
+        return spectra.matrix_rank(x, rtol=rtol)
+    values = spectra.svdvals(x)
+    if values.shape[-1] == 0:
+        return ops.zeros(values.shape[:-1], "int64")
+    limits = ops.expand_dims(rtol, -1) * ops.max(values, -1, True)
+    return ops.count_nonzero(values > limits, -1)
 
 
 def matrix_transpose(x: Any, /) -> Any:
