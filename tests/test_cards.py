@@ -210,6 +210,7 @@ def test_what_stops_derivatives_is_constant_and_leaves_numbers_alone():
 # other libraries, NumPy's functions, the text of the user's, and the text of graphs.
 ABOUT_NAMES = (
     "codegen/cards/",
+    "codegen/native/spellings.py",
     "primgraph/array_api/",
     "primgraph/compat/",
     "primgraph/control/",
@@ -241,6 +242,7 @@ OTHER_MEANINGS = {
     "primgraph/nn/recurrent.py": {"tanh"},
     "codegen/emit/planned.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
+    "codegen/native/source.py": {"reverse"},
     "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
     "primgraph/autodiff/jacobian.py": {"reverse"},
     "primgraph/autodiff/lazy_matrix.py": {"reverse"},

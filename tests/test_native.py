@@ -390,3 +390,10 @@ def test_many_equations_compile():
     graph = clean_up(lower(pg.trace(f, np.ones(4))))
     found = compile_graph(graph, style="native")(np.ones(4))
     demand_equal("1,200 equations", graph, [np.ones(4)], interpret(graph, np.ones(4)), found)
+
+
+def test_parts_of_one_array_may_be_computed_at_several_places_of_a_loop():
+    def f(x, y):
+        return pg.concatenate([x * 2, pg.tanh(pg.exp(y) * x), pg.sin(y)], axis=1) * 3
+
+    same(f, rng.normal(size=(4, 5)), rng.normal(size=(4, 5)))

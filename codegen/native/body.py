@@ -8,7 +8,7 @@ arithmetic, which compilers vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import final
 
@@ -36,7 +36,7 @@ class Body:
         self.order = _loop_order(nest)
         self.extents = [nest.domain[i] for i in self.order]
         self.stored_strides = row_major(nest.domain)
-        self.level: dict[int, int] = {}
+        self.levels: list[int] = []
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
@@ -49,23 +49,26 @@ class Body:
     # What is done when.
 
     def find_levels(self) -> None:
-        """The loop of a strip in which each value is there; functions are between two of them."""
+        """The loop of a strip that each node is in; functions are between two of them."""
+        level: dict[int, int] = {}
         for node in self.nest.nodes:
-            known = [self.level[o.value] for o in node.operands if o.value >= 0]
-            level = max(known, default=0)
+            known = [level[o.value] for o in node.operands if o.value >= 0]
+            here = max(known, default=0)
             # What a function is given has to be computed first, unless it is in memory already.
-            self.level[node.value] = level + 1 if node.kind == "call" and known else level
-        self.crossing = self._crossing()
+            here = here + 1 if node.kind == "call" and known else here
+            self.levels.append(here)
+            if node.kind != "put":
+                level[node.value] = here
+        self.crossing = self._crossing(level)
 
-    def _crossing(self) -> set[int]:
+    def _crossing(self, level: Mapping[int, int]) -> set[int]:
         """Values that are needed behind the loop that computes them, or by a run's function."""
         found: set[int] = set()
-        for node in self.nest.nodes:
+        for node, here in zip(self.nest.nodes, self.levels, strict=True):
             for o in node.operands:
                 if o.value < 0:
                     continue
-                across = self.level[o.value] < self.level[node.value]
-                if across or (node.kind in _IDENTITY and self.is_run(node)):
+                if level[o.value] < here or (node.kind in _IDENTITY and self.is_run(node)):
                     found.add(o.value)
             if node.kind == "call":
                 found.add(node.value)
@@ -176,8 +179,7 @@ class Body:
                     self.direct.add(node.value)
         size = min(self.extents[-1], STRIP) if self.extents else 1
         last: dict[int, int] = {}
-        for node in self.nest.nodes:
-            level = self.level[node.value]
+        for node, level in zip(self.nest.nodes, self.levels, strict=True):
             for o in node.operands:
                 if o.value in self.crossing and o.value not in self.direct:
                     last[o.value] = max(level, last.get(o.value, level))
@@ -186,9 +188,9 @@ class Body:
         made = 0
         made_lines = []
         by_level: dict[int, list[int]] = {}
-        for node in self.nest.nodes:
+        for node, level in zip(self.nest.nodes, self.levels, strict=True):
             if node.value in self.crossing and node.value not in self.direct:
-                by_level.setdefault(self.level[node.value], []).append(node.value)
+                by_level.setdefault(level, []).append(node.value)
         for level in sorted({*by_level, *last.values()}):
             for v in by_level.get(level, ()):
                 kind = moved_type(self.types(v).dtype)
@@ -205,8 +207,8 @@ class Body:
 
     def _strip(self, pad: str, count: str, start: str = "", scalar: bool = False) -> None:
         levels: dict[int, list[Node]] = {}
-        for node in self.nest.nodes:
-            levels.setdefault(self.level[node.value], []).append(node)
+        for node, at in zip(self.nest.nodes, self.levels, strict=True):
+            levels.setdefault(at, []).append(node)
         for level in range(max(levels, default=-1) + 1):
             nodes = levels.get(level, [])
             for node in nodes:
