@@ -296,6 +296,19 @@ def test_a_value_between_is_an_input_beside_what_it_is_computed_from():
             assert pg.hessian_sparsity(pg.sum(y), inputs) == pg.Pattern.from_dense(got[3])
 
 
+def test_sizes_between_may_be_unknown():
+    with pg.Program() as program:
+        v, samples = pg.data("v", (N,)), pg.data("samples", (None, N))
+        means = pg.mean(samples * v, axis=0) ** 2
+        found = pg.sparse_jacobian(means, v), pg.sparse_hessian(pg.sum(means), v)
+        wanted = [*(m.to_dense() for m in found), pg.jacobian(means, v)]
+        feed = {"v": point(), "samples": point(1, 3 * N).reshape(3, N)}
+        jacobian, hessian, dense = pg.Executor().run(program, feed, wanted)
+    assert found[0].nnz == found[1].nnz == N
+    np.testing.assert_allclose(jacobian, dense, rtol=1e-13)
+    np.testing.assert_allclose(hessian, dense / point(), rtol=1e-13)
+
+
 def test_a_pattern_that_is_too_small_is_told_with_the_element_and_the_line():
     x = point(9)
     with pytest.raises(pg.CheckError, match=r"lacks element \(0, 1\), and 7 others") as caught:

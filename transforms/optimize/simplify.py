@@ -102,7 +102,7 @@ def simplified(
     check_level(math)
     levels = math, level_of_derivatives(math)
     if extra is None:
-        late = LAST.count
+        late = sum(map(len, LAST.rules.values()))
         own, derived = (table_of(level, last, stable, late) for level in levels)
     else:
         whole = _joined(extra.rules, *_parts(last, stable))

@@ -104,11 +104,6 @@ class Family:
         """Try `rule` for equations of `op`, after those that are there."""
         self.rules.setdefault(op, []).append(rule)
 
-    @property
-    def count(self) -> int:
-        """How many rules there are."""
-        return sum(map(len, self.rules.values()))
-
 
 def check_level(math: str) -> None:
     """Raise `ArgumentError` for what is no level."""
