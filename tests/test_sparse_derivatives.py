@@ -304,7 +304,6 @@ def test_sizes_between_may_be_unknown():
         wanted = [*(m.to_dense() for m in found), pg.jacobian(means, v)]
         feed = {"v": point(), "samples": point(1, 3 * N).reshape(3, N)}
         jacobian, hessian, dense = pg.Executor().run(program, feed, wanted)
-    assert found[0].nnz == found[1].nnz == N
     np.testing.assert_allclose(jacobian, dense, rtol=1e-13)
     np.testing.assert_allclose(hessian, dense / point(), rtol=1e-13)
 

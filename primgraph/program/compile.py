@@ -240,7 +240,7 @@ def _kernel(
 ) -> Kernel:
     """What every program, function and graph is run by, in whatever way it is compiled."""
     graph = without_formal(graph)
-    once = input_free(graph)
+    once = () if graph.sizes else input_free(graph)
     return compile_graph(graph, style=style, donated=donated, once=once, handed=handed)
 
 
