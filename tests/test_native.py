@@ -113,6 +113,14 @@ def test_views_joins_and_reductions_are_loops():
     same(f, rng.normal(size=(300, 5)), rng.normal(size=(8, 300)))
 
 
+def test_products_along_an_axis_are_made_in_order():
+    # Parts of this one overflow, and others vanish.
+    x = np.tile([1e100, 1e-100], 700)
+    same(lambda x: [pg.prod(x), pg.prod(x * 1.0), pg.prod(pg.reshape(x, (2, 700)), axis=1)], x)
+    y = np.concatenate([np.full(250, 1e-1), np.full(270, 1e2), np.full(250, 1e-1)])
+    same(lambda y: [pg.prod(y), pg.prod(pg.reshape(pg.tile(y, 2), (2, 770)), axis=0)], y)
+
+
 @pytest.mark.parametrize("dtype", ["i8", "i4", "u1", "u4", "f4", "b1"])
 def test_all_dtypes_wrap_and_compare_as_numpys(dtype):
     x = np.array([0, 1, 2, 127, 100, 3]).astype(dtype)
