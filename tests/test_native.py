@@ -16,6 +16,9 @@ from random_programs import random_program
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.native import build
+from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.source import source
+from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
 
@@ -113,6 +116,15 @@ def test_views_joins_and_reductions_are_loops():
     same(f, rng.normal(size=(300, 5)), rng.normal(size=(8, 300)))
 
 
+def test_complex_numbers_are_moved_from_where_one_of_their_parts_may_lie():
+    rows = rng.normal(size=49).astype("f4")
+    x = rows[1:].view("c8").reshape(4, 6)
+    assert x.ctypes.data % 8 == 4
+    kernel = same(lambda x: [x.T, x[::-1, ::2], pg.pad(x, 1), pg.concatenate([x, x])], x)
+    # What is read as a type is taken to lie where that type may.
+    assert "uint64_t" not in source(nests(schedule(kernel.graph)), "kernel").text
+
+
 def test_products_along_an_axis_are_made_in_order():
     # Parts of this one overflow, and others vanish.
     x = np.tile([1e100, 1e-100], 700)
@@ -168,6 +180,16 @@ def test_loops_and_branches_are_c():
     same(f, x, p)
     same(lambda x, p: pg.grad(sum(pg.sum(pg.cos(r)) for r in f(x, p)), [x, p]), x, p)
     same(lambda x, p: pg.scan(lambda c, r: (c + r, c), p, x)[0], rng.normal(size=(0, 2)), p)
+
+
+def test_a_loop_without_a_bound_whose_slope_keeps_no_stacks_is_numpys():
+    def f(a, b):
+        last = pg.while_loop(lambda c: pg.sum(c) < 50.0, lambda c: c + b, a)
+        return pg.grad(pg.sum(last * last), [a, b])
+
+    native, numpy = kernels(f, np.ones(3), np.full(3, 2.0))
+    for a, b in zip(native(np.ones(3), np.ones(3)), numpy(np.ones(3), np.ones(3)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
 def test_a_loop_in_a_loop():

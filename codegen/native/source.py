@@ -353,6 +353,7 @@ _OPENING = (
     "#include <stdint.h>",
     "#include <string.h>",
     "",
+    "typedef struct { float first, second; } pg_floats;",
     "typedef struct { double first, second; } pg_pair;",
     "",
 )
