@@ -383,6 +383,27 @@ def test_a_damaged_file_is_made_again(tmp_path, own_cache):
     assert all(f.read_bytes() != b"not what it was" for f in files)
 
 
+def test_what_is_kept_may_be_removed_meanwhile(tmp_path, monkeypatch):
+    folder = tmp_path / "kept"
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(folder))
+    for factor in (2.0, 3.0):
+        kernel, _ = kernels(lambda x: pg.sum(pg.sin(x) * factor), np.ones(2))
+        assert kernel(np.zeros(2)) == 0.0
+        shutil.rmtree(folder)
+
+
+def test_what_was_used_last_stays_with_its_sum(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(tmp_path))
+    text = "int number(void) { return 7; }"
+    made = build.library(text)
+    files = [f for f in tmp_path.iterdir() if f.name.startswith(made.stem)]
+    assert len(files) == 2
+    for file in files:
+        os.utime(file, (1.0, 1.0))
+    assert build.library(text) == made
+    assert all(file.stat().st_mtime > 1.0 for file in files)
+
+
 def test_a_cache_that_cannot_be_used_is_left_alone(tmp_path):
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
