@@ -242,7 +242,7 @@ OTHER_MEANINGS = {
     "primgraph/nn/recurrent.py": {"tanh"},
     "codegen/emit/planned.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
-    "codegen/native/source.py": {"reverse"},
+    "codegen/native/control.py": {"reverse"},
     "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
     "primgraph/autodiff/jacobian.py": {"reverse"},
     "primgraph/autodiff/lazy_matrix.py": {"reverse"},

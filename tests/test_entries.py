@@ -208,3 +208,15 @@ def test_saved_code_needs_numpy_only(tmp_path):
     exec(text, scope)
     at = rng.normal(size=(3, 4))
     np.testing.assert_array_equal(scope["slopes"](at), kernel(at))
+
+
+def test_matrices_are_those_of_their_program_wherever_they_are_asked_for():
+    with pg.Program() as program:
+        x = pg.data("x", (40,))
+        y, z = x[1:] ** 2 * x[:-1], _FEW @ pg.sin(x)
+    found = [pg.jacobian(y, x), pg.jacobian(z, x), pg.hessian(pg.sum(y), x)]
+    at = rng.normal(size=40)
+    first, second, third = pg.Executor().run(program, {"x": at}, found)
+    assert first.shape == (39, 40)
+    np.testing.assert_allclose(second, _FEW * np.cos(at))
+    np.testing.assert_array_equal(third, third.T)

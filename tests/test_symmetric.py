@@ -88,6 +88,11 @@ def seeded_by_itself(x, y):
     return [pg.grad(pg.sin(x) * pg.sum(x), x, pg.exp(y) * x)]
 
 
+def seeded_by_an_input(x, y):
+    """The seed is what it is the gradient by."""
+    return [pg.grad(pg.cumsum(pg.tanh(x) * pg.sum(y)), x, x)]
+
+
 def held(x, y):
     """Something on the way counts as a constant."""
     return [pg.grad(pg.sum(pg.stop_gradient(pg.prod(x)) * x), x)]
@@ -121,7 +126,8 @@ def declared(x, y):
 
 
 ALL = (
-    passing, one_of_two, twice, seeded_by_itself, held, held_in_a_loop, selected, declared,
+    passing, one_of_two, twice, seeded_by_itself, seeded_by_an_input,
+    held, held_in_a_loop, selected, declared,
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from test_primitives import FLOAT_CASES, Case
 
 import primgraph as pg
 from primgraph import transforms
+from primgraph.autodiff import modes
 from primgraph.ir.interpret import interpret
 from primgraph.ir.verify import verify
 from primgraph.transforms.taylor_mode import taylor
@@ -330,6 +331,26 @@ def test_powers_at_zero_and_elsewhere():
     both = pg.jet(lambda x: x**x, np.array(0.0), [np.array(1.0)] + [None] * 3)[1]
     assert math.isfinite(both[0])
     assert math.isnan(both[3])
+
+
+def test_powers_at_zero_are_those_one_by_one(monkeypatch):
+    def along(by):
+        with pg.Program() as program:
+            x, n = pg.data("x", ()), pg.data("n", (4,))
+            y, ends = pg.sin(x) ** n, []
+            for _ in range(6):
+                y = pg.forward_grad(y, x if by == "x" else n)
+                ends.append(y)
+        feed = {"x": 0.0, "n": np.array([2.0, 3.0, 4.0, 5.0])}
+        return pg.Executor().run(program, feed, ends)
+
+    found = {by: along(by) for by in "xn"}
+    np.testing.assert_array_equal(found["x"][3], [-8.0, 0.0, 24.0, 0.0])
+    np.testing.assert_array_equal(found["x"][5], [32.0, 0.0, -480.0, 0.0])
+    np.testing.assert_array_equal(found["n"], np.zeros((6, 4)))
+    monkeypatch.setattr(modes, "_ORDER_AT_ONCE", 99)
+    for by in "xn":
+        np.testing.assert_allclose(found[by], along(by), rtol=1e-12)
 
 
 MATRIX = RNG.normal(size=(3, 3))

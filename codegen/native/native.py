@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph.codegen.native.build import caller, compiler, library
-from primgraph.codegen.native.nests import Nests, Outside, nests
+from primgraph.codegen.native.items import Nests, Outside
+from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.source import Segment, Source, source
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule

@@ -5,15 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import final
 
 from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.body import statements
-from primgraph.codegen.native.nests import Control, Item, Nest, Nests, Outside, Product
-from primgraph.codegen.native.spellings import c_type, moved_type
+from primgraph.codegen.native.control import Body, control
+from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product
+from primgraph.codegen.native.spellings import c_type
 from primgraph.codegen.plan.arena import Arena
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import cond, parted, scan, while_loop
 
 # Nodes in one function of C: compilers take more than linear time for longer ones.
 _CHUNK = 250
@@ -51,18 +51,10 @@ def source(plan: Nests, name: str) -> Source:
     return _Writer(plan, name).made()
 
 
-class _Body(NamedTuple):
-    """A body of a branch or loop, and the function that it is; None where it does nothing."""
-
-    plan: Nests
-    segment: Segment | None
-    constants: Mapping[int, int]
-    arena: int
-    number: int
-
-
 @final
 class _Writer:
+    """Writes the items of one plan: of a graph, or of a body."""
+
     def __init__(self, plan: Nests, name: str) -> None:
         self.plan, self.name = plan, name
         self.order: list[Segment | Outside] = []
@@ -165,30 +157,7 @@ class _Writer:
         elif isinstance(item, Product):
             yield from self.product(item)
         elif isinstance(item, Control):
-            yield from self.control(item)
-
-    def control(self, item: Control) -> Iterator[str]:
-        """A branch or a loop: functions of the bodies, and what calls them."""
-        p, op = item.step.params, item.step.op
-        bodies = []
-        for k, (plan, constants) in enumerate(zip(item.bodies, item.constants, strict=True)):
-            self.count += 1
-            writer = _Writer(plan, f"{self.name}_b{self.count}")
-            (body,) = writer.made().order or [None]
-            assert body is None or isinstance(body, Segment)
-            self.functions += writer.functions
-            self.declared += writer.declared
-            bodies.append(_Body(plan, body, constants, writer.arena.size, k))
-        if op is cond:
-            yield from self.branches(item, bodies)
-        elif op is scan:
-            yield from self.scan(item, bodies[0])
-        elif op is while_loop:
-            yield from self.while_loop(item, *bodies)
-        else:
-            places = [self.place(v) for v in (*item.operands, *item.values)]
-            yield from self.call(bodies[0], places, self.room(bodies[0].arena))
-        del p
+            yield from control(self, item)
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
@@ -198,100 +167,18 @@ class _Writer:
         self.rooms.append((offset, size))
         return f"(w + {offset})"
 
-    def call(self, body: _Body, places: Sequence[str], room: str) -> Iterator[str]:
-        """A call of a body with what it takes and gives, in order, at `places`."""
-        if body.segment is None:
-            return
-        inputs = range(body.plan.schedule.inputs)
-        where = dict(zip([*inputs, *body.plan.outputs], places, strict=True))
-        where.update({v: self.place(own) for v, own in body.constants.items()})
-        given = ", ".join([f"(void *){where[v]}" for v in body.segment.arrays]) or "0"
-        yield f"{{ void *const b[] = {{{given}}}; {body.segment.name}(b, {room}); }}"
-
-    def branches(self, item: Control, bodies: Sequence[_Body]) -> Iterator[str]:
-        index, *operands = item.operands
-        kind = moved_type(item.step.operands[0].dtype)
-        room = self.room(max(body.arena for body in bodies))
-        places = [self.place(v) for v in (*operands, *item.values)]
-        yield f"const {kind} index = *(const {kind} *){self.place(index)};"
-        for k, body in enumerate(bodies):
-            last = k + 1 == len(bodies)
-            test = "else" if last and k else f"{'else ' if k else ''}if (index <= {k})"
-            yield "{" if last and not k else f"{test} {{"
-            yield from (f"    {line}" for line in self.call(body, places, room))
-            yield "}"
-
-    def carried(self, types: Sequence[TensorType], begin: Sequence[int]) -> Iterator[str]:
-        """Pointers to what is carried, and to where the next of it goes, which takes turns."""
-        for i, (type, v) in enumerate(zip(types, begin, strict=True)):
-            first, second = self.room(type.nbytes), self.room(type.nbytes)
-            yield f"const char *now{i} = (const char *){self.place(v)};"
-            yield f"char *next{i} = {first}, *other{i} = {second};"
-
-    def turn(self, count: int) -> Iterator[str]:
-        for i in range(count):
-            yield f"now{i} = next{i}; next{i} = other{i}; other{i} = (char *)now{i};"
-
-    def left(self, types: Sequence[TensorType], values: Sequence[int]) -> Iterator[str]:
-        """Leave what is carried at last in memory of its own."""
-        for i, (type, v) in enumerate(zip(types, values, strict=True)):
-            yield f"memcpy({self.place(v)}, now{i}, {type.nbytes});"
-
-    def scan(self, item: Control, body: _Body) -> Iterator[str]:
-        p = item.step.params
-        given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
-        fixed, state, xs = parted(given, p["consts"], p["carries"])
-        _, kinds, stacks = parted(types, p["consts"], p["carries"])
-        count, length = len(state), p["length"]
-        rows = [t.nbytes // length if length else 0 for t in stacks]
-        ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
-        steps = [t.nbytes // length if length else 0 for _, t in ys]
-        yield f"long trips = {length};"
-        if p["counted"]:
-            yield f"{{ const int64_t n = *(const int64_t *){self.place(item.operands[0])};"
-            yield "  trips = n < 0 ? 0 : n < trips ? n : trips; }"
-            for v, t in ys:
-                yield f"memset({self.place(v)}, 0, {t.nbytes});"
-        yield from self.carried(kinds, state)
-        yield "for (long t = 0; t < trips; t++) {"
-        yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
-        places = [self.place(v) for v in fixed]
-        places += [f"now{i}" for i in range(count)]
-        places += [f"((char *){self.place(v)} + k * {n})" for v, n in zip(xs, rows, strict=True)]
-        places += [f"next{i}" for i in range(count)]
-        places += [
-            f"((char *){self.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)
-        ]
-        inside = [*self.call(body, places, self.room(body.arena)), *self.turn(count)]
-        yield from (f"    {line}" for line in inside)
-        yield "}"
-        yield from self.left(kinds, item.values[:count])
-
-    def while_loop(self, item: Control, test: _Body, body: _Body) -> Iterator[str]:
-        p = item.step.params
-        consts = p["consts"]
-        fixed, state = item.operands[:consts], item.operands[consts:]
-        kinds, count = item.step.operands[consts:], len(item.operands) - consts
-        ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
-        limit = p["limit"]
-        for v, t in ys:
-            yield f"memset({self.place(v)}, 0, {t.nbytes});"
-        yield from self.carried(kinds, state)
-        yield "int64_t t = 0;"
-        yield f"for (; t < {limit}; t++) {{"
-        yield "    uint8_t again;"
-        known = [self.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
-        room = self.room(max(test.arena, body.arena))
-        inside = [*self.call(test, [*known, "&again"], room), "if (!again) break;"]
-        places = [*known, *(f"next{i}" for i in range(count))]
-        places += [
-            f"((char *){self.place(v)} + t * {t.nbytes // limit if limit else 0})" for v, t in ys
-        ]
-        inside += [*self.call(body, places, room), *self.turn(count)]
-        yield from (f"    {line}" for line in inside)
-        yield "}"
-        yield from self.left(kinds, item.values[:count])
-        yield f"*(int64_t *){self.place(item.values[count])} = t;"
+    def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
+        """Write a function for a body."""
+        self.count += 1
+        writer = _Writer(plan, f"{self.name}_b{self.count}")
+        order = writer.made().order
+        self.functions += writer.functions
+        self.declared += writer.declared
+        if not order:
+            return Body(plan, "", (), constants, 0)
+        (segment,) = order
+        assert isinstance(segment, Segment)
+        return Body(plan, segment.name, segment.arrays, constants, writer.arena.size)
 
     def product(self, item: Product) -> Iterator[str]:
         x = item.step.operands[0]

@@ -104,6 +104,14 @@ def jet_graph(path: Path, orders: Sequence[Sequence[int]], order: int) -> Graph:
     return path.from_inside(ends, [moved[v] for v in path.inner])
 
 
+def last_graph(path: Path, order: int) -> Graph:
+    """From free values and a tangent of each of `wrt` to derivatives of that order alone, and all
+    that they need."""
+    orders = [[1]] * len(path.wrt)
+    graph, _ = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
+    return graph.with_outputs(graph.outputs[len(path.graph.outputs) :][order - 1 :: order])
+
+
 def _along(
     path: Path,
     curves: Sequence[Curve],

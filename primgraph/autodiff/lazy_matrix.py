@@ -318,7 +318,7 @@ class Slopes(Matrix):
     def recorded(self, values: Graph) -> Variable:
         """What a graph of the free values gives, which is made of derivatives."""
         (found,) = self._record(values, self.free)
-        return wrap(found)
+        return Variable(self.builder, found)
 
     def outputs_all(self) -> tuple[int, ...]:
         """The places of all outputs."""

@@ -162,7 +162,7 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
     path = request.path()
     if not path.wrt:
         return [None] * len(request.outputs)
-    further = _further(request, seeds)
+    further = _further(request, path, seeds)
     if further is not None:
         return further
     with recording(request.builder):
@@ -180,15 +180,18 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
     return results
 
 
-# From this order on derivatives of derivatives along a line are taken at once: each time that the
-# rules are applied to what they gave before, it is twice as long.
+# From this order on derivatives of derivatives along a line may be taken at once.
 _ORDER_AT_ONCE = 3
 
 
-def _further(request: Request, seeds: Sequence[Value | None]) -> list[Value | None] | None:
+def _further(
+    request: Request, path: Path, seeds: Sequence[Value | None]
+) -> list[Value | None] | None:
     """The derivatives of what are derivatives along the same line already, by Taylor mode.
 
-    None where one is not, or they are of low order.
+    None where one is not, they are of low order, or Taylor mode takes no fewer equations. Mostly
+    it does: each time that the rules are applied to what they gave before, that becomes twice as
+    long.
     """
     lines = [_line_of(request.builder, v) for v in request.outputs]
     wanted = _line(request, seeds)
@@ -202,9 +205,20 @@ def _further(request: Request, seeds: Sequence[Value | None]) -> list[Value | No
         return None
     bases = replace(request, outputs=[line.base for line in known])
     jets = importlib.import_module("primgraph.autodiff.jets")
+    at_once = jets.last_graph(bases.path(), max(orders))
+    if _equations(at_once, seeds) >= _equations(path.linear("tangent")[0], seeds):
+        return None
     results: list[Value | None] = jets.along_line(bases, seeds, max(orders))
     _note(request, [line._replace(order=line.order + 1) for line in known], results)
     return results
+
+
+def _equations(derivative: Graph, seeds: Sequence[Value | None]) -> int:
+    """How many there are of a derivative that computes for itself what it needs."""
+    first = len(derivative.inputs) - len(seeds)
+    return len(
+        clean_up(bind(derivative, {first + i: 1.0 for i, s in enumerate(seeds) if s is None}))
+    )
 
 
 def _line(request: Request, seeds: Sequence[Value | None]) -> Line | None:

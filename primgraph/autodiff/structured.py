@@ -9,7 +9,6 @@ from primgraph.autodiff.patterns import pattern_of
 from primgraph.autodiff.sparse import Plan
 from primgraph.ir.primitive import recording
 from primgraph.ir.types import TensorType
-from primgraph.operators.promotion import wrap
 from primgraph.operators.variable import Variable
 from primgraph.primitives.constants import constant_op, filled
 from primgraph.primitives.indexing import scatter_add
@@ -69,8 +68,8 @@ def _compressed(slopes: Slopes, wanted: int) -> tuple[Variable, Passes] | None:
         places, params = constant_op(pattern.rows * shape[1] + pattern.cols)
         flat = filled(0, TensorType((shape[0] * shape[1],), slopes.dtype))
         flat = scatter_add(flat, values.value, places(**params), axis=0)
-        whole = wrap(reshape(flat, shape=shape))
-    return whole, _passes(found)
+        whole = reshape(flat, shape=shape)
+    return Variable(slopes.builder, whole), _passes(found)
 
 
 def _tallest(columns: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> int:

@@ -63,8 +63,8 @@ def note_joint(
         return
     if _holds_something(request):
         return
-    varying = [s for s in seeds if s is not None and builder.definition(s) is not None]
-    if varying and any(reached_by(builder, inputs, varying)):
+    given = [s for s in seeds if s is not None]
+    if given and any(reached_by(builder, inputs, given)):
         return
     joint = Joint(tuple(inputs), tuple(results))
     for value in results:

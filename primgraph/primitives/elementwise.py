@@ -143,8 +143,10 @@ def _div_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
 # Powers and roots.
 
 
-# Up to this order a Taylor coefficient of a power is made of powers of all bases, zero included.
-_EXACT = 3
+# Up to these orders a Taylor coefficient of a power is made of powers of all bases, zero included:
+# where the exponent moves, and where it does not. It takes of the order of k**3 products for all
+# up to number k, with a small factor: to order 8 these are no more than by the logarithm.
+_EXACT, _EXACT_OF_BASES = 3, 8
 
 
 def _power_jvp_base(z: Value, x: Value, y: Value, d: Value) -> Value:
@@ -186,11 +188,13 @@ power = elementwise(
 
 @power.taylor
 def _power_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
-    """`z' = z w'` with `w = y log(x)`, but for low orders and for a base that is a line.
+    """`z' = z w'` with `w = y log(x)`, but for low orders, a fixed x, and a fixed y of a line x.
 
-    By the slope each coefficient of z takes further powers of x, which are right at zero, too.
+    By the slope each coefficient of z takes further powers of x, which are right at zero, too; of
+    a fixed x there is one power only.
     """
-    if k <= _EXACT or (y.fixed and jets.is_line(x, k)):
+    exact = _EXACT_OF_BASES if y.fixed else _EXACT
+    if k <= exact or x.fixed or (y.fixed and jets.is_line(x, k)):
         return NotImplemented
     if y.fixed:
         rate = jets.apply(mul, y, jets.apply(div, jets.rate(x), x))

@@ -1,0 +1,155 @@
+"""Writes branches and loops in C: calls of the functions that their bodies are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from primgraph.codegen.native.items import Control, Nests
+from primgraph.codegen.native.spellings import moved_type
+from primgraph.ir.types import TensorType
+from primgraph.primitives.control import cond, parted, scan, while_loop
+
+
+class Body(NamedTuple):
+    """A body: its plan, the function that it is, with the values whose arrays that takes, and the
+    bytes that it needs.
+
+    It has no name where it does nothing. `constants` are values around it, by its own.
+    """
+
+    plan: Nests
+    name: str
+    arrays: tuple[int, ...]
+    constants: Mapping[int, int]
+    arena: int
+
+
+class Writer(Protocol):
+    """What writes the items around."""
+
+    def place(self, value: int) -> str:
+        """The memory of a value."""
+
+    def room(self, size: int) -> str:
+        """Memory for the item that is being written, and no other."""
+
+    def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
+        """Write a function for a body."""
+
+
+def control(writer: Writer, item: Control) -> Iterator[str]:
+    """The lines of a branch or a loop, behind functions for its bodies."""
+    pairs = zip(item.bodies, item.constants, strict=True)
+    bodies = [writer.body(plan, constants) for plan, constants in pairs]
+    if item.step.op is cond:
+        yield from _branches(writer, item, bodies)
+    elif item.step.op is scan:
+        yield from _scan(writer, item, bodies[0])
+    elif item.step.op is while_loop:
+        yield from _while(writer, item, *bodies)
+    else:
+        places = [writer.place(v) for v in (*item.operands, *item.values)]
+        yield from _call(writer, bodies[0], places, writer.room(bodies[0].arena))
+
+
+def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Iterator[str]:
+    """A call of a body with what it takes and gives, in order, at `places`."""
+    if not body.name:
+        return
+    inputs = range(body.plan.schedule.inputs)
+    where = dict(zip([*inputs, *body.plan.outputs], places, strict=True))
+    where.update({v: writer.place(own) for v, own in body.constants.items()})
+    given = ", ".join([f"(void *){where[v]}" for v in body.arrays]) or "0"
+    yield f"{{ void *const b[] = {{{given}}}; {body.name}(b, {room}); }}"
+
+
+def _branches(writer: Writer, item: Control, bodies: Sequence[Body]) -> Iterator[str]:
+    index, *operands = item.operands
+    kind = moved_type(item.step.operands[0].dtype)
+    room = writer.room(max(body.arena for body in bodies))
+    places = [writer.place(v) for v in (*operands, *item.values)]
+    yield f"const {kind} index = *(const {kind} *){writer.place(index)};"
+    for k, body in enumerate(bodies):
+        last = k + 1 == len(bodies)
+        test = "else" if last and k else f"{'else ' if k else ''}if (index <= {k})"
+        yield "{" if last and not k else f"{test} {{"
+        yield from (f"    {line}" for line in _call(writer, body, places, room))
+        yield "}"
+
+
+def _carried(writer: Writer, types: Sequence[TensorType], begin: Sequence[int]) -> Iterator[str]:
+    """Pointers to what is carried, and to where the next of it goes, which takes turns."""
+    for i, (type, v) in enumerate(zip(types, begin, strict=True)):
+        first, second = writer.room(type.nbytes), writer.room(type.nbytes)
+        yield f"const char *now{i} = (const char *){writer.place(v)};"
+        yield f"char *next{i} = {first}, *other{i} = {second};"
+
+
+def _turn(writer: Writer, count: int) -> Iterator[str]:
+    for i in range(count):
+        yield f"now{i} = next{i}; next{i} = other{i}; other{i} = (char *)now{i};"
+
+
+def _left(writer: Writer, types: Sequence[TensorType], values: Sequence[int]) -> Iterator[str]:
+    """Leave what is carried at last in memory of its own."""
+    for i, (type, v) in enumerate(zip(types, values, strict=True)):
+        yield f"memcpy({writer.place(v)}, now{i}, {type.nbytes});"
+
+
+def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
+    p = item.step.params
+    given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
+    fixed, state, xs = parted(given, p["consts"], p["carries"])
+    _, kinds, stacks = parted(types, p["consts"], p["carries"])
+    count, length = len(state), p["length"]
+    rows = [t.nbytes // length if length else 0 for t in stacks]
+    ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
+    steps = [t.nbytes // length if length else 0 for _, t in ys]
+    yield f"long trips = {length};"
+    if p["counted"]:
+        yield f"{{ const int64_t n = *(const int64_t *){writer.place(item.operands[0])};"
+        yield "  trips = n < 0 ? 0 : n < trips ? n : trips; }"
+        for v, t in ys:
+            yield f"memset({writer.place(v)}, 0, {t.nbytes});"
+    yield from _carried(writer, kinds, state)
+    yield "for (long t = 0; t < trips; t++) {"
+    yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
+    places = [writer.place(v) for v in fixed]
+    places += [f"now{i}" for i in range(count)]
+    places += [f"((char *){writer.place(v)} + k * {n})" for v, n in zip(xs, rows, strict=True)]
+    places += [f"next{i}" for i in range(count)]
+    places += [
+        f"((char *){writer.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)
+    ]
+    inside = [*_call(writer, body, places, writer.room(body.arena)), *_turn(writer, count)]
+    yield from (f"    {line}" for line in inside)
+    yield "}"
+    yield from _left(writer, kinds, item.values[:count])
+
+
+def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[str]:
+    p = item.step.params
+    consts = p["consts"]
+    fixed, state = item.operands[:consts], item.operands[consts:]
+    kinds, count = item.step.operands[consts:], len(item.operands) - consts
+    ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
+    limit = p["limit"]
+    for v, t in ys:
+        yield f"memset({writer.place(v)}, 0, {t.nbytes});"
+    yield from _carried(writer, kinds, state)
+    yield "int64_t t = 0;"
+    yield f"for (; t < {limit}; t++) {{"
+    yield "    uint8_t again;"
+    known = [writer.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
+    room = writer.room(max(test.arena, body.arena))
+    inside = [*_call(writer, test, [*known, "&again"], room), "if (!again) break;"]
+    places = [*known, *(f"next{i}" for i in range(count))]
+    places += [
+        f"((char *){writer.place(v)} + t * {t.nbytes // limit if limit else 0})" for v, t in ys
+    ]
+    inside += [*_call(writer, body, places, room), *_turn(writer, count)]
+    yield from (f"    {line}" for line in inside)
+    yield "}"
+    yield from _left(writer, kinds, item.values[:count])
+    yield f"*(int64_t *){writer.place(item.values[count])} = t;"

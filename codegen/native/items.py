@@ -1,0 +1,113 @@
+"""What native code consists of: loop nests, products, branches and loops, and steps of NumPy's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
+
+from primgraph.codegen.native.access import Access
+from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.ir.types import Shape, TensorType
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What an element of a nest is computed from: a number, a value of the nest, or memory.
+
+    `text` is a number in C, `value` one that the nest has computed at the same place; `strides`
+    go with the axes of the nest.
+    """
+
+    text: str = ""
+    value: int = -1
+    root: int = -1
+    offset: int = 0
+    strides: tuple[int, ...] = ()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The elements of one value.
+
+    `kind` is "text", an expression in `operands`; "call", a function of the runtime; "copy", what
+    an operand is; "put", an operand left in memory, at `offset` and `strides` of a larger value; or
+    a reduction, whose result, of other axes, is in memory at `strides`.
+    """
+
+    step: Step | None
+    value: int
+    kind: str
+    name: str
+    operands: tuple[Operand, ...]
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+
+
+@final
+@dataclass(slots=True)
+class Nest:
+    """`nodes` for all indices in `domain`. `stored` are values that are left in memory."""
+
+    domain: Shape
+    nodes: list[Node] = field(default_factory=list)
+    stored: dict[int, None] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The product of two stacks of matrices."""
+
+    step: Step
+    value: int
+    left: Access
+    right: Access
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A branch or loop, with the items of its bodies.
+
+    `operands` are in memory as a whole, and so is what each body takes and gives. `constants` has
+    for each body the values here that are its constants.
+    """
+
+    step: Step
+    values: tuple[int, ...]
+    operands: tuple[int, ...]
+    bodies: tuple[Nests, ...]
+    constants: tuple[Mapping[int, int], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """A step that NumPy does."""
+
+    step: Step
+    values: tuple[int, ...]
+    operands: tuple[int, ...]
+
+
+Item: TypeAlias = Nest | Product | Control | Outside
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Nests:
+    """The items that compute the outputs of a schedule, in order.
+
+    `constants` are arrays by the value that they are; `outputs` what is in memory as a whole.
+    `last` tells, of what is in memory, the last item that reads it.
+    """
+
+    schedule: Schedule
+    items: tuple[Item, ...]
+    constants: Mapping[int, Any]
+    outputs: tuple[int, ...]
+    types: Mapping[int, TensorType]
+    last: Mapping[int, int]
