@@ -103,6 +103,14 @@ def test_what_is_no_constraint_is_refused(monkeypatch):
         pg.constraints(links, 1.0, 0.0)
     with pytest.raises(pg.ShapeError, match="numbers or vectors"):
         pg.constraints(links, np.zeros((2, 2)), 1.0)
+    with pytest.raises(pg.ShapeError, match="3 lower bounds and 4 upper ones"):
+        pg.constraints(links, np.zeros(3), np.ones(4))
+    with pytest.raises(pg.OptionError, match="a bound is NaN"):
+        pg.constraints(links, np.nan, 1.0)
+    with pytest.raises(pg.ShapeError, match="there are 2 constraints and 4 bounds"):
+        pg.constraints(lambda x: x[1:], 0.0, np.ones(4)).fun(np.zeros(3))
+    with pytest.raises(pg.ArgumentError, match="gives a list"):
+        pg.constraints(lambda x: [x[0], x[1]], 0.0, 1.0).fun(np.zeros(3))
     limits = pg.constraints(links, 0.0, 1.0)
     with pytest.raises(pg.ShapeError, match="take a vector"):
         limits.fun(np.zeros((2, 2)))

@@ -1227,3 +1227,28 @@ def test_where_nothing_is_to_be_checked():
         pg.check_rules(pg.sin, [X])
     with pytest.raises(pg.ArgumentError, match="takes a function"):
         pg.check_rules(3, [X])
+
+
+_AFTER_OTHERS = """
+import numpy as np
+import primgraph as pg
+
+pg.jit(pg.sin)(np.ones(3))
+double = pg.custom_jvp(lambda x: pg.sin(x) * 2.0)
+double.defjvp(lambda p, t: (double(*p), 2.0 * pg.cos(p[0]) * t[0]))
+
+def loss(x):
+    sums = pg.cumsum(pg.sin(pg.arange(200_000) * 1.0))
+    return pg.sum(double(x) ** 3) * pg.sum(sums)
+
+kernel = pg.compile(pg.trace(pg.grad(loss), pg.spec(5)))
+x = np.linspace(0.0, 1.0, 5)
+expected = 24.0 * np.sin(x) ** 2 * np.cos(x) * np.cumsum(np.sin(np.arange(200_000.0))).sum()
+np.testing.assert_allclose(kernel(x), expected, rtol=1e-12)
+assert not [e for e in kernel.graph.body if e.op.name in ("as_custom", "stop_gradient")]
+"""
+
+
+def test_programs_that_were_compiled_before_do_not_matter():
+    """What depends on no input, beside a function with a rule, is computed once."""
+    subprocess.run([sys.executable, "-c", _AFTER_OTHERS], check=True)

@@ -280,6 +280,34 @@ def test_the_pattern_is_found_from_the_program():
     np.testing.assert_allclose(got[1], pg.jacobian(headed, x)[4], rtol=1e-13)
 
 
+def test_a_value_between_is_an_input_beside_what_it_is_computed_from():
+    with pg.Program() as program:
+        v = pg.data("v", (N,))
+        w = pg.sin(v)
+        y = w[1:] * v[:-1] + w[:-1] ** 2
+        for inputs in ([v, w], [w, v]):
+            sparse, dense = pg.sparse_jacobian(y, inputs), pg.Jacobian(y, inputs)
+            hessian, full = pg.sparse_hessian(pg.sum(y), inputs), pg.Hessian(pg.sum(y), inputs)
+            wanted = [sparse.to_dense(), dense[:], hessian.to_dense(), full[:]]
+            got = pg.Executor().run(program, {"v": point(5)}, wanted)
+            np.testing.assert_allclose(got[0], got[1], rtol=1e-13, atol=1e-15)
+            np.testing.assert_allclose(got[2], got[3], rtol=1e-13, atol=1e-15)
+            assert pg.jacobian_sparsity(y, inputs) == pg.Pattern.from_dense(got[1])
+            assert pg.hessian_sparsity(pg.sum(y), inputs) == pg.Pattern.from_dense(got[3])
+
+
+def test_sizes_between_may_be_unknown():
+    with pg.Program() as program:
+        v, samples = pg.data("v", (N,)), pg.data("samples", (None, N))
+        means = pg.mean(samples * v, axis=0) ** 2
+        found = pg.sparse_jacobian(means, v), pg.sparse_hessian(pg.sum(means), v)
+        wanted = [*(m.to_dense() for m in found), pg.jacobian(means, v)]
+        feed = {"v": point(), "samples": point(1, 3 * N).reshape(3, N)}
+        jacobian, hessian, dense = pg.Executor().run(program, feed, wanted)
+    np.testing.assert_allclose(jacobian, dense, rtol=1e-13)
+    np.testing.assert_allclose(hessian, dense / point(), rtol=1e-13)
+
+
 def test_a_pattern_that_is_too_small_is_told_with_the_element_and_the_line():
     x = point(9)
     with pytest.raises(pg.CheckError, match=r"lacks element \(0, 1\), and 7 others") as caught:

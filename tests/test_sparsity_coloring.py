@@ -158,6 +158,9 @@ def test_colours_are_as_few_as_is_known_to_be_possible():
 
 def test_what_cannot_be_coloured_is_refused():
     pattern = banded(400, 1, 1)
+    for color in (coloring, symmetric_coloring):
+        with pytest.raises(pg.ArgumentError, match="takes a pattern, not"):
+            color(np.eye(3))
     with pytest.raises(pg.OptionError, match="a side is one of auto, columns"):
         coloring(pattern, "column")
     with pytest.raises(pg.OptionError, match="an order is one of"):

@@ -19,6 +19,7 @@ from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.patterns import pattern_of, too_large
 from primgraph.autodiff.sparse_matrix import FORMATS, TRIANGLES, SparseMatrix
 from primgraph.errors import ArgumentError, CheckError, OptionError, ShapeError
+from primgraph.ir.dims import names_in
 from primgraph.ir.graph import Equation
 from primgraph.ir.primitive import recording
 from primgraph.ir.slices import forward_slice
@@ -102,8 +103,10 @@ class Plan:
             kinds = upper[wanted].astype(np.int64)
             wanted = np.where(upper, mirror, np.arange(pattern.nnz))[wanted]
         seed = forward_slice(graph.body, graph.inputs[-1:])
-        sizes = [v.type.size for e in graph.body for v in e.outputs if v in seed]
-        most = self.coloring.count * sum(sizes)
+        types = [v.type for e in graph.body for v in e.outputs if v in seed]
+        if names_in(tuple([t.shape for t in types])):
+            return None
+        most = self.coloring.count * sum(t.size for t in types)
         values = elements_of(graph, keys, wanted, kinds, most, chooses=not is_risky)
         return None if values is None else self.slopes.recorded(values)
 

@@ -16,6 +16,7 @@ from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive
 from primgraph.ir.signature import checked_late
 from primgraph.ir.sizes import at_sizes
+from primgraph.ir.slices import without_formal
 from primgraph.primitives import assumed, matrix_functions, spectra, systems
 from primgraph.primitives.elementwise import stop_gradient
 from primgraph.program.sized import GENERIC, KEPT, Policy, SizedKernel
@@ -238,7 +239,8 @@ def _kernel(
     handed: Sequence[int] = (),
 ) -> Kernel:
     """What every program, function and graph is run by, in whatever way it is compiled."""
-    once = input_free(graph)
+    graph = without_formal(graph)
+    once = () if graph.sizes else input_free(graph)
     return compile_graph(graph, style=style, donated=donated, once=once, handed=handed)
 
 

@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 
-from primgraph.errors import OptionError, ShapeError
+from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.sparsity.greedy import ORDERS, acyclic_colors, column_colors, star_colors
 from primgraph.sparsity.lattices import fullest, lattice_colors, rows_of
 from primgraph.sparsity.pattern import Indices, Pattern
@@ -92,8 +92,9 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
     arrow heads (Coleman and Verma, SIAM J. Sci. Comput. 19, 1998). At equal counts columns win, as
     they are had by forward mode.
 
-    Raises `OptionError` for another side or order.
+    Raises `ArgumentError` for what is no pattern, `OptionError` for another side or order.
     """
+    _require_pattern("coloring", pattern)
     _require("a side", side, SIDES)
     _require("an order", order, ("auto", *ORDERS))
     if side == "columns":
@@ -124,9 +125,11 @@ def symmetric_coloring(pattern: Pattern, method: str = "auto", order: str = "aut
     with fewer colours, and "columns" as if the matrix were not symmetric. "auto" takes star
     colours, or those of columns where these are no more.
 
-    Raises `ShapeError` for a pattern that is not symmetric, `OptionError` for another method or
-    order, and for acyclic colours of a matrix in which elements wait for very many others.
+    Raises `ArgumentError` for what is no pattern, `ShapeError` for one that is not symmetric,
+    `OptionError` for another method or order, and for acyclic colours of a matrix in which elements
+    wait for very many others.
     """
+    _require_pattern("symmetric_coloring", pattern)
     _require("a method", method, SYMMETRIC)
     _require("an order", order, ("auto", *ORDERS))
     if pattern.shape[0] != pattern.shape[1] or pattern != pattern.T:
@@ -143,6 +146,14 @@ def symmetric_coloring(pattern: Pattern, method: str = "auto", order: str = "aut
 
 def _count(colors: Indices | None) -> int:
     return 0 if colors is None else int(colors.max(initial=-1)) + 1
+
+
+def _require_pattern(name: str, pattern: object) -> None:
+    if not isinstance(pattern, Pattern):
+        raise ArgumentError(
+            f"{name} takes a pattern, not {pattern!r:.60}",
+            hint="pg.Pattern.from_dense(mask) and pg.Pattern.from_scipy(matrix) give one",
+        )
 
 
 def _require(what: str, name: str, names: tuple[str, ...]) -> None:

@@ -45,13 +45,17 @@ def constraints(
     function. Each derivative is compiled at its first use.
 
     Raises `ArgumentError` for what is no function, `ShapeError` for bounds of other shapes than
-    those of vectors, and `OptionError` for a lower bound above an upper one.
+    those of vectors, and `OptionError` for a lower bound above an upper one, or one that is NaN.
     """
     if not callable(function):
         raise ArgumentError(f"constraints takes a function, not {function!r:.60}")
     below, above = array_of(lower, FLOAT64), array_of(upper, FLOAT64)
     if below.ndim > 1 or above.ndim > 1:
         raise ShapeError(f"bounds are numbers or vectors, not {below.shape} and {above.shape}")
+    if below.size != above.size and 1 not in (below.size, above.size):
+        raise ShapeError(f"there are {below.size} lower bounds and {above.size} upper ones")
+    if np.any(np.isnan(below)) or np.any(np.isnan(above)):
+        raise OptionError("a bound is NaN", hint="-np.inf and np.inf stand where there is no bound")
     if np.any(below > above):
         raise OptionError(f"a lower bound is above an upper one: {lower!r:.60}, {upper!r:.60}")
     return Constraints(function, below, above, sparse, pattern, hessian_pattern)
@@ -78,9 +82,17 @@ class Constraints:
 
     def fun(self, x: Any) -> Array:
         """The values at `x`, a vector."""
-        found: Array = self._values(_vector(x))
+        found: Any = self._values(_vector(x))
+        if not isinstance(found, np.ndarray):
+            raise ArgumentError(
+                f"constraints are a vector, and the function gives a {type(found).__name__}",
+                hint="put numbers together by pg.stack, and vectors by pg.concatenate",
+            )
         if found.ndim != 1:
             raise ShapeError(f"constraints are a vector, and the function gives {found.shape}")
+        for bound in (self.lower, self.upper):
+            if bound.size not in (1, found.size):
+                raise ShapeError(f"there are {found.size} constraints and {bound.size} bounds")
         return found
 
     def jac(self, x: Any) -> Any:

@@ -141,7 +141,10 @@ class _Walk:
     def through(
         self, graph: Graph, starts: dict[Value, Reach], given: Given | None = None
     ) -> dict[Value, Reach]:
-        """What the values of `graph` depend on, for those of its inputs that depend on some."""
+        """What the values of `graph` depend on, for those of them that depend on some themselves.
+
+        One inside the graph depends on what it starts with, and on what reaches it from others.
+        """
         found = {v: r for v, r in starts.items() if not _is_empty(r)}
         known = Known(graph, given)
         for eqn in graph.body:
@@ -149,8 +152,12 @@ class _Walk:
                 continue
             site = _Site(self, eqn, known)
             for value, reach in zip(eqn.outputs, self._behind(site, found), strict=True):
-                if reach is not None and value.type.is_inexact and not _is_empty(reach):
-                    found[value] = reach
+                if reach is None or not value.type.is_inexact or _is_empty(reach):
+                    continue
+                start = found.get(value)
+                both = reach if start is None else self.union([start, reach], value.shape)
+                assert both is not None
+                found[value] = both
         return found
 
     def _behind(self, site: _Site, found: dict[Value, Reach]) -> list[Reach | None]:

@@ -64,8 +64,11 @@ def _parts(last: bool, stable: bool) -> list[dict[Op, list[Rule]]]:
 
 
 @cache
-def table_of(math: str, last: bool, stable: bool) -> Table:
-    """What is tried at that level, which is the same for every graph."""
+def table_of(math: str, last: bool, stable: bool, late: int) -> Table:
+    """What is tried at that level, which is the same for every graph.
+
+    `late` counts the rules of `LAST`: primitives that are loaded late bring theirs with them.
+    """
     return Table(selected(_joined(*_parts(last, stable)), math))
 
 
@@ -99,7 +102,8 @@ def simplified(
     check_level(math)
     levels = math, level_of_derivatives(math)
     if extra is None:
-        own, derived = (table_of(level, last, stable) for level in levels)
+        late = sum(map(len, LAST.rules.values()))
+        own, derived = (table_of(level, last, stable, late) for level in levels)
     else:
         whole = _joined(extra.rules, *_parts(last, stable))
         own, derived = (Table(selected(whole, level)) for level in levels)
