@@ -16,6 +16,9 @@ from random_programs import random_program
 import primgraph as pg
 from primgraph.codegen import compile_graph
 from primgraph.codegen.native import build
+from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.source import source
+from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
 
@@ -113,6 +116,23 @@ def test_views_joins_and_reductions_are_loops():
     same(f, rng.normal(size=(300, 5)), rng.normal(size=(8, 300)))
 
 
+def test_complex_numbers_are_moved_from_where_one_of_their_parts_may_lie():
+    rows = rng.normal(size=49).astype("f4")
+    x = rows[1:].view("c8").reshape(4, 6)
+    assert x.ctypes.data % 8 == 4
+    kernel = same(lambda x: [x.T, x[::-1, ::2], pg.pad(x, 1), pg.concatenate([x, x])], x)
+    # What is read as a type is taken to lie where that type may.
+    assert "uint64_t" not in source(nests(schedule(kernel.graph)), "kernel").text
+
+
+def test_products_along_an_axis_are_made_in_order():
+    # Parts of this one overflow, and others vanish.
+    x = np.tile([1e100, 1e-100], 700)
+    same(lambda x: [pg.prod(x), pg.prod(x * 1.0), pg.prod(pg.reshape(x, (2, 700)), axis=1)], x)
+    y = np.concatenate([np.full(250, 1e-1), np.full(270, 1e2), np.full(250, 1e-1)])
+    same(lambda y: [pg.prod(y), pg.prod(pg.reshape(pg.tile(y, 2), (2, 770)), axis=0)], y)
+
+
 @pytest.mark.parametrize("dtype", ["i8", "i4", "u1", "u4", "f4", "b1"])
 def test_all_dtypes_wrap_and_compare_as_numpys(dtype):
     x = np.array([0, 1, 2, 127, 100, 3]).astype(dtype)
@@ -160,6 +180,16 @@ def test_loops_and_branches_are_c():
     same(f, x, p)
     same(lambda x, p: pg.grad(sum(pg.sum(pg.cos(r)) for r in f(x, p)), [x, p]), x, p)
     same(lambda x, p: pg.scan(lambda c, r: (c + r, c), p, x)[0], rng.normal(size=(0, 2)), p)
+
+
+def test_a_loop_without_a_bound_whose_slope_keeps_no_stacks_is_numpys():
+    def f(a, b):
+        last = pg.while_loop(lambda c: pg.sum(c) < 50.0, lambda c: c + b, a)
+        return pg.grad(pg.sum(last * last), [a, b])
+
+    native, numpy = kernels(f, np.ones(3), np.full(3, 2.0))
+    for a, b in zip(native(np.ones(3), np.ones(3)), numpy(np.ones(3), np.ones(3)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
 def test_a_loop_in_a_loop():
@@ -351,6 +381,27 @@ def test_a_damaged_file_is_made_again(tmp_path, own_cache):
         file.write_bytes(b"not what it was")
     assert run_with(PRIMGRAPH_CACHE=str(folder)).returncode == 0
     assert all(f.read_bytes() != b"not what it was" for f in files)
+
+
+def test_what_is_kept_may_be_removed_meanwhile(tmp_path, monkeypatch):
+    folder = tmp_path / "kept"
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(folder))
+    for function in (pg.sin, pg.tanh):
+        kernel, _ = kernels(lambda x, function=function: pg.sum(function(x) * 2.0), np.ones(2))
+        assert kernel(np.zeros(2)) == 0.0
+        shutil.rmtree(folder)
+
+
+def test_what_was_used_last_stays_with_its_sum(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(tmp_path))
+    text = "int number(void) { return 7; }"
+    made = build.library(text)
+    files = [f for f in tmp_path.iterdir() if f.name.startswith(made.stem)]
+    assert len(files) == 2
+    for file in files:
+        os.utime(file, (1.0, 1.0))
+    assert build.library(text) == made
+    assert all(file.stat().st_mtime > 1.0 for file in files)
 
 
 def test_a_cache_that_cannot_be_used_is_left_alone(tmp_path):

@@ -210,6 +210,9 @@ class Body:
             self.lines.append(f"{pad}const {kind} one{node.value} = {o.text};")
             source, by = f"&one{node.value}", 0
         name = _RUNS[type.dtype.kind + str(type.dtype.itemsize)]
+        if node.kind == "prod":
+            self.lines.append(f"{pad}{target} = pg_prod_{name}({source}, {by}, {count}, {target});")
+            return
         value = f"pg_{node.kind}_{name}({source}, {by}, {count})"
         self.lines.append(
             f"{pad}{{ const {kind} part = {value}; {_combined(node.kind, target, 'part')} }}"

@@ -107,8 +107,8 @@ def library(text: str, *, runtime: bool = True) -> Path:
     return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
 
 
-@cache
 def _runtime() -> Path:
+    # Looked for each time: what is kept may be removed while this process runs.
     return _made((_HERE / "runtime.c").read_text(), ".o", RUNTIME_FLAGS, ["-c"], [])
 
 
@@ -146,6 +146,7 @@ def _made(
     if _is_good(made):
         with contextlib.suppress(OSError):
             os.utime(made)
+            os.utime(_sum_of(made))
         return made
     with tempfile.TemporaryDirectory(dir=folder, prefix="making-") as work:
         source, out = Path(work) / "kernel.c", Path(work) / f"out{ending}"
@@ -161,10 +162,15 @@ def _made(
                 f"{found.command} failed on {kept}:\n{done.stderr.strip()[:2000]}",
             )
         (Path(work) / "sum").write_text(_sum(out))
-        os.replace(Path(work) / "sum", made.with_suffix(made.suffix + ".sum"))
+        os.replace(Path(work) / "sum", _sum_of(made))
         os.replace(out, made)
     _bound(folder)
     return made
+
+
+def _sum_of(path: Path) -> Path:
+    """Where the check sum of a file is."""
+    return path.with_suffix(path.suffix + ".sum")
 
 
 def _sum(path: Path) -> str:
@@ -174,7 +180,7 @@ def _sum(path: Path) -> str:
 def _is_good(path: Path) -> bool:
     """Whether a file is there, is this user's, and is what was once written."""
     try:
-        told = path.with_suffix(path.suffix + ".sum").read_text()
+        told = _sum_of(path).read_text()
         status = path.stat()
         own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
         return own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and told == _sum(path)

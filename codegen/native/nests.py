@@ -18,9 +18,10 @@ from primgraph.codegen.native.items import Control, Nests, Node, Outside, Produc
 from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, literal
 from primgraph.codegen.native.spellings import zero as zero_text
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
+from primgraph.ir.dims import TRIPS
 from primgraph.ir.types import Shape
 from primgraph.primitives.constants import full
-from primgraph.primitives.control import while_loop
+from primgraph.primitives.control import scan, while_loop
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import concat, pad, slice_assign
@@ -200,7 +201,8 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
 def _bodies(step: Step) -> list[Nests] | None:
     """The items of the bodies of a branch or loop; None where one is not for this back end."""
     p = step.params
-    if step.op is while_loop and p["limit"] is None:
+    # A loop along stacks that grow may be left with none of them.
+    if (step.op is while_loop and p["limit"] is None) or (step.op is scan and p["length"] is TRIPS):
         return None
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
     found = [nests(schedule(body)) for body in graphs]

@@ -272,14 +272,20 @@ LIBRARY(erfc)
     }
 
 #define SUM(x, y) ((x) + (y))
-#define PRODUCT(x, y) ((x) * (y))
 /* A NaN wins, and stays. */
 #define GREATER(x, y) ((y) > (x) || (y) != (y) ? (y) : (x))
 #define SMALLER(x, y) ((y) < (x) || (y) != (y) ? (y) : (x))
 
+/* `first` times n elements, in order: what parts of a product are may overflow where it does not. */
+#define PRODUCT_IN_ORDER(type, name)                                                   \
+    type pg_prod_##name(const type *in, long by, long n, type first) {                 \
+        for (long i = 0; i < n; i++) first *= in[i * by];                              \
+        return first;                                                                  \
+    }
+
 #define REDUCTIONS(type, name, least, most)                                            \
     REDUCTION(sum, type, name, 0, SUM)                                                 \
-    REDUCTION(prod, type, name, 1, PRODUCT)                                            \
+    PRODUCT_IN_ORDER(type, name)                                                       \
     REDUCTION(max, type, name, least, GREATER)                                         \
     REDUCTION(min, type, name, most, SMALLER)
 

@@ -240,6 +240,7 @@ _OPENING = (
     "#include <stdint.h>",
     "#include <string.h>",
     "",
+    "typedef struct { float first, second; } pg_floats;",
     "typedef struct { double first, second; } pg_pair;",
     "",
 )
@@ -262,4 +263,5 @@ def _declared(plan: Nests) -> Iterator[str]:
                 yield f"void {name}({kind} *, const {kind} *, long);"
             elif node.kind not in (*_PLAIN, "put"):
                 name = f"pg_{node.kind}_{dtype.kind}{8 * dtype.itemsize}"
-                yield f"{kind} {name}(const {kind} *, long, long);"
+                first = f", {kind}" if node.kind == "prod" else ""
+                yield f"{kind} {name}(const {kind} *, long, long{first});"

@@ -42,13 +42,14 @@ def moved_type(dtype: DType) -> str:
     return C_TYPES.get(f"{dtype.kind}{dtype.itemsize}") or _MOVED[dtype.itemsize]
 
 
-# Types of that size which elements are moved as that nothing is computed of.
-_MOVED = {2: "uint16_t", 8: "uint64_t", 16: "pg_pair"}
+# Types of that size which elements are moved as that nothing is computed of. Those of complex
+# numbers lie where one of their parts may.
+_MOVED = {2: "uint16_t", 8: "pg_floats", 16: "pg_pair"}
 
 
 def zero(dtype: DType) -> str:
     """A zero of `dtype`, as elements are moved."""
-    return "(pg_pair){0, 0}" if moved_type(dtype) == "pg_pair" else "0"
+    return f"({moved_type(dtype)}){{0, 0}}" if dtype.kind == "c" else "0"
 
 
 def literal(value: Any, dtype: DType) -> str:
