@@ -138,10 +138,15 @@ def _first_difference(
 def _within(
     wanted: np.ndarray, given: np.ndarray, runs: list[np.ndarray], slack: float
 ) -> np.ndarray:
-    """Which elements differ by no more than `slack` times what the disturbed runs do."""
+    """Which elements differ by no more than `slack` times what the disturbed runs do.
+
+    An infinity whose sign these change is a number without a digit times an infinite one, and may
+    be NaN as well.
+    """
     with np.errstate(all="ignore"):
         spread = np.max([np.abs(r.astype(np.longdouble) - wanted) for r in runs], axis=0)
         lost = np.any([np.isfinite(r) != np.isfinite(wanted) for r in runs], axis=0)
+        lost |= np.any([np.isinf(r) & (r == -wanted) for r in runs], axis=0)
         close = np.abs(given.astype(np.longdouble) - wanted) <= slack * spread
         return np.asarray(lost | (close & (spread > 0)))
 

@@ -173,6 +173,13 @@ STRUCTURAL = [
     ("concat", ["f64[2]"], {"axis": 0}),
     ("split", ["f64[6]"], {"sizes": (1, 0, 5), "axis": 0}),
     ("split", ["i8[2,3]"], {"sizes": (1, 2), "axis": 1}),
+    (
+        "placed",
+        ["f64[2]", "f64[3]"],
+        {"shape": (3, 3), "starts": (1, 0), "strides": ((4,), (4,))},
+    ),
+    ("placed", ["f32[2,3]"], {"shape": (2, 7), "starts": (0,), "strides": ((2,),)}),
+    ("placed", ["i8[]"], {"shape": (3,), "starts": (1,), "strides": ((),)}),
     ("gather", ["f64[5]", "index[3]"], {"axis": 0}),
     ("gather", ["f64[5,2]", "index[]"], {"axis": 0}),
     ("gather", ["f64[5]", "index[]"], {"axis": 0}),

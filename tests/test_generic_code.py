@@ -70,6 +70,8 @@ TEXTS = {
         [
             ("f64[N,2*M]", "random_uniform(%k, dtype=f64, high=1.0, low=-1.0, shape=(N,2*M))"),
             ("bool[N+1]", "random_bernoulli(%k, p=0.5, shape=(N+1,))"),
+            ("f64[N]", "integer_pow(%x, n=2)"),
+            ("f64[N]", 'random_variate(%k, %2, name="standard_gamma")'),
         ],
         "%k: i64[], %x: f64[N], %y: f64[M]",
     ),
@@ -97,6 +99,13 @@ def _positive(x: Any) -> Any:
 
 
 # Functions of `x`, f64[N,3], and `v`, f64[M], and of N and M.
+TEXTS["at places"] = _text(
+    [
+        ("f64[N,7]", "placed(%x, shape=(N,7), starts=(1,), strides=((2,),))"),
+        ("f64[N,3,3]", "placed(%x, shape=(N,3,3), starts=(0,), strides=((4,),))"),
+    ],
+    "%x: f64[N,3]",
+)
 MORE: dict[str, Callable[..., Any]] = {
     "in order": lambda x, v, n, m: (
         pg.sort(x, 0),

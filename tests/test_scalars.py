@@ -29,6 +29,10 @@ PARAMS = {
     "broadcast": [{"shape": (1, 1), "new_axes": (0,)}],
     "reverse": [{"axes": (0,)}],
     "concat": [{"axis": 0}],
+    "placed": [
+        {"shape": (3,), "starts": (1,), "strides": ((1,),)},
+        {"shape": (2, 2), "starts": (3,), "strides": ((4,),)},
+    ],
     **{f"reduce_{n}": [{"axes": (0,)}, {"axes": ()}] for n in ("sum", "prod", "max", "min")},
 }
 # What is written by cases of its own, further below.

@@ -76,9 +76,14 @@ def stepped(op: Op) -> ComplexStep:
     return ComplexStep(function, partial=False, smooth=None)
 
 
+def _quoted(name: str) -> str:
+    """A text of Python's, as formatters write it."""
+    return f'"{name}"'
+
+
 def _read_variate(args: Sequence[Text], step: Step) -> Text:
     key, *params = [a.code for a in args]
-    return Text(f"random_variate({', '.join([key, repr(step.params['name']), *params])})")
+    return Text(f"random_variate({', '.join([key, _quoted(step.params['name']), *params])})")
 
 
 CARDS: dict[Op, Card] = {

@@ -167,8 +167,8 @@ class _Writer:
         for n, (stack, value) in enumerate(zip(stacks, found[count:], strict=True)):
             within = _computing(inner, value, graph)
             code = _text(inner, value, graph, count + n).code
-            row = statement(f"{stack}[{k}] = ", code)
-            for line in row if k else statement("", f"{stack}.append({code})"):
+            head, rest = (f"{stack}[{k}] = ", code) if k else ("", f"{stack}.append({code})")
+            for line in statement(head, rest, inner.depth):
                 self.line(line, within)
         self.assign(inner, names, found[:count], graph)
 
@@ -192,6 +192,8 @@ class _Writer:
         inner.outputs = frozenset()
         inner.opening, inner.table, inner.users = page.opening, page.table, page.users
         inner.helpers, inner.parts, inner.said = page.helpers, page.parts, page.said
+        # All but a checkpoint's are in a block of their own.
+        inner.depth = page.depth + (self.step.op is not checkpoint)
         for number, piece in enumerate(given):
             inner.pieces[number] = piece
         rows = page.parts.current.body
@@ -222,7 +224,7 @@ class _Writer:
         texts = ", ".join(text for _, text in pairs)
         if len(pairs) > 1 and len(targets) + len(texts) > LONGEST:
             texts = f"({texts})"
-        for row in statement(f"{targets} = ", texts):
+        for row in statement(f"{targets} = ", texts, inner.depth):
             self.line(row, within)
 
     def results(self, names: Sequence[str]) -> None:
@@ -260,7 +262,7 @@ def _begun(w: _Writer, state: Sequence[Piece]) -> list[str]:
     names = _named(w.page, w.step.outputs[: len(state)], "v")
     for name, piece in zip(names, state, strict=True):
         w.page.parts.bind(name)
-        for row in statement(f"{name} = ", piece.text.code):
+        for row in statement(f"{name} = ", piece.text.code, w.page.depth):
             w.line(row)
     return names
 
@@ -281,7 +283,7 @@ def _stacks(w: _Writer, values: Sequence[int], maker: str) -> list[str]:
         type = w.page.schedule.types[value]
         made = f"np.{maker}({shape_text(type.shape)}, {dtype_text(type.dtype)})"
         w.page.parts.bind(name)
-        for row in statement(f"{name} = ", made):
+        for row in statement(f"{name} = ", made, w.page.depth):
             w.line(row)
     return names
 

@@ -79,7 +79,8 @@ def _compute(page: Page, i: int, step: Step, card: Card) -> None:
         for a in args:
             page.use(a)
         target, equals, right = line.partition(" = ")
-        for row in statement(target + equals, right) if equals else statement("", line):
+        head, rest = (target + equals, right) if equals else ("", line)
+        for row in statement(head, rest, page.depth):
             page.parts.current.line(row, i)
 
 
@@ -199,7 +200,7 @@ def _unpack(page: Page, i: int, step: Step, text: Text, pieces: list[Piece]) -> 
         names.append(page.names.hinted(page.called.get(value, ""), "v"))
         page.pieces[value] = Piece(Text(names[-1]), type.shape, (names[-1],))
     several = ", ".join(names) if len(names) > 1 else f"({names[0]},)"
-    for line in statement(f"{several} = ", text.code):
+    for line in statement(f"{several} = ", text.code, page.depth):
         page.parts.current.line(line, i)
     for name in names:
         if name != "_":

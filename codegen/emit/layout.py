@@ -21,7 +21,7 @@ def statement(head: str, expression: str, depth: int = 1) -> list[str]:
     width = WIDTH - len(_INDENT) * depth
     if len(head) + len(expression) <= width:
         return [head + expression]
-    first, *rest = _in_brackets(expression, width) or _in_parentheses(expression)
+    first, *rest = _in_brackets(expression, width) or _in_parentheses(expression, width)
     return [head + first, *rest]
 
 
@@ -40,8 +40,19 @@ def signature(name: str, parameters: Sequence[str]) -> list[str]:
     return [f"def {name}(", *(f"{_INDENT}{p}," for p in parameters), "):"]
 
 
-def _in_parentheses(text: str) -> list[str]:
-    return ["(", _INDENT + text, ")"]
+def _in_parentheses(text: str, width: int) -> list[str]:
+    """What is too long for a line even so is divided before its operator, if it has but one."""
+    rows = [text]
+    node = ast.parse(text, mode="eval").body
+    if len(_INDENT) + len(text) > width:
+        match node:
+            case ast.Compare(left=left, comparators=[_]) | ast.BinOp(left=left) if not isinstance(
+                left, ast.BinOp
+            ):
+                end = left.end_col_offset or 0
+                end += len(text[end:]) - len(text[end:].lstrip(")"))
+                rows = [text[:end], text[end:].lstrip()]
+    return ["(", *(_INDENT + row for row in rows), ")"]
 
 
 def _in_brackets(text: str, width: int) -> list[str]:

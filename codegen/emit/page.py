@@ -120,6 +120,8 @@ class Page:
         self.outputs = frozenset(schedule.outputs)
         self.parts = Parts("carried", self.file.parts)
         self.said: Source | None = None
+        # How deep statements stand: those of a function at 1, those in its loops deeper.
+        self.depth = 1
         self.called = called(schedule, titles, keys)
         # Values that are written with other axes of one element.
         self.shown = shown_shapes(schedule, _ALIGNED)
@@ -224,7 +226,7 @@ class Page:
         self.use(piece)
         hint = self.called.get(value, "")
         name = self.names.hinted(hint, "v")
-        for line in statement(f"{name} = ", piece.text.code):
+        for line in statement(f"{name} = ", piece.text.code, self.depth):
             self.parts.current.line(line, piece.step)
         self.parts.bind(name)
         self.pieces[value] = Piece(Text(name), piece.shape, (name,))

@@ -187,7 +187,7 @@ def placed(*xs: TensorType, shape: Shape, starts: Shape, strides: tuple[Shape, .
             raise ShapeError(f"placed puts {x} by strides {steps} into shape {shape}")
         ends = [step * (n - 1) for step, n in zip(steps, x.shape[lead:], strict=True)]
         first, last = (start + sum(f(e, 0) for e in ends) for f in (min, max))
-        if x.size and not 0 <= first <= last < size:
+        if prod(x.shape[lead:]) and not 0 <= first <= last < size:
             raise ShapeError(f"placed puts {x} from {first} to {last} among {size} elements")
     return xs[0].with_shape(shape)
 

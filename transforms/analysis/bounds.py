@@ -384,7 +384,7 @@ def _largest_of(x: Value, y: Value, around: _Around) -> tuple[int, ...] | None:
             continue
         if eqn.op is s.broadcast and axes is None:
             axes = eqn.kwargs["new_axes"]
-        elif eqn.op not in (s.reshape, e.stop_gradient):
+        elif eqn.op not in (s.reshape, e.steady, e.stop_gradient):
             return None
         eqn = around.made.get(eqn.inputs[0])
     if eqn is None or eqn.inputs[0] is not x or eqn.kwargs["axes"] != axes:

@@ -199,8 +199,8 @@ def _logaddexp(x: Range, y: Range) -> Range:
 
 
 MOVES: frozenset[Op] = frozenset(
-    {s.reverse, s.concat, s.split, s.slice_, s.slice_assign, e.stop_gradient, e.cast, r.reduce_max,
-     r.reduce_min}
+    {s.reverse, s.concat, s.split, s.slice_, s.slice_assign, e.steady, e.stop_gradient, e.cast,
+     r.reduce_max, r.reduce_min}
 )  # fmt: skip
 
 BY_RANGE: dict[Op, _Rule] = {
