@@ -7,10 +7,10 @@ from typing import TypeAlias, final
 
 from primgraph.codegen.cards.literals import dtype_text, shape_text
 from primgraph.codegen.cards.notation import ADD, ATOM, Text
-from primgraph.codegen.emit.layout import statement
+from primgraph.codegen.emit.layout import WIDTH, statement
 from primgraph.codegen.emit.module import Line, Within
 from primgraph.codegen.emit.ordering import by_source
-from primgraph.codegen.emit.page import LONGEST, Page, Piece
+from primgraph.codegen.emit.page import Page, Piece
 from primgraph.codegen.plan.extents import extent_text
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.ir.dims import TRIPS
@@ -222,7 +222,8 @@ class _Writer:
             return
         targets = ", ".join(name for name, _ in pairs)
         texts = ", ".join(text for _, text in pairs)
-        if len(pairs) > 1 and len(targets) + len(texts) > LONGEST:
+        # An equals sign with spaces is in the line too.
+        if len(pairs) > 1 and 4 * inner.depth + len(targets) + 3 + len(texts) > WIDTH:
             texts = f"({texts})"
         for row in statement(f"{targets} = ", texts, inner.depth):
             self.line(row, within)

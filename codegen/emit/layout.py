@@ -67,7 +67,7 @@ def _in_brackets(text: str, width: int) -> list[str]:
             opening = text[: (function.end_col_offset or 0) + 1]
             items = [("", x) for x in node.args]
             items += [(f"{k.arg}=", k.value) for k in node.keywords]
-        case ast.List(elts) | ast.Tuple(elts):
+        case ast.List(elts) | ast.Tuple(elts) if text[0] in "([":
             opening, items = text[0], [("", x) for x in elts]
         case _:
             return []
