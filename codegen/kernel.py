@@ -172,8 +172,11 @@ class Kernel(Fixed, Drawn):
         return self._runner.run_handed(arrays, handed)
 
     def running_style(self, feeds: Sequence[Any]) -> str:
-        """The code that a call with these feeds runs: "planned", "readable" or "scalar"."""
-        return self.style if self._runner.scalar(self._code, feeds) is None else "scalar"
+        """The code that these feeds run: "planned", "readable", "scalar" or "native"."""
+        fits = self._runner.scalar(self._code, feeds) is not None
+        if self.style == "native":
+            return "native" if fits else "planned"
+        return "scalar" if fits else self.style
 
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
         """The same kernel with a clock around each step, the clocks, and each step's equation.

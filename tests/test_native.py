@@ -50,7 +50,7 @@ def same(function, *arrays, rtol=1e-14):
     for a, b in zip(found, expected, strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
-    assert native.running_style(arrays) == "scalar"
+    assert native.running_style(arrays) == "native"
     return native
 
 
@@ -370,6 +370,20 @@ def test_a_compiler_that_fails_says_why(tmp_path):
     assert done.returncode == 1
     assert "CompileError" in done.stderr
     assert "no luck" in done.stderr
+
+
+def test_a_compiler_may_have_options_and_has_to_leave_a_file(tmp_path, own_cache):
+    folder = tmp_path / "cache"
+    shutil.copytree(own_cache, folder)
+    names = [n for n in ("cc", "gcc", "clang") if shutil.which(n)]
+    done = run_with(CC=f"{names[0]} -DNOTHING", PRIMGRAPH_CACHE=str(folder))
+    assert done.returncode == 0, done.stderr
+    assert "no C compiler" not in done.stdout
+    idle = tmp_path / "cc"
+    idle.write_text("#!/bin/sh\nexit 0\n")
+    idle.chmod(0o755)
+    done = run_with(CC=str(idle), PRIMGRAPH_CACHE=str(folder))
+    assert "CompileError" in done.stderr
 
 
 def test_a_damaged_file_is_made_again(tmp_path, own_cache):

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import shlex
 import shutil
 import stat
 import subprocess
@@ -53,8 +54,14 @@ class NoCompiler(CompileError):
 
 
 class Compiler(NamedTuple):
-    command: str
+    """The words that a compiler is called by, and what it says of itself."""
+
+    command: tuple[str, ...]
     version: str
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.command)
 
 
 @cache
@@ -63,14 +70,17 @@ def compiler() -> Compiler | None:
     wanted = os.environ.get("CC")
     names = [wanted] if wanted else ["cc", "gcc", "clang"]
     for name in names:
-        path = shutil.which(name)
+        # CC may have options behind the command.
+        first, *options = shlex.split(name) or [""]
+        path = shutil.which(first)
         if path is None:
             continue
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             told = subprocess.run(
                 [path, "--version"], capture_output=True, text=True, timeout=20, check=True
             )
-            return Compiler(path, told.stdout.splitlines()[0] if told.stdout else path)
+            version = told.stdout.splitlines()[0] if told.stdout else path
+            return Compiler((path, *options), version)
     warnings.warn(
         f"no C compiler ({', '.join(names)}) is to be found: native kernels are NumPy's instead",
         RuntimeWarning,
@@ -135,7 +145,8 @@ def _made(
         *flags,
         *kind,
         *others,
-        *found,
+        *found.command,
+        found.version,
         _processor(),
         sys.version,
         np.__version__,
@@ -151,15 +162,15 @@ def _made(
     with tempfile.TemporaryDirectory(dir=folder, prefix="making-") as work:
         source, out = Path(work) / "kernel.c", Path(work) / f"out{ending}"
         source.write_text(text)
-        command = [found.command, *flags, *kind, "-o", str(out), str(source), *others]
+        command = [*found.command, *flags, *kind, "-o", str(out), str(source), *others]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
         except subprocess.TimeoutExpired:
-            raise CompileError(f"{found.command} did not end within {TIME_LIMIT} seconds") from None
-        if done.returncode:
+            raise CompileError(f"{found.name} did not end within {TIME_LIMIT} seconds") from None
+        if done.returncode or not out.is_file():
             kept = _kept_for_the_user(text)
             raise CompileError(
-                f"{found.command} failed on {kept}:\n{done.stderr.strip()[:2000]}",
+                f"{found.name} failed on {kept}:\n{done.stderr.strip()[:2000]}",
             )
         (Path(work) / "sum").write_text(_sum(out))
         os.replace(Path(work) / "sum", _sum_of(made))

@@ -182,7 +182,7 @@ def _fits(array: Any, type: TensorType) -> bool:
         isinstance(array, np.ndarray)
         and array.dtype == type.dtype
         and array.shape == type.shape
-        and bool(array.flags.carray or (array.flags.c_contiguous and array.flags.aligned))
+        and bool(array.flags.c_contiguous and array.flags.aligned)
     )
 
 

@@ -66,7 +66,7 @@ def literal(value: Any, dtype: DType) -> str:
         return f"(-{text})" if value < 0 else text
     number, suffix = float(value), "f" if dtype.itemsize == 4 else ""
     if math.isnan(number):
-        return f"((C_{'float' if suffix else 'double'})NAN)".replace("C_", "")
+        return f"(({c_type(dtype)})NAN)"
     if math.isinf(number):
         return "(-INFINITY)" if number < 0 else "INFINITY"
     if dtype.itemsize == 4:

@@ -49,6 +49,25 @@ def along_line(request: Request, seeds: Sequence[Value | None], order: int) -> l
     return [None if row is None else row[-1] for row in rows]
 
 
+def along_short_line(
+    request: Request,
+    seeds: Sequence[Value | None],
+    order: int,
+    is_short: Callable[[Graph], bool],
+) -> list[Value | None] | None:
+    """As `along_line`, by a graph of the last derivatives and all that they need, if that
+    `is_short`."""
+    path = request.path()
+    orders = [[1]] * len(path.wrt)
+    graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
+    last = graph.with_outputs(graph.outputs[len(path.graph.outputs) :][order - 1 :: order])
+    if not is_short(last):
+        return None
+    inside = path.from_inside(last, [moved[v] for v in path.inner])
+    found = record(request.builder, path, inside, [*path.free, *seeds])
+    return [v if r else None for v, r in zip(found, path.reached, strict=True)]
+
+
 def derivatives(request: Request, curves: Sequence[Curve], order: int) -> list[list[Value] | None]:
     """Those of each output, of orders 1 to `order`, where inputs move along `curves`."""
     path = request.path()
@@ -102,14 +121,6 @@ def jet_graph(path: Path, orders: Sequence[Sequence[int]], order: int) -> Graph:
     graph, moved = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
     ends = graph.with_outputs(graph.outputs[len(path.graph.outputs) :])
     return path.from_inside(ends, [moved[v] for v in path.inner])
-
-
-def last_graph(path: Path, order: int) -> Graph:
-    """From free values and a tangent of each of `wrt` to derivatives of that order alone, and all
-    that they need."""
-    orders = [[1]] * len(path.wrt)
-    graph, _ = expanded(path.graph, order, path.moved, seeds=orders, given=path.ranges)
-    return graph.with_outputs(graph.outputs[len(path.graph.outputs) :][order - 1 :: order])
 
 
 def _along(

@@ -205,10 +205,12 @@ def _further(
         return None
     bases = replace(request, outputs=[line.base for line in known])
     jets = importlib.import_module("primgraph.autodiff.jets")
-    at_once = jets.last_graph(bases.path(), max(orders))
-    if _equations(at_once, seeds) >= _equations(path.linear("tangent")[0], seeds):
+    most = _equations(path.linear("tangent")[0], seeds)
+    results: list[Value | None] | None = jets.along_short_line(
+        bases, seeds, max(orders), lambda graph: _equations(graph, seeds) < most
+    )
+    if results is None:
         return None
-    results: list[Value | None] = jets.along_line(bases, seeds, max(orders))
     _note(request, [line._replace(order=line.order + 1) for line in known], results)
     return results
 
