@@ -69,10 +69,10 @@ class Body:
             self.lines.append(f"{kind} *restrict w{v} = ({kind} *){self.place(v)};")
         self._buffers()
         outer = self.extents[:-1]
-        for depth, n in enumerate(outer):
+        for depth, count in enumerate(outer):
             pad = "    " * depth
             self.lines.append(
-                f"{pad}for (long i{depth} = 0; i{depth} < {extent(n)}; i{depth}++) {{"
+                f"{pad}for (long i{depth} = 0; i{depth} < {extent(count)}; i{depth}++) {{"
             )
         pad = "    " * len(outer)
         if not self.extents:
