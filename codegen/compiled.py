@@ -187,7 +187,7 @@ def _compiled_part(
     if native and clocks is None:
         home = importlib.import_module("primgraph.codegen.native.native")
         kernels = importlib.import_module("primgraph.codegen.kernel")
-        made.scalar = home.native_function(part, options, kernels.compile_graph)
+        made.scalar = home.native_function(part, options, limits, kernels.compile_graph)
     return made
 
 

@@ -31,6 +31,9 @@ from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
 
+# What kernels call, one file.
+_RUNTIME = ("runtime.c", "products.c")
+
 # Where NaNs, infinities and the order of sums stay as they are written.
 _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native")
 # Of a kernel, and of the runtime, in which a product and a sum may be rounded once.
@@ -119,7 +122,7 @@ def library(text: str, *, runtime: bool = True) -> Path:
 
 def _runtime() -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
-    return _made((_HERE / "runtime.c").read_text(), ".o", RUNTIME_FLAGS, ["-c"], [])
+    return _made("".join([(_HERE / name).read_text() for name in _RUNTIME]), ".o", RUNTIME_FLAGS, ["-c"], [])
 
 
 @cache

@@ -14,7 +14,9 @@ import numpy as np
 from primgraph.codegen.native.build import caller, compiler, library
 from primgraph.codegen.native.items import Nests, Outside
 from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.regions import LIMITS
 from primgraph.codegen.native.source import Segment, Source, source
+from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas
@@ -43,7 +45,10 @@ def _told(type: TensorType) -> tuple[int, tuple[int, ...]]:
 
 
 def native_function(
-    graph: Graph, options: Options, by_numpy: Callable[[Graph], Callable[..., Any]]
+    graph: Graph,
+    options: Options,
+    limits: Limits,
+    by_numpy: Callable[[Graph], Callable[..., Any]],
 ) -> Callable[..., Any] | None:
     """`function(*arrays)`, whose arrays are the inputs and then those that are handed for results:
     the results in a list, or the one that is alone; None for what does not fit.
@@ -54,7 +59,7 @@ def native_function(
     steps = schedule(graph)
     if compiler() is None or any(is_open(t.shape) for t in steps.types):
         return None
-    plan = nests(steps)
+    plan = nests(steps, LIMITS if limits == default_limits() else limits)
     made = source(plan, "kernel")
     donated = dict(options.donated)
     modes = [
