@@ -14,6 +14,10 @@
 
 typedef void (*Function)(void *const *arrays, char *arena);
 
+/* In crew.c. */
+void primgraph_set_threads(int count);
+void primgraph_crew(void (*)(void *const *, char *, long), void *const *, char *, long, long);
+
 typedef struct {
     int type;
     int axes;
@@ -227,7 +231,17 @@ static PyTypeObject NativeType = {
     .tp_call = PyVectorcall_Call,
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "primgraph_call", NULL, -1, NULL,
+static PyObject *set_threads(PyObject *self, PyObject *count) {
+    const long most = PyLong_AsLong(count);
+    if (most == -1 && PyErr_Occurred()) return NULL;
+    primgraph_set_threads(most > 1 << 16 ? 1 << 16 : (int)most);
+    (void)self;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {{"set_threads", set_threads, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "primgraph_call", NULL, -1, methods,
                                     NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_primgraph_call(void) {
@@ -236,5 +250,9 @@ PyMODINIT_FUNC PyInit_primgraph_call(void) {
     PyObject *made = PyModule_Create(&module);
     if (made != NULL && PyModule_AddObjectRef(made, "Native", (PyObject *)&NativeType) < 0)
         Py_CLEAR(made);
+    PyObject *crew = PyLong_FromVoidPtr((void *)(uintptr_t)primgraph_crew);
+    if (made != NULL && (crew == NULL || PyModule_AddObjectRef(made, "crew", crew) < 0))
+        Py_CLEAR(made);
+    Py_XDECREF(crew);
     return made;
 }

@@ -19,7 +19,7 @@ from primgraph.codegen.native.source import Segment, Source, source
 from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
-from primgraph.codegen.run import blas
+from primgraph.codegen.run import blas, threads
 from primgraph.ir.dims import is_open
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import Shape, TensorType
@@ -30,14 +30,15 @@ _FEW = 4096
 
 @cache
 def _native() -> Any:
-    """The type whose objects call native functions."""
+    """The module with the type whose objects call native functions, and the threads of kernels."""
     path = str(caller())
     loader = importlib.machinery.ExtensionFileLoader("primgraph_call", path)
     spec = importlib.util.spec_from_loader("primgraph_call", loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    return module.Native
+    threads.follow(module.set_threads)
+    return module
 
 
 def _told(type: TensorType) -> tuple[int, tuple[int, ...]]:
@@ -84,6 +85,7 @@ def _held(made: Source) -> ctypes.CDLL:
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
+    ctypes.c_void_p.in_dll(held, "pg_crew").value = _native().crew
     return held
 
 
@@ -102,7 +104,7 @@ def _called(
 ) -> Callable[..., Any]:
     types = plan.types
     place = {v: k for k, v in enumerate([*parts.inputs, *plan.constants, *parts.outputs])}
-    found: Callable[..., Any] = _native()(
+    found: Callable[..., Any] = _native().Native(
         ctypes.cast(getattr(held, segment.name), ctypes.c_void_p).value,
         tuple([_told(types[v]) for v in parts.inputs]),
         tuple(map(_told, parts.results)),

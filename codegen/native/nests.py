@@ -39,7 +39,7 @@ def nests(steps: Schedule, limits: Limits = LIMITS) -> Nests:
         for step in steps.steps[at : region.start]:
             _add(draft, step)
         at = region.start
-        if add_blocks(draft, region, limits.rows is not None, _add):
+        if add_blocks(draft, region, limits, _add):
             at = region.stop
     for step in steps.steps[at:]:
         _add(draft, step)

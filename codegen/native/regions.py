@@ -15,7 +15,16 @@ from typing import NamedTuple, TypeAlias
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.native.access import Access, row_major, whole
 from primgraph.codegen.native.draft import Draft
-from primgraph.codegen.native.items import Blocks, Control, Nest, Nests, Node, Outside, Product, Rows
+from primgraph.codegen.native.items import (
+    Blocks,
+    Control,
+    Nest,
+    Nests,
+    Node,
+    Outside,
+    Product,
+    Rows,
+)
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.regions import Region, arranged, narrowed
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
@@ -25,11 +34,10 @@ from primgraph.primitives.linalg import matmul
 Add: TypeAlias = Callable[[Draft, Step], None]
 
 # What nearby caches of any machine hold, so that results are the same on all, and blocks that are
-# long enough for their products.
-LIMITS = Limits(cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15)
-# Blocks come in up to so many groups, each of which takes as many nanoseconds at least as it takes
-# NumPy; their totals take up no more bytes than that.
-_GROUPS, _LEAST_SHARE, _MOST_ADDED = 16, 200_000, 1 << 22
+# long enough for their products; a group is worth its nanoseconds of NumPy's.
+LIMITS = Limits(cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000)
+# Blocks come in up to so many groups, whose totals take up no more bytes than that.
+_GROUPS, _MOST_ADDED = 16, 1 << 22
 # Products are computed for so many rows at once.
 _TILE = 8
 
@@ -44,10 +52,9 @@ def regions_of(steps: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region,
     return arranged(steps, limits, _CARDS)
 
 
-def add_blocks(draft: Draft, region: Region, forced: bool, add: Add) -> bool:
-    """Let the steps of a region run in blocks, if all of them can; of as many rows as are `forced`,
-    or about as many."""
-    rows = region.rows if forced else _rows(region)
+def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
+    """Let the steps of a region run in blocks; whether all of them can."""
+    rows = region.rows if limits.rows else _rows(region)
     rest = region.extent % rows
     bodies, given = list[Nests](), list[tuple[int, int | None]]()
     for n in (rows, rest) if rest else (rows,):
@@ -69,7 +76,7 @@ def add_blocks(draft: Draft, region: Region, forced: bool, add: Add) -> bool:
     constants = [draft.constants_of(body, at) for body in bodies]
     blocks = -(-region.extent // rows)
     item = Blocks(
-        region.extent, rows, _groups(draft, region, blocks), tuple(bodies), places,
+        region.extent, rows, _groups(draft, region, blocks, limits), tuple(bodies), places,
         totals, tuple(kept), tuple(constants),
     )  # fmt: skip
     draft.items.append(item)
@@ -87,12 +94,15 @@ def _rows(region: Region) -> int:
     return max(wanted - wanted % _TILE, min(wanted, _TILE))
 
 
-def _groups(draft: Draft, region: Region, blocks: int) -> int:
+def _groups(draft: Draft, region: Region, blocks: int, limits: Limits) -> int:
     steps = draft.schedule.steps[region.start : region.stop]
-    work = sum(_CARDS[s.op].nanoseconds(s) for s in steps if not draft.schedule.is_view(s.outputs[0]))
+    work = sum(
+        _CARDS[s.op].nanoseconds(s) for s in steps if not draft.schedule.is_view(s.outputs[0])
+    )
     added = sum(draft.types[v].nbytes for v in region.totals)
     most = _MOST_ADDED // added if added else _GROUPS
-    return max(1, min(blocks, _GROUPS, int(work / _LEAST_SHARE), most))
+    worth = int(work / limits.least_share) if limits.least_share else blocks
+    return max(1, min(blocks, _GROUPS, worth, most))
 
 
 class _Local(NamedTuple):
@@ -145,8 +155,8 @@ def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None
         add(inside, step)
     count = len(region.totals)
     totals, kept = steps.outputs[:count], steps.outputs[count:]
-    combined = set(_combining(inside))
-    if any(isinstance(i, Outside | Control) for i in inside.items) or not combined.issuperset(totals):
+    alone = any(isinstance(item, Outside | Control) for item in inside.items)
+    if alone or not set(_combining(inside)).issuperset(totals):
         return None
     outputs = list(totals)
     for v, value in zip(kept, region.kept, strict=True):

@@ -275,11 +275,10 @@ def _declared(plan: Nests) -> Iterator[str]:
         if isinstance(item, Blocks):
             yield SHARED
         if isinstance(item, Product):
-            kind = c_type(plan.types[item.value].dtype)
-            yield (
-                f"void {_product(plan, item)}_f{8 * plan.types[item.value].dtype.itemsize}({kind} *restrict, "
-                f"const {kind} *, long, long, const {kind} *, long, long, long, long, long);"
-            )
+            dtype = plan.types[item.value].dtype
+            kind, name = c_type(dtype), f"{_product(plan, item)}_f{8 * dtype.itemsize}"
+            factor = f"const {kind} *, long, long"
+            yield f"void {name}({kind} *restrict, {factor}, {factor}, long, long, long);"
         for node in item.nodes if isinstance(item, Nest) else ():
             dtype = plan.types[node.value].dtype
             kind = c_type(dtype)
