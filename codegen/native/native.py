@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.machinery
 import importlib.util
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, final
@@ -27,15 +28,15 @@ _FEW = 4096
 
 
 @cache
-def _native() -> Any:
-    """The type whose objects call native functions."""
+def _caller() -> Any:
+    """The extension module that calls native functions."""
     path = str(caller())
     loader = importlib.machinery.ExtensionFileLoader("primgraph_call", path)
     spec = importlib.util.spec_from_loader("primgraph_call", loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    return module.Native
+    return module
 
 
 def _told(type: TensorType) -> tuple[int, tuple[int, ...]]:
@@ -79,6 +80,8 @@ def _held(made: Source) -> ctypes.CDLL:
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
+    main = threading.main_thread().ident
+    ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)
     return held
 
 
@@ -97,7 +100,7 @@ def _called(
 ) -> Callable[..., Any]:
     types = plan.types
     place = {v: k for k, v in enumerate([*parts.inputs, *plan.constants, *parts.outputs])}
-    found: Callable[..., Any] = _native()(
+    found: Callable[..., Any] = _caller().Native(
         ctypes.cast(getattr(held, segment.name), ctypes.c_void_p).value,
         tuple([_told(types[v]) for v in parts.inputs]),
         tuple(map(_told, parts.results)),
@@ -158,6 +161,8 @@ class _Mixed:
         values: dict[int, Any] = {**self.constants, **dict(enumerate(arrays[:count]))}
         for run, read, written in self.pieces:
             found = run(*[values[v].reshape(shape) for v, shape in read])
+            if found is None:
+                return None
             values.update(zip(written, found, strict=True))
         results = [values[v].reshape(shape) for v, shape in self.outputs]
         rest = iter(arrays[count:])
