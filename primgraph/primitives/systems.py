@@ -461,7 +461,7 @@ def _half_product(part: Value, ct: Value) -> Value:
 
 @cholesky_slope.taylor
 def _cholesky_slope_taylor(jets: Any, k: int, z: Any, factor: Any, ct: Any) -> Value | None:
-    """`l_0* z_k l_0 = q_k - sum(l_i* (z l)_{k-i}) - l_0* sum(z_{k-i} l_i)`, `q` what `l* z l` is."""
+    """`l_0* z_k l_0 = q_k - sum(l_i* (z l)_{k-i}) - l_0* sum(z_{k-i} l_i)`, where `q = l* z l`."""
     part = jets.through(lower_triangle, factor)
     product = jets.apply(matmul, z, part)
     less = jets.convolution(matmul, jets.through(adjoint, part), product, k, k, 1)
