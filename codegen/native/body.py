@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import final
 
+from primgraph.codegen.native.extents import extent, is_few, is_zero
 from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.codegen.native.spellings import SPELLINGS, moved_type, type_name
 from primgraph.codegen.native.walk import IDENTITY, STRIP, Walk
@@ -54,7 +55,8 @@ class Body:
             if type.size == 1:
                 self.lines.append(f"{place}[0] = {start};")
             else:
-                self.lines.append(f"for (long i = 0; i < {type.size}; i++) {place}[i] = {start};")
+                size = extent(type.size)
+                self.lines.append(f"for (long i = 0; i < {size}; i++) {place}[i] = {start};")
 
     def loops(self) -> None:
         roots: dict[int, None] = {}
@@ -72,21 +74,23 @@ class Body:
             self.lines.append(f"{kind} *restrict w{v} = ({kind} *){self.place(v)};")
         self._buffers()
         outer = self.extents[:-1]
-        for depth, n in enumerate(outer):
+        for depth, count in enumerate(outer):
             pad = "    " * depth
-            self.lines.append(f"{pad}for (long i{depth} = 0; i{depth} < {n}; i{depth}++) {{")
+            self.lines.append(
+                f"{pad}for (long i{depth} = 0; i{depth} < {extent(count)}; i{depth}++) {{"
+            )
         pad = "    " * len(outer)
         if not self.extents:
             self._strip(pad, "1")
         else:
-            n = self.extents[-1]
+            n = extent(self.extents[-1])
             if self.walk.start:
                 self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {STRIP}) {{")
                 self.lines.append(f"{pad}    const long n = {n} - s < {STRIP} ? {n} - s : {STRIP};")
                 self._strip(pad + "    ", "n")
                 self.lines.append(f"{pad}}}")
             else:
-                self._strip(pad, str(n))
+                self._strip(pad, n)
         for depth in reversed(range(len(outer))):
             self.lines.append(f"{'    ' * depth}}}")
 
@@ -103,7 +107,8 @@ class Body:
                     base = self.walk.base(0, self.walk.stored_strides)
                     self.buffer[node.value] = f"(w{node.value} + {base})"
                     self.direct.add(node.value)
-        size = min(self.extents[-1], STRIP) if self.extents else 1
+        few = not self.extents or is_few(self.extents[-1], STRIP)
+        size = prod(self.extents[-1:]) if few else STRIP
         crossing = self.walk.crossing - self.direct
         kinds = {v: moved_type(self.types(v).dtype) for v in crossing}
         names, made = _shared(self.walk, kinds)
@@ -190,13 +195,13 @@ class Body:
     def _reaching(self, node: Node, here: set[int]) -> Iterator[str]:
         """The place that indices tell, and what is added there."""
         first, *indices = node.operands
-        offset, strides = (
-            (first.offset, first.strides) if node.kind == "take" else (0, node.strides)
-        )
+        offset, strides = 0, node.strides
+        if node.kind == "take":
+            offset, strides = first.offset, first.strides
         terms = []
-        for o, (extent, stride) in zip(indices, node.reach, strict=True):
-            place = f"pg_place((int64_t){self._argument(o, here)}, {extent}, &bad)"
-            terms.append(place if stride == 1 else f"{place} * {stride}")
+        for o, (n, stride) in zip(indices, node.reach, strict=True):
+            place = f"pg_place((int64_t){self._argument(o, here)}, {extent(n)}, &bad)"
+            terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
         base = self.walk.index(offset, strides)
         text = " + ".join([*terms, *([] if base == "0" else [base])])
         if node.kind == "take":
@@ -233,13 +238,13 @@ class Body:
         kind = moved_type(type.dtype)
         target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
         if o.value >= 0:
-            source, by = self.buffer[o.value], 1
+            source, by = self.buffer[o.value], "1"
         elif o.root >= 0:
-            by = self.walk.along(o.strides)[-1] if self.extents else 1
+            by = extent(self.walk.along(o.strides)[-1]) if self.extents else "1"
             source = f"r{o.root} + {self.walk.base(o.offset, o.strides)}"
         else:
             self.lines.append(f"{pad}const {kind} one{node.value} = {o.text};")
-            source, by = f"&one{node.value}", 0
+            source, by = f"&one{node.value}", "0"
         name = type_name(type.dtype)
         if node.kind == "prod":
             self.lines.append(f"{pad}{target} = pg_prod_{name}({source}, {by}, {count}, {target});")
@@ -302,7 +307,7 @@ def statements(
     nest: Nest, types: Callable[[int], TensorType], place: Callable[[int], str]
 ) -> Iterator[str]:
     """The lines of a nest; nothing where there are no indices."""
-    if prod(nest.domain):
+    if not is_zero(prod(nest.domain)):
         yield from Body(nest, types, place).text()
     else:
         body = Body(nest, types, place)

@@ -8,22 +8,24 @@ from typing import Any
 
 from primgraph.codegen.native.access import Access, row_major, whole
 from primgraph.codegen.native.draft import Draft
+from primgraph.codegen.native.extents import is_zero
 from primgraph.codegen.native.items import Node
 from primgraph.codegen.native.spellings import c_type
 from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.types import Shape, TensorType
+from primgraph.primitives.indexing import scatter_add
 
 
 def can_index(step: Step) -> bool:
     """Whether loops read, or add, at the places that `step` tells."""
-    x, axis, scatters = step.operands[0], step.params["axis"], len(step.operands) > 1
-    first = 2 if step.op.name == "scatter_add" else 1
-    indices = step.operands[first:]
-    read = step.results[0].size if first == 1 else step.operands[1].size
-    scatters = first == 2
+    x, axis, scatters = step.operands[0], step.params["axis"], step.op is scatter_add
+    read = step.operands[1] if scatters else step.results[0]
+    indices = step.operands[1 + scatters :]
     # Of what has no elements NumPy looks at the indices still.
-    if not read or not prod(x.shape[axis : axis + len(indices)]):
-        return not indices[0].size
+    sizes = (read.size, prod(x.shape[axis : axis + len(indices)]))
+    if not all(is_at_least(n, 1) for n in sizes) and not is_zero(indices[0].size):
+        return False
     return not scatters or (c_type(x.dtype) is not None and x.dtype.kind != "c")
 
 
@@ -58,12 +60,11 @@ def take(draft: Draft, step: Step) -> None:
     shape, count = step.results[0].shape, len(indices)
     if x in draft.numbers:
         x = draft.copied_before(x)
-    access = draft.access[x]
+    access, own = draft.access[x], len(draft.types)
     along = (0,) * types[0].ndim
-    seen, own = Access(access.root, access.offset, (
-        *access.strides[:axis], *along, *access.strides[axis + count :])), len(draft.types)  # fmt: skip
+    strides = (*access.strides[:axis], *along, *access.strides[axis + count :])
     draft.types[own] = step.results[0]
-    draft.access[own] = seen
+    draft.access[own] = Access(access.root, access.offset, strides)
     spread = _spread(draft, indices, types, shape, axis)
     at, _ = draft.nest_for(shape, spread, _behind(draft, x))
     reach = zip(type.shape[axis : axis + count], access.strides[axis:], strict=False)

@@ -1,4 +1,4 @@
-"""What native code consists of: loop nests, products, functions, branches, loops, and steps of NumPy's."""
+"""What native code consists of: loop nests, products, functions, control, steps of NumPy's."""
 
 from __future__ import annotations
 

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph.codegen.native.build import caller, compiler, library
-from primgraph.codegen.native.items import Nests, Outside
+from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.source import Segment, Source, source
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas
-from primgraph.ir.dims import is_open
+from primgraph.ir.dims import is_open, typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import Shape, TensorType
+from primgraph.primitives.control import while_loop
 
 # Below this many elements other threads are not let in meanwhile: that takes as long.
 _FEW = 4096
@@ -37,6 +38,15 @@ def _caller() -> Any:
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
+
+
+def _has_long_loops(plan: Nests) -> bool:
+    """Whether there may be loops of so many operations that other threads would wait for long."""
+    steps = [item.step for item in plan.items if isinstance(item, Control)]
+    return any(
+        step.op is while_loop or typical(step.op.flops(step.operands, step.params)) > _FEW
+        for step in steps
+    )
 
 
 def _told(type: TensorType) -> tuple[int, tuple[int, ...]]:
@@ -109,7 +119,7 @@ def _called(
         tuple(parts.modes),
         made.arena,
         parts.alone,
-        sum(types[v].size for v in segment.arrays) > _FEW,
+        sum(types[v].size for v in segment.arrays) > _FEW or _has_long_loops(plan),
         held,
     )
     return found
