@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import final
 
+from primgraph.codegen.native.extents import extent, is_few, is_zero
 from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.codegen.native.spellings import SPELLINGS, moved_type
 from primgraph.codegen.native.walk import IDENTITY, STRIP, Walk
@@ -49,7 +50,8 @@ class Body:
             if type.size == 1:
                 self.lines.append(f"{place}[0] = {start};")
             else:
-                self.lines.append(f"for (long i = 0; i < {type.size}; i++) {place}[i] = {start};")
+                size = extent(type.size)
+                self.lines.append(f"for (long i = 0; i < {size}; i++) {place}[i] = {start};")
 
     def loops(self) -> None:
         roots: dict[int, None] = {}
@@ -67,21 +69,23 @@ class Body:
             self.lines.append(f"{kind} *restrict w{v} = ({kind} *){self.place(v)};")
         self._buffers()
         outer = self.extents[:-1]
-        for depth, n in enumerate(outer):
+        for depth, count in enumerate(outer):
             pad = "    " * depth
-            self.lines.append(f"{pad}for (long i{depth} = 0; i{depth} < {n}; i{depth}++) {{")
+            self.lines.append(
+                f"{pad}for (long i{depth} = 0; i{depth} < {extent(count)}; i{depth}++) {{"
+            )
         pad = "    " * len(outer)
         if not self.extents:
             self._strip(pad, "1")
         else:
-            n = self.extents[-1]
+            n = extent(self.extents[-1])
             if self.walk.start:
                 self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {STRIP}) {{")
                 self.lines.append(f"{pad}    const long n = {n} - s < {STRIP} ? {n} - s : {STRIP};")
                 self._strip(pad + "    ", "n")
                 self.lines.append(f"{pad}}}")
             else:
-                self._strip(pad, str(n))
+                self._strip(pad, n)
         for depth in reversed(range(len(outer))):
             self.lines.append(f"{'    ' * depth}}}")
 
@@ -98,7 +102,8 @@ class Body:
                     base = self.walk.base(0, self.walk.stored_strides)
                     self.buffer[node.value] = f"(w{node.value} + {base})"
                     self.direct.add(node.value)
-        size = min(self.extents[-1], STRIP) if self.extents else 1
+        few = not self.extents or is_few(self.extents[-1], STRIP)
+        size = prod(self.extents[-1:]) if few else STRIP
         crossing = self.walk.crossing - self.direct
         kinds = {v: moved_type(self.types(v).dtype) for v in crossing}
         names, made = _shared(self.walk, kinds)
@@ -202,13 +207,13 @@ class Body:
         kind = moved_type(type.dtype)
         target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
         if o.value >= 0:
-            source, by = self.buffer[o.value], 1
+            source, by = self.buffer[o.value], "1"
         elif o.root >= 0:
-            by = self.walk.along(o.strides)[-1] if self.extents else 1
+            by = extent(self.walk.along(o.strides)[-1]) if self.extents else "1"
             source = f"r{o.root} + {self.walk.base(o.offset, o.strides)}"
         else:
             self.lines.append(f"{pad}const {kind} one{node.value} = {o.text};")
-            source, by = f"&one{node.value}", 0
+            source, by = f"&one{node.value}", "0"
         name = _RUNS[type.dtype.kind + str(type.dtype.itemsize)]
         if node.kind == "prod":
             self.lines.append(f"{pad}{target} = pg_prod_{name}({source}, {by}, {count}, {target});")
@@ -277,7 +282,7 @@ def statements(
     nest: Nest, types: Callable[[int], TensorType], place: Callable[[int], str]
 ) -> Iterator[str]:
     """The lines of a nest; nothing where there are no indices."""
-    if prod(nest.domain):
+    if not is_zero(prod(nest.domain)):
         yield from Body(nest, types, place).text()
     else:
         body = Body(nest, types, place)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import NamedTuple, Protocol
 
+from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.codegen.native.spellings import moved_type
 from primgraph.ir.types import TensorType
@@ -91,10 +93,15 @@ def _turn(writer: Writer, count: int) -> Iterator[str]:
         yield f"now{i} = next{i}; next{i} = other{i}; other{i} = (char *)now{i};"
 
 
+def _row(stack: TensorType) -> str:
+    """The bytes of one row of a stack."""
+    return extent(prod(stack.shape[1:]) * stack.dtype.itemsize)
+
+
 def _left(writer: Writer, types: Sequence[TensorType], values: Sequence[int]) -> Iterator[str]:
     """Leave what is carried at last in memory of its own."""
     for i, (type, v) in enumerate(zip(types, values, strict=True)):
-        yield f"memcpy({writer.place(v)}, now{i}, {type.nbytes});"
+        yield f"memcpy({writer.place(v)}, now{i}, {extent(type.nbytes)});"
 
 
 def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
@@ -103,15 +110,15 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
     fixed, state, xs = parted(given, p["consts"], p["carries"])
     _, kinds, stacks = parted(types, p["consts"], p["carries"])
     count, length = len(state), p["length"]
-    rows = [t.nbytes // length if length else 0 for t in stacks]
+    rows = [_row(t) for t in stacks]
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
-    steps = [t.nbytes // length if length else 0 for _, t in ys]
-    yield f"long trips = {length};"
+    steps = [_row(t) for _, t in ys]
+    yield f"long trips = {extent(length)};"
     if p["counted"]:
         yield f"{{ const int64_t n = *(const int64_t *){writer.place(item.operands[0])};"
         yield "  trips = n < 0 ? 0 : n < trips ? n : trips; }"
         for v, t in ys:
-            yield f"memset({writer.place(v)}, 0, {t.nbytes});"
+            yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _carried(writer, kinds, state)
     yield "for (long t = 0; t < trips; t++) {"
     yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
@@ -136,18 +143,16 @@ def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[st
     ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
     limit = p["limit"]
     for v, t in ys:
-        yield f"memset({writer.place(v)}, 0, {t.nbytes});"
+        yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _carried(writer, kinds, state)
     yield "int64_t t = 0;"
-    yield f"for (; t < {limit}; t++) {{"
+    yield f"for (; t < {extent(limit)}; t++) {{"
     yield "    uint8_t again;"
     known = [writer.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
     room = writer.room(max(test.arena, body.arena))
     inside = [*_call(writer, test, [*known, "&again"], room), "if (!again) break;"]
     places = [*known, *(f"next{i}" for i in range(count))]
-    places += [
-        f"((char *){writer.place(v)} + t * {t.nbytes // limit if limit else 0})" for v, t in ys
-    ]
+    places += [f"((char *){writer.place(v)} + t * {_row(t)})" for v, t in ys]
     inside += [*_call(writer, body, places, room), *_turn(writer, count)]
     yield from (f"    {line}" for line in inside)
     yield "}"

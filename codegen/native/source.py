@@ -10,6 +10,7 @@ from typing import final
 from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.control import Body, control
+from primgraph.codegen.native.extents import extent, is_zero
 from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product
 from primgraph.codegen.native.spellings import c_type
 from primgraph.codegen.plan.arena import Arena
@@ -183,7 +184,7 @@ class _Writer:
     def product(self, item: Product) -> Iterator[str]:
         x = item.step.operands[0]
         type = item.step.results[0]
-        if not type.size:
+        if is_zero(type.size):
             return
         kind = c_type(type.dtype)
         name = "f64" if type.dtype.itemsize == 8 else "f32"
@@ -194,15 +195,16 @@ class _Writer:
         yield f"const {kind} *x = (const {kind} *){self.place(item.left.root)};"
         yield f"const {kind} *y = (const {kind} *){self.place(item.right.root)};"
         pad = ""
-        for d, extent in enumerate(batch):
-            yield f"{pad}for (long i{d} = 0; i{d} < {extent}; i{d}++)"
+        for d, rows in enumerate(batch):
+            yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
             pad += "    "
-        out = " + ".join([f"i{d} * {s}" for d, s in enumerate(row_major(type.shape)[:-2])] or ["0"])
+        apart = row_major(type.shape)[:-2]
+        out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
         left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
-        (a0, a1), (b0, b1) = item.left.strides[-2:], item.right.strides[-2:]
+        (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
         yield (
             f"{pad}pg_matmul_{name}(o + {out}, x + {left}, {a0}, {a1}, "
-            f"y + {right}, {b0}, {b1}, {m}, {n}, {k});"
+            f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
 
@@ -231,8 +233,8 @@ def _crossing(plan: Nests) -> Iterator[int]:
 
 
 def _start(access: Access, axes: int) -> str:
-    terms = [f"i{d} * {access.strides[d]}" for d in range(axes) if access.strides[d]]
-    return " + ".join([*terms, str(access.offset)])
+    terms = [f"i{d} * {extent(access.strides[d])}" for d in range(axes) if access.strides[d] != 0]
+    return " + ".join([*terms, extent(access.offset)])
 
 
 _OPENING = (
