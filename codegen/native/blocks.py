@@ -14,7 +14,8 @@ from primgraph.codegen.native.control import Body, Writer
 from primgraph.codegen.native.items import Blocks
 from primgraph.codegen.native.spellings import moved_type
 
-SHARED = "void pg_share(void (*)(void *const *, char *, long), void *const *, char *, long, long);"
+STOP = "extern int (*pg_stop)(void);"
+SHARED = "int pg_share(int (*)(void *const *, char *, long), void *const *, char *, long, long);"
 
 
 def blocks(writer: Writer, item: Blocks) -> Iterator[str]:
@@ -27,9 +28,10 @@ def blocks(writer: Writer, item: Blocks) -> Iterator[str]:
     room = writer.room(arena)
     yield f"void *const c[] = {{{', '.join(group.places) or '0'}}};"
     if item.groups == 1:
-        yield f"{name}(c, {room}, 0);"
+        yield f"const int failed = {name}(c, {room}, 0); if (failed) return failed;"
     else:
-        yield f"pg_share({name}, c, {room}, {item.groups}, {arena});"
+        yield f"const int failed = pg_share({name}, c, {room}, {item.groups}, {arena});"
+        yield "if (failed) return failed;"
         yield from group.sums()
 
 
@@ -50,13 +52,15 @@ class _Group:
         count = -(-item.extent // item.rows)
         found = [*self.totals()]
         found.append(f"const long last = {count} * (g + 1) / {item.groups};")
+        found.append("int failed;")
         found.append(f"for (long k = {count} * g / {item.groups}; k < last; k++) {{")
         if len(bodies) == 1:
             found.append(f"    {self.call(bodies[0])}")
         else:
             found.append(f"    if (k < {count - 1}) {self.call(bodies[0])}")
             found.append(f"    else {self.call(bodies[1])}")
-        return [*found, "}"]
+        found.append("    if (failed) return failed;")
+        return [*found, "    if (pg_stop && pg_stop()) return -1;", "}"]
 
     def totals(self) -> Iterator[str]:
         for k, (v, kind) in enumerate(self.item.totals.items()):
@@ -74,7 +78,7 @@ class _Group:
     def call(self, body: Body) -> str:
         where = self.arrays(body)
         given = ", ".join([f"(void *)({where[v]})" for v in body.arrays]) or "0"
-        return f"{{ void *const b[] = {{{given}}}; {body.name}(b, w); }}"
+        return f"{{ void *const b[] = {{{given}}}; failed = {body.name}(b, w); }}"
 
     def arrays(self, body: Body) -> Mapping[int, str]:
         """Where the arrays of a body are, for block k."""

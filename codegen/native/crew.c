@@ -10,13 +10,14 @@
 #include <signal.h>
 #include <stdlib.h>
 
-typedef void (*Group)(void *const *arrays, char *arena, long g);
+typedef int (*Group)(void *const *arrays, char *arena, long g);
 
 typedef struct {
     Group group;
     void *const *arrays;
     long groups, bytes;
     atomic_long next;
+    atomic_int failed;
     int helpers;             /* at work on it */
 } Job;
 
@@ -33,8 +34,13 @@ static int crew_busy;
 static atomic_int crew_most = 1;
 
 static void do_groups(Job *job, char *arena) {
-    for (long g; (g = atomic_fetch_add(&job->next, 1)) < job->groups;)
-        job->group(job->arrays, arena, g);
+    for (long g; (g = atomic_fetch_add(&job->next, 1)) < job->groups;) {
+        const int failed = job->group(job->arrays, arena, g);
+        if (failed) {
+            atomic_store(&job->failed, failed);
+            atomic_store(&job->next, job->groups);
+        }
+    }
 }
 
 static void *help(void *none) {
@@ -90,8 +96,8 @@ void primgraph_set_threads(int count) {
     atomic_store(&crew_most, count > MOST_HELPERS ? MOST_HELPERS + 1 : count);
 }
 
-/* All groups of a kernel; each takes `bytes` of memory, which the caller's `arena` has once. */
-void primgraph_crew(Group group, void *const *arrays, char *arena, long groups, long bytes) {
+/* All groups of a kernel; 0, or what one of them that failed returned. Each takes `bytes` of memory, which the caller's `arena` has once. */
+int primgraph_crew(Group group, void *const *arrays, char *arena, long groups, long bytes) {
     const int most = atomic_load(&crew_most);
     const int helpers = (int)(groups < most ? groups : most) - 1;
     Job job = {.group = group, .arrays = arrays, .groups = groups, .bytes = bytes};
@@ -117,4 +123,5 @@ void primgraph_crew(Group group, void *const *arrays, char *arena, long groups, 
         crew_busy = 0;
         pthread_mutex_unlock(&crew_lock);
     }
+    return atomic_load(&job.failed);
 }

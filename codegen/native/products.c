@@ -232,13 +232,13 @@ ROW_OF_PRODUCT(float, f32)
 PRODUCT_OF_MATRICES(double, f64)
 PRODUCT_OF_MATRICES(float, f32)
 
-/* Groups of blocks one after the other, or in threads where there are some. */
-void (*pg_crew)(void (*)(void *const *, char *, long), void *const *, char *, long, long);
+/* Groups of blocks one after the other, or in threads where there are some; what a failure says. */
+int (*pg_crew)(int (*)(void *const *, char *, long), void *const *, char *, long, long);
 
-void pg_share(void (*group)(void *const *, char *, long), void *const *arrays, char *arena,
-              long groups, long bytes) {
-    if (pg_crew)
-        pg_crew(group, arrays, arena, groups, bytes);
-    else
-        for (long g = 0; g < groups; g++) group(arrays, arena, g);
+int pg_share(int (*group)(void *const *, char *, long), void *const *arrays, char *arena,
+             long groups, long bytes) {
+    int failed = 0;
+    if (pg_crew) return pg_crew(group, arrays, arena, groups, bytes);
+    for (long g = 0; g < groups && !failed; g++) failed = group(arrays, arena, g);
+    return failed;
 }

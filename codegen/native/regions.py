@@ -23,6 +23,7 @@ from primgraph.codegen.native.items import (
     Node,
     Outside,
     Product,
+    Routine,
     Rows,
 )
 from primgraph.codegen.plan.limits import Limits
@@ -155,7 +156,7 @@ def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None
         add(inside, step)
     count = len(region.totals)
     totals, kept = steps.outputs[:count], steps.outputs[count:]
-    alone = any(isinstance(item, Outside | Control) for item in inside.items)
+    alone = any(isinstance(item, Outside | Control | Routine) for item in inside.items)
     if alone or not set(_combining(inside)).issuperset(totals):
         return None
     outputs = list(totals)

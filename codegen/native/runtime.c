@@ -309,3 +309,6 @@ REDUCTIONS(uint64_t, u64, 0, UINT64_MAX)
 REDUCTIONS(uint32_t, u32, 0, UINT32_MAX)
 REDUCTIONS(uint16_t, u16, 0, UINT16_MAX)
 REDUCTIONS(uint8_t, u8, 0, UINT8_MAX)
+
+/* Whether a loop that may be long is to end, where somebody can tell. */
+int (*pg_stop)(void);

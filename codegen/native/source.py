@@ -8,14 +8,26 @@ from dataclasses import dataclass
 from typing import final
 
 from primgraph.codegen.native.access import Access, row_major
-from primgraph.codegen.native.blocks import SHARED, blocks
+from primgraph.codegen.native.blocks import SHARED, STOP, blocks
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import extent, is_zero
-from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Outside, Product
-from primgraph.codegen.native.spellings import c_type
+from primgraph.codegen.native.items import (
+    Blocks,
+    Control,
+    Item,
+    Nest,
+    Nests,
+    Outside,
+    Product,
+    Routine,
+)
+from primgraph.codegen.native.parts import needed
+from primgraph.codegen.native.routines import Call, routine
+from primgraph.codegen.native.spellings import c_type, type_name
 from primgraph.codegen.plan.arena import Arena
 from primgraph.ir.types import TensorType
+from primgraph.primitives.control import scan, while_loop
 
 # Nodes in one function of C: compilers take more than linear time for longer ones.
 _CHUNK = 250
@@ -27,7 +39,8 @@ class Segment:
     """A function of C: its name, the values whose arrays it takes, in order, and those of them that
     it writes.
 
-    The last of its arguments is the arena.
+    The last of its arguments is the arena. It returns 0, or why it has not come to its end: a
+    positive number where NumPy tells the error, a negative one where it was stopped.
     """
 
     name: str
@@ -89,7 +102,8 @@ class _Writer:
                 run.append((at, item))
         self.segment(run)
         declared = sorted(dict.fromkeys(self.declared))
-        text = "\n".join([*_OPENING, *declared, "", *self.functions, ""])
+        parts = needed("\n".join(self.functions))
+        text = "\n".join([*_OPENING, *declared, "", parts, "", *self.functions, ""])
         return Source(text, tuple(self.order), self.arena.size)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
@@ -111,15 +125,17 @@ class _Writer:
             parts[-1] += ["    {", *[f"        {line}" for line in lines], "    }"]
             self.give(at)
         args = "void *const *restrict a, char *restrict w"
-        unused = "    (void)a; (void)w;"
+        unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
         if len(parts) == 1:
-            self.functions += [f"void {name}({args}) {{", unused, *parts[0], "}", ""]
+            self.functions += [f"int {name}({args}) {{", unused, *parts[0], *end]
         else:
             for k, part in enumerate(parts):
-                head = f"static __attribute__((noinline)) void {name}_{k}({args}) {{"
-                self.functions += [head, unused, *part, "}", ""]
-            calls = [f"    {name}_{k}(a, w);" for k in range(len(parts))]
-            self.functions += [f"void {name}({args}) {{", *calls, "}", ""]
+                head = f"static __attribute__((noinline)) int {name}_{k}({args}) {{"
+                self.functions += [head, unused, *part, *end]
+            calls = [
+                f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))
+            ]
+            self.functions += [f"int {name}({args}) {{", "    int failed;", *calls, *end]
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     # Memory.
@@ -162,6 +178,11 @@ class _Writer:
             yield from control(self, item)
         elif isinstance(item, Blocks):
             yield from blocks(self, item)
+        elif isinstance(item, Routine):
+            operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
+            lines = routine(item.step)
+            assert lines is not None
+            yield from lines(Call(item.step, operands, results, self.room))
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
@@ -188,8 +209,9 @@ class _Writer:
         """Write a function for a group of blocks; its name."""
         self.count += 1
         name = f"{self.name}_g{self.count}"
-        head = f"static void {name}(void *const *a, char *w, long g) {{"
-        self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines), "}", ""]
+        head = f"static int {name}(void *const *a, char *w, long g) {{"
+        self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines)]
+        self.functions += ["    return 0;", "}", ""]
         return name
 
     def product(self, item: Product) -> Iterator[str]:
@@ -227,12 +249,12 @@ def _product(plan: Nests, item: Product) -> str:
     return "pg_added" if item.value in plan.added else "pg_product"
 
 
-_PLAIN = ("text", "call", "copy")
+_PLAIN = ("text", "call", "copy", "take")
 
 
 def made_by(item: Item) -> list[int]:
     """The values that an item leaves in memory."""
-    if isinstance(item, Outside | Control):
+    if isinstance(item, Outside | Control | Routine):
         return list(item.values)
     if isinstance(item, Product):
         return [item.value]
@@ -274,6 +296,9 @@ def _declared(plan: Nests) -> Iterator[str]:
     for item in plan.items:
         if isinstance(item, Blocks):
             yield SHARED
+            yield STOP
+        if isinstance(item, Control) and item.step.op in (scan, while_loop):
+            yield STOP
         if isinstance(item, Product):
             dtype = plan.types[item.value].dtype
             kind, name = c_type(dtype), f"{_product(plan, item)}_f{8 * dtype.itemsize}"
@@ -285,7 +310,7 @@ def _declared(plan: Nests) -> Iterator[str]:
             if node.kind == "call":
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
                 yield f"void {name}({kind} *, const {kind} *, long);"
-            elif node.kind not in (*_PLAIN, "put"):
-                name = f"pg_{node.kind}_{dtype.kind}{8 * dtype.itemsize}"
+            elif node.kind not in (*_PLAIN, "put", "add"):
+                name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""
                 yield f"{kind} {name}(const {kind} *, long, long{first});"
