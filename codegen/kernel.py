@@ -50,7 +50,8 @@ def compile_graph(
     writes into arrays which are handed to it.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
-    if style != "readable":
+    # Native code is for all sizes, too.
+    if style not in ("readable", "native"):
         require_known("a kernel", graph)
     return Kernel(without_formal(graph), style, donated, limits, once, handed)
 
@@ -177,6 +178,21 @@ class Kernel(Fixed, Drawn):
         if self.style == "native":
             return "native" if fits else "planned"
         return "scalar" if fits else self.style
+
+    @property
+    def direct(self) -> Callable[..., Any] | None:
+        """What gives the results for arrays that come as they should, and None for others.
+
+        It looks at all that it has to know of them.
+        """
+        return self._call.scalar
+
+    @property
+    def for_all_sizes(self) -> bool:
+        """Whether this is native code for all sizes, with no loop in it that NumPy does."""
+        scalar = self._code.scalar
+        native = scalar is not None and self.style == "native"
+        return native and bool(self.graph.sizes) and getattr(scalar, "for_all_sizes", True) is True
 
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
         """The same kernel with a clock around each step, the clocks, and each step's equation.

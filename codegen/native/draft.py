@@ -120,8 +120,10 @@ class Draft:
         return access
 
     def copied_before(self, value: int) -> int:
-        """As `copied`; a constant of its own for a number."""
+        """As `copied`; a constant of its own for a number, if that is known."""
         type, copy = self.schedule.types[value], len(self.types)
+        if value not in self.exact or type.names:
+            return self.copied(value)
         self.types[copy] = type
         self.constants[copy] = np.full(type.shape, self.exact[value], type.dtype)
         self.access[copy] = whole(copy, type.shape)

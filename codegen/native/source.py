@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from typing import final
 from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.control import Body, control
-from primgraph.codegen.native.extents import extent, is_zero
+from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
 from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product
 from primgraph.codegen.native.spellings import c_type
-from primgraph.codegen.plan.arena import Arena
+from primgraph.codegen.native.told import SIZES, Told
 from primgraph.ir.types import TensorType
 
 # Nodes in one function of C: compilers take more than linear time for longer ones.
@@ -26,7 +27,7 @@ class Segment:
     """A function of C: its name, the values whose arrays it takes, in order, and those of them that
     it writes.
 
-    The last of its arguments is the arena.
+    The last of its arguments is the arena. `SIZES` among the values are the numbers of `Told`.
     """
 
     name: str
@@ -47,24 +48,26 @@ class Source:
     arena: int
 
 
-def source(plan: Nests, name: str) -> Source:
-    """The C of `plan`."""
-    return _Writer(plan, name).made()
+def source(plan: Nests, name: str, told: Told | None = None) -> Source:
+    """The C of `plan`, which has the sizes that are `told`."""
+    return _Writer(plan, name, told).made()
 
 
 @final
 class _Writer:
     """Writes the items of one plan: of a graph, or of a body."""
 
-    def __init__(self, plan: Nests, name: str) -> None:
-        self.plan, self.name = plan, name
+    def __init__(self, plan: Nests, name: str, told: Told | None = None) -> None:
+        self.plan, self.name, self.told = plan, name, told
         self.order: list[Segment | Outside] = []
         self.functions: list[str] = []
         self.declared = list(_declared(plan))
-        self.arena = Arena()
-        self.offset: dict[int, int] = {}
+        # Those of bodies.
+        self.macros: list[str] = []
+        self.arena = Memory(name)
+        self.offset: dict[int, Place] = {}
         # Values that are arrays of NumPy's: what is given, constants, results, what is outside.
-        self.arrays = {*range(plan.schedule.inputs), *plan.constants, *plan.outputs}
+        self.arrays = {SIZES, *range(plan.schedule.inputs), *plan.constants, *plan.outputs}
         for item in plan.items:
             if isinstance(item, Outside):
                 self.arrays.update(item.values)
@@ -75,7 +78,7 @@ class _Writer:
         self.written: dict[int, None] = {}
         self.count = 0
         # Offsets and sizes of the memory of one item alone.
-        self.rooms: list[tuple[int, int]] = []
+        self.rooms: list[tuple[Place, int]] = []
 
     def made(self) -> Source:
         run: list[tuple[int, Item]] = []
@@ -88,7 +91,10 @@ class _Writer:
                 run.append((at, item))
         self.segment(run)
         declared = sorted(dict.fromkeys(self.declared))
-        text = "\n".join([*_OPENING, *declared, "", *self.functions, ""])
+        opening = list(_OPENING)
+        if self.told is not None:
+            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
+        text = "\n".join([*opening, *declared, "", *self.functions, ""])
         return Source(text, tuple(self.order), self.arena.size)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
@@ -109,6 +115,9 @@ class _Writer:
             lines = list(self.lines(item))
             parts[-1] += ["    {", *[f"        {line}" for line in lines], "    }"]
             self.give(at)
+        if self.told is not None:
+            for part in parts:
+                self.declare_sizes(part)
         args = "void *const *restrict a, char *restrict w"
         unused = "    (void)a; (void)w;"
         if len(parts) == 1:
@@ -120,6 +129,12 @@ class _Writer:
             calls = [f"    {name}_{k}(a, w);" for k in range(len(parts))]
             self.functions += [f"void {name}({args}) {{", *calls, "}", ""]
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
+
+    def declare_sizes(self, part: list[str]) -> None:
+        """Begin the lines of a function with the sizes, if they read any."""
+        assert self.told is not None
+        if any(map(_READS_SIZES.search, part)):
+            part.insert(0, f"    {self.told.declared(self.place(SIZES))}")
 
     # Memory.
 
@@ -145,7 +160,7 @@ class _Writer:
         if value in self.arrays:
             k = self.given.setdefault(value, len(self.given))
             return f"a[{k}]"
-        return f"(w + {self.offset[value]})"
+        return f"(w + {self.arena.text(self.offset[value])})"
 
     def type(self, value: int) -> TensorType:
         return self.plan.types[value]
@@ -162,19 +177,20 @@ class _Writer:
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
-        if not size:
+        if is_zero(size):
             return "w"
         offset = self.arena.take(size)
         self.rooms.append((offset, size))
-        return f"(w + {offset})"
+        return f"(w + {self.arena.text(offset)})"
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
         """Write a function for a body."""
         self.count += 1
-        writer = _Writer(plan, f"{self.name}_b{self.count}")
+        writer = _Writer(plan, f"{self.name}_b{self.count}", self.told)
         order = writer.made().order
         self.functions += writer.functions
         self.declared += writer.declared
+        self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
             return Body(plan, "", (), constants, 0)
         (segment,) = order
@@ -207,6 +223,9 @@ class _Writer:
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
+
+# The name of a size, or of what begins places.
+_READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
 
 _PLAIN = ("text", "call", "copy")
 

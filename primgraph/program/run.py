@@ -566,7 +566,7 @@ def _planned(
     fed = [v for v in inputs if v not in program.states]
     fitting = Fitting([(v.hint, v.type) for v in fed], sizes)
     names = [v.hint for v in fed]
-    plans = BySizes(graph, fitting, made, whole, policy)
+    plans = BySizes(graph, fitting, made, whole, policy, lambda plan: plan.kernel.for_all_sizes)
     return _SizedPlan(names, frozenset(names), plans)
 
 

@@ -84,7 +84,8 @@ class BySizes(Generic[T]):
     sizes takes long, and pays if they come often. So it is made when they come again, if a
     sixteenth of all that took what is for all sizes were these; or if they have computed so much
     that it would have paid. What is taken depends on nothing but the sizes that were asked for
-    before. Many threads may ask at the same time.
+    before. Where what is for all sizes `suffices`, as native code does, nothing else is made.
+    Many threads may ask at the same time.
     """
 
     def __init__(
@@ -94,9 +95,11 @@ class BySizes(Generic[T]):
         make: Callable[[Mapping[str, int]], T],
         whole: Callable[[], T],
         policy: Policy,
+        suffices: Callable[[T], bool] = lambda _: False,
     ) -> None:
         self.fitting = fitting
         self.policy = policy
+        self._suffices = suffices
         self._conditions = assumptions(graph)
         self._make = make
         self._write = whole
@@ -108,6 +111,8 @@ class BySizes(Generic[T]):
         # How often what is for all sizes was taken.
         self._count = 0
         self._whole: T | None = None
+        # What computes results from arrays that come as they should, or gives None.
+        self.direct: Callable[..., Any] | None = None
         self._is_written = policy.new_sizes == GENERIC
         self._lock = threading.Lock()
 
@@ -122,6 +127,8 @@ class BySizes(Generic[T]):
             made = self._write()
             with self._lock:
                 self._whole = made if self._whole is None else self._whole
+            if self._suffices(self._whole) and self.policy.new_sizes == GENERIC:
+                self.direct = getattr(self._whole, "direct", None)
         return self._whole
 
     def of(self, arrays: Sequence[Any]) -> T:
@@ -158,6 +165,8 @@ class BySizes(Generic[T]):
     def _is_ripe(self, met: _Met) -> bool:
         """Whether it is time to make what is for these sizes alone."""
         if not self.policy.compiles or not met.times:
+            return False
+        if self._whole is not None and self._suffices(self._whole):
             return False
         return _OFTEN * met.times >= self._count or met.times * met.elements >= self._least
 
@@ -222,6 +231,11 @@ class BySizes(Generic[T]):
         return tuple(found)
 
 
+def is_native(kernel: Kernel) -> bool:
+    """Whether a kernel for all sizes leaves nothing to be gained by others."""
+    return kernel.for_all_sizes
+
+
 def _elements(graph: Graph) -> int:
     """How many elements the equations of a graph compute, loops once."""
     counts = Counter(v.type for e in graph.body for v in e.outputs)
@@ -264,7 +278,7 @@ class SizedKernel(Fixed, Drawn):
         fitting = Fitting(inputs, graph.sizes)
         fields = {
             "graph": graph,
-            "_kernels": BySizes(graph, fitting, make, whole, policy),
+            "_kernels": BySizes(graph, fitting, make, whole, policy, is_native),
             "_options": again,
         }
         for name, value in fields.items():
@@ -275,6 +289,11 @@ class SizedKernel(Fixed, Drawn):
 
         Raises `FeedError` where sizes contradict each other, or are not as the graph assumes.
         """
+        direct = self._kernels.direct
+        if direct is not None and not named and out is None and not borrow:
+            found = direct(*feeds)
+            if found is not None:
+                return found
         kernel = self._kernels.of(self.graph.in_order(feeds, named))
         return kernel(*feeds, out=out, borrow=borrow, **named)
 
