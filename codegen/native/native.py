@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.machinery
 import importlib.util
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple, final
@@ -12,17 +14,19 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph.codegen.native.build import caller, compiler, library
-from primgraph.codegen.native.items import Nests, Outside
+from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.source import Segment, Source, source
 from primgraph.codegen.native.told import SIZES, Told, shape_at
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas
-from primgraph.ir.dims import is_open
+from primgraph.errors import BuildError
+from primgraph.ir.dims import is_open, typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import INT64, Shape, TensorType
+from primgraph.primitives.control import while_loop
 
 # Below this many elements other threads are not let in meanwhile: that takes as long.
 _FEW = 4096
@@ -32,19 +36,28 @@ _NAME = "kernel"
 
 
 @cache
-def _native() -> Any:
-    """The type whose objects call native functions."""
+def _caller() -> Any:
+    """The extension module that calls native functions."""
     path = str(caller())
     loader = importlib.machinery.ExtensionFileLoader("primgraph_call", path)
     spec = importlib.util.spec_from_loader("primgraph_call", loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    return module.Native
+    return module
+
+
+def _has_long_loops(plan: Nests) -> bool:
+    """Whether there may be loops of so many operations that other threads would wait for long."""
+    steps = [item.step for item in plan.items if isinstance(item, Control)]
+    return any(
+        step.op is while_loop or typical(step.op.flops(step.operands, step.params)) > _FEW
+        for step in steps
+    )
 
 
 def native_function(
-    graph: Graph, options: Options, by_numpy: Callable[[Graph], Callable[..., Any]]
+    graph: Graph, options: Options, by_numpy: Callable[..., Callable[..., Any]]
 ) -> Callable[..., Any] | None:
     """`function(*arrays)`, whose arrays are the inputs and then those that are handed for results:
     the results in a list, or the one that is alone; None for what does not fit.
@@ -109,6 +122,8 @@ def _held(text: str) -> ctypes.CDLL:
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
+    main = threading.main_thread().ident
+    ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)
     return held
 
 
@@ -132,7 +147,7 @@ def _called(plan: Nests, library: _Library, segment: Segment, parts: _Parts) -> 
     finds = told is not None and SIZES not in parts.inputs
     if told is not None and not finds:
         inputs += ((INT64.num, (len(told),)),)
-    found: Callable[..., Any] = _native()(
+    found: Callable[..., Any] = _caller().Native(
         library.address(segment.name),
         inputs,
         results,
@@ -141,7 +156,7 @@ def _called(plan: Nests, library: _Library, segment: Segment, parts: _Parts) -> 
         tuple(parts.modes),
         arena if told is None else 0,
         parts.alone,
-        told is None and library.elements > _FEW,
+        _has_long_loops(plan) or (told is None and library.elements > _FEW),
         library.held,
         library.address(f"{_NAME}_sizes") if finds else 0,
         0 if told is None else len(told),
@@ -152,7 +167,7 @@ def _called(plan: Nests, library: _Library, segment: Segment, parts: _Parts) -> 
 def _telling(graph: Graph, library: _Library, told: Told) -> Callable[..., Any]:
     """What finds the numbers of sizes from inputs; None where these do not fit."""
     inputs = library.coded(graph.input_types)
-    found: Callable[..., Any] = _native()(
+    found: Callable[..., Any] = _caller().Native(
         library.address(f"{_NAME}_told"), inputs, ((INT64.num, (len(told),)),), (),
         (len(inputs) + 1, len(inputs)), (_MADE,), 0, True, False, library.held,
         library.address(f"{_NAME}_sizes"), len(told),
@@ -183,7 +198,7 @@ class _Mixed:
         graph: Graph,
         modes: list[int],
         alone: bool,
-        by_numpy: Callable[[Graph], Callable[..., Any]],
+        by_numpy: Callable[..., Callable[..., Any]],
     ) -> None:
         steps, told = plan.schedule, library.told
         self.types = list(steps.types[: steps.inputs])
@@ -233,6 +248,8 @@ class _Mixed:
         for run, read, written, asks in self.pieces:
             given = [values[v].reshape(shape_at(shape, numbers)) for v, shape in read]
             found = run(*given, numbers) if asks else run(*given)
+            if found is None:
+                return None
             values.update(zip(written, found, strict=True))
         results = [values[v].reshape(shape_at(shape, numbers)) for v, shape in self.outputs]
         rest = iter(arrays[count:])
@@ -252,12 +269,15 @@ class _Mixed:
 
 
 def _step(
-    graph: Graph, told: Told | None, by_numpy: Callable[[Graph], Callable[..., Any]]
+    graph: Graph, told: Told | None, by_numpy: Callable[..., Callable[..., Any]]
 ) -> tuple[Callable[..., Any], bool]:
     """What runs a step of NumPy's, and whether it asks for numbers of sizes."""
     if told is None or not graph.sizes:
         return by_numpy(graph), False
     tell = told.sizes
+    with contextlib.suppress(BuildError):
+        # Where the step's own operands tell all sizes, and its code needs to know no more.
+        return by_numpy(graph, style="readable"), False
 
     @lru_cache(maxsize=_KEPT)
     def at(sizes: tuple[int, ...]) -> Callable[..., Any]:

@@ -12,10 +12,13 @@ from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
-from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product
-from primgraph.codegen.native.spellings import c_type
+from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product, Routine
+from primgraph.codegen.native.parts import needed
+from primgraph.codegen.native.routines import Call, routine
+from primgraph.codegen.native.spellings import c_type, type_name
 from primgraph.codegen.native.told import SIZES, Told
 from primgraph.ir.types import TensorType
+from primgraph.primitives.control import scan, while_loop
 
 # Nodes in one function of C: compilers take more than linear time for longer ones.
 _CHUNK = 250
@@ -27,7 +30,9 @@ class Segment:
     """A function of C: its name, the values whose arrays it takes, in order, and those of them that
     it writes.
 
-    The last of its arguments is the arena. `SIZES` among the values are the numbers of `Told`.
+    The last of its arguments is the arena. It returns 0, or why it has not come to its end: a
+    positive number where NumPy tells the error, a negative one where it was stopped. `SIZES` among
+    the values are the numbers of `Told`.
     """
 
     name: str
@@ -91,10 +96,11 @@ class _Writer:
                 run.append((at, item))
         self.segment(run)
         declared = sorted(dict.fromkeys(self.declared))
+        parts = needed("\n".join(self.functions))
         opening = list(_OPENING)
         if self.told is not None:
             opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
-        text = "\n".join([*opening, *declared, "", *self.functions, ""])
+        text = "\n".join([*opening, *declared, "", parts, "", *self.functions, ""])
         return Source(text, tuple(self.order), self.arena.size)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
@@ -119,15 +125,17 @@ class _Writer:
             for part in parts:
                 self.declare_sizes(part)
         args = "void *const *restrict a, char *restrict w"
-        unused = "    (void)a; (void)w;"
+        unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
         if len(parts) == 1:
-            self.functions += [f"void {name}({args}) {{", unused, *parts[0], "}", ""]
+            self.functions += [f"int {name}({args}) {{", unused, *parts[0], *end]
         else:
             for k, part in enumerate(parts):
-                head = f"static __attribute__((noinline)) void {name}_{k}({args}) {{"
-                self.functions += [head, unused, *part, "}", ""]
-            calls = [f"    {name}_{k}(a, w);" for k in range(len(parts))]
-            self.functions += [f"void {name}({args}) {{", *calls, "}", ""]
+                head = f"static __attribute__((noinline)) int {name}_{k}({args}) {{"
+                self.functions += [head, unused, *part, *end]
+            calls = [
+                f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))
+            ]
+            self.functions += [f"int {name}({args}) {{", "    int failed;", *calls, *end]
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     def declare_sizes(self, part: list[str]) -> None:
@@ -174,6 +182,11 @@ class _Writer:
             yield from self.product(item)
         elif isinstance(item, Control):
             yield from control(self, item)
+        elif isinstance(item, Routine):
+            operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
+            lines = routine(item.step)
+            assert lines is not None
+            yield from lines(Call(item.step, operands, results, self.room))
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
@@ -227,12 +240,12 @@ class _Writer:
 # The name of a size, or of what begins places.
 _READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
 
-_PLAIN = ("text", "call", "copy")
+_PLAIN = ("text", "call", "copy", "take")
 
 
 def made_by(item: Item) -> list[int]:
     """The values that an item leaves in memory."""
-    if isinstance(item, Outside | Control):
+    if isinstance(item, Outside | Control | Routine):
         return list(item.values)
     if isinstance(item, Product):
         return [item.value]
@@ -270,6 +283,8 @@ _OPENING = (
 def _declared(plan: Nests) -> Iterator[str]:
     """The functions of the runtime that a plan calls, but for those of its bodies."""
     for item in plan.items:
+        if isinstance(item, Control) and item.step.op in (scan, while_loop):
+            yield "extern int (*pg_stop)(void);"
         if isinstance(item, Product):
             kind = c_type(plan.types[item.value].dtype)
             yield (
@@ -282,7 +297,7 @@ def _declared(plan: Nests) -> Iterator[str]:
             if node.kind == "call":
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
                 yield f"void {name}({kind} *, const {kind} *, long);"
-            elif node.kind not in (*_PLAIN, "put"):
-                name = f"pg_{node.kind}_{dtype.kind}{8 * dtype.itemsize}"
+            elif node.kind not in (*_PLAIN, "put", "add"):
+                name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""
                 yield f"{kind} {name}(const {kind} *, long, long{first});"

@@ -81,8 +81,8 @@ class Told:
             yield f"    z[{k}] = {extent(dim)};"
         yield "    return 1;"
         yield "}"
-        yield f"void {name}_told(void *const *restrict a, char *restrict w) {{"
-        yield f"    (void)w; memcpy(a[1], a[0], {len(self)} * sizeof(long));"
+        yield f"int {name}_told(void *const *restrict a, char *restrict w) {{"
+        yield f"    (void)w; memcpy(a[1], a[0], {len(self)} * sizeof(long)); return 0;"
         yield "}"
 
     def _solved(self, given: str, whole: Dim, size: str) -> Iterator[str]:
