@@ -179,21 +179,6 @@ class Kernel(Fixed, Drawn):
             return "native" if fits else "planned"
         return "scalar" if fits else self.style
 
-    @property
-    def direct(self) -> Callable[..., Any] | None:
-        """What gives the results for arrays that come as they should, and None for others.
-
-        It looks at all that it has to know of them.
-        """
-        return self._call.scalar
-
-    @property
-    def for_all_sizes(self) -> bool:
-        """Whether this is native code for all sizes, with no loop in it that NumPy does."""
-        scalar = self._code.scalar
-        native = scalar is not None and self.style == "native"
-        return native and bool(self.graph.sizes) and getattr(scalar, "for_all_sizes", True) is True
-
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
         """The same kernel with a clock around each step, the clocks, and each step's equation.
 
@@ -293,6 +278,21 @@ def taken(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:
     if kernel._code.fit(*feeds):
         return feeds
     return [as_feed(a, t, name) for a, (t, name) in zip(feeds, kernel._call.inputs, strict=True)]
+
+
+def direct(kernel: Kernel) -> Callable[..., Any] | None:
+    """What gives the results for arrays that come as they should, and None for others.
+
+    Native code looks at all that it has to know of them.
+    """
+    return kernel._call.scalar
+
+
+def is_for_all_sizes(kernel: Kernel) -> bool:
+    """Whether it is native code for all sizes, with no loop in it that NumPy does."""
+    scalar = kernel._code.scalar
+    native = scalar is not None and kernel.style == "native"
+    return native and bool(kernel.graph.sizes) and getattr(scalar, "for_all_sizes", True) is True
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:

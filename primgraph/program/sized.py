@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 import numpy as np
 
 from primgraph.codegen import Kernel
+from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.errors import ArgumentError, BuildError, UnknownSizeError
 from primgraph.ir.dims import extent_at, names_in, of_one_trip
 from primgraph.ir.drawn import Drawn
@@ -111,14 +112,18 @@ class BySizes(Generic[T]):
         # How often what is for all sizes was taken.
         self._count = 0
         self._whole: T | None = None
-        # What computes results from arrays that come as they should, or gives None.
-        self.direct: Callable[..., Any] | None = None
+        self._is_enough = False
         self._is_written = policy.new_sizes == GENERIC
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         """For how many sets of sizes there is one."""
         return len(self._made)
+
+    @property
+    def only(self) -> T | None:
+        """What is for all sizes, if it is there and nothing else will be made."""
+        return self._whole if self._is_enough else None
 
     @property
     def whole(self) -> T:
@@ -128,7 +133,7 @@ class BySizes(Generic[T]):
             with self._lock:
                 self._whole = made if self._whole is None else self._whole
             if self._suffices(self._whole) and self.policy.new_sizes == GENERIC:
-                self.direct = getattr(self._whole, "direct", None)
+                self._is_enough = True
         return self._whole
 
     def of(self, arrays: Sequence[Any]) -> T:
@@ -231,11 +236,6 @@ class BySizes(Generic[T]):
         return tuple(found)
 
 
-def is_native(kernel: Kernel) -> bool:
-    """Whether a kernel for all sizes leaves nothing to be gained by others."""
-    return kernel.for_all_sizes
-
-
 def _elements(graph: Graph) -> int:
     """How many elements the equations of a graph compute, loops once."""
     counts = Counter(v.type for e in graph.body for v in e.outputs)
@@ -278,7 +278,7 @@ class SizedKernel(Fixed, Drawn):
         fitting = Fitting(inputs, graph.sizes)
         fields = {
             "graph": graph,
-            "_kernels": BySizes(graph, fitting, make, whole, policy, is_native),
+            "_kernels": BySizes(graph, fitting, make, whole, policy, is_for_all_sizes),
             "_options": again,
         }
         for name, value in fields.items():
@@ -289,9 +289,10 @@ class SizedKernel(Fixed, Drawn):
 
         Raises `FeedError` where sizes contradict each other, or are not as the graph assumes.
         """
-        direct = self._kernels.direct
-        if direct is not None and not named and out is None and not borrow:
-            found = direct(*feeds)
+        only = self._kernels.only
+        if only is not None and not named and out is None and not borrow:
+            run = direct(only)
+            found = None if run is None else run(*feeds)
             if found is not None:
                 return found
         kernel = self._kernels.of(self.graph.in_order(feeds, named))
