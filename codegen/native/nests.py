@@ -21,6 +21,7 @@ from primgraph.codegen.native.indexing import (
     place,
     strides_of_windows,
     take,
+    take_along,
     window,
 )
 from primgraph.codegen.native.items import (
@@ -45,6 +46,7 @@ from primgraph.primitives.indexing import gather, placed, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.primitives.sorting import reorder
 from primgraph.primitives.windows import overlap_add, windows
 
 REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
@@ -87,6 +89,8 @@ def _add(draft: Draft, step: Step) -> None:
         window(draft, step)
     elif op is placed:
         place(draft, step)
+    elif op is reorder:
+        take_along(draft, step)
     elif op in (gather, scatter_add) and can_index(step):
         (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
