@@ -1,0 +1,122 @@
+"""What elements are computed by: the spellings of C, and how what they are given stands in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import final
+
+from primgraph.codegen.export.words import (
+    ATOM,
+    CHOICE,
+    EITHER,
+    PRODUCT,
+    RELATION,
+    SIGN,
+    SUM,
+    Text,
+)
+from primgraph.codegen.native.spellings import SPELLINGS, c_type
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.types import DType
+
+_PLACE = re.compile(r"@(\d)@")
+_BINARY = re.compile(r"@0@ ([-+*/&|^]|[<>=!]=|[<>]) @1@")
+_CAST = re.compile(r"\(\w+\)")
+# How tightly an operator binds, and how tightly what stands on either side has to: sums of sums
+# keep their order, and compilers warn of comparisons beside the others.
+_OPERATORS = {
+    "+": (SUM, SUM, PRODUCT),
+    "-": (SUM, SUM, PRODUCT),
+    "*": (PRODUCT, PRODUCT, SIGN),
+    "/": (PRODUCT, PRODUCT, SIGN),
+    **dict.fromkeys("&|^", (EITHER, ATOM, ATOM)),
+}
+_COMPARISON = (RELATION, SUM, SUM)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """An expression with `@0@`, `@1@` for its operands, and how tightly it and they have to bind.
+
+    Where the binding is None, an operand stands there more than once, or not at all.
+    """
+
+    pattern: str
+    rank: int
+    within: tuple[int | None, ...]
+
+    def filled(self, args: Sequence[Text]) -> Text:
+        """The expression for these operands."""
+        ranks = [ATOM if rank is None else rank for rank in self.within]
+        texts = [a.within(rank) for a, rank in zip(args, ranks, strict=True)]
+        return Text(_PLACE.sub(lambda found: texts[int(found[1])], self.pattern), self.rank)
+
+
+def kind_of(dtype: DType) -> str:
+    """The type of C of elements, as a person would declare them."""
+    return "bool" if dtype.kind == "b" else c_type(dtype) or ""
+
+
+def formula(step: Step) -> Formula | None:
+    """How an elementwise step is spelled; None where C has no words for it."""
+    spelling = SPELLINGS.get(step.op)
+    if spelling is None:
+        return None
+    pattern = spelling([f"@{k}@" for k in range(len(step.inputs))], step)
+    if pattern is None:
+        return None
+    return _formula(pattern, len(step.inputs))
+
+
+def call(name: str) -> Formula:
+    """A function of one element."""
+    return Formula(f"{name}(@0@)", ATOM, (CHOICE,))
+
+
+@lru_cache(maxsize=1024)
+def _formula(pattern: str, count: int) -> Formula:
+    rank, within = _ranks(pattern, count)
+    once = [pattern.count(f"@{k}@") == 1 for k in range(count)]
+    return Formula(
+        pattern, rank, tuple([r if o else None for r, o in zip(within, once, strict=True)])
+    )
+
+
+def _ranks(pattern: str, count: int) -> tuple[int, Sequence[int]]:
+    """How tightly a spelling binds, and how tightly each of its operands has to."""
+    binary = _BINARY.fullmatch(pattern)
+    if binary is not None:
+        rank, left, right = _OPERATORS.get(binary[1], _COMPARISON)
+        return rank, (left, right)
+    if pattern == "@0@ ? @1@ : @2@":
+        return CHOICE, (RELATION, SUM, SUM)
+    if pattern in ("-@0@", "!@0@"):
+        return SIGN, (ATOM,)
+    if _PLACE.fullmatch(pattern):
+        return CHOICE, (CHOICE,)
+    cast = _CAST.match(pattern)
+    if cast is not None:
+        rest = pattern[cast.end() :]
+        if _PLACE.fullmatch(rest) or _is_closed(rest):
+            return SIGN, (ATOM,) * count
+    opening = re.match(r"\w+(?=\()", pattern)
+    if opening is not None and _is_closed(pattern[opening.end() :]):
+        simple = re.fullmatch(r"[@\w.()\-]+(, [@\w.()\-]+)*", pattern[opening.end() + 1 : -1])
+        return ATOM, (CHOICE if simple else ATOM,) * count
+    return CHOICE, (ATOM,) * count
+
+
+def _is_closed(text: str) -> bool:
+    """Whether a text is in one pair of parentheses."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return False
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth == 0 and i + 1 < len(text):
+            return False
+    return True

@@ -1,0 +1,61 @@
+"""What of the items of a plan is needed: nothing is computed for arrays without elements."""
+
+from __future__ import annotations
+
+from math import prod
+
+from primgraph.codegen.native.items import Control, Item, Nest, Nests, Node, Product
+
+PLAIN = ("text", "call", "copy")
+
+
+def needed(plan: Nests) -> list[Item | None]:
+    """The items with what results depend on; None for those that nothing does."""
+    roots = set(plan.outputs)
+    found: list[Item | None] = []
+    for item in reversed(plan.items):
+        if isinstance(item, Nest):
+            left = _nest(plan, item, roots)
+            found.append(left if left.nodes else None)
+            continue
+        values = (item.value,) if isinstance(item, Product) else item.values
+        if not roots.intersection(values):
+            found.append(None)
+            continue
+        roots.update(read(plan, item))
+        found.append(item)
+    found.reverse()
+    return found
+
+
+def read(plan: Nests, item: Item) -> set[int]:
+    """The values in memory that an item reads."""
+    if isinstance(item, Nest):
+        if not prod(item.domain):
+            return set()
+        return {o.root for n in item.nodes for o in n.operands if o.root >= 0}
+    if isinstance(item, Product):
+        empty = not plan.types[item.value].size or not item.step.operands[0].size
+        return set() if empty else {item.left.root, item.right.root}
+    found = set(item.operands)
+    for constants in item.constants if isinstance(item, Control) else ():
+        found.update(constants.values())
+    return found
+
+
+def _nest(plan: Nests, nest: Nest, roots: set[int]) -> Nest:
+    values: set[int] = set()
+    kept: list[Node] = []
+    empty = not prod(nest.domain)
+    for node in reversed(nest.nodes):
+        left = node.value in roots and (node.value in nest.stored or node.kind not in PLAIN)
+        left = left and plan.types[node.value].size > 0
+        if (empty and node.kind in PLAIN) or not (left or node.value in values):
+            continue
+        kept.append(node)
+        if not empty:
+            values.update(o.value for o in node.operands if o.value >= 0)
+            roots.update(o.root for o in node.operands if o.root >= 0)
+    kept.reverse()
+    stored = {v: None for v in nest.stored if v in roots}
+    return Nest(nest.domain, kept, stored)
