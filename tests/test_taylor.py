@@ -355,6 +355,16 @@ def test_powers_at_zero_are_those_one_by_one(monkeypatch):
 
 MATRIX = RNG.normal(size=(3, 3))
 POSITIVE = MATRIX @ MATRIX.T + 3 * np.eye(3)
+
+
+def _along(f, x, direction):
+    return pg.forward_grad(f(x), x, direction)
+
+
+def _by(f, x, weights):
+    return pg.grad(f(x), x, weights)
+
+
 OF_MATRICES = {
     "solve": lambda t: pg.linalg.solve(POSITIVE * pg.exp(t) + t * MATRIX, np.ones(3)),
     "cholesky": lambda t: pg.linalg.cholesky(POSITIVE + t * np.eye(3)),
@@ -362,6 +372,8 @@ OF_MATRICES = {
     "inv": lambda t: pg.linalg.inv(POSITIVE + t * MATRIX),
     "eigvalsh": lambda t: pg.linalg.eigvalsh(POSITIVE + t * (MATRIX + MATRIX.T)),
     "slogdet": lambda t: pg.linalg.slogdet(POSITIVE + t * MATRIX)[1],
+    "tangent": lambda t: _along(pg.linalg.cholesky, POSITIVE + t * np.eye(3), MATRIX * pg.exp(t)),
+    "slope": lambda t: _by(pg.linalg.cholesky, POSITIVE + t * np.eye(3), MATRIX * pg.exp(t)),
 }
 
 

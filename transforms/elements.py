@@ -73,7 +73,7 @@ class _Unknown(Exception):
 def terms_of(
     graph: Graph, most: float, *, chooses: bool = True
 ) -> tuple[Builder, Value | None, list[Term]] | None:
-    """The terms of the only output of `graph`, which is linear in its last input, a vector.
+    """The terms of the only output of `graph`, which is linear in its last input.
 
     They are recorded in a builder that has the other inputs; the value is that of the output where
     it does not depend on the vector. None where an equation does something else than to move,
@@ -86,7 +86,8 @@ def terms_of(
     for value in graph.inputs[:-1]:
         builder.share_input(value)
         moved[value] = value
-    terms = {seed: [Term(None, np.arange(seed.type.size, dtype=np.int64), False, False)]}
+    places = np.arange(seed.type.size, dtype=np.int64).reshape(seed.shape)
+    terms = {seed: [Term(None, places, False, False)]}
     work = _Work(builder, moved, terms)
     with builder:
         for eqn in graph.body:

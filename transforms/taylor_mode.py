@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any, Protocol, TypeAlias, final
@@ -18,6 +18,8 @@ from primgraph.ir.rebuild import NOWHERE, copy, derived_source, rebuild, require
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add, as_another, neg, sub
+from primgraph.primitives.linalg import matmul
+from primgraph.primitives.shapes import concat
 from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.frames import is_mark
 from primgraph.transforms.analysis.masks import masks_of
@@ -182,6 +184,7 @@ class Jets:
         self._made_by: dict[Series, _Node] = {}
         self._rates: dict[Series, Series] = {}
         self._templates: dict[Any, tuple[Graph, list[bool]]] = {}
+        self._traced: dict[Any, Graph] = {}
 
     # The graph that is followed.
 
@@ -344,6 +347,30 @@ class Jets:
         self._made_by.update((z, node) for z in node.results)
         return node.results
 
+    def through(
+        self, function: Callable[..., Value], *operands: Series, **options: Hashable
+    ) -> Series:
+        """The series of what `function` makes of values, by primitives."""
+        key = (function, tuple([x.type for x in operands]), *options.items())
+        if key not in self._traced:
+            builder = Builder(function.__name__, source=self.builder.source or NOWHERE)
+            with builder:
+                found = function(*[builder.input(x.type) for x in operands], **options)
+            self._traced[key] = builder.graph([found])
+        graph = self._traced[key]
+        return self._followed(graph, operands, self.order)[graph.outputs[0]]
+
+    def _followed(
+        self, graph: Graph, operands: Sequence[Series], limit: int
+    ) -> dict[Value, Series]:
+        """The series of all values of a graph of primitives, which is not recorded as such."""
+        known = dict(zip(graph.inputs, operands, strict=True))
+        for eqn in graph.body:
+            given = [known[v] for v in eqn.inputs]
+            made = self.apply_all(require_primitive(eqn), given, eqn.params, limit)
+            known.update(zip(eqn.outputs, made, strict=True))
+        return known
+
     def rate(self, x: Series) -> Series:
         """The series of the derivative of `x`: the slope that it follows from, if there is one."""
         found = self._rates.get(x)
@@ -382,13 +409,20 @@ class Jets:
     def convolution(
         self, op: Primitive[Any], x: Series, y: Series, k: int, count: int, start: int = 0
     ) -> Value | None:
-        """The sum of `op(x[i], y[k - i])` for `count` values of i from `start` on."""
-        terms: list[Value | None] = []
+        """The sum of `op(x[i], y[k - i])` for `count` values of i from `start` on.
+
+        Matrices are multiplied side by side: one product has the sum of many.
+        """
+        pairs = []
         for i in range(start, start + count):
             a, b = x[i], y[k - i]
             if a is not None and b is not None:
-                terms.append(self.builder.emit(op, (a, b), {})[0])
-        return self.total(terms)
+                pairs.append((a, b))
+        if op is matmul and len(pairs) > 1:
+            left, right = zip(*pairs, strict=True)
+            last = len(x.type.shape) - 1
+            pairs = [(concat(*left, axis=last), concat(*right, axis=last - 1))]
+        return self.total(self.builder.emit(op, pair, {})[0] for pair in pairs)
 
     def square(self, op: Primitive[Any], x: Series, k: int, start: int = 0) -> Value | None:
         """Coefficient `k` of a commutative product of `x` with itself, of coefficients of both from
@@ -492,12 +526,8 @@ class Jets:
                 continue
             graph, present = self._template(node, places, places[0] in linear)
             rates = [self.rate(node.operands[i]) for i in places]
-            known = dict(zip(graph.inputs, (*node.results, *node.operands, *rates), strict=True))
-            for eqn in graph.body:
-                inner = require_primitive(eqn)
-                operands = [known[v] for v in eqn.inputs]
-                made = self.apply_all(inner, operands, eqn.params, node.limit - 1)
-                known.update(zip(eqn.outputs, made, strict=True))
+            given = (*node.results, *node.operands, *rates)
+            known = self._followed(graph, given, node.limit - 1)
             ends = iter(graph.outputs)
             for terms, has in zip(found, present, strict=True):
                 if has:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from primgraph.codegen.native.extents import is_zero
 from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.dims import Dim
 from primgraph.ir.types import Shape
 from primgraph.ir.views import Permute, Reshape, Slice
 from primgraph.primitives.shapes import broadcast
@@ -58,8 +60,7 @@ def viewed(access: Access, step: Step, k: int) -> Access | None:
         case Slice(ranges):
             offset, apart = access.offset, list(access.strides)
             for i, (start, stop, by) in enumerate(ranges):
-                first = slice(start, stop, by).indices(source[i])[0]
-                offset += first * access.strides[i]
+                offset += _first(start, stop, by, source[i]) * access.strides[i]
                 apart[i] = by * access.strides[i]
             return Access(access.root, offset, tuple(apart))
         case Reshape():
@@ -67,6 +68,15 @@ def viewed(access: Access, step: Step, k: int) -> Access | None:
             return None if found is None else Access(access.root, access.offset, found)
         case _:
             return None
+
+
+def _first(start: int | None, stop: int | None, by: int, extent: int) -> int:
+    """The index of the first element of a range along an axis."""
+    if type(start) is not Dim and type(stop) is not Dim and type(extent) is not Dim:
+        return slice(start, stop, by).indices(extent)[0]
+    if start is None:
+        return 0 if by > 0 else extent - 1
+    return extent + start if type(start) is int and start < 0 else start
 
 
 def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int, ...] | None:
@@ -83,6 +93,9 @@ def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int,
         else:
             runs.append((n, s))
     found: list[int] = []
+    if len(runs) == 1:
+        # In one run there are as many elements as in the shape, whatever sizes are.
+        return tuple([s * runs[0][1] for s in row_major(shape)])
     at = len(runs) - 1
     left = runs[at][0] if runs else 1
     step = runs[at][1] if runs else 0
@@ -90,10 +103,11 @@ def _reshaped(source: Shape, strides: Sequence[int], shape: Shape) -> tuple[int,
         if n == 1:
             found.append(0)
             continue
-        while left == 1:
+        while left == 1 and at > 0:
             at -= 1
             left, step = runs[at]
-        if left % n:
+        # Where sizes decide, it is not so for all of them.
+        if not is_zero(left % n):
             return None
         found.append(step)
         left //= n

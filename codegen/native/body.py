@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import final
 
+from primgraph.codegen.native.extents import extent, is_few, is_zero
 from primgraph.codegen.native.items import Nest, Node, Operand
-from primgraph.codegen.native.spellings import SPELLINGS, moved_type
+from primgraph.codegen.native.spellings import SPELLINGS, moved_type, type_name
 from primgraph.codegen.native.walk import IDENTITY, STRIP, Walk
 from primgraph.ir.types import TensorType
 
@@ -32,7 +33,12 @@ class Body:
 
     def text(self) -> list[str]:
         self.fill_results()
+        begin = len(self.lines)
         self.loops()
+        # What is found wrong with an element ends the whole, behind all loops.
+        if any("&bad" in line for line in self.lines[begin:]):
+            self.lines.insert(begin, "int bad = 0;")
+            self.lines.append("if (bad) return 1;")
         return self.lines
 
     def fill_results(self) -> None:
@@ -41,7 +47,7 @@ class Body:
                 continue
             type = self.types(node.value)
             start = IDENTITY[node.kind]
-            if type.dtype.kind in "iu" and node.kind in ("max", "min"):
+            if type.dtype.kind in "biu" and node.kind in ("max", "min"):
                 # Integers begin with the first of what they are the extremum of.
                 start = _least(type, node.kind)
             kind = moved_type(type.dtype)
@@ -49,7 +55,8 @@ class Body:
             if type.size == 1:
                 self.lines.append(f"{place}[0] = {start};")
             else:
-                self.lines.append(f"for (long i = 0; i < {type.size}; i++) {place}[i] = {start};")
+                size = extent(type.size)
+                self.lines.append(f"for (long i = 0; i < {size}; i++) {place}[i] = {start};")
 
     def loops(self) -> None:
         roots: dict[int, None] = {}
@@ -57,7 +64,7 @@ class Body:
             for o in node.operands:
                 if o.root >= 0:
                     roots[o.root] = None
-        placed = [n.value for n in self.nest.nodes if n.kind == "put" or n.kind in IDENTITY]
+        placed = [n.value for n in self.nest.nodes if n.kind in ("put", "add", *IDENTITY)]
         written = list(dict.fromkeys([*self.nest.stored, *placed]))
         for v in roots:
             kind = moved_type(self.types(v).dtype)
@@ -67,21 +74,23 @@ class Body:
             self.lines.append(f"{kind} *restrict w{v} = ({kind} *){self.place(v)};")
         self._buffers()
         outer = self.extents[:-1]
-        for depth, n in enumerate(outer):
+        for depth, count in enumerate(outer):
             pad = "    " * depth
-            self.lines.append(f"{pad}for (long i{depth} = 0; i{depth} < {n}; i{depth}++) {{")
+            self.lines.append(
+                f"{pad}for (long i{depth} = 0; i{depth} < {extent(count)}; i{depth}++) {{"
+            )
         pad = "    " * len(outer)
         if not self.extents:
             self._strip(pad, "1")
         else:
-            n = self.extents[-1]
+            n = extent(self.extents[-1])
             if self.walk.start:
                 self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {STRIP}) {{")
                 self.lines.append(f"{pad}    const long n = {n} - s < {STRIP} ? {n} - s : {STRIP};")
                 self._strip(pad + "    ", "n")
                 self.lines.append(f"{pad}}}")
             else:
-                self._strip(pad, str(n))
+                self._strip(pad, n)
         for depth in reversed(range(len(outer))):
             self.lines.append(f"{'    ' * depth}}}")
 
@@ -98,7 +107,8 @@ class Body:
                     base = self.walk.base(0, self.walk.stored_strides)
                     self.buffer[node.value] = f"(w{node.value} + {base})"
                     self.direct.add(node.value)
-        size = min(self.extents[-1], STRIP) if self.extents else 1
+        few = not self.extents or is_few(self.extents[-1], STRIP)
+        size = prod(self.extents[-1:]) if few else STRIP
         crossing = self.walk.crossing - self.direct
         kinds = {v: moved_type(self.types(v).dtype) for v in crossing}
         names, made = _shared(self.walk, kinds)
@@ -137,7 +147,7 @@ class Body:
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         inside: list[str] = []
-        here = {n.value for n in nodes if n.kind in ("text", "copy")}
+        here = {n.value for n in nodes if n.kind in ("text", "copy", "take")}
         for node in nodes:
             if node.kind == "call":
                 if node.value in self.nest.stored and node.value not in self.direct:
@@ -148,13 +158,20 @@ class Body:
                 if not self.walk.is_run(node):
                     inside.append(self._accumulate(node, here))
                 continue
-            args = [self._argument(o, here) for o in node.operands]
+            if node.kind in ("take", "add"):
+                inside += self._reaching(node, here)
+            if node.kind == "add":
+                continue
+            if node.kind == "take":
+                args = [f"r{node.operands[0].root}[at{node.value}]"]
+            else:
+                args = [self._argument(o, here) for o in node.operands]
             if node.kind == "put":
                 place = self.walk.index(node.offset, node.strides)
                 inside.append(f"w{node.value}[{place}] = {args[0]};")
                 continue
             kind = moved_type(self.types(node.value).dtype)
-            if node.kind == "copy":
+            if node.kind in ("copy", "take"):
                 text: str | None = args[0]
             else:
                 assert node.step is not None
@@ -174,6 +191,25 @@ class Body:
             self.lines.append(f"{pad}for (long j = 0; j < {count}; j++) {{")
         self.lines += [f"{pad}    {line}" for line in inside]
         self.lines.append(f"{pad}}}")
+
+    def _reaching(self, node: Node, here: set[int]) -> Iterator[str]:
+        """The place that indices tell, and what is added there."""
+        first, *indices = node.operands
+        offset, strides = 0, node.strides
+        if node.kind == "take":
+            offset, strides = first.offset, first.strides
+        terms = []
+        for o, (n, stride) in zip(indices, node.reach, strict=True):
+            place = f"pg_place((int64_t){self._argument(o, here)}, {extent(n)}, &bad)"
+            terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
+        base = self.walk.index(offset, strides)
+        text = " + ".join([*terms, *([] if base == "0" else [base])])
+        if node.kind == "take":
+            yield f"const long at{node.value} = {text};"
+            return
+        added, target = self._argument(first, here), f"w{node.value}[{text}]"
+        sign = "|=" if self.types(node.value).dtype.kind == "b" else "+="
+        yield f"{target} {sign} {added};"
 
     def _argument(self, o: Operand, here: set[int]) -> str:
         if o.text:
@@ -202,14 +238,14 @@ class Body:
         kind = moved_type(type.dtype)
         target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
         if o.value >= 0:
-            source, by = self.buffer[o.value], 1
+            source, by = self.buffer[o.value], "1"
         elif o.root >= 0:
-            by = self.walk.along(o.strides)[-1] if self.extents else 1
+            by = extent(self.walk.along(o.strides)[-1]) if self.extents else "1"
             source = f"r{o.root} + {self.walk.base(o.offset, o.strides)}"
         else:
             self.lines.append(f"{pad}const {kind} one{node.value} = {o.text};")
-            source, by = f"&one{node.value}", 0
-        name = _RUNS[type.dtype.kind + str(type.dtype.itemsize)]
+            source, by = f"&one{node.value}", "0"
+        name = type_name(type.dtype)
         if node.kind == "prod":
             self.lines.append(f"{pad}{target} = pg_prod_{name}({source}, {by}, {count}, {target});")
             return
@@ -248,12 +284,6 @@ def _shared(walk: Walk, kinds: Mapping[int, str]) -> tuple[dict[int, str], dict[
     return names, made
 
 
-_RUNS = {
-    "f8": "f64", "f4": "f32", "i8": "i64", "i4": "i32", "i2": "i16", "i1": "i8",
-    "u8": "u64", "u4": "u32", "u2": "u16", "u1": "u8",
-}  # fmt: skip
-
-
 def _combined(kind: str, target: str, text: str) -> str:
     match kind:
         case "sum":
@@ -277,7 +307,7 @@ def statements(
     nest: Nest, types: Callable[[int], TensorType], place: Callable[[int], str]
 ) -> Iterator[str]:
     """The lines of a nest; nothing where there are no indices."""
-    if prod(nest.domain):
+    if not is_zero(prod(nest.domain)):
         yield from Body(nest, types, place).text()
     else:
         body = Body(nest, types, place)

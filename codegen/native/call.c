@@ -2,7 +2,8 @@
  *
  * A call looks at what it is given: arrays of exactly the declared types, in row-major order, and
  * behind them those that are handed for results. For anything else it returns None, and the caller
- * converts what can be. Other results are new arrays, or the arrays of inputs which are overwritten
+ * converts what can be; and so it does where the computation fails, which NumPy then repeats, and
+ * tells why. Other results are new arrays, or the arrays of inputs which are overwritten
  * at last. While a kernel runs, other threads may. */
 
 #define PY_SSIZE_T_CLEAN
@@ -11,8 +12,10 @@
 #include <numpy/arrayobject.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
 
-typedef void (*Function)(void *const *arrays, char *arena);
+/* Returns 0; more than that where NumPy is to tell why it failed, less where it was stopped. */
+typedef int (*Function)(void *const *arrays, char *arena);
 
 typedef struct {
     int type;
@@ -73,6 +76,7 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
     PyObject *result = NULL;
     char *own = NULL, *space = NULL;
     Py_ssize_t ready = 0;
+    int failed = 0;
     for (; ready < n->outputs; ready++) {
         const Type *type = &n->types[n->inputs + ready];
         const int mode = n->modes[ready];
@@ -111,12 +115,16 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
     }
     if (n->releases) {
         Py_BEGIN_ALLOW_THREADS
-        n->function(given, space);
+        failed = n->function(given, space);
         Py_END_ALLOW_THREADS
     } else
-        n->function(given, space);
+        failed = n->function(given, space);
     if (mine) atomic_flag_clear(&n->busy);
     PyMem_RawFree(own);
+    if (failed) {
+        if (failed > 0) result = Py_NewRef(Py_None);
+        goto end;
+    }
     for (Py_ssize_t i = 0; i < n->outputs; i++)
         if (n->modes[i] >= 0) {
             PyArrayObject *target = (PyArrayObject *)args[n->modes[i]];
@@ -217,6 +225,32 @@ static PyObject *native_new(PyTypeObject *type, PyObject *args, PyObject *named)
     return (PyObject *)n;
 }
 
+/* Whether a signal's handler has raised an error, which is looked after from time to time by loops
+ * that may be long. Only the main thread runs handlers, which may not have the interpreter now. */
+static unsigned long main_thread;
+
+static int stopped(void) {
+    static _Thread_local long long next;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const long long at = now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+    if (at < next || PyThread_get_thread_ident() != main_thread) return 0;
+    next = at + 50;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    const int found = PyErr_CheckSignals();
+    PyGILState_Release(state);
+    return found != 0;
+}
+
+/* The address of the function above, for a process whose main thread has that number. */
+static PyObject *stop_address(PyObject *self, PyObject *number) {
+    (void)self;
+    main_thread = PyLong_AsUnsignedLong(number);
+    return PyErr_Occurred() ? NULL : PyLong_FromVoidPtr((void *)(uintptr_t)stopped);
+}
+
+static PyMethodDef methods[] = {{"stop_address", stop_address, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+
 static PyTypeObject NativeType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "primgraph.Native",
     .tp_basicsize = sizeof(Native),
@@ -227,7 +261,7 @@ static PyTypeObject NativeType = {
     .tp_call = PyVectorcall_Call,
 };
 
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "primgraph_call", NULL, -1, NULL,
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "primgraph_call", NULL, -1, methods,
                                     NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit_primgraph_call(void) {

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import NamedTuple, Protocol
 
+from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.codegen.native.spellings import moved_type
+from primgraph.ir.dims import of_one_trip, typical
+from primgraph.ir.graph import Graph
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import cond, parted, scan, while_loop
+from primgraph.primitives.control import cond, flops_of, parted, scan, while_loop
 
 
 class Body(NamedTuple):
@@ -61,7 +65,8 @@ def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Itera
     where = dict(zip([*inputs, *body.plan.outputs], places, strict=True))
     where.update({v: writer.place(own) for v, own in body.constants.items()})
     given = ", ".join([f"(void *){where[v]}" for v in body.arrays]) or "0"
-    yield f"{{ void *const b[] = {{{given}}}; {body.name}(b, {room}); }}"
+    yield f"{{ void *const b[] = {{{given}}};"
+    yield f"  const int failed = {body.name}(b, {room}); if (failed) return failed; }}"
 
 
 def _branches(writer: Writer, item: Control, bodies: Sequence[Body]) -> Iterator[str]:
@@ -91,10 +96,30 @@ def _turn(writer: Writer, count: int) -> Iterator[str]:
         yield f"now{i} = next{i}; next{i} = other{i}; other{i} = (char *)now{i};"
 
 
+def _row(stack: TensorType) -> str:
+    """The bytes of one row of a stack."""
+    return extent(prod(stack.shape[1:]) * stack.dtype.itemsize)
+
+
 def _left(writer: Writer, types: Sequence[TensorType], values: Sequence[int]) -> Iterator[str]:
     """Leave what is carried at last in memory of its own."""
     for i, (type, v) in enumerate(zip(types, values, strict=True)):
-        yield f"memcpy({writer.place(v)}, now{i}, {type.nbytes});"
+        yield f"memcpy({writer.place(v)}, now{i}, {extent(type.nbytes)});"
+
+
+# Operations between two looks at whether the user wants a loop to end.
+_UNWATCHED = 2**15
+
+
+def _watched(bodies: Sequence[Graph]) -> str:
+    """The end of a trip `t`: from time to time it is asked whether to go on."""
+    cost = max(_LEAST, typical(of_one_trip(sum(map(flops_of, bodies)))))
+    trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
+    return f"if (!(++t & {trips - 1}) && pg_stop && pg_stop()) return -1;"
+
+
+# What a trip takes at least.
+_LEAST = 20
 
 
 def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
@@ -103,17 +128,17 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
     fixed, state, xs = parted(given, p["consts"], p["carries"])
     _, kinds, stacks = parted(types, p["consts"], p["carries"])
     count, length = len(state), p["length"]
-    rows = [t.nbytes // length if length else 0 for t in stacks]
+    rows = [_row(t) for t in stacks]
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
-    steps = [t.nbytes // length if length else 0 for _, t in ys]
-    yield f"long trips = {length};"
+    steps = [_row(t) for _, t in ys]
+    yield f"long trips = {extent(length)};"
     if p["counted"]:
         yield f"{{ const int64_t n = *(const int64_t *){writer.place(item.operands[0])};"
         yield "  trips = n < 0 ? 0 : n < trips ? n : trips; }"
         for v, t in ys:
-            yield f"memset({writer.place(v)}, 0, {t.nbytes});"
+            yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _carried(writer, kinds, state)
-    yield "for (long t = 0; t < trips; t++) {"
+    yield "for (long t = 0; t < trips;) {"
     yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
     places = [writer.place(v) for v in fixed]
     places += [f"now{i}" for i in range(count)]
@@ -123,6 +148,7 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
         f"((char *){writer.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)
     ]
     inside = [*_call(writer, body, places, writer.room(body.arena)), *_turn(writer, count)]
+    inside.append(_watched(item.step.eqn.bodies))
     yield from (f"    {line}" for line in inside)
     yield "}"
     yield from _left(writer, kinds, item.values[:count])
@@ -136,19 +162,18 @@ def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[st
     ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
     limit = p["limit"]
     for v, t in ys:
-        yield f"memset({writer.place(v)}, 0, {t.nbytes});"
+        yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _carried(writer, kinds, state)
     yield "int64_t t = 0;"
-    yield f"for (; t < {limit}; t++) {{"
+    yield "for (;;) {" if limit is None else f"while (t < {extent(limit)}) {{"
     yield "    uint8_t again;"
     known = [writer.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
     room = writer.room(max(test.arena, body.arena))
     inside = [*_call(writer, test, [*known, "&again"], room), "if (!again) break;"]
     places = [*known, *(f"next{i}" for i in range(count))]
-    places += [
-        f"((char *){writer.place(v)} + t * {t.nbytes // limit if limit else 0})" for v, t in ys
-    ]
+    places += [f"((char *){writer.place(v)} + t * {_row(t)})" for v, t in ys]
     inside += [*_call(writer, body, places, room), *_turn(writer, count)]
+    inside.append(_watched((p["test"], p["body"])))
     yield from (f"    {line}" for line in inside)
     yield "}"
     yield from _left(writer, kinds, item.values[:count])

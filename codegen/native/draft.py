@@ -9,6 +9,7 @@ import numpy as np
 
 from primgraph.codegen.native.access import Access, whole
 from primgraph.codegen.native.items import Item, Nest, Node, Operand
+from primgraph.codegen.native.spellings import zero as zero_text
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.types import Shape
 
@@ -110,6 +111,43 @@ class Draft:
         self.made_by[copy] = at
         self.stored(copy)
         return copy
+
+    def same(self, value: int, other: int) -> None:
+        """Let `value` be what `other` is."""
+        if other in self.numbers:
+            self.numbers[value], self.exact[value] = self.numbers[other], self.exact[other]
+        else:
+            self.access[value] = self.access[other]
+
+    def zero(self, value: int) -> int:
+        """A value that is a zero like those of `value`."""
+        zero = -1 - value
+        self.numbers[zero] = zero_text(self.types[value].dtype)
+        return zero
+
+    def put(
+        self,
+        value: int,
+        part: int,
+        shape: Shape,
+        offset: int,
+        strides: Sequence[int],
+        least: int = 0,
+    ) -> int:
+        """Leave `part`, of `shape`, in memory that is a part of `value`; in which nest."""
+        # All parts are put by one function of C.
+        at, _ = self.nest_for(shape, (part,), max(least, self.after_numpy))
+        operand = self.operand(part, shape, at)
+        along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+        self.node(at, Node(None, value, "put", "", (operand,), along, offset))
+        return at
+
+    def put_together(self, value: int, at: int) -> None:
+        """Let `value` be in memory, of which the last part is put by the nest at that place."""
+        self.access[value] = whole(value, self.types[value].shape)
+        self.made_by[value] = at
+        self.reduced.add(value)
+        self.last[value] = max(at, self.last.get(value, -1))
 
     def in_memory(self, value: int, at: int) -> Access:
         if value in self.numbers:

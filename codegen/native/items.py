@@ -1,4 +1,4 @@
-"""What native code consists of: loop nests, products, branches and loops, and steps of NumPy's."""
+"""What native code consists of: loop nests, products, functions, control, steps of NumPy's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class Node:
 
     `kind` is "text", an expression in `operands`; "call", a function of the runtime; "copy", what
     an operand is; "put", an operand left in memory, at `offset` and `strides` of a larger value; or
-    a reduction, whose result, of other axes, is in memory at `strides`.
+    a reduction, whose result, of other axes, is in memory at `strides`. "take" reads its first
+    operand at places that the others tell, each along an axis of an extent and stride in `reach`;
+    "add" adds it to the value, in memory at `strides`, at such places.
     """
 
     step: Step | None
@@ -44,6 +46,7 @@ class Node:
     operands: tuple[Operand, ...]
     strides: tuple[int, ...] = ()
     offset: int = 0
+    reach: tuple[tuple[int, int], ...] = ()
 
 
 @final
@@ -85,6 +88,16 @@ class Control:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Routine:
+    """A step that is a function of C, or a loop around one, on whole arrays."""
+
+    step: Step
+    values: tuple[int, ...]
+    operands: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Outside:
     """A step that NumPy does."""
 
@@ -93,7 +106,7 @@ class Outside:
     operands: tuple[int, ...]
 
 
-Item: TypeAlias = Nest | Product | Control | Outside
+Item: TypeAlias = Nest | Product | Control | Routine | Outside
 
 
 @final

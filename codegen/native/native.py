@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.machinery
 import importlib.util
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, final
@@ -12,30 +13,40 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from primgraph.codegen.native.build import caller, compiler, library
-from primgraph.codegen.native.items import Nests, Outside
+from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.source import Segment, Source, source
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas
-from primgraph.ir.dims import is_open
+from primgraph.ir.dims import is_open, typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.types import Shape, TensorType
+from primgraph.primitives.control import while_loop
 
 # Below this many elements other threads are not let in meanwhile: that takes as long.
 _FEW = 4096
 
 
 @cache
-def _native() -> Any:
-    """The type whose objects call native functions."""
+def _caller() -> Any:
+    """The extension module that calls native functions."""
     path = str(caller())
     loader = importlib.machinery.ExtensionFileLoader("primgraph_call", path)
     spec = importlib.util.spec_from_loader("primgraph_call", loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    return module.Native
+    return module
+
+
+def _has_long_loops(plan: Nests) -> bool:
+    """Whether there may be loops of so many operations that other threads would wait for long."""
+    steps = [item.step for item in plan.items if isinstance(item, Control)]
+    return any(
+        step.op is while_loop or typical(step.op.flops(step.operands, step.params)) > _FEW
+        for step in steps
+    )
 
 
 def _told(type: TensorType) -> tuple[int, tuple[int, ...]]:
@@ -79,6 +90,8 @@ def _held(made: Source) -> ctypes.CDLL:
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
+    main = threading.main_thread().ident
+    ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)
     return held
 
 
@@ -97,7 +110,7 @@ def _called(
 ) -> Callable[..., Any]:
     types = plan.types
     place = {v: k for k, v in enumerate([*parts.inputs, *plan.constants, *parts.outputs])}
-    found: Callable[..., Any] = _native()(
+    found: Callable[..., Any] = _caller().Native(
         ctypes.cast(getattr(held, segment.name), ctypes.c_void_p).value,
         tuple([_told(types[v]) for v in parts.inputs]),
         tuple(map(_told, parts.results)),
@@ -106,7 +119,7 @@ def _called(
         tuple(parts.modes),
         made.arena,
         parts.alone,
-        sum(types[v].size for v in segment.arrays) > _FEW,
+        sum(types[v].size for v in segment.arrays) > _FEW or _has_long_loops(plan),
         held,
     )
     return found
@@ -158,6 +171,8 @@ class _Mixed:
         values: dict[int, Any] = {**self.constants, **dict(enumerate(arrays[:count]))}
         for run, read, written in self.pieces:
             found = run(*[values[v].reshape(shape) for v, shape in read])
+            if found is None:
+                return None
             values.update(zip(written, found, strict=True))
         results = [values[v].reshape(shape) for v, shape in self.outputs]
         rest = iter(arrays[count:])

@@ -14,17 +14,27 @@ import numpy as np
 
 from primgraph.codegen.native.access import row_major, viewed, whole
 from primgraph.codegen.native.draft import Draft
-from primgraph.codegen.native.items import Control, Nests, Node, Outside, Product
+from primgraph.codegen.native.indexing import (
+    add_at,
+    can_index,
+    place,
+    strides_of_windows,
+    take,
+    window,
+)
+from primgraph.codegen.native.items import Control, Nests, Node, Outside, Product, Routine
+from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, literal
-from primgraph.codegen.native.spellings import zero as zero_text
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
-from primgraph.ir.dims import TRIPS
-from primgraph.ir.types import Shape
+from primgraph.ir.dims import TRIPS, is_open
+from primgraph.primitives.assumed import assumed
 from primgraph.primitives.constants import full
-from primgraph.primitives.control import scan, while_loop
+from primgraph.primitives.control import CONTROL, scan, while_loop
+from primgraph.primitives.indexing import gather, placed, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.primitives.windows import overlap_add, windows
 
 REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
 
@@ -58,14 +68,24 @@ def _add(draft: Draft, step: Step) -> None:
         draft.access[value] = whole(value, form.results[0].shape)
     elif form.seen:
         _see(draft, step)
+    elif op is assumed:
+        draft.same(step.outputs[0], step.inputs[0])
+    elif op is windows and step.inputs[0] not in draft.numbers:
+        window(draft, step)
+    elif op is placed:
+        place(draft, step)
+    elif op in (gather, scatter_add) and can_index(step):
+        (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
         _join(draft, step)
     elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
         _outside(draft, step)
     elif op in SPELLINGS or op in FUNCTIONS:
         _compute(draft, step)
-    elif op in REDUCTIONS and form.operands[0].dtype == form.results[0].dtype:
+    elif op in REDUCTIONS or op is overlap_add:
         _reduce(draft, step)
+    elif routine(step) is not None:
+        _routine(draft, step)
     elif op.has_bodies and (bodies := _bodies(step)) is not None:
         _control(draft, step, bodies)
     elif op is matmul and form.operands[0].dtype.kind == "f":
@@ -78,8 +98,7 @@ def _see(draft: Draft, step: Step) -> None:
     source = step.inputs[0]
     for k, value in enumerate(step.outputs):
         if source in draft.numbers:
-            draft.numbers[value] = draft.numbers[source]
-            draft.exact[value] = draft.exact[source]
+            draft.same(value, source)
             continue
         found = viewed(draft.access[source], step, k)
         if found is None:
@@ -107,17 +126,17 @@ def _compute(draft: Draft, step: Step) -> None:
 
 
 def _reduce(draft: Draft, step: Step) -> None:
-    (x,), (value,), axes = step.inputs, step.outputs, step.params["axes"]
+    (x,), (value,) = step.inputs, step.outputs
     shape, result = step.operands[0].shape, step.results[0].shape
-    if step.operands[0].dtype.kind == "b":
-        _outside(draft, step)
-        return
     at, _ = draft.nest_for(shape, (x,))
-    kept = iter(row_major(result))
-    strides = [0 if i in axes else next(kept) for i in range(len(shape))]
+    if step.op is overlap_add:
+        kind, strides = "sum", strides_of_windows(step.params, row_major(result))
+    else:
+        kind, kept, axes = REDUCTIONS[step.op], iter(row_major(result)), step.params["axes"]
+        strides = tuple([0 if i in axes else next(kept) for i in range(len(shape))])
     along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
     operand = draft.operand(x, shape, at)
-    draft.node(at, Node(step, value, REDUCTIONS[step.op], "", (operand,), along))
+    draft.node(at, Node(step, value, kind, "", (operand,), along))
     draft.access[value] = whole(value, result)
     draft.made_by[value] = at
     draft.reduced.add(value)
@@ -130,43 +149,20 @@ def _join(draft: Draft, step: Step) -> None:
     if step.op is concat:
         start = 0
         for v, type in zip(step.inputs, step.operands, strict=True):
-            at = max(at, _put(draft, value, v, type.shape, start * strides[p["axis"]], strides))
+            at = max(at, draft.put(value, v, type.shape, start * strides[p["axis"]], strides))
             start += type.shape[p["axis"]]
     elif step.op is pad:
         (x,), (type,) = step.inputs, step.operands
-        zero = -1 - value
-        draft.numbers[zero] = zero_text(type.dtype)
-        first = _put(draft, value, zero, shape, 0, strides)
+        first = draft.put(value, draft.zero(value), shape, 0, strides)
         offset = sum(n * s for n, s in zip(p["low"], strides, strict=True))
-        at = _put(draft, value, x, type.shape, offset, strides, first + 1)
+        at = draft.put(value, x, type.shape, offset, strides, first + 1)
     else:
         (x, y), (_, type) = step.inputs, step.operands
-        first = _put(draft, value, x, shape, 0, strides)
+        first = draft.put(value, x, shape, 0, strides)
         offset = sum(n * s for n, s in zip(p["starts"], strides, strict=True))
         by = tuple([n * s for n, s in zip(p["steps"], strides, strict=True)])
-        at = _put(draft, value, y, type.shape, offset, by, first + 1)
-    draft.access[value] = whole(value, shape)
-    draft.made_by[value] = at
-    draft.reduced.add(value)
-    draft.last[value] = max(at, draft.last.get(value, -1))
-
-
-def _put(
-    draft: Draft,
-    value: int,
-    part: int,
-    shape: Shape,
-    offset: int,
-    strides: Sequence[int],
-    least: int = 0,
-) -> int:
-    """Leave `part`, of `shape`, in memory that is a part of `value`; in which nest."""
-    # All parts are put by one function of C.
-    at, _ = draft.nest_for(shape, (part,), max(least, draft.after_numpy))
-    operand = draft.operand(part, shape, at)
-    along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
-    draft.node(at, Node(None, value, "put", "", (operand,), along, offset))
-    return at
+        at = draft.put(value, y, type.shape, offset, by, first + 1)
+    draft.put_together(value, at)
 
 
 def _multiply(draft: Draft, step: Step) -> None:
@@ -180,6 +176,12 @@ def _outside(draft: Draft, step: Step) -> None:
     operands = draft.whole_operands(step)
     draft.after_numpy = draft.next_item(step, operands) + 1
     draft.items.append(Outside(step, step.outputs, operands))
+
+
+def _routine(draft: Draft, step: Step) -> None:
+    operands = draft.whole_operands(step)
+    draft.next_item(step, operands)
+    draft.items.append(Routine(step, step.outputs, operands))
 
 
 def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
@@ -202,7 +204,9 @@ def _bodies(step: Step) -> list[Nests] | None:
     """The items of the bodies of a branch or loop; None where one is not for this back end."""
     p = step.params
     # A loop along stacks that grow may be left with none of them.
-    if (step.op is while_loop and p["limit"] is None) or (step.op is scan and p["length"] is TRIPS):
+    if step.op not in CONTROL or (step.op is scan and p["length"] is TRIPS):
+        return None
+    if any(is_open(type.shape) for type in step.results):
         return None
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
     found = [nests(schedule(body)) for body in graphs]

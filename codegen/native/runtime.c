@@ -310,6 +310,9 @@ REDUCTIONS(uint32_t, u32, 0, UINT32_MAX)
 REDUCTIONS(uint16_t, u16, 0, UINT16_MAX)
 REDUCTIONS(uint8_t, u8, 0, UINT8_MAX)
 
+/* Whether a loop that may be long is to end, where somebody can tell. */
+int (*pg_stop)(void);
+
 /* BLAS's dgemm and sgemm, where there is one, and whether its integers have 64 bits. */
 void *pg_gemm_f64, *pg_gemm_f32;
 int pg_gemm_wide;

@@ -10,10 +10,14 @@ from typing import final
 from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.control import Body, control
-from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product
-from primgraph.codegen.native.spellings import c_type
+from primgraph.codegen.native.extents import extent, is_zero
+from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product, Routine
+from primgraph.codegen.native.parts import needed
+from primgraph.codegen.native.routines import Call, routine
+from primgraph.codegen.native.spellings import c_type, type_name
 from primgraph.codegen.plan.arena import Arena
 from primgraph.ir.types import TensorType
+from primgraph.primitives.control import scan, while_loop
 
 # Nodes in one function of C: compilers take more than linear time for longer ones.
 _CHUNK = 250
@@ -25,7 +29,8 @@ class Segment:
     """A function of C: its name, the values whose arrays it takes, in order, and those of them that
     it writes.
 
-    The last of its arguments is the arena.
+    The last of its arguments is the arena. It returns 0, or why it has not come to its end: a
+    positive number where NumPy tells the error, a negative one where it was stopped.
     """
 
     name: str
@@ -87,7 +92,8 @@ class _Writer:
                 run.append((at, item))
         self.segment(run)
         declared = sorted(dict.fromkeys(self.declared))
-        text = "\n".join([*_OPENING, *declared, "", *self.functions, ""])
+        parts = needed("\n".join(self.functions))
+        text = "\n".join([*_OPENING, *declared, "", parts, "", *self.functions, ""])
         return Source(text, tuple(self.order), self.arena.size)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
@@ -109,15 +115,17 @@ class _Writer:
             parts[-1] += ["    {", *[f"        {line}" for line in lines], "    }"]
             self.give(at)
         args = "void *const *restrict a, char *restrict w"
-        unused = "    (void)a; (void)w;"
+        unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
         if len(parts) == 1:
-            self.functions += [f"void {name}({args}) {{", unused, *parts[0], "}", ""]
+            self.functions += [f"int {name}({args}) {{", unused, *parts[0], *end]
         else:
             for k, part in enumerate(parts):
-                head = f"static __attribute__((noinline)) void {name}_{k}({args}) {{"
-                self.functions += [head, unused, *part, "}", ""]
-            calls = [f"    {name}_{k}(a, w);" for k in range(len(parts))]
-            self.functions += [f"void {name}({args}) {{", *calls, "}", ""]
+                head = f"static __attribute__((noinline)) int {name}_{k}({args}) {{"
+                self.functions += [head, unused, *part, *end]
+            calls = [
+                f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))
+            ]
+            self.functions += [f"int {name}({args}) {{", "    int failed;", *calls, *end]
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     # Memory.
@@ -158,6 +166,11 @@ class _Writer:
             yield from self.product(item)
         elif isinstance(item, Control):
             yield from control(self, item)
+        elif isinstance(item, Routine):
+            operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
+            lines = routine(item.step)
+            assert lines is not None
+            yield from lines(Call(item.step, operands, results, self.room))
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
@@ -183,7 +196,7 @@ class _Writer:
     def product(self, item: Product) -> Iterator[str]:
         x = item.step.operands[0]
         type = item.step.results[0]
-        if not type.size:
+        if is_zero(type.size):
             return
         kind = c_type(type.dtype)
         name = "f64" if type.dtype.itemsize == 8 else "f32"
@@ -194,24 +207,25 @@ class _Writer:
         yield f"const {kind} *x = (const {kind} *){self.place(item.left.root)};"
         yield f"const {kind} *y = (const {kind} *){self.place(item.right.root)};"
         pad = ""
-        for d, extent in enumerate(batch):
-            yield f"{pad}for (long i{d} = 0; i{d} < {extent}; i{d}++)"
+        for d, rows in enumerate(batch):
+            yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
             pad += "    "
-        out = " + ".join([f"i{d} * {s}" for d, s in enumerate(row_major(type.shape)[:-2])] or ["0"])
+        apart = row_major(type.shape)[:-2]
+        out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
         left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
-        (a0, a1), (b0, b1) = item.left.strides[-2:], item.right.strides[-2:]
+        (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
         yield (
             f"{pad}pg_matmul_{name}(o + {out}, x + {left}, {a0}, {a1}, "
-            f"y + {right}, {b0}, {b1}, {m}, {n}, {k});"
+            f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
 
-_PLAIN = ("text", "call", "copy")
+_PLAIN = ("text", "call", "copy", "take")
 
 
 def made_by(item: Item) -> list[int]:
     """The values that an item leaves in memory."""
-    if isinstance(item, Outside | Control):
+    if isinstance(item, Outside | Control | Routine):
         return list(item.values)
     if isinstance(item, Product):
         return [item.value]
@@ -231,8 +245,8 @@ def _crossing(plan: Nests) -> Iterator[int]:
 
 
 def _start(access: Access, axes: int) -> str:
-    terms = [f"i{d} * {access.strides[d]}" for d in range(axes) if access.strides[d]]
-    return " + ".join([*terms, str(access.offset)])
+    terms = [f"i{d} * {extent(access.strides[d])}" for d in range(axes) if access.strides[d] != 0]
+    return " + ".join([*terms, extent(access.offset)])
 
 
 _OPENING = (
@@ -249,6 +263,8 @@ _OPENING = (
 def _declared(plan: Nests) -> Iterator[str]:
     """The functions of the runtime that a plan calls, but for those of its bodies."""
     for item in plan.items:
+        if isinstance(item, Control) and item.step.op in (scan, while_loop):
+            yield "extern int (*pg_stop)(void);"
         if isinstance(item, Product):
             kind = c_type(plan.types[item.value].dtype)
             yield (
@@ -261,7 +277,7 @@ def _declared(plan: Nests) -> Iterator[str]:
             if node.kind == "call":
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
                 yield f"void {name}({kind} *, const {kind} *, long);"
-            elif node.kind not in (*_PLAIN, "put"):
-                name = f"pg_{node.kind}_{dtype.kind}{8 * dtype.itemsize}"
+            elif node.kind not in (*_PLAIN, "put", "add"):
+                name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""
                 yield f"{kind} {name}(const {kind} *, long, long{first});"

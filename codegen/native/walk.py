@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 from primgraph.codegen.native.access import row_major
+from primgraph.codegen.native.extents import extent, is_few
 from primgraph.codegen.native.items import Nest, Node
+from primgraph.ir.dims import typical
 
 # Elements of a strip.
 STRIP = 256
@@ -38,7 +40,9 @@ class Walk:
     @property
     def start(self) -> str:
         """The variable of the first element of a strip; empty where there is but one strip."""
-        return "s" if self.in_strips and self.extents and self.extents[-1] > STRIP else ""
+        return (
+            "s" if self.in_strips and self.extents and not is_few(self.extents[-1], STRIP) else ""
+        )
 
     def find_levels(self) -> None:
         """The loop of a strip that each node is in; functions are between two of them."""
@@ -49,7 +53,7 @@ class Walk:
             # What a function is given has to be computed first, unless it is in memory already.
             here = here + 1 if node.kind == "call" and known else here
             self.levels.append(here)
-            if node.kind != "put":
+            if node.kind not in ("put", "add"):
                 level[node.value] = here
         self.crossing = self._crossing(level)
 
@@ -102,18 +106,18 @@ class Walk:
     def base(self, offset: int, strides: Sequence[int]) -> str:
         """The place of the first element of a strip."""
         along, start = self.along(strides), self.start
-        terms = [f"i{d} * {s}" for d, s in enumerate(along[:-1]) if s]
-        if start and along and along[-1]:
-            terms.append(start if along[-1] == 1 else f"{start} * {along[-1]}")
-        if offset or not terms:
-            terms.append(str(offset))
+        terms = [f"i{d} * {extent(s)}" for d, s in enumerate(along[:-1]) if s != 0]
+        if start and along and along[-1] != 0:
+            terms.append(start if along[-1] == 1 else f"{start} * {extent(along[-1])}")
+        if offset != 0 or not terms:
+            terms.append(extent(offset))
         return " + ".join(terms)
 
     def index(self, offset: int, strides: Sequence[int]) -> str:
         base, along = self.base(offset, strides), self.along(strides)
-        if not along or not along[-1]:
+        if not along or along[-1] == 0:
             return base
-        step = "j" if along[-1] == 1 else f"j * {along[-1]}"
+        step = "j" if along[-1] == 1 else f"j * {extent(along[-1])}"
         return step if base == "0" else f"{base} + {step}"
 
 
@@ -123,12 +127,15 @@ def _loop_order(nest: Nest) -> list[int]:
     Memory is best read in its order; but a short loop inside costs more than what it saves.
     """
     order = list(range(len(nest.domain)))
-    if len(order) > 1 and nest.domain[-1] < _SHORT:
+    if any(node.kind == "add" for node in nest.nodes):
+        # What is added to one place is so in the order of the indices.
+        return order
+    if len(order) > 1 and typical(nest.domain[-1]) < _SHORT:
         rows = [o.strides for n in nest.nodes for o in n.operands if o.root >= 0]
-        longest = max(order, key=lambda i: nest.domain[i])
-        whole = all(r == row_major(nest.domain) or not any(r) for r in rows)
+        longest = max(order, key=lambda i: typical(nest.domain[i]))
+        whole = all(r == row_major(nest.domain) or all(s == 0 for s in r) for r in rows)
         whole = whole and not any(n.strides for n in nest.nodes)
-        if not whole and nest.domain[longest] >= _SHORT:
+        if not whole and typical(nest.domain[longest]) >= _SHORT:
             order.remove(longest)
             order.append(longest)
     return order

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from primgraph.autodiff.modes import forward, record, reverse
 from primgraph.autodiff.request import Request, located, variable_of
 from primgraph.autodiff.subgraph import Path
 from primgraph.errors import NotDifferentiable, ShapeError
+from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import recording
@@ -21,7 +24,7 @@ from primgraph.ir.signature import checked_late
 from primgraph.ir.types import Shape
 from primgraph.operators.creation import eye
 from primgraph.operators.joining import diagonal
-from primgraph.operators.promotion import broadcasted
+from primgraph.operators.promotion import broadcasted, lift
 from primgraph.operators.reductions import sum as sum_
 from primgraph.operators.shaping import moveaxis, reshape, swapaxes
 from primgraph.operators.variable import Variable
@@ -52,7 +55,8 @@ def hessian_diagonal(
 
     The Hessian is never formed: the second derivative along each axis is taken by forward mode
     over forward mode, all of them in one vectorised pass (of one direction for each element of a
-    sample); where the gradient is elementwise, in one pass for the whole.
+    sample); where the gradient is elementwise, in one pass for the whole. Of a Hessian that is
+    known to be sparse, the axes that do not meet in it share a pass: a tridiagonal one takes two.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `NotScalarError` for a `y` of more
     elements, `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
@@ -70,7 +74,7 @@ def laplacian(
     shape `(B,)` or `(B, 1)`, and so has the result; for `check` see `hessian_diagonal`.
 
     As for `hessian_diagonal` no Hessian is formed, and what is linear in second derivatives is
-    applied to their sum only. Raises as that does.
+    applied to their sum only; axes that do not meet share a direction. Raises as that does.
     """
     return _of_second_order("laplacian", y, x, is_batched, check, total=True)
 
@@ -86,7 +90,7 @@ def divergence(
 
     All directions are taken in one vectorised forward pass, of which the diagonal is kept; of a
     matrix product in the end only the diagonal is computed. Where `y` is elementwise in `x` there
-    is only one direction.
+    is only one direction, and where the Jacobian is sparse as few as for `hessian_diagonal`.
 
     Raises `ArgumentError` for anything but one `y` and one `x`, `ShapeError` for different shapes,
     `NotDifferentiable` for integers, `MixedSamplesError` where samples may mix.
@@ -105,6 +109,11 @@ def divergence(
             if is_diagonal(path.graph, path.moved):
                 slope = _record(request, path, path.jvp(), [*path.free, None])
                 return sum_(slope, axis=axes)
+            colors = _axis_colors(path.graph, path.moved[0], lead)
+            if colors is not None:
+                found = _diagonals().jacobian_diagonal(request, colors, lead)
+                if found is not None:
+                    return sum_(found, axis=axes)
             count = extent_of(x.shape, lead)
             axes_of_free = [None] * len(path.free)
             along = strong_zeros(clean_up(path.jvp()), len(path.free), path.ranges_inside())
@@ -198,21 +207,44 @@ def _of_second_order(
         if not path.wrt:
             return zeros_of(request, y if total else x, y.shape if total else x.shape)
         with recording(request.builder):
-            found = _by_gradient(request, path)
+            gradient = clean_up(bind(path.vjp(whole=True), {path.outside: 1.0}))
+            by = gradient.inputs[path.free.index(path.wrt[0])]
+            directions, found = None, None
+            if is_diagonal(gradient, [by]):
+                found = _by_gradient(request)
+            else:
+                colors = _axis_colors(gradient, by, lead) if x.dtype == y.dtype else None
+                if colors is not None and total:
+                    directions = _diagonals().directions_of(gradient, by, colors, lead)
+                if colors is not None and directions is None:
+                    found = _diagonals().hessian_diagonal(request, colors, lead)
             if found is not None:
                 return (
                     reshape(sum_(found, axis=tuple(range(len(lead), x.ndim))), y.shape)
                     if total
                     else found
                 )
-            return _by_directions(request, path, y, x, lead, total=total)
+            return _by_directions(request, path, y, x, lead, directions, total=total)
 
 
-def _by_gradient(request: Request, path: Path) -> Variable | None:
-    """The diagonal in one pass, if each element of the gradient depends on one of `x` only."""
-    gradient = clean_up(bind(path.vjp(whole=True), {path.outside: 1.0}))
-    if not is_diagonal(gradient, [gradient.inputs[path.free.index(path.wrt[0])]]):
+# Fewer axes are taken one by one.
+_SMALL = 24
+
+
+def _axis_colors(graph: Graph, wrt: Value, lead: Shape) -> Any:
+    """Colours of axes of which none meet in the matrix that `graph` is; None if that is no gain."""
+    if not is_at_least(extent_of(wrt.shape, lead), _SMALL):
         return None
+    return _diagonals().axis_colors(graph, wrt, lead)
+
+
+def _diagonals() -> Any:
+    """What small programs do not need, and is loaded by the first one that does."""
+    return import_module("primgraph.autodiff.diagonals")
+
+
+def _by_gradient(request: Request) -> Variable | None:
+    """The diagonal in one pass, where each element of the gradient depends on one of `x` only."""
     slopes = reverse(request, [None], None, lenient=True)
     outputs = [v for v in slopes if v is not None]
     (found,) = forward(replace(request, outputs=outputs), [None])
@@ -220,13 +252,26 @@ def _by_gradient(request: Request, path: Path) -> Variable | None:
 
 
 def _by_directions(
-    request: Request, path: Path, y: Variable, x: Variable, lead: Shape, *, total: bool
+    request: Request,
+    path: Path,
+    y: Variable,
+    x: Variable,
+    lead: Shape,
+    few: np.ndarray[Any, Any] | None,
+    *,
+    total: bool,
 ) -> Variable:
-    """The second derivatives along all axes, or their sum, in one vectorised pass."""
+    """The second derivatives along all axes, or their sum, in one vectorised pass.
+
+    The sum is also that along a `few` sums of axes, if there are some.
+    """
     count = extent_of(x.shape, lead)
     second = strong_zeros(clean_up(_second(path)), len(path.free), path.ranges_inside())
-    directions = _directions(x, lead, count)
     last = len(path.free)
+    if few is not None:
+        graph = batch_sum(second, len(few), [*[None] * last, 0])
+        return _record(request, path, graph, [*path.free, lift(few).value])
+    directions = _directions(x, lead, count)
     if total:
         graph = batch_sum(second, count, [*[None] * last, 0])
         return _record(request, path, graph, [*path.free, directions], identity=last)

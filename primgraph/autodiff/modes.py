@@ -181,7 +181,7 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
 
 
 # From this order on derivatives of derivatives along a line may be taken at once.
-_ORDER_AT_ONCE = 3
+_ORDER_AT_ONCE = 2
 
 
 def _further(

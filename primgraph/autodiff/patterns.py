@@ -11,7 +11,7 @@ from primgraph.autodiff.grad import grad
 from primgraph.autodiff.lazy_matrix import Layout, Slopes
 from primgraph.errors import NotDifferentiable, NotScalarError, ShapeError
 from primgraph.ir.builder import Builder
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.types import TensorType
 from primgraph.operators.variable import Variable
 from primgraph.program.trace import trace
@@ -39,6 +39,21 @@ def pattern_of(slopes: Slopes, most: int = MOST_PAIRS) -> Pattern | None:
         rows = _rearranged(rows, outputs, inputs, spans)
     pattern = _pattern(shape, rows)
     return pattern.union(pattern.T) if slopes.symmetric else pattern
+
+
+def sample_pattern(graph: Graph, wrt: Value, batch: int | None, most: int) -> Pattern | None:
+    """That of the only result of `graph`, which has the type of `wrt`, by `wrt`.
+
+    With a `batch` of samples, those of a sample by itself, where any of them has it. None where
+    more than `most` elements, of all samples, may be other than zero.
+    """
+    layout = Layout((wrt.shape,), batch)
+    rows = pattern_rows(graph, [wrt], most)
+    if rows is None:
+        return None
+    if batch is not None:
+        rows = _rearranged(rows, layout, layout, [(0, wrt.type.size)])
+    return _pattern((layout.offsets()[-1], layout.offsets()[-1]), rows)
 
 
 def _rearranged(

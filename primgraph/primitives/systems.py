@@ -234,9 +234,8 @@ def _triangular_solve_taylor(
     jets: Any, k: int, x: Any, a: Any, b: Any, **params: bool
 ) -> Value | None:
     """`t_0 @ x_k = b_k - sum(t_i @ x_{k-i})`."""
-    pairs = [(a[i], x[k - i]) for i in range(1, k + 1)]
-    terms = [matmul(_change(d, **params), z) for d, z in pairs if d is not None and z is not None]
-    rest = jets.difference(b[k], jets.total(terms))
+    change = jets.through(_change, a, **params)
+    rest = jets.difference(b[k], jets.convolution(matmul, change, x, k, k, 1))
     return None if rest is None else triangular_solve(a.first(), rest, **params)
 
 
@@ -267,6 +266,13 @@ def inv(a: TensorType) -> TensorType:
 def _inv_jvp(z: Value, a: Value, d: Value) -> Value:
     """`d @ z + a @ dz = 0`."""
     return -matmul(z, matmul(d, z))
+
+
+@inv.taylor
+def _inv_taylor(jets: Any, k: int, z: Any, a: Any) -> Value | None:
+    """`a_0 @ z_k = -sum(a_i @ z_{k-i})`."""
+    rest = jets.convolution(matmul, a, z, k, k, 1)
+    return None if rest is None else -matmul(z.first(), rest)
 
 
 @inv.batch
@@ -383,6 +389,25 @@ def _cholesky_tangent_jvp(z: Value, factor: Value, d: Value, moved: Value) -> Va
     return matmul(moved, half_lower(between)) - matmul(lower_triangle(factor), less)
 
 
+def _tangent_by_parts(factor: Value, d: Value) -> Value:
+    return matmul(lower_triangle(factor), half_lower(_between(factor, symmetric_part(d))))
+
+
+@cholesky_tangent.taylor
+def _cholesky_tangent_taylor(jets: Any, k: int, z: Any, factor: Any, d: Any) -> Value | None:
+    """`z_k l_0* + l_0 z_k*` is the symmetric part of `d_k - 2 sum(l_i z_{k-i}*)`.
+
+    Of complex numbers that leaves the diagonal open where that of a factor is not real.
+    """
+    if factor.type.is_complex:
+        found: Value | None = jets.through(_tangent_by_parts, factor, d)[k]
+        return found
+    part, turned = jets.through(lower_triangle, factor), jets.through(adjoint, z)
+    less = jets.convolution(matmul, part, turned, k, k, 1)
+    rest = jets.difference(d[k], None if less is None else less * 2.0)
+    return None if rest is None else cholesky_tangent(factor.first(), rest)
+
+
 @cholesky_tangent.transpose
 def _cholesky_tangent_transpose(ct: Value, factor: Value, d: Linear) -> tuple[None, Value]:
     return None, conjugate(cholesky_slope(factor, conjugate(ct)))
@@ -429,6 +454,23 @@ def _cholesky_slope_jvp(z: Value, factor: Value, ct: Value, moved: Value) -> Val
     return _around(factor, inner) - outer - adjoint(outer)
 
 
+def _half_product(part: Value, ct: Value) -> Value:
+    """`Φ(l.T @ ct)`, whose symmetric part a slope has between the factors."""
+    return half_lower(matmul(adjoint(part), lower_triangle(ct)))
+
+
+@cholesky_slope.taylor
+def _cholesky_slope_taylor(jets: Any, k: int, z: Any, factor: Any, ct: Any) -> Value | None:
+    """`l_0* z_k l_0 = q_k - sum(l_i* (z l)_{k-i}) - l_0* sum(z_{k-i} l_i)`, where `q = l* z l`."""
+    part = jets.through(lower_triangle, factor)
+    product = jets.apply(matmul, z, part)
+    less = jets.convolution(matmul, jets.through(adjoint, part), product, k, k, 1)
+    inner = jets.difference(jets.through(_half_product, part, ct)[k], less)
+    half = None if inner is None else _by_adjoint(factor.first(), inner)
+    half = jets.difference(half, jets.convolution(matmul, z, part, k, k))
+    return None if half is None else symmetric_part(_by_adjoint(factor.first(), adjoint(half)))
+
+
 @cholesky_slope.transpose
 def _cholesky_slope_transpose(ct: Value, factor: Value, d: Linear) -> tuple[None, Value]:
     return None, conjugate(cholesky_tangent(factor, conjugate(ct)))
@@ -447,9 +489,8 @@ def _cholesky_jvp(z: Value, a: Value, d: Value) -> Value:
 
 def _factor_taylor(jets: Any, k: int, z: Any, term: Value | None) -> Value | None:
     """`z_k z_0* + z_0 z_k* = a_k - sum(z_i z_{k-i}*)`, without the terms that have z_k."""
-    pairs = [(z[i], z[k - i]) for i in range(1, k)]
-    known = [matmul(x, adjoint(y)) for x, y in pairs if x is not None and y is not None]
-    rest = jets.difference(term, jets.total(known))
+    known = jets.convolution(matmul, z, jets.through(adjoint, z), k, k - 1, 1)
+    rest = jets.difference(term, known)
     return None if rest is None else cholesky_tangent(z.first(), rest)
 
 

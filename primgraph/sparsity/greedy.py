@@ -43,6 +43,21 @@ def column_colors(pattern: Pattern, order: str = "natural") -> Indices:
     return colors
 
 
+def vertex_colors(pattern: Pattern) -> Indices:
+    """Colours of the vertices of a symmetric pattern such that neighbours have different ones.
+
+    The diagonal does not matter.
+    """
+    bits = [0] * pattern.shape[0]
+    for vertices, lists in _neighbors(pattern, np.arange(pattern.shape[0])):
+        for vertex, others in zip(vertices.tolist(), lists, strict=True):
+            used = 0
+            for other in others:
+                used |= bits[other]
+            bits[vertex] = ~used & (used + 1)
+    return np.array([bit.bit_length() - 1 for bit in bits], np.int64)
+
+
 def star_colors(pattern: Pattern, order: str = "natural", first: int = 0) -> Indices:
     """Star colouring of a symmetric pattern: no edge has one colour, no path of three edges two.
 
