@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 def control(page: Writer, item: Control) -> None:
     """The lines of a branch or a loop."""
     page.say(item.step.source)
-    counted = len(item.operands) - item.step.params["consts"] if item.step.op is while_loop else -1
-    for k, v in enumerate(item.values):
-        if k != counted:
-            declare(page, page.place(v), page.type(v))
+    # What is carried, and what counts trips, is declared where it begins.
+    p, begun = item.step.params, 0
+    if item.step.op is scan:
+        begun = p["carries"]
+    elif item.step.op is while_loop:
+        begun = len(item.operands) - p["consts"] + 1
+    for v in item.values[begun:]:
+        declare(page, page.place(v), page.type(v))
     if item.step.op is cond:
         _branches(page, item)
     elif item.step.op is scan:
@@ -31,10 +35,10 @@ def control(page: Writer, item: Control) -> None:
     elif item.step.op is while_loop:
         _while(page, item)
     else:
-        _within(page, item, 0, [page.place(v) for v in (*item.operands, *item.values)])
+        _within(page, item, 0, [*item.operands, *item.values])
     for v in item.values:
         place = page.place(v)
-        if place.is_number and place.text.isidentifier() and v not in page.scope.plan.last:
+        if v not in page.scope.read and place.text != "NULL" and place.text.isidentifier():
             page.line(f"(void){place.text};")
 
 
@@ -45,19 +49,21 @@ def declare(page: Writer, place: Place, type: TensorType, begin: str = "") -> No
         page.line(f"{kind_of(type.dtype)} {place.text}{begin};")
 
 
-def _within(page: Writer, item: Control, which: int, places: Sequence[Place]) -> None:
-    """A body, with what it takes and gives, in order, at `places`."""
+def _within(page: Writer, item: Control, which: int, places: Sequence[Place | int]) -> None:
+    """A body, with what it takes and gives, in order, at `places`, or where values around are."""
     plan = item.bodies[which]
-    inputs = range(plan.schedule.inputs)
-    where = dict(zip([*inputs, *plan.outputs], places, strict=True))
-    where.update({v: page.place(own) for v, own in item.constants[which].items()})
-    page.body(plan, where)
+    used = reads(plan).union(plan.outputs)
+    pairs = zip([*range(plan.schedule.inputs), *plan.outputs], places, strict=True)
+    around = [*pairs, *item.constants[which].items()]
+    # Tables of what nobody reads would stand in the file for nothing.
+    known = {v: page.place(p) if isinstance(p, int) else p for v, p in around if v in used}
+    page.body(plan, known)
 
 
 def _branches(page: Writer, item: Control) -> None:
     index_, *operands = item.operands
     chosen = page.place(index_).element("0")
-    places = [page.place(v) for v in (*operands, *item.values)]
+    places = [*operands, *item.values]
     count = len(item.bodies)
     flag = count == 2 and item.step.operands[0].dtype.kind == "b"
     heads = [f"if ({chosen} <= {k})" for k in range(count - 1)] + [""]
@@ -75,7 +81,7 @@ def _branches(page: Writer, item: Control) -> None:
 
 def reads(plan: Nests) -> set[int]:
     """The values of a body that its items read."""
-    return {v for item in needed(plan) if item is not None for v in read(plan, item)}
+    return {v for item in needed(plan)[0] if item is not None for v in read(plan, item)}
 
 
 def _carried(
@@ -103,7 +109,9 @@ def copied(page: Writer, target: Place, source: Place, type: TensorType) -> None
     if type.size == 0:
         return
     if target.is_number:
-        page.line(f"{target.text} = {source.element('0')};")
+        kind = "" if target.is_declared else f"{kind_of(type.dtype)} "
+        target.is_declared = True
+        page.line(f"{kind}{target.text} = {source.element('0')};")
     else:
         size = f"{type.size} * sizeof *{target.text}"
         page.line(f"memcpy({target.text}, {source.pointer}, {size});")
@@ -146,6 +154,8 @@ def _scan(page: Writer, item: Control) -> None:
     hints, used = page.hints(plan), reads(plan)
     _carried(page, item, state, kinds)
     bound = str(length)
+    if not length:
+        return
     if p["counted"]:
         for v, t in ys:
             zeroed(page, page.place(v), t)
@@ -156,12 +166,9 @@ def _scan(page: Writer, item: Control) -> None:
         back = page.name("row")
         last = f"{bound} - 1" if p["counted"] else str(length - 1)
         page.line(f"const long {back} = {last} - {trip};")
-        if xs or ys:
-            trip = back
-        else:
-            page.line(f"(void){back};")
-    places = [page.place(v) for v in fixed]
-    places += [page.place(v) for v in item.values[:count]]
+        trip = back
+    mark = page.mark()
+    places: list[Place | int] = [*fixed, *item.values[:count]]
     begin = len(places)
     for k, (v, t) in enumerate(zip(xs, stacks, strict=True)):
         if begin + k in used:
@@ -176,6 +183,8 @@ def _scan(page: Writer, item: Control) -> None:
     _within(page, item, 0, places)
     for v, place, type in zip(item.values, following, kinds, strict=False):
         copied(page, page.place(v), place, type)
+    if p["reverse"]:
+        page.drop_unused(mark, trip)
     page.close()
 
 
@@ -203,8 +212,10 @@ def _while(page: Writer, item: Control) -> None:
     if trips.is_declared:
         page.line(f"{trips.text} = 0;")
     declare(page, trips, item.step.results[count], " = 0")
+    if limit == 0:
+        return
     page.open("for (;;)" if limit is None else f"while ({trips.text} < {limit})")
-    known = [page.place(v) for v in (*fixed, *item.values[:count])]
+    known: list[Place | int] = [*fixed, *item.values[:count]]
     again = Place(page.name("again"), True, is_declared=False)
     _within(page, item, 0, [*known, again])
     page.open(f"if (!{again.text})")

@@ -18,9 +18,10 @@ from primgraph.codegen.emit.titles import called
 from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.function import Part, Writer, extents
 from primgraph.codegen.export.places import Place, Tables
-from primgraph.codegen.export.runtime import required
+from primgraph.codegen.export.unused import without_unused
 from primgraph.codegen.export.words import Names, is_name, require_name
 from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.parts import needed
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import ArgumentError, CompileError
 from primgraph.ir.form import result_names
@@ -92,26 +93,21 @@ def c_source(graphs: Sequence[Graph], stem: str) -> tuple[str, str]:
             f"a file has one function of a name, not {', '.join(names)}",
             hint="a graph has the name of the program, or of the function that was traced",
         )
-    tables: Tables | None = None
-    needed: dict[str, None] = {}
+    tables = Tables()
     functions, shared = [], {*names, *(f"{n}_workspace" for n in names)}
     for graph, name in zip(graphs, names, strict=True):
-        own = Names(shared)
-        lines, known = ([], {}) if tables is None else (tables.lines, tables.known)
-        tables = Tables(own)
-        tables.lines, tables.known = lines, known
-        functions.append(_function(graph, name, own, tables, needed))
+        functions.append(_function(graph, name, Names(shared), tables))
         shared |= set(tables.known.values())
-    helpers = required(needed) or []
-    body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts] + helpers)
+    body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
+    helpers, words = needed(body), set(_WORD.findall(body))
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
         "stem": comment(stem),
         "guard": f"{re.sub(r'[^A-Z0-9]', '_', stem.upper())}_H",
         "functions": functions,
-        "tables": [] if tables is None else tables.lines,
+        "tables": [row for n, lines in tables.lines.items() if n in words for row in lines],
         "helpers": helpers,
-        "moves": re.search(r"\bmem(cpy|set|move)\(", body) is not None,
+        "moves": re.search(r"\bmem(cpy|set|move)\(", body + helpers) is not None,
     }
     return rendered("export.h.j2", values), rendered("export.c.j2", values)
 
@@ -141,12 +137,10 @@ def function_of(graph: Graph) -> Function:
     """What is written for one graph."""
     name = require_name(entry_name(graph.name), "a function", function=True)
     names = Names([name, f"{name}_workspace"])
-    return _function(graph, name, names, Tables(names), {})
+    return _function(graph, name, names, Tables())
 
 
-def _function(
-    graph: Graph, name: str, names: Names, tables: Tables, needed: dict[str, None]
-) -> Function:
+def _function(graph: Graph, name: str, names: Names, tables: Tables) -> Function:
     if graph.sizes:
         raise CompileError(
             f"{name} has sizes that are not known ({', '.join(graph.sizes)}), which files of C "
@@ -163,7 +157,7 @@ def _function(
     ]
     outputs = _results(graph, steps, names)
     plan = nests(steps)
-    writer = Writer(plan, names, tables, needed, name)
+    writer = Writer(plan, names, tables, name)
     places = {k: p.place for k, p in enumerate(inputs)}
     places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
     writer.written(places)
@@ -171,12 +165,12 @@ def _function(
     workspace = writer.workspace
     pointer = f"{name}_workspace *{writer.work}" if workspace.arenas else ""
     stack = max(part.stack for part in writer.parts)
-    entry = _declared(name, parameters, pointer, "")
+    entry = _declared(name, parameters, pointer, "", writer.can_fail)
     parts = _parts(name, writer, parameters, pointer)
     return Function(
         name,
         parameters,
-        _remark(graph, inputs, outputs, workspace.nbytes, stack),
+        _remark(graph, inputs, outputs, workspace.nbytes, stack, writer.can_fail),
         workspace.members,
         workspace.nbytes,
         entry,
@@ -218,13 +212,16 @@ def _results(graph: Graph, steps: object, names: Names) -> list[Parameter]:
     return found
 
 
-def _declared(name: str, parameters: Sequence[Parameter], pointer: str, restrict: str) -> list[str]:
+def _declared(
+    name: str, parameters: Sequence[Parameter], pointer: str, restrict: str, can_fail: bool
+) -> list[str]:
     """The head of a function, in lines."""
+    name = f"{'int' if can_fail else 'void'} {name}"
     listed = [p.declared(restrict) for p in parameters] + ([pointer] if pointer else [])
-    line = f"void {name}({', '.join(listed) or 'void'})"
+    line = f"{name}({', '.join(listed) or 'void'})"
     if len(line) <= 98:
         return [line]
-    rows, row = [f"void {name}("], ""
+    rows, row = [f"{name}("], ""
     for k, text in enumerate(listed):
         text += ")" if k + 1 == len(listed) else ","
         if row and len(row) + 1 + len(text) > 92:
@@ -241,32 +238,42 @@ def _parts(
     """The functions, the last of which calls the others."""
     made = []
     calls: list[str] = []
-    alone = len(writer.parts) == 1
+    alone, can_fail = len(writer.parts) == 1, writer.can_fail
     for part in writer.parts:
-        words = set(_WORD.findall("\n".join([*part.lines, *part.pointers.values()])))
+        lines = without_unused([*(f"    {line}" for line in part.pointers.values()), *part.lines])
+        if part.is_watched:
+            lines.insert(0, "    int bad = 0;")
+        if part.can_fail:
+            lines.append(f"    return {'bad' if part.is_watched else '0'};")
+        words = set(_WORD.findall("\n".join(lines)))
         given = [p for p in parameters if p.name in words]
         work = pointer if writer.work in words else ""
-        lines = [f"    {line}" for line in part.pointers.values()] + part.lines
         if alone:
-            unused = [p.name for p in parameters if p.name not in words]
-            head = _declared(name, parameters, pointer, "restrict ")
-            lines = [*(f"    (void){n};" for n in unused), *lines]
-            made.append(_braced(head, lines))
-        else:
-            head = _declared(part.name, given, work, "restrict ")
-            made.append(_braced([f"static {head[0]}", *head[1:]], lines))
-            words_ = [*(p.name for p in given), *([writer.work] if work else [])]
-            calls += _call(part, words_)
+            made.append(_entry(name, parameters, pointer, lines, can_fail))
+            break
+        head = _declared(part.name, given, work, "restrict ", part.can_fail)
+        made.append(_braced([f"static {head[0]}", *head[1:]], lines))
+        arguments = [*(p.name for p in given), *([writer.work] if work else [])]
+        calls += _call(part, arguments)
     if not alone:
-        head = _declared(name, parameters, pointer, "restrict ")
-        used = set(_WORD.findall("\n".join(calls)))
-        unused = [p.name for p in parameters if p.name not in used]
-        made.append(_braced(head, [*(f"    (void){n};" for n in unused), *calls]))
+        begin = ["    int failed = 0;"] if can_fail else []
+        end = ["    return failed;"] if can_fail else []
+        made.append(_entry(name, parameters, pointer, [*begin, *calls, *end], can_fail))
     return made
 
 
+def _entry(
+    name: str, parameters: Sequence[Parameter], pointer: str, lines: Sequence[str], can_fail: bool
+) -> list[str]:
+    words = set(_WORD.findall("\n".join(lines)))
+    unused = [f"    (void){p.name};" for p in parameters if p.name not in words]
+    head = _declared(name, parameters, pointer, "restrict ", can_fail)
+    return _braced(head, [*unused, *lines])
+
+
 def _call(part: Part, words: Sequence[str]) -> list[str]:
-    rows, row = [], f"    {part.name}("
+    """Lines that call a part; nothing comes after one that fails."""
+    rows, row = [], f"    {'failed = ' if part.can_fail else ''}{part.name}("
     for k, word in enumerate(words):
         word += ");" if k + 1 == len(words) else ","
         if len(row) + 1 + len(word) > 98:
@@ -274,7 +281,10 @@ def _call(part: Part, words: Sequence[str]) -> list[str]:
             row = f"        {word}"
         else:
             row += word if row.endswith("(") else f" {word}"
-    return [*rows, row if words else f"{row});"]
+    rows.append(row if words else f"{row});")
+    if part.can_fail:
+        rows += ["    if (failed) {", "        return failed;", "    }"]
+    return rows
 
 
 def _braced(head: Sequence[str], lines: Sequence[str]) -> list[str]:
@@ -288,6 +298,7 @@ def _remark(
     outputs: Sequence[Parameter],
     nbytes: int,
     stack: int,
+    can_fail: bool,
 ) -> list[str]:
     """What a function computes, and what its arguments are, as lines of a comment."""
     told = docstring(
@@ -300,6 +311,8 @@ def _remark(
         for line in lines
     ]
     more = []
+    if can_fail:
+        more.append("Returns 0, or else a number where NumPy raises an error: results are of no use.")
     if nbytes:
         more.append(f"Needs {nbytes} bytes of workspace, whatever is in them.")
     if stack:

@@ -21,6 +21,8 @@ from primgraph.codegen.export.words import (
 from primgraph.codegen.native.spellings import SPELLINGS, c_type
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import DType
+from primgraph.primitives import logic
+from primgraph.primitives.elementwise import maximum, minimum
 
 _PLACE = re.compile(r"@(\d)@")
 _BINARY = re.compile(r"@0@ ([-+*/&|^]|[<>=!]=|[<>]) @1@")
@@ -75,6 +77,36 @@ def formula(step: Step) -> Formula | None:
 def call(name: str) -> Formula:
     """A function of one element."""
     return Formula(f"{name}(@0@)", ATOM, (CHOICE,))
+
+
+# What comparisons with the least number of a type tell without a look, and on which side it is:
+# compilers warn of those.
+_KNOWN = {
+    (logic.greater_equal, 1): "true",
+    (logic.less_equal, 0): "true",
+    (logic.less, 1): "false",
+    (logic.greater, 0): "false",
+}
+
+
+def trivial(step: Step, args: Sequence[Text]) -> Text | None:
+    """What an extremum or comparison of whole numbers with the least or largest there is comes to."""
+    dtype = step.operands[0].dtype if step.operands else None
+    if dtype is None or dtype.kind not in "ub" or len(args) != 2:
+        return None
+    least = ("false", "0") if dtype.kind == "b" else ("0u", "UINT64_C(0)")
+    for k, arg in enumerate(args):
+        if arg.code in least:
+            if step.op in (maximum, minimum):
+                return args[1 - k] if step.op is maximum else arg
+            if (step.op, k) in _KNOWN:
+                return Text(_KNOWN[step.op, k])
+        elif dtype.kind == "b" and arg.code in ("true", "1"):
+            if step.op in (maximum, minimum):
+                return args[1 - k] if step.op is minimum else arg
+            if (step.op, 1 - k) in _KNOWN:
+                return Text(_KNOWN[step.op, 1 - k])
+    return None
 
 
 @lru_cache(maxsize=1024)

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import final
 
 from primgraph.codegen.emit.titles import called
-from primgraph.codegen.export.control import control
+from primgraph.codegen.export.control import control, declare
 from primgraph.codegen.export.formulas import formula, kind_of
 from primgraph.codegen.export.needed import needed
 from primgraph.codegen.export.nest import Loops
 from primgraph.codegen.export.places import Place, Room, Tables, Workspace, number
 from primgraph.codegen.export.product import product
-from primgraph.codegen.export.runtime import required
 from primgraph.codegen.export.words import LIBRARY, Names, behind, remark
-from primgraph.codegen.native.items import Control, Item, Nest, Nests, Node, Outside, Product
+from primgraph.codegen.native import parts
+from primgraph.codegen.native.items import (
+    Control,
+    Item,
+    Nest,
+    Nests,
+    Node,
+    Outside,
+    Product,
+    Routine,
+)
 from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.routines import Call, routine
 from primgraph.codegen.native.source import made_by
+from primgraph.codegen.native.spellings import type_name
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.errors import CompileError
 from primgraph.ir.types import TensorType
@@ -41,6 +53,15 @@ class Part:
     pointers: dict[str, str] = field(default_factory=dict)
     stack: int = 0
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether something in it may find that an element is wrong."""
+        return any("&bad" in line for line in self.lines)
+
+    @property
+    def can_fail(self) -> bool:
+        return self.is_watched or any(line.lstrip().startswith("return ") for line in self.lines)
+
 
 @final
 @dataclass(slots=True)
@@ -50,7 +71,8 @@ class Scope:
     plan: Nests
     names: Mapping[int, str]
     places: dict[int, Place]
-    items: list[Item | None]
+    items: Sequence[Item | None]
+    read: Set[int]
     given: dict[int, list[Room]] = field(default_factory=dict)
     at: int = 0
 
@@ -59,22 +81,20 @@ class Scope:
 class Writer:
     """The statements of a function.
 
-    `parameters` are names for inputs and results, which have been handed out; `tables` and
-    `calls`, functions of the runtime by name, are those of the file.
+    `names` are those that have not been handed out to parameters; `tables` are those of the file.
     """
 
-    def __init__(
-        self, plan: Nests, names: Names, tables: Tables, calls: dict[str, None], own: str
-    ) -> None:
-        self.names, self.tables, self.calls, self.own = names, tables, calls, own
+    def __init__(self, plan: Nests, names: Names, tables: Tables, own: str) -> None:
+        self.names, self.tables, self.own = names, tables, own
         self.workspace = Workspace()
         self.work = names.fresh("work")
         self.parts: list[Part] = []
         self.depth = 1
         self.said: Source | None = None
+        names.taken.add("bad")
         self.loops = names.loops(12)
         names.taken.update(self.loops)
-        self.top = self.scope = Scope(plan, hints_of(plan), {}, needed(plan))
+        self.top = self.scope = Scope(plan, hints_of(plan), {}, *needed(plan))
         # Values that several parts of the function need, and where these are.
         self.crossing: set[int] = set()
         self.rooms: dict[int, Room] = {}
@@ -91,6 +111,11 @@ class Writer:
             self.said = None
             for at in group:
                 self.item(at)
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether the function returns what tells of a failure."""
+        return any(part.can_fail for part in self.parts)
 
     # What nests, products and loops write with.
 
@@ -109,6 +134,16 @@ class Writer:
         self.line(f"for (long {name} = 0; {name} < {bound}; {name}++) {{")
         self.depth += 1
         return name
+
+    def mark(self) -> int:
+        """Where the next line will be."""
+        return len(self.parts[-1].lines)
+
+    def drop_unused(self, mark: int, name: str) -> None:
+        """Take back the line before `mark`, which declares a name, if none behind it has that."""
+        lines = self.parts[-1].lines
+        if not any(re.search(rf"\b{name}\b", line) for line in lines[mark:]):
+            del lines[mark - 1]
 
     def close(self, tail: str = "}") -> None:
         self.names.close()
@@ -132,9 +167,11 @@ class Writer:
         if value in self.rooms and self.scope is self.top:
             return self.crossed(value)
         found = self.scope.places.get(value)
+        if found is None and not self.type(value).size:
+            return Place("NULL", False)
         if found is None:
             array = self.scope.plan.constants[value]
-            found = self.scope.places[value] = self.tables.place(array, self.hint(value))
+            found = self.scope.places[value] = self.tables.place(array, self.hint(value), self.names)
         return found
 
     def crossed(self, value: int) -> Place:
@@ -170,14 +207,15 @@ class Writer:
 
     def function(self, node: Node) -> str:
         """The function of one element that a node calls."""
-        name = node.name + ("f" if self.type(node.value).dtype.itemsize == 4 else "")
+        dtype = self.type(node.value).dtype
+        name = node.name + ("f" if dtype.itemsize == 4 else "")
         if name in LIBRARY:
             return name
-        if required([f"pg_{name}"]) is None:
+        own = f"pg_{node.name}_{type_name(dtype)}"
+        if not parts.needed(own):
             assert node.step is not None
             raise unspelled(node.step, self.own)
-        self.calls[f"pg_{name}"] = None
-        return f"pg_{name}"
+        return own
 
     # Memory.
 
@@ -241,12 +279,32 @@ class Writer:
             product(self, item)
         elif isinstance(item, Control):
             control(self, item)
+        elif isinstance(item, Routine):
+            self.routine(item)
         self.give(at)
+
+    def routine(self, item: Routine) -> None:
+        """A call of a function on whole arrays."""
+        lines = routine(item.step)
+        assert lines is not None
+        for v in item.values:
+            declare(self, self.place(v), self.type(v))
+        operands, results = ([self.place(v).pointer for v in vs] for vs in (item.operands, item.values))
+        self.open("")
+        for line in lines(Call(item.step, operands, results, self.scratch)):
+            self.line(line)
+        self.close()
+
+    def scratch(self, size: int) -> str:
+        """Memory of so many bytes for the current item."""
+        room = self.workspace.scratch(size)
+        self.scope.given.setdefault(self.scope.at, []).append(room)
+        return f"((char *)({self.room(room)}))"
 
     def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
         """Write the items of a body, between what is written before and behind it."""
         around = self.scope
-        self.scope = Scope(plan, hints_of(plan), dict(places), needed(plan))
+        self.scope = Scope(plan, hints_of(plan), dict(places), *needed(plan))
         for at in range(len(plan.items)):
             self.item(at)
         for left in self.scope.given.values():
@@ -267,7 +325,7 @@ def hints_of(plan: Nests) -> dict[int, str]:
 
 def require_spelled(item: Item, name: str) -> None:
     """Raise `CompileError` for an item that this back end cannot write."""
-    if isinstance(item, Nest | Product | Control):
+    if isinstance(item, Nest | Product | Control | Routine):
         return
     raise unspelled(item.step, name)
 

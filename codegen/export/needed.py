@@ -6,11 +6,12 @@ from math import prod
 
 from primgraph.codegen.native.items import Control, Item, Nest, Nests, Node, Product
 
-PLAIN = ("text", "call", "copy")
+PLAIN = ("text", "call", "copy", "take")
 
 
-def needed(plan: Nests) -> list[Item | None]:
-    """The items with what results depend on; None for those that nothing does."""
+def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
+    """The items with what results depend on, None for those that nothing does; and the values in
+    memory that are read."""
     roots = set(plan.outputs)
     found: list[Item | None] = []
     for item in reversed(plan.items):
@@ -25,7 +26,7 @@ def needed(plan: Nests) -> list[Item | None]:
         roots.update(read(plan, item))
         found.append(item)
     found.reverse()
-    return found
+    return found, roots
 
 
 def read(plan: Nests, item: Item) -> set[int]:

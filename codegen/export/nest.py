@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Protocol, final
 
-from primgraph.codegen.export.formulas import Formula, call, formula, kind_of
+from primgraph.codegen.export.formulas import Formula, call, formula, kind_of, trivial
 from primgraph.codegen.export.places import Place, number
 from primgraph.codegen.export.words import ATOM, CHOICE, SUM, Text, index
 from primgraph.codegen.native.access import row_major
@@ -14,7 +14,8 @@ from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.ir.types import DType, TensorType
 from primgraph.source import Source
 
-ELEMENTWISE = ("text", "call", "copy")
+ELEMENTWISE = ("text", "call", "copy", "take")
+_LEFT = ("put", "add")
 
 # Expressions are no longer, in characters, and no deeper.
 _LONGEST, _DEEPEST = 66, 4
@@ -54,6 +55,16 @@ def grid(domain: Sequence[int], rows: Sequence[Sequence[int]]) -> list[int]:
     return kept
 
 
+def is_apart(strides: Sequence[int], extents: Sequence[int]) -> bool:
+    """Whether no two of the elements at these strides are one."""
+    reach = 0
+    for stride, n in sorted((abs(s), n) for s, n in zip(strides, extents, strict=False)):
+        if stride <= reach:
+            return False
+        reach += stride * (n - 1)
+    return True
+
+
 @final
 class Loops:
     """The statements of one nest."""
@@ -84,14 +95,23 @@ class Loops:
         self.totals: dict[int, str] = {}
         # The reductions whose loops are the innermost, by the number of loops around these.
         self.inner: dict[int, list[Node]] = {}
+        # Those that have but one element for each of the result.
+        self.direct: set[int] = set()
         for node in nest.nodes:
-            if node.kind not in (*ELEMENTWISE, "put"):
-                along = self.along(node.strides)
-                around = len(along)
-                while around and not along[around - 1]:
-                    around -= 1
-                if all(along[:around]):
-                    self.inner.setdefault(around, []).append(node)
+            if node.kind in (*ELEMENTWISE, *_LEFT):
+                continue
+            along = self.along(node.strides)
+            around = len(along)
+            while around and not along[around - 1]:
+                around -= 1
+            # Windows that overlap meet in some elements, and leave others out.
+            whole = prod(self.extents[:around]) == page.type(node.value).size
+            if not whole or not is_apart(along[:around], self.extents):
+                continue
+            if around == len(along):
+                self.direct.add(node.value)
+            else:
+                self.inner.setdefault(around, []).append(node)
 
     def along(self, strides: Sequence[int]) -> list[int]:
         return [strides[a] for a in self.axes]
@@ -131,9 +151,9 @@ class Loops:
         """Let what is added up in memory begin there."""
         inner = {n.value for nodes in self.inner.values() for n in nodes}
         for node in self.nest.nodes:
-            if node.kind in (*ELEMENTWISE, "put"):
+            if node.kind in (*ELEMENTWISE, *_LEFT):
                 continue
-            if node.value in inner and prod(self.nest.domain):
+            if node.value in inner | self.direct and prod(self.nest.domain):
                 continue
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type.dtype)
@@ -148,10 +168,9 @@ class Loops:
     def level(self, depth: int) -> None:
         """The loops within `depth` of them."""
         page, nodes = self.page, self.inner.get(depth, ())
-        whole = depth == len(self.axes)
-        for node in () if whole else nodes:
+        for node in nodes:
             self.begin(node)
-        if whole:
+        if depth == len(self.axes):
             self.statements()
         elif depth + 1 == len(self.axes) and self.in_blocks(depth):
             self.blocks(depth)
@@ -160,7 +179,7 @@ class Loops:
             page.open(f"for (long {i} = 0; {i} < {n}; {i}++)")
             self.level(depth + 1)
             page.close()
-        for node in () if whole else nodes:
+        for node in nodes:
             self.end(node, depth)
 
     def in_blocks(self, depth: int) -> bool:
@@ -220,17 +239,43 @@ class Loops:
             if node.kind in ELEMENTWISE:
                 self.compute(node, spelled)
             elif node.kind == "put":
-                self.tell(node)
-                (o,) = node.operands
-                at = index(node.offset, self.variables, self.along(node.strides))
-                place, text = self.page.place(node.value), self.argument(o).code
-                dtype = self.page.type(node.value).dtype
-                if place.is_number:
-                    self.page.line(self.assigned(place, text, dtype, constant=False))
-                else:
-                    self.page.line(f"{place.element(at)} = {text};")
+                self.put(node)
+            elif node.kind == "add":
+                self.add(node)
             else:
                 self.reduce(node)
+
+    def put(self, node: Node) -> None:
+        self.tell(node)
+        at = index(node.offset, self.variables, self.along(node.strides))
+        place, text = self.page.place(node.value), self.argument(node.operands[0]).code
+        dtype = self.page.type(node.value).dtype
+        text = number(dtype.type(0), dtype) if text == "0" else text
+        if place.is_number:
+            self.page.line(self.assigned(place, text, dtype, constant=False))
+        else:
+            self.page.line(f"{place.element(at)} = {text};")
+
+    def add(self, node: Node) -> None:
+        """Add an element at a place that others tell."""
+        self.tell(node)
+        target = self.reached(node, self.page.place(node.value), node.offset, node.strides)
+        dtype = self.page.type(node.value).dtype
+        for line in combined("sum", target, self.argument(node.operands[0]), dtype):
+            self.page.line(line)
+
+    def reached(self, node: Node, place: Place, offset: int, strides: Sequence[int]) -> str:
+        """The element at a place that the operands behind the first one tell."""
+        found = [
+            (f"pg_place({self.argument(o).code}, {n}, &bad)", stride)
+            for o, (n, stride) in zip(node.operands[1:], node.reach, strict=True)
+        ]
+        if place.is_number:
+            for text, _ in found:
+                self.page.line(f"(void){text};")
+            return place.text
+        names = [*self.variables, *(text for text, _ in found)]
+        return place.element(index(offset, names, [*self.along(strides), *(s for _, s in found)]))
 
     def tell(self, node: Node) -> None:
         if node.step is not None:
@@ -238,8 +283,14 @@ class Loops:
 
     def compute(self, node: Node, spelled: Formula | None) -> None:
         page, value = self.page, node.value
-        args = [self.argument(o) for o in node.operands]
-        text = args[0] if spelled is None else spelled.filled(args)
+        if node.kind == "take":
+            first = node.operands[0]
+            place = page.place(first.root)
+            text = Text(self.reached(node, place, first.offset, first.strides))
+        else:
+            args = [self.argument(o) for o in node.operands]
+            known = None if node.step is None else trivial(node.step, args)
+            text = known or (args[0] if spelled is None else spelled.filled(args))
         stored, uses = value in self.nest.stored, self.uses.get(value, 0)
         if not stored and not uses:
             return
@@ -249,9 +300,11 @@ class Loops:
         self.tell(node)
         dtype = page.type(value).dtype
         code = text.code
-        if dtype.kind in "iu" and dtype.itemsize < 4 and text.rank < ATOM:
+        cast = f"({kind_of(dtype)})"
+        small = dtype.kind in "iu" and dtype.itemsize < 4 and text.rank < ATOM
+        if small and not code.startswith(cast):
             # Small integers are computed as larger ones.
-            code = f"({kind_of(dtype)}){text.within(ATOM)}"
+            code = f"{cast}{text.within(ATOM)}"
         place = page.place(value) if stored else None
         if place is not None and (place.is_number or not uses):
             if place.is_number:
@@ -286,11 +339,13 @@ class Loops:
         page, dtype = self.page, self.page.type(node.value).dtype
         text = self.argument(node.operands[0])
         place = page.place(node.value)
-        if not self.axes:
-            # There is but one element.
-            page.line(self.assigned(place, text.code, dtype, constant=True))
-            return
         at = index(0, self.variables, self.along(node.strides))
+        if node.value in self.direct:
+            if place.is_number:
+                page.line(self.assigned(place, text.code, dtype, constant=True))
+            else:
+                page.line(f"{place.element(at)} = {text.code};")
+            return
         target = self.totals.get(node.value) or place.element(at)
         for line in combined(node.kind, target, text, dtype):
             page.line(line)
@@ -298,6 +353,9 @@ class Loops:
 
 def combined(kind: str, target: str, text: Text, dtype: DType) -> list[str]:
     """Statements that take an element into a sum, product or extremum."""
+    if dtype.kind == "b":
+        joined = "&&" if kind in ("min", "prod") else "||"
+        return [f"{target} = {target} {joined} {text.within(ATOM)};"]
     if kind in ("sum", "prod"):
         sign = "+" if kind == "sum" else "*"
         if dtype.kind == "f":
@@ -314,8 +372,8 @@ def combined(kind: str, target: str, text: Text, dtype: DType) -> list[str]:
 
 def _start(kind: str, dtype: DType) -> str:
     """What a reduction begins with."""
-    if kind in ("sum", "prod"):
-        return number(dtype.type(kind == "prod"), dtype)
+    if kind in ("sum", "prod") or dtype.kind == "b":
+        return number(dtype.type(kind in ("prod", "min")), dtype)
     if dtype.kind == "f":
         return "-INFINITY" if kind == "max" else "INFINITY"
     bits = 8 * dtype.itemsize

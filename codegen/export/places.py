@@ -62,6 +62,12 @@ class Workspace:
         offset = arena.take(type.nbytes)
         return Room(member, offset // type.dtype.itemsize, offset, type.nbytes)
 
+    def scratch(self, size: int) -> Room:
+        """Memory of so many bytes for a function that knows what it does with it."""
+        _, arena = self.arenas.setdefault("scratch", (np.dtype("f8"), Arena()))
+        offset = arena.take(size)
+        return Room("scratch", offset // 8, offset, size)
+
     def give(self, room: Room) -> None:
         self.arenas[room.member][1].give(room.offset, room.nbytes)
 
@@ -83,12 +89,11 @@ class Workspace:
 class Tables:
     """Arrays of constants, each once, as `static const` arrays."""
 
-    def __init__(self, names: Names) -> None:
-        self.names = names
+    def __init__(self) -> None:
         self.known: dict[tuple[Any, ...], str] = {}
-        self.lines: list[str] = []
+        self.lines: dict[str, list[str]] = {}
 
-    def place(self, array: np.ndarray[Any, Any], hint: str) -> Place:
+    def place(self, array: np.ndarray[Any, Any], hint: str, names: Names) -> Place:
         """The place of a constant, which is an array, or a number by itself."""
         if array.size == 0:
             return Place("NULL", False)
@@ -97,10 +102,10 @@ class Tables:
         key = (array.dtype.str, array.size, array.tobytes())
         name = self.known.get(key)
         if name is None:
-            name = self.known[key] = self.names.fresh(hint, "table", lasting=True)
+            name = self.known[key] = names.fresh(hint, "table", lasting=True)
             shape = " * ".join(map(str, array.shape))
             head = f"static const {kind_of(array.dtype)} {name}[{shape}] = {{"
-            self.lines += [head, *_rows(array), "};", ""]
+            self.lines[name] = [head, *_rows(array), "};", ""]
         return Place(name, False)
 
 
