@@ -7,10 +7,12 @@ import sys
 
 import numpy as np
 import pytest
-from native_checks import outside
+from native_checks import faults, outside, together
 from test_native import same
+from test_primitives import CASES
 
 import primgraph as pg
+from primgraph.transforms import clean_up, lower
 
 pytestmark = [
     pytest.mark.skipif(
@@ -27,6 +29,119 @@ def all_in_c(function, *arrays, rtol=1e-14):
     kernel = same(function, *arrays, rtol=rtol)
     assert not outside(kernel.graph)
     return kernel
+
+
+# Primitives. Of samples in float64 and int64, what NumPy does: functions that need tables or
+# iterations, and what LAPACK and its order of rounding decide.
+BY_NUMPY = {
+    "beta", "betainc", "betaln", "by_scipy", "cofactors", "cholesky", "cholesky_slope",
+    "cholesky_tangent", "det", "eig", "eigh", "eigvalsh", "erfcinv", "erfcx", "erfinv", "expm",
+    "expm_slope", "gamma_function", "gammainc", "gammaln", "inv", "log_ndtr",
+    "logit", "logm", "logm_slope", "lu", "pinv", "polygamma", "qr", "random_bernoulli",
+    "random_uniform", "random_variate", "slogdet", "solve", "sqrtm", "sqrtm_slope", "svd",
+    "svdvals", "triangular_solve", "xlog1py", "xlogy",
+}  # fmt: skip
+
+
+def is_plain(graph):
+    """Whether sizes are known, and nothing is of complex numbers or of halves."""
+    types = [v.type for e in graph.body for v in (*e.inputs, *e.outputs)]
+    halves = any(t.is_complex or t.dtype == np.float16 for t in types)
+    return not halves and not any(t.names for t in types)
+
+
+def sampled(case, dtype):
+    """The graph of a sample, if it is one that C is to do in that dtype."""
+    # Iterations become loops before code is made of them.
+    if dtype not in case.row.dtypes or case.op.formal or case.op.name == "solution":
+        return None
+    graph = case.graph(dtype)
+    return graph if is_plain(graph) else None
+
+
+def test_the_primitives_that_numpy_does():
+    cases = [case.values[0] for case in CASES]
+    found = [graph for c in cases for d in ("f64", "i64") if (graph := sampled(c, d))]
+    whole = [g for g in found if all(v.type.size for e in g.body for v in (*e.inputs, *e.outputs))]
+    assert set(outside(together(whole))) == BY_NUMPY
+
+
+def test_every_primitive_is_what_it_is():
+    graphs, feeds, names = [], [], []
+    dtypes = ("f64", "f32", "i64", "i32", "u8", "bool")
+    for k, param in enumerate(CASES):
+        case = param.values[0]
+        # Each sample in one of its dtypes.
+        own = [d for d in dtypes if d in case.row.dtypes]
+        dtype = own[k % len(own)] if own else "none"
+        graph = sampled(case, dtype)
+        if case.op.name not in BY_NUMPY and graph is not None:
+            graphs.append(graph)
+            feeds.append(case.arrays(dtype))
+            names.append(f"{case.op.name} {case.call} {dtype}")
+    assert not [f"{names[k]}: {fault}" for k, fault in faults(graphs, feeds)]
+
+
+EDGES = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0, 0.5, -2.5, 3.0, 1e300, -1e300, 7.5, 1e-310]
+WHOLE = [0, 1, 2, 3, -1, -2, -3, 7, 63, 31, 8, 64, 5, 100]
+
+
+def at_edges(dtype):
+    """All pairs of numbers at which functions are something else."""
+    if dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            numbers = np.array(EDGES).astype(dtype)
+    else:
+        info = np.iinfo(dtype)
+        edge = [info.max, info.min, info.max - 1, info.min + 1]
+        numbers = np.array([n for n in [*WHOLE, *edge] if info.min <= n <= info.max], dtype)
+    return [np.array(a, order="C") for a in np.broadcast_arrays(numbers[:, None], numbers)]
+
+
+def test_elements_are_numpys_at_edges():
+    functions = [
+        lambda x, y: [x % y, x // y, pg.maximum(x, y), pg.abs(x), pg.sign(x), x < y, x == y],
+        lambda x, y: [pg.logaddexp(x, y), pg.nextafter(x, y), pg.cummax(x, axis=1), pg.round(x),
+                      pg.sort(x + 0.0, axis=0), pg.argsort(y, axis=1), pg.argmax(x, axis=0)],
+        lambda x, y: [x & y, x | y, x ^ y, ~x, x << y, x >> y, pg.gcd(x, y), x * y, x - y, x**3,
+                      pg.argmin(y, axis=1), pg.searchsorted(pg.sort(x[:, 0]), y)],
+    ]  # fmt: skip
+    graphs, feeds = [], []
+    for name in ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"):
+        x, y = at_edges(np.dtype(name))
+        for k, f in enumerate(functions):
+            if k and (k == 1) != (name[0] == "f"):
+                continue
+            graphs.append(clean_up(lower(pg.trace(f, x, y))))
+            feeds.append([x, y])
+    assert not outside(together(graphs))
+    assert not list(faults(graphs, feeds))
+
+
+def test_floats_become_integers():
+    x = np.array([0.0, -0.9, 1.5, -7.99, 127.0, -128.5, 3e4, -3e4])
+    names = ("i8", "i4", "i2", "u8", "bool", "f4")
+    all_in_c(lambda x: [pg.cast(x, n) for n in names] + [pg.cast(pg.abs(x), "u4")], x)
+    wide = np.array([1e300, np.nan, -np.inf, 2.0**62, -(2.0**63), 2.0**63])
+    all_in_c(lambda x: [pg.cast(x, "i8"), pg.cast(x, "u8")], wide)
+
+
+def test_rows_in_order():
+    def f(x, y):
+        order = pg.argsort(x, axis=1)
+        back = pg.take_along_axis(x, order, axis=1)
+        total = pg.cumsum(back * y, axis=0) + pg.cumprod(back, axis=1)
+        top = pg.argmax(x, axis=0) + pg.argmin(y, axis=0)
+        return [
+            order, back, total, top, pg.sort(y, axis=0), pg.any(x > 2), pg.all(x < y, axis=1),
+            pg.count_nonzero(x > 0, axis=0), pg.one_hot(top % 5, 5), pg.tril(x), pg.max(x > 1),
+            pg.grad(pg.sum(pg.sort(x, axis=1) * y) + pg.sum(pg.cummax(x, axis=0) * y), x),
+            pg.linalg.norm(x, axis=1), pg.grad(pg.linalg.norm(x * 0), x),
+        ]  # fmt: skip
+
+    for shape in ((5, 4), (70, 130)):
+        x = np.round(rng.normal(size=shape), 1)
+        all_in_c(f, x, rng.normal(size=shape), rtol=1e-11)
 
 
 def test_reading_and_adding_at_places():

@@ -142,3 +142,48 @@ static inline int64_t pg_place(int64_t i, int64_t n, int *bad) {
     *bad |= out;
     return out ? 0 : i;
 }
+
+/* = f */
+/* A NaN wins. */
+static inline T pg_greater_T(T x, T y) { return x >= y || x != x ? x : y; }
+
+/* = iu */
+static inline T pg_greater_T(T x, T y) { return x >= y ? x : y; }
+
+/* = f */
+static inline T pg_smaller_T(T x, T y) { return x <= y || x != x ? x : y; }
+
+/* = iu */
+static inline T pg_smaller_T(T x, T y) { return x <= y ? x : y; }
+
+/* = f */
+/* Whether x stands before y in ascending order, in which NaNs are last. */
+static inline int pg_before_T(T x, T y) { return x < y || (y != y && x == x); }
+
+/* = iu */
+static inline int pg_before_T(T x, T y) { return x < y; }
+
+/* = f */
+/* Whether x is an extremum rather than y: the first NaN is. */
+static inline int pg_above_T(T x, T y) { return x > y || (x != x && y == y); }
+
+/* = iu */
+static inline int pg_above_T(T x, T y) { return x > y; }
+
+/* = f */
+static inline int pg_below_T(T x, T y) { return x < y || (x != x && y == y); }
+
+/* = iu */
+static inline int pg_below_T(T x, T y) { return x < y; }
+
+/* = f */
+static inline T pg_plus_T(T x, T y) { return x + y; }
+
+/* = iu */
+static inline T pg_plus_T(T x, T y) { return (T)((U)x + (U)y); }
+
+/* = f */
+static inline T pg_times_T(T x, T y) { return x * y; }
+
+/* = iu */
+static inline T pg_times_T(T x, T y) { return (T)((U)x * (U)y); }

@@ -74,6 +74,24 @@ def take(draft: Draft, step: Step) -> None:
     draft.made_by[value] = at
 
 
+def take_along(draft: Draft, step: Step) -> None:
+    """Elements of rows in the order that as many positions tell."""
+    (x, index), (value,), axis = step.inputs, step.outputs, step.params["axis"]
+    shape = step.results[0].shape
+    if x in draft.numbers:
+        x = draft.copied_before(x)
+    access, own = draft.access[x], len(draft.types)
+    strides = tuple([0 if i == axis else s for i, s in enumerate(access.strides)])
+    draft.types[own] = step.results[0]
+    draft.access[own] = Access(access.root, access.offset, strides)
+    at, _ = draft.nest_for(shape, (index,), _behind(draft, x))
+    operands = tuple([draft.operand(v, shape, at) for v in (own, index)])
+    reach = ((shape[axis], access.strides[axis]),)
+    draft.node(at, Node(step, value, "take", "", operands, reach=reach))
+    draft.access[value] = whole(value, shape)
+    draft.made_by[value] = at
+
+
 def add_at(draft: Draft, step: Step) -> None:
     """A scatter: elements that are added at places which others tell, in their order."""
     (x, y, *indices), (value,), axis = step.inputs, step.outputs, step.params["axis"]
