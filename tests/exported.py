@@ -39,7 +39,8 @@ SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 def compiler() -> list[str]:
     """The command of a compiler of C; empty where there is none."""
     given = os.environ.get("CC")
-    return given.split() if given else list(filter(None, map(shutil.which, ("cc", "gcc", "clang"))))[:1]
+    found = filter(None, map(shutil.which, ("cc", "gcc", "clang")))
+    return given.split() if given else list(found)[:1]
 
 
 def compiled(command: Sequence[str | Path]) -> None:
@@ -59,19 +60,22 @@ def loaded(folder: Path, stem: str, flags: Sequence[str] = ("-O1",)) -> ctypes.C
 def calling(library: ctypes.CDLL, graph: Graph) -> Callable[..., list[Any]]:
     """The function of a graph as one of arrays, which returns the results."""
     function = getattr(library, graph.name)
-    function.restype = None
+    function.restype = ctypes.c_int
     size = function_of(graph).nbytes
 
     def run(*feeds: Any) -> list[Any]:
+        """The results; what the function returned, if it can fail, is in `run.status` then."""
         arguments: list[Any] = []
-        kept = [np.ascontiguousarray(x, t.dtype) for x, t in zip(feeds, graph.input_types, strict=True)]
-        for array, type in zip(kept, graph.input_types, strict=True):
-            kind = np.ctypeslib.as_ctypes_type(type.dtype)
-            arguments.append(array.ctypes.data_as(ctypes.c_void_p) if type.shape else kind(array[()] if array.shape == () else array.reshape(())[()]))
+        pairs = zip(feeds, graph.input_types, strict=True)
+        kept = [np.array(x, t.dtype, order="C").reshape(t.shape) for x, t in pairs]
+        for array in kept:
+            kind = np.ctypeslib.as_ctypes_type(array.dtype)
+            pointer = array.ctypes.data_as(ctypes.c_void_p)
+            arguments.append(pointer if array.shape else kind(array.item()))
         results = [np.full(t.shape, 77, t.dtype) for t in graph.output_types]
         arguments += [r.ctypes.data_as(ctypes.c_void_p) for r in results]
         space = np.full(size + 64, 255, "u1")
-        function(*arguments, space.ctypes.data_as(ctypes.c_void_p))
+        run.status = function(*arguments, space.ctypes.data_as(ctypes.c_void_p))  # type: ignore
         assert (space[size:] == 255).all(), "the workspace is larger than it is told"
         return results
 

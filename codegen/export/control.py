@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.export.needed import needed, read
+from primgraph.codegen.export.needed import reads
 from primgraph.codegen.export.places import Place
 from primgraph.codegen.export.words import behind, index
 from primgraph.codegen.native.items import Control, Nests
@@ -77,11 +77,6 @@ def _branches(page: Writer, item: Control) -> None:
             page.reopen()
         _within(page, item, k, places)
     page.close()
-
-
-def reads(plan: Nests) -> set[int]:
-    """The values of a body that its items read."""
-    return {v for item in needed(plan)[0] if item is not None for v in read(plan, item)}
 
 
 def _carried(
@@ -203,7 +198,7 @@ def _while(page: Writer, item: Control) -> None:
     fixed, state = item.operands[:consts], item.operands[consts:]
     kinds, count = item.step.operands[consts:], len(item.operands) - consts
     ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
-    test, plan = item.bodies
+    _, plan = item.bodies
     hints = page.hints(plan)
     for v, t in ys:
         zeroed(page, page.place(v), t)
@@ -222,9 +217,7 @@ def _while(page: Writer, item: Control) -> None:
     page.line("break;")
     page.close()
     following = _next(page, plan, kinds, hints, len(fixed))
-    rows = [
-        _row(page, page.place(v), t, limit, trips.text, "out", const=False) for v, t in ys
-    ]
+    rows = [_row(page, page.place(v), t, limit, trips.text, "out", const=False) for v, t in ys]
     _within(page, item, 1, [*known, *following, *rows])
     for v, place, type in zip(item.values, following, kinds, strict=False):
         copied(page, page.place(v), place, type)

@@ -12,14 +12,13 @@ from typing import final
 from primgraph.codegen.emit.docstrings import docstring
 from primgraph.codegen.emit.names import comment
 from primgraph.codegen.emit.ordering import by_source
-from primgraph.codegen.emit.page import entry_name
 from primgraph.codegen.emit.render import rendered
 from primgraph.codegen.emit.titles import called
 from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.function import Part, Writer, extents
 from primgraph.codegen.export.places import Place, Tables
 from primgraph.codegen.export.unused import without_unused
-from primgraph.codegen.export.words import Names, is_name, require_name
+from primgraph.codegen.export.words import Names, function_name, is_name, require_name
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.parts import needed
 from primgraph.codegen.plan.schedule import schedule
@@ -30,6 +29,7 @@ from primgraph.ir.overwriting import require_own
 from primgraph.ir.types import TensorType
 
 _WORD = re.compile(r"\w+")
+_COMMENT = re.compile(r"/\*.*?\*/")
 
 
 @final
@@ -87,7 +87,7 @@ def c_source(graphs: Sequence[Graph], stem: str) -> tuple[str, str]:
     Raises `CompileError` for a graph with a primitive that C has no words for, with sizes that are
     not known, or with a name that C has for something else; and for two functions of one name.
     """
-    names = [require_name(entry_name(g.name), "a function", function=True) for g in graphs]
+    names = [function_name(g.name) for g in graphs]
     if len(set(names)) < len(names):
         raise CompileError(
             f"a file has one function of a name, not {', '.join(names)}",
@@ -99,7 +99,7 @@ def c_source(graphs: Sequence[Graph], stem: str) -> tuple[str, str]:
         functions.append(_function(graph, name, Names(shared), tables))
         shared |= set(tables.known.values())
     body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
-    helpers, words = needed(body), set(_WORD.findall(body))
+    helpers, words = needed(body), _words([body])
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
         "stem": comment(stem),
@@ -135,7 +135,7 @@ def save_c(path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool
 
 def function_of(graph: Graph) -> Function:
     """What is written for one graph."""
-    name = require_name(entry_name(graph.name), "a function", function=True)
+    name = function_name(graph.name)
     names = Names([name, f"{name}_workspace"])
     return _function(graph, name, names, Tables())
 
@@ -152,9 +152,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables) -> Function
         _require_type(type, f"{name}: input {v.hint or '?'}")
     for k, type in enumerate(graph.output_types):
         _require_type(type, f"{name}: result {k}")
-    inputs = [
-        Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs
-    ]
+    inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
     outputs = _results(graph, steps, names)
     plan = nests(steps)
     writer = Writer(plan, names, tables, name)
@@ -245,7 +243,7 @@ def _parts(
             lines.insert(0, "    int bad = 0;")
         if part.can_fail:
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
-        words = set(_WORD.findall("\n".join(lines)))
+        words = _words(lines)
         given = [p for p in parameters if p.name in words]
         work = pointer if writer.work in words else ""
         if alone:
@@ -262,10 +260,15 @@ def _parts(
     return made
 
 
+def _words(lines: Sequence[str]) -> set[str]:
+    """All words of C in lines, but for those in comments."""
+    return set(_WORD.findall(_COMMENT.sub("", "\n".join(lines))))
+
+
 def _entry(
     name: str, parameters: Sequence[Parameter], pointer: str, lines: Sequence[str], can_fail: bool
 ) -> list[str]:
-    words = set(_WORD.findall("\n".join(lines)))
+    words = _words(lines)
     unused = [f"    (void){p.name};" for p in parameters if p.name not in words]
     head = _declared(name, parameters, pointer, "restrict ", can_fail)
     return _braced(head, [*unused, *lines])
@@ -312,7 +315,9 @@ def _remark(
     ]
     more = []
     if can_fail:
-        more.append("Returns 0, or else a number where NumPy raises an error: results are of no use.")
+        more.append(
+            "Returns 0, or else a number where NumPy raises an error: results are of no use."
+        )
     if nbytes:
         more.append(f"Needs {nbytes} bytes of workspace, whatever is in them.")
     if stack:

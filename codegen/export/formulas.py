@@ -90,7 +90,7 @@ _KNOWN = {
 
 
 def trivial(step: Step, args: Sequence[Text]) -> Text | None:
-    """What an extremum or comparison of whole numbers with the least or largest there is comes to."""
+    """What an extremum or comparison with the least or largest of its type comes to."""
     dtype = step.operands[0].dtype if step.operands else None
     if dtype is None or dtype.kind not in "ub" or len(args) != 2:
         return None

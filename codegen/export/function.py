@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import final
+
+import numpy as np
 
 from primgraph.codegen.emit.titles import called
 from primgraph.codegen.export.control import control, declare
@@ -29,17 +31,20 @@ from primgraph.codegen.native.items import (
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.routines import Call, routine
 from primgraph.codegen.native.source import made_by
-from primgraph.codegen.native.spellings import type_name
+from primgraph.codegen.native.spellings import C_TYPES, type_name
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.errors import CompileError
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import while_loop
 from primgraph.source import Source
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
+# Memory that a function of whole arrays asks for, with its type.
+_ROOM = re.compile(r"\((?:const )?(\w+) \*\)@(\d+)@")
 # Bytes of arrays that a function keeps on the stack; larger ones, and more, are in the workspace.
 STACK = 2048
 # Steps in one function: compilers take more than linear time for longer ones.
-_CHUNK = 400
+CHUNK = 400
 _INDENT = "    "
 
 
@@ -171,7 +176,9 @@ class Writer:
             return Place("NULL", False)
         if found is None:
             array = self.scope.plan.constants[value]
-            found = self.scope.places[value] = self.tables.place(array, self.hint(value), self.names)
+            found = self.scope.places[value] = self.tables.place(
+                array, self.hint(value), self.names
+            )
         return found
 
     def crossed(self, value: int) -> Place:
@@ -193,7 +200,9 @@ class Writer:
         if array is None or array.size == 0:
             return ""
         first = array.reshape(-1)[:1]
-        return number(first[0], array.dtype) if array.tobytes() == first.tobytes() * array.size else ""
+        return (
+            number(first[0], array.dtype) if array.tobytes() == first.tobytes() * array.size else ""
+        )
 
     def hints(self, plan: Nests) -> dict[int, str]:
         """What the user calls values of a body."""
@@ -289,17 +298,48 @@ class Writer:
         assert lines is not None
         for v in item.values:
             declare(self, self.place(v), self.type(v))
-        operands, results = ([self.place(v).pointer for v in vs] for vs in (item.operands, item.values))
-        self.open("")
-        for line in lines(Call(item.step, operands, results, self.scratch)):
-            self.line(line)
-        self.close()
+        values, count = (*item.operands, *item.values), len(item.operands)
+        kinds = [kind_of(self.type(v).dtype) for v in values]
+        pointers = [self.place(v).pointer for v in values]
+        rooms: list[int] = []
 
-    def scratch(self, size: int) -> str:
-        """Memory of so many bytes for the current item."""
-        room = self.workspace.scratch(size)
+        def written() -> list[str]:
+            rooms.clear()
+            call = Call(item.step, pointers[:count], pointers[count:], room)
+            return [_uncast(line, zip(pointers, kinds, strict=True)) for line in lines(call)]
+
+        def room(size: int) -> str:
+            rooms.append(size)
+            return f"@{len(rooms) - 1}@"
+
+        made = written()
+        shadowed = [
+            k
+            for k, pointer in enumerate(pointers)
+            # What such lines declare may have the name of something of the user's.
+            if any(is_declared(word, made) for word in _WORD.findall(pointer))
+        ]
+        if shadowed:
+            self.open("")
+        for k in shadowed:
+            alias = self.names.fresh("given", "given")
+            self.line(f"{'const ' if k < count else ''}{kinds[k]} *const {alias} = {pointers[k]};")
+            pointers[k] = alias
+        made = written() if shadowed else made
+        own = len(made) > 1
+        if own:
+            self.open("")
+        for line in made:
+            self.line(_ROOM.sub(lambda found: self.scratch(found[1], rooms[int(found[2])]), line))
+        for _ in range(own + bool(shadowed)):
+            self.close()
+
+    def scratch(self, kind: str, size: int) -> str:
+        """Memory of so many bytes for the current item, for elements of that type of C."""
+        dtype = next(np.dtype(name) for name, told in C_TYPES.items() if told == kind)
+        room = self.workspace.take(TensorType((-(-size // dtype.itemsize),), dtype))
         self.scope.given.setdefault(self.scope.at, []).append(room)
-        return f"((char *)({self.room(room)}))"
+        return self.room(room)
 
     def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
         """Write the items of a body, between what is written before and behind it."""
@@ -311,6 +351,20 @@ class Writer:
             for room in left:
                 self.workspace.give(room)
         self.scope = around
+
+
+def _uncast(line: str, pointers: Iterable[tuple[str, str]]) -> str:
+    """A line without casts of pointers to what they point to."""
+    for pointer, kind in pointers:
+        for cast in (f"({kind} *){pointer}", f"(const {kind} *){pointer}"):
+            line = re.sub(rf"{re.escape(cast)}(?![\w\[(.-])", pointer, line)
+    return line
+
+
+def is_declared(name: str, lines: Sequence[str]) -> bool:
+    """Whether some line may declare that name."""
+    pattern = re.compile(rf"(?:\*|\b(?:double|float|int|long|bool|u?int\d+_t) ){name} *[=;,\[]")
+    return any(pattern.search(line) for line in lines)
 
 
 def extents(type: TensorType) -> str:
@@ -374,7 +428,7 @@ def _groups(plan: Nests) -> list[list[int]]:
         weight = len(item.nodes) if isinstance(item, Nest) else 1
         if isinstance(item, Control):
             weight += sum(len(body.items) for body in item.bodies)
-        if size and size + weight > _CHUNK:
+        if size and size + weight > CHUNK:
             groups.append([])
             size = 0
         size += weight
@@ -411,4 +465,3 @@ def _wrapped(text: str, depth: int) -> list[str]:
         else:
             row = f"{row} {word}" if row else word
     return [*lines, _INDENT * (depth + 1) + row]
-

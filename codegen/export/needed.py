@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from primgraph.codegen.native.items import Control, Item, Nest, Nests, Node, Product
+from primgraph.primitives.control import cond, scan, while_loop
 
 PLAIN = ("text", "call", "copy", "take")
 
@@ -20,7 +21,7 @@ def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
             found.append(left if left.nodes else None)
             continue
         values = (item.value,) if isinstance(item, Product) else item.values
-        if not roots.intersection(values):
+        if not any(v in roots and plan.types[v].size for v in values):
             found.append(None)
             continue
         roots.update(read(plan, item))
@@ -38,10 +39,30 @@ def read(plan: Nests, item: Item) -> set[int]:
     if isinstance(item, Product):
         empty = not plan.types[item.value].size or not item.step.operands[0].size
         return set() if empty else {item.left.root, item.right.root}
-    found = set(item.operands)
-    for constants in item.constants if isinstance(item, Control) else ():
-        found.update(constants.values())
+    return _of_control(item) if isinstance(item, Control) else set(item.operands)
+
+
+def _of_control(item: Control) -> set[int]:
+    """What the bodies of a branch or loop read, and what it goes on with from trip to trip."""
+    p, op = item.step.params, item.step.op
+    # What the bodies take begins behind the index of a branch, or the number of trips.
+    begin = 1 if op is cond else int(p["counted"]) if op is scan else 0
+    found = set(item.operands[:begin])
+    given = item.operands[begin:]
+    if op is scan:
+        found.update(given[p["consts"] : p["consts"] + p["carries"]])
+    elif op is while_loop:
+        found.update(given[p["consts"] :])
+    for plan, constants in zip(item.bodies, item.constants, strict=True):
+        used = reads(plan)
+        found.update(own for v, own in constants.items() if v in used)
+        found.update(v for k, v in enumerate(given) if k in used)
     return found
+
+
+def reads(plan: Nests) -> set[int]:
+    """The values of a body that its items read."""
+    return {v for item in needed(plan)[0] if item is not None for v in read(plan, item)}
 
 
 def _nest(plan: Nests, nest: Nest, roots: set[int]) -> Nest:

@@ -7,8 +7,8 @@ from math import prod
 from typing import Protocol, final
 
 from primgraph.codegen.export.formulas import Formula, call, formula, kind_of, trivial
-from primgraph.codegen.export.places import Place, number
-from primgraph.codegen.export.words import ATOM, CHOICE, SUM, Text, index
+from primgraph.codegen.export.places import Place, bare, number
+from primgraph.codegen.export.words import ATOM, CHOICE, SIGN, SUM, Text, index
 from primgraph.codegen.native.access import row_major
 from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.ir.types import DType, TensorType
@@ -26,7 +26,7 @@ _BLOCK = 256
 class Page(Protocol):
     """The function that a nest is written into."""
 
-    loops: Sequence[str]
+    loops: list[str]
 
     def line(self, text: str) -> None: ...
     def open(self, head: str) -> None: ...
@@ -149,11 +149,14 @@ class Loops:
 
     def begin_others(self) -> None:
         """Let what is added up in memory begin there."""
-        inner = {n.value for nodes in self.inner.values() for n in nodes}
+        # Others begin where their loops do.
+        others = {n.value for nodes in self.inner.values() for n in nodes} | self.direct
+        if not prod(self.nest.domain):
+            others = set()
         for node in self.nest.nodes:
             if node.kind in (*ELEMENTWISE, *_LEFT):
                 continue
-            if node.value in inner | self.direct and prod(self.nest.domain):
+            if node.value in others:
                 continue
             type, place = self.page.type(node.value), self.page.place(node.value)
             start = _start(node.kind, type.dtype)
@@ -285,8 +288,7 @@ class Loops:
         page, value = self.page, node.value
         if node.kind == "take":
             first = node.operands[0]
-            place = page.place(first.root)
-            text = Text(self.reached(node, place, first.offset, first.strides))
+            text = Text(self.reached(node, page.place(first.root), first.offset, first.strides))
         else:
             args = [self.argument(o) for o in node.operands]
             known = None if node.step is None else trivial(node.step, args)
@@ -328,7 +330,8 @@ class Loops:
 
     def argument(self, o: Operand) -> Text:
         if o.text:
-            return Text(o.text)
+            text = bare(o.text)
+            return Text(text, ATOM if text == o.text else SIGN)
         if o.value >= 0:
             return self.texts[o.value]
         place = self.page.place(o.root)
@@ -380,4 +383,3 @@ def _start(kind: str, dtype: DType) -> str:
     if dtype.kind == "u":
         return "0" if kind == "max" else f"UINT{bits}_MAX"
     return f"INT{bits}_{'MIN' if kind == 'max' else 'MAX'}"
-

@@ -62,12 +62,6 @@ class Workspace:
         offset = arena.take(type.nbytes)
         return Room(member, offset // type.dtype.itemsize, offset, type.nbytes)
 
-    def scratch(self, size: int) -> Room:
-        """Memory of so many bytes for a function that knows what it does with it."""
-        _, arena = self.arenas.setdefault("scratch", (np.dtype("f8"), Arena()))
-        offset = arena.take(size)
-        return Room("scratch", offset // 8, offset, size)
-
     def give(self, room: Room) -> None:
         self.arenas[room.member][1].give(room.offset, room.nbytes)
 

@@ -13,38 +13,43 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 # C11 promises that so many characters of a name count.
 _LONGEST = 31
 
-KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if "
-    "inline int long register restrict return short signed sizeof static struct switch typedef "
-    "union unsigned void volatile while bool true false NULL".split()
-)
+_C = """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while bool true false NULL
+"""
+_CPP = """
+alignas alignof and and_eq asm bitand bitor catch char16_t char32_t char8_t class co_await co_return
+co_yield compl concept const_cast consteval constexpr constinit decltype delete dynamic_cast
+explicit export friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+protected public reinterpret_cast requires static_assert static_cast template this thread_local
+throw try typeid typename using virtual wchar_t xor xor_eq
+"""
+_MATHEMATICS = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim
+floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb
+lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round scalbln scalbn
+sin sinh sqrt tan tanh tgamma trunc
+"""
+_OTHERS = """
+fpclassify isfinite isinf isnan isnormal signbit INFINITY NAN HUGE_VAL memchr memcmp memcpy memmove
+memset strlen strcmp strcpy strcat strchr strrchr strstr
+"""
+_ELSEWHERE = """
+main abort abs atexit calloc div exit free getenv labs llabs malloc printf fprintf sprintf putchar
+puts qsort raise rand realloc remove rename scanf signal system time tmpfile tolower toupper
+"""
+
+KEYWORDS = frozenset(_C.split())
 # A header is read by compilers of C++, too.
-_KEYWORDS_OF_CPP = frozenset(
-    "alignas alignof and and_eq asm bitand bitor catch char16_t char32_t char8_t class co_await "
-    "co_return co_yield compl concept const_cast consteval constexpr constinit decltype delete "
-    "dynamic_cast explicit export friend mutable namespace new noexcept not not_eq nullptr "
-    "operator or or_eq private protected public reinterpret_cast requires static_assert "
-    "static_cast template this thread_local throw try typeid typename using virtual wchar_t xor "
-    "xor_eq".split()
-)
-_REAL = (
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 "
-    "fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 "
-    "log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo "
-    "rint round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc"
-).split()
+_KEYWORDS_OF_CPP = frozenset(_CPP.split())
 # Functions and macros of the headers that files include.
 LIBRARY = frozenset(
-    [f"{name}{ending}" for name in _REAL for ending in ("", "f", "l")]
-    + "fpclassify isfinite isinf isnan isnormal signbit INFINITY NAN HUGE_VAL".split()
-    + "memchr memcmp memcpy memmove memset strlen strcmp strcpy strcat strchr strstr".split()
+    [f"{name}{ending}" for name in _MATHEMATICS.split() for ending in ("", "f", "l")]
+    + _OTHERS.split()
 )
 # What functions cannot be called either: compilers know these, and a program has one `main`.
-_KNOWN_FUNCTIONS = frozenset(
-    "main abort abs atexit calloc div exit free getenv labs llabs malloc printf fprintf sprintf "
-    "putchar puts qsort raise rand realloc remove rename scanf signal system time tmpfile "
-    "tolower toupper".split()
-)
+_KNOWN_FUNCTIONS = frozenset(_ELSEWHERE.split())
 
 
 def is_name(text: str) -> bool:
@@ -77,6 +82,16 @@ def require_name(text: str, what: str, *, function: bool = False) -> str:
         f"{what} is called {comment(text)!r}, which is {why}",
         hint="call it by letters, digits and underscores that mean nothing yet",
     )
+
+
+def function_name(text: str) -> str:
+    """The name of a function for a graph of that name, which may be no name at all.
+
+    Raises `CompileError` for one that C has for something else.
+    """
+    if not _NAME.fullmatch(text):
+        return "kernel"
+    return require_name(text, "a function", function=True)
 
 
 @final

@@ -111,7 +111,9 @@ def _parser() -> argparse.ArgumentParser:
     grad.add_argument("--forward", action="store_true", help="by forward mode")
     grad.add_argument("--source", action="store_true", help="print its NumPy source instead")
 
-    emit = _command(commands, "emit", _emit, "write functions that need NumPy only, or nothing but C")
+    emit = _command(
+        commands, "emit", _emit, "write functions that need NumPy only, or nothing but C"
+    )
     _by(emit)
     emit.add_argument(
         "--what",
