@@ -25,7 +25,7 @@ from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
 from primgraph.codegen.once import parted
 from primgraph.codegen.plan.draft import landings
-from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.planner import planned
 from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.regions import arranged
@@ -114,9 +114,16 @@ class Compiled:
 
 
 def compiled_readable(
-    graph: Graph, options: Options, clocks: list[Clocks] | None = None
+    graph: Graph,
+    options: Options,
+    clocks: list[Clocks] | None = None,
+    *,
+    native: bool = False,
 ) -> Compiled:
-    """Readable code, which shows the names and lines of the user's."""
+    """Readable code, which shows the names and lines of the user's.
+
+    With `native` it has C beside it, for what comes as it should: that of a graph with sizes.
+    """
     sizes = Sizes(graph) if graph.sizes else None
     steps = by_source(schedule(graph, NONE if sizes is None else sizes.variables))
     module = readable(steps, form=graph.form, titles=graph.titles, sizes=sizes)
@@ -124,7 +131,18 @@ def compiled_readable(
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)
     code.run = _arrays_of(code, steps, options)
+    if native:
+        code.scalar = _native(graph, options, default_limits())
     return code
+
+
+def _native(part: Graph, options: Options, limits: Limits) -> Callable[..., Any] | None:
+    home = importlib.import_module("primgraph.codegen.native.native")
+    kernels = importlib.import_module("primgraph.codegen.kernel")
+    found: Callable[..., Any] | None = home.native_function(
+        part, options, limits, kernels.compile_graph
+    )
+    return found
 
 
 def compiled_planned(
@@ -186,9 +204,7 @@ def _compiled_part(
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
     if native and clocks is None:
-        home = importlib.import_module("primgraph.codegen.native.native")
-        kernels = importlib.import_module("primgraph.codegen.kernel")
-        made.scalar = home.native_function(part, options, kernels.compile_graph)
+        made.scalar = _native(part, options, limits)
     return made
 
 

@@ -10,6 +10,7 @@ import signal
 os.environ["PRIMGRAPH_DEBUG"] = "1"
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from density import DENSE, VARIABLE, drawn
@@ -75,6 +76,18 @@ def round_trip_of_graphs() -> Iterator[None]:
     observers.append(reads_back)
     yield
     observers.remove(reads_back)
+
+
+@pytest.fixture(scope="session")
+def native_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for what is compiled, which all tests of native code share."""
+    folder = tmp_path_factory.mktemp("native")
+    before = os.environ.get("PRIMGRAPH_CACHE")
+    os.environ["PRIMGRAPH_CACHE"] = str(folder)
+    yield folder
+    del os.environ["PRIMGRAPH_CACHE"]
+    if before is not None:
+        os.environ["PRIMGRAPH_CACHE"] = before
 
 
 @pytest.fixture

@@ -30,12 +30,8 @@ rng = np.random.default_rng(5)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    """A folder for what is compiled, which all tests here share, and where the runtime is."""
-    folder = tmp_path_factory.mktemp("native")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PRIMGRAPH_CACHE", str(folder))
-        yield folder
+def own_cache(native_cache):
+    return native_cache
 
 
 def kernels(function, *arrays):

@@ -8,13 +8,13 @@ arithmetic, which compilers vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from math import prod
 from typing import final
 
 from primgraph.codegen.native.extents import extent, is_few, is_zero
 from primgraph.codegen.native.items import Nest, Node, Operand
-from primgraph.codegen.native.spellings import SPELLINGS, moved_type
+from primgraph.codegen.native.spellings import SPELLINGS, moved_type, type_name
 from primgraph.codegen.native.walk import IDENTITY, STRIP, Walk
 from primgraph.ir.types import TensorType
 
@@ -24,27 +24,33 @@ class Body:
     """The statements of one nest. `place` names the memory of a value."""
 
     def __init__(
-        self, nest: Nest, types: Callable[[int], TensorType], place: Callable[[int], str]
+        self,
+        nest: Nest,
+        types: Callable[[int], TensorType],
+        place: Callable[[int], str],
+        added: Set[int],
     ) -> None:
-        self.nest, self.types, self.place = nest, types, place
+        self.nest, self.types, self.place, self.added = nest, types, place, added
         self.walk = Walk(nest)
         self.extents = self.walk.extents
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
         self.fill_results()
+        begin = len(self.lines)
         self.loops()
+        # What is found wrong with an element ends the whole, behind all loops.
+        if any("&bad" in line for line in self.lines[begin:]):
+            self.lines.insert(begin, "int bad = 0;")
+            self.lines.append("if (bad) return 1;")
         return self.lines
 
     def fill_results(self) -> None:
         for node in self.nest.nodes:
-            if node.kind not in IDENTITY:
+            if node.kind not in IDENTITY or node.value in self.added:
                 continue
             type = self.types(node.value)
-            start = IDENTITY[node.kind]
-            if type.dtype.kind in "iu" and node.kind in ("max", "min"):
-                # Integers begin with the first of what they are the extremum of.
-                start = _least(type, node.kind)
+            start = first_of(node.kind, type)
             kind = moved_type(type.dtype)
             place = f"(({kind} *){self.place(node.value)})"
             if type.size == 1:
@@ -59,7 +65,7 @@ class Body:
             for o in node.operands:
                 if o.root >= 0:
                     roots[o.root] = None
-        placed = [n.value for n in self.nest.nodes if n.kind == "put" or n.kind in IDENTITY]
+        placed = [n.value for n in self.nest.nodes if n.kind in ("put", "add", *IDENTITY)]
         written = list(dict.fromkeys([*self.nest.stored, *placed]))
         for v in roots:
             kind = moved_type(self.types(v).dtype)
@@ -142,7 +148,7 @@ class Body:
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         inside: list[str] = []
-        here = {n.value for n in nodes if n.kind in ("text", "copy")}
+        here = {n.value for n in nodes if n.kind in ("text", "copy", "take")}
         for node in nodes:
             if node.kind == "call":
                 if node.value in self.nest.stored and node.value not in self.direct:
@@ -153,13 +159,20 @@ class Body:
                 if not self.walk.is_run(node):
                     inside.append(self._accumulate(node, here))
                 continue
-            args = [self._argument(o, here) for o in node.operands]
+            if node.kind in ("take", "add"):
+                inside += self._reaching(node, here)
+            if node.kind == "add":
+                continue
+            if node.kind == "take":
+                args = [f"r{node.operands[0].root}[at{node.value}]"]
+            else:
+                args = [self._argument(o, here) for o in node.operands]
             if node.kind == "put":
                 place = self.walk.index(node.offset, node.strides)
                 inside.append(f"w{node.value}[{place}] = {args[0]};")
                 continue
             kind = moved_type(self.types(node.value).dtype)
-            if node.kind == "copy":
+            if node.kind in ("copy", "take"):
                 text: str | None = args[0]
             else:
                 assert node.step is not None
@@ -180,16 +193,33 @@ class Body:
         self.lines += [f"{pad}    {line}" for line in inside]
         self.lines.append(f"{pad}}}")
 
+    def _reaching(self, node: Node, here: set[int]) -> Iterator[str]:
+        """The place that indices tell, and what is added there."""
+        first, *indices = node.operands
+        offset, strides = 0, node.strides
+        if node.kind == "take":
+            offset, strides = first.offset, first.strides
+        terms = []
+        for o, (n, stride) in zip(indices, node.reach, strict=True):
+            place = f"pg_place((int64_t){self._argument(o, here)}, {extent(n)}, &bad)"
+            terms.append(place if stride == 1 else f"{place} * {extent(stride)}")
+        base = self.walk.index(offset, strides)
+        text = " + ".join([*terms, *([] if base == "0" else [base])])
+        if node.kind == "take":
+            yield f"const long at{node.value} = {text};"
+            return
+        added, target = self._argument(first, here), f"w{node.value}[{text}]"
+        sign = "|=" if self.types(node.value).dtype.kind == "b" else "+="
+        yield f"{target} {sign} {added};"
+
     def _argument(self, o: Operand, here: set[int]) -> str:
-        if o.text:
-            return o.text
         if o.value >= 0:
             return f"v{o.value}" if o.value in here else f"{self.buffer[o.value]}[j]"
         return self._element(o)
 
     def _element(self, o: Operand) -> str:
         if o.text:
-            return o.text
+            return f"{o.text}({self.walk.index(0, o.strides)})" if o.strides else o.text
         return f"r{o.root}[{self.walk.index(o.offset, o.strides)}]"
 
     def _store(self, value: int, text: str) -> str:
@@ -199,7 +229,7 @@ class Body:
         """A reduction across strips: an element of the result for each of a strip."""
         text = self._argument(node.operands[0], here)
         target = f"w{node.value}[{self.walk.index(0, node.strides)}]"
-        return _combined(node.kind, target, text)
+        return combined(node.kind, target, text)
 
     def _reduce(self, pad: str, node: Node, count: str) -> None:
         (o,) = node.operands
@@ -214,13 +244,13 @@ class Body:
         else:
             self.lines.append(f"{pad}const {kind} one{node.value} = {o.text};")
             source, by = f"&one{node.value}", "0"
-        name = _RUNS[type.dtype.kind + str(type.dtype.itemsize)]
+        name = type_name(type.dtype)
         if node.kind == "prod":
             self.lines.append(f"{pad}{target} = pg_prod_{name}({source}, {by}, {count}, {target});")
             return
         value = f"pg_{node.kind}_{name}({source}, {by}, {count})"
         self.lines.append(
-            f"{pad}{{ const {kind} part = {value}; {_combined(node.kind, target, 'part')} }}"
+            f"{pad}{{ const {kind} part = {value}; {combined(node.kind, target, 'part')} }}"
         )
 
 
@@ -253,13 +283,8 @@ def _shared(walk: Walk, kinds: Mapping[int, str]) -> tuple[dict[int, str], dict[
     return names, made
 
 
-_RUNS = {
-    "f8": "f64", "f4": "f32", "i8": "i64", "i4": "i32", "i2": "i16", "i1": "i8",
-    "u8": "u64", "u4": "u32", "u2": "u16", "u1": "u8",
-}  # fmt: skip
-
-
-def _combined(kind: str, target: str, text: str) -> str:
+def combined(kind: str, target: str, text: str) -> str:
+    """The statement that combines what is in `target` with what `text` says."""
     match kind:
         case "sum":
             return f"{target} += {text};"
@@ -271,7 +296,11 @@ def _combined(kind: str, target: str, text: str) -> str:
             return f"if ({text} {sign} {target} || {text} != {text}) {target} = {text};"
 
 
-def _least(type: TensorType, kind: str) -> str:
+def first_of(kind: str, type: TensorType) -> str:
+    """What a reduction begins with, as C writes it."""
+    if type.dtype.kind not in "biu" or kind not in ("max", "min"):
+        return IDENTITY[kind]
+    # Integers begin with the first of what they are the extremum of.
     bits, signed = 8 * type.dtype.itemsize, type.dtype.kind == "i"
     if kind == "max":
         return f"INT{bits}_MIN" if signed else "0"
@@ -279,12 +308,18 @@ def _least(type: TensorType, kind: str) -> str:
 
 
 def statements(
-    nest: Nest, types: Callable[[int], TensorType], place: Callable[[int], str]
+    nest: Nest,
+    types: Callable[[int], TensorType],
+    place: Callable[[int], str],
+    added: Set[int] = frozenset(),
 ) -> Iterator[str]:
-    """The lines of a nest; nothing where there are no indices."""
+    """The lines of a nest; nothing where there are no indices.
+
+    Reductions that are `added` go on from what is in their memory.
+    """
     if not is_zero(prod(nest.domain)):
-        yield from Body(nest, types, place).text()
+        yield from Body(nest, types, place, added).text()
     else:
-        body = Body(nest, types, place)
+        body = Body(nest, types, place, added)
         body.fill_results()
         yield from body.lines

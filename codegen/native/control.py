@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import NamedTuple, Protocol
 
 from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.codegen.native.spellings import moved_type
-from primgraph.ir.types import TensorType
-from primgraph.primitives.control import cond, parted, scan, while_loop
+from primgraph.codegen.native.told import SIZES
+from primgraph.ir.dims import of_one_trip, typical
+from primgraph.ir.graph import Graph
+from primgraph.ir.types import TensorType, larger
+from primgraph.primitives.control import cond, flops_of, parted, scan, while_loop
 
 
 class Body(NamedTuple):
@@ -35,6 +39,12 @@ class Writer(Protocol):
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
+
+    def type(self, value: int) -> TensorType:
+        """The type of a value."""
+
+    def function(self, lines: Sequence[str]) -> str:
+        """Write a function for a group of blocks; its name."""
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
         """Write a function for a body."""
@@ -62,14 +72,16 @@ def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Itera
     inputs = range(body.plan.schedule.inputs)
     where = dict(zip([*inputs, *body.plan.outputs], places, strict=True))
     where.update({v: writer.place(own) for v, own in body.constants.items()})
+    where[SIZES] = writer.place(SIZES) if SIZES in body.arrays else ""
     given = ", ".join([f"(void *){where[v]}" for v in body.arrays]) or "0"
-    yield f"{{ void *const b[] = {{{given}}}; {body.name}(b, {room}); }}"
+    yield f"{{ void *const b[] = {{{given}}};"
+    yield f"  const int failed = {body.name}(b, {room}); if (failed) return failed; }}"
 
 
 def _branches(writer: Writer, item: Control, bodies: Sequence[Body]) -> Iterator[str]:
     index, *operands = item.operands
     kind = moved_type(item.step.operands[0].dtype)
-    room = writer.room(max(body.arena for body in bodies))
+    room = writer.room(reduce(larger, [body.arena for body in bodies]))
     places = [writer.place(v) for v in (*operands, *item.values)]
     yield f"const {kind} index = *(const {kind} *){writer.place(index)};"
     for k, body in enumerate(bodies):
@@ -104,6 +116,21 @@ def _left(writer: Writer, types: Sequence[TensorType], values: Sequence[int]) ->
         yield f"memcpy({writer.place(v)}, now{i}, {extent(type.nbytes)});"
 
 
+# Operations between two looks at whether the user wants a loop to end.
+_UNWATCHED = 2**15
+
+
+def _watched(bodies: Sequence[Graph]) -> str:
+    """The end of a trip `t`: from time to time it is asked whether to go on."""
+    cost = max(_LEAST, typical(of_one_trip(sum(map(flops_of, bodies)))))
+    trips = 1 << (max(_UNWATCHED // cost, 1).bit_length() - 1)
+    return f"if (!(++t & {trips - 1}) && pg_stop && pg_stop()) return -1;"
+
+
+# What a trip takes at least.
+_LEAST = 20
+
+
 def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
     p = item.step.params
     given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
@@ -120,7 +147,7 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
         for v, t in ys:
             yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _carried(writer, kinds, state)
-    yield "for (long t = 0; t < trips; t++) {"
+    yield "for (long t = 0; t < trips;) {"
     yield f"    const long k = {'trips - 1 - t' if p['reverse'] else 't'}; (void)k;"
     places = [writer.place(v) for v in fixed]
     places += [f"now{i}" for i in range(count)]
@@ -130,6 +157,7 @@ def _scan(writer: Writer, item: Control, body: Body) -> Iterator[str]:
         f"((char *){writer.place(v)} + k * {n})" for (v, _), n in zip(ys, steps, strict=True)
     ]
     inside = [*_call(writer, body, places, writer.room(body.arena)), *_turn(writer, count)]
+    inside.append(_watched(item.step.eqn.bodies))
     yield from (f"    {line}" for line in inside)
     yield "}"
     yield from _left(writer, kinds, item.values[:count])
@@ -146,14 +174,15 @@ def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[st
         yield f"memset({writer.place(v)}, 0, {extent(t.nbytes)});"
     yield from _carried(writer, kinds, state)
     yield "int64_t t = 0;"
-    yield f"for (; t < {extent(limit)}; t++) {{"
+    yield "for (;;) {" if limit is None else f"while (t < {extent(limit)}) {{"
     yield "    uint8_t again;"
     known = [writer.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
-    room = writer.room(max(test.arena, body.arena))
+    room = writer.room(larger(test.arena, body.arena))
     inside = [*_call(writer, test, [*known, "&again"], room), "if (!again) break;"]
     places = [*known, *(f"next{i}" for i in range(count))]
     places += [f"((char *){writer.place(v)} + t * {_row(t)})" for v, t in ys]
     inside += [*_call(writer, body, places, room), *_turn(writer, count)]
+    inside.append(_watched((p["test"], p["body"])))
     yield from (f"    {line}" for line in inside)
     yield "}"
     yield from _left(writer, kinds, item.values[:count])

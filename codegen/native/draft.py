@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.codegen.native.access import Access, whole
-from primgraph.codegen.native.items import Item, Nest, Node, Operand
+from primgraph.codegen.native.items import Item, Nest, Nests, Node, Operand
+from primgraph.codegen.native.spellings import zero as zero_text
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.types import Shape
 
@@ -111,6 +112,45 @@ class Draft:
         self.stored(copy)
         return copy
 
+    def same(self, value: int, other: int) -> None:
+        """Let `value` be what `other` is."""
+        if other in self.numbers:
+            self.numbers[value] = self.numbers[other]
+            if other in self.exact:
+                self.exact[value] = self.exact[other]
+        else:
+            self.access[value] = self.access[other]
+
+    def zero(self, value: int) -> int:
+        """A value that is a zero like those of `value`."""
+        zero = -1 - value
+        self.numbers[zero] = zero_text(self.types[value].dtype)
+        return zero
+
+    def put(
+        self,
+        value: int,
+        part: int,
+        shape: Shape,
+        offset: int,
+        strides: Sequence[int],
+        least: int = 0,
+    ) -> int:
+        """Leave `part`, of `shape`, in memory that is a part of `value`; in which nest."""
+        # All parts are put by one function of C.
+        at, _ = self.nest_for(shape, (part,), max(least, self.after_numpy))
+        operand = self.operand(part, shape, at)
+        along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+        self.node(at, Node(None, value, "put", "", (operand,), along, offset))
+        return at
+
+    def put_together(self, value: int, at: int) -> None:
+        """Let `value` be in memory, of which the last part is put by the nest at that place."""
+        self.access[value] = whole(value, self.types[value].shape)
+        self.made_by[value] = at
+        self.reduced.add(value)
+        self.last[value] = max(at, self.last.get(value, -1))
+
     def in_memory(self, value: int, at: int) -> Access:
         if value in self.numbers:
             return whole(self.copied_before(value), self.types[value].shape)
@@ -120,8 +160,10 @@ class Draft:
         return access
 
     def copied_before(self, value: int) -> int:
-        """As `copied`; a constant of its own for a number."""
+        """As `copied`; a constant of its own for a number, if that is known."""
         type, copy = self.schedule.types[value], len(self.types)
+        if value not in self.exact or type.names:
+            return self.copied(value)
         self.types[copy] = type
         self.constants[copy] = np.full(type.shape, self.exact[value], type.dtype)
         self.access[copy] = whole(copy, type.shape)
@@ -154,3 +196,22 @@ class Draft:
         for value in step.outputs:
             self.last_item(value, at)
         return at
+
+    def constants_of(self, body: Nests, at: int) -> dict[int, int]:
+        """Constants of a body of the item at that place, as constants here."""
+        found: dict[int, int] = {}
+        for v, array in body.constants.items():
+            own = found[v] = len(self.types)
+            self.types[own] = body.types[v]
+            self.constants[own] = array
+            self.last[own] = at
+        return found
+
+    def closed(self, outputs: Sequence[int], added: Set[int] | None = None) -> Nests:
+        """All items, which leave `outputs` in memory; those of a block tell what is `added`."""
+        for root in outputs:
+            self.last[root] = len(self.items)
+        return Nests(
+            self.schedule, tuple(self.items), self.constants, tuple(outputs), self.types,
+            self.last, added is not None, frozenset(added or ()),
+        )  # fmt: skip

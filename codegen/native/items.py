@@ -1,4 +1,4 @@
-"""What native code consists of: loop nests, products, branches and loops, and steps of NumPy's."""
+"""What native code consists of: loop nests, products, functions, control, steps of NumPy's."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from primgraph.ir.types import Shape, TensorType
 class Operand:
     """What an element of a nest is computed from: a number, a value of the nest, or memory.
 
-    `text` is a number in C, `value` one that the nest has computed at the same place; `strides`
-    go with the axes of the nest.
+    `text` is a number in C, or with `strides` a cast of what indices are with these; `value` is one
+    that the nest has computed at the same place; `strides` go with the axes of the nest.
     """
 
     text: str = ""
@@ -34,7 +34,9 @@ class Node:
 
     `kind` is "text", an expression in `operands`; "call", a function of the runtime; "copy", what
     an operand is; "put", an operand left in memory, at `offset` and `strides` of a larger value; or
-    a reduction, whose result, of other axes, is in memory at `strides`.
+    a reduction, whose result, of other axes, is in memory at `strides`. "take" reads its first
+    operand at places that the others tell, each along an axis of an extent and stride in `reach`;
+    "add" adds it to the value, in memory at `strides`, at such places.
     """
 
     step: Step | None
@@ -44,6 +46,7 @@ class Node:
     operands: tuple[Operand, ...]
     strides: tuple[int, ...] = ()
     offset: int = 0
+    reach: tuple[tuple[int, int], ...] = ()
 
 
 @final
@@ -85,6 +88,47 @@ class Control:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a value: the first begins at element `offset` of `root`, each next `step` further."""
+
+    root: int
+    offset: int
+    step: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Items that are done for one block after the other, of `rows` of `extent` rows.
+
+    The first of the `bodies` is for `rows` rows, the other one, if there is one, for the rest. They
+    are `given` rows by the number of an input. Their outputs are `totals`, which are added to what
+    there is, or combined with it in another way, and rows of what is `kept`. Groups of blocks add
+    up totals of their own. `constants` has for each body the values here that are its constants.
+    """
+
+    extent: int
+    rows: int
+    groups: int
+    bodies: tuple[Nests, ...]
+    given: Mapping[int, Rows]
+    totals: Mapping[int, str]
+    kept: tuple[Rows, ...]
+    constants: tuple[Mapping[int, int], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Routine:
+    """A step that is a function of C, or a loop around one, on whole arrays."""
+
+    step: Step
+    values: tuple[int, ...]
+    operands: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Outside:
     """A step that NumPy does."""
 
@@ -93,7 +137,7 @@ class Outside:
     operands: tuple[int, ...]
 
 
-Item: TypeAlias = Nest | Product | Control | Outside
+Item: TypeAlias = Nest | Product | Control | Blocks | Routine | Outside
 
 
 @final
@@ -102,7 +146,8 @@ class Nests:
     """The items that compute the outputs of a schedule, in order.
 
     `constants` are arrays by the value that they are; `outputs` what is in memory as a whole.
-    `last` tells, of what is in memory, the last item that reads it.
+    `last` tells, of what is in memory, the last item that reads it. A block of rows
+    tells so; what it has `added` is combined with what is in that memory before.
     """
 
     schedule: Schedule
@@ -111,3 +156,5 @@ class Nests:
     outputs: tuple[int, ...]
     types: Mapping[int, TensorType]
     last: Mapping[int, int]
+    is_block: bool = False
+    added: frozenset[int] = frozenset()

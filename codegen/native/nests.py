@@ -14,35 +14,64 @@ import numpy as np
 
 from primgraph.codegen.native.access import row_major, viewed, whole
 from primgraph.codegen.native.draft import Draft
-from primgraph.codegen.native.items import Control, Nests, Node, Outside, Product
+from primgraph.codegen.native.extents import extent
+from primgraph.codegen.native.indexing import (
+    add_at,
+    can_index,
+    place,
+    strides_of_windows,
+    take,
+    take_along,
+    window,
+)
+from primgraph.codegen.native.items import (
+    Control,
+    Nests,
+    Node,
+    Operand,
+    Outside,
+    Product,
+    Routine,
+)
+from primgraph.codegen.native.regions import LIMITS, add_blocks, regions_of
+from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, literal
-from primgraph.codegen.native.spellings import zero as zero_text
+from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
-from primgraph.ir.dims import TRIPS
-from primgraph.ir.types import Shape
-from primgraph.primitives.constants import full
-from primgraph.primitives.control import scan, while_loop
+from primgraph.ir.dims import TRIPS, is_open
+from primgraph.ir.sizes import names_in_params
+from primgraph.primitives.assumed import assumed
+from primgraph.primitives.constants import extent as extent_op
+from primgraph.primitives.constants import full, iota
+from primgraph.primitives.control import CONTROL, scan, while_loop
+from primgraph.primitives.indexing import gather, placed, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
 from primgraph.primitives.shapes import concat, pad, slice_assign
+from primgraph.primitives.sorting import reorder
+from primgraph.primitives.windows import overlap_add, windows
 
 REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
 
 
-def nests(steps: Schedule) -> Nests:
-    """What computes the outputs of `steps`, a schedule of known extents."""
-    draft = Draft(steps)
-    for step in steps.steps:
+def nests(steps: Schedule, limits: Limits = LIMITS) -> Nests:
+    """What computes the outputs of `steps`, in blocks of rows as `limits` say."""
+    steps, regions = regions_of(steps, limits)
+    draft, at = Draft(steps), 0
+    for region in regions:
+        for step in steps.steps[at : region.start]:
+            _add(draft, step)
+        at = region.start
+        if add_blocks(draft, region, limits, _add):
+            at = region.stop
+    for step in steps.steps[at:]:
         _add(draft, step)
     outputs: list[int] = []
     for v in steps.outputs:
         root = draft.own_memory(v)
         outputs.append(draft.copied(v) if root is None or root in outputs else root)
         draft.stored(outputs[-1])
-    for root in outputs:
-        draft.last[root] = len(draft.items)
-    items = tuple(draft.items)
-    return Nests(steps, items, draft.constants, tuple(outputs), draft.types, draft.last)
+    return draft.closed(outputs)
 
 
 def _add(draft: Draft, step: Step) -> None:
@@ -51,6 +80,8 @@ def _add(draft: Draft, step: Step) -> None:
         type = form.results[0]
         draft.numbers[step.outputs[0]] = literal(step.params["value"], type.dtype)
         draft.exact[step.outputs[0]] = step.params["value"]
+    elif op.literal and names_in_params(step.eqn.params):
+        _count(draft, step)
     elif op.literal:
         value = step.outputs[0]
         data = op.impl(**step.params)
@@ -58,14 +89,26 @@ def _add(draft: Draft, step: Step) -> None:
         draft.access[value] = whole(value, form.results[0].shape)
     elif form.seen:
         _see(draft, step)
+    elif op is assumed:
+        draft.same(step.outputs[0], step.inputs[0])
+    elif op is windows and step.inputs[0] not in draft.numbers:
+        window(draft, step)
+    elif op is placed:
+        place(draft, step)
+    elif op is reorder:
+        take_along(draft, step)
+    elif op in (gather, scatter_add) and can_index(step):
+        (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
         _join(draft, step)
     elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
         _outside(draft, step)
     elif op in SPELLINGS or op in FUNCTIONS:
         _compute(draft, step)
-    elif op in REDUCTIONS and form.operands[0].dtype == form.results[0].dtype:
+    elif op in REDUCTIONS or op is overlap_add:
         _reduce(draft, step)
+    elif routine(step) is not None:
+        _routine(draft, step)
     elif op.has_bodies and (bodies := _bodies(step)) is not None:
         _control(draft, step, bodies)
     elif op is matmul and form.operands[0].dtype.kind == "f":
@@ -78,8 +121,7 @@ def _see(draft: Draft, step: Step) -> None:
     source = step.inputs[0]
     for k, value in enumerate(step.outputs):
         if source in draft.numbers:
-            draft.numbers[value] = draft.numbers[source]
-            draft.exact[value] = draft.exact[source]
+            draft.same(value, source)
             continue
         found = viewed(draft.access[source], step, k)
         if found is None:
@@ -87,6 +129,27 @@ def _see(draft: Draft, step: Step) -> None:
             found = viewed(whole(copy, step.operands[0].shape), step, k)
             assert found is not None
         draft.access[value] = found
+
+
+def _count(draft: Draft, step: Step) -> None:
+    """Sizes as numbers, and the indices along an axis."""
+    (value,), (type,) = step.outputs, step.results
+    kind = c_type(type.dtype)
+    if step.op is extent_op and kind and (type.is_float or type.dtype.itemsize == 8):
+        draft.numbers[value] = f"(({kind}){extent(step.params['size'])})"
+    elif step.op is iota and type.shape[step.params["axis"]] == 1 and kind:
+        draft.numbers[value] = literal(0, type.dtype)
+        draft.exact[value] = 0
+    elif step.op is iota and kind:
+        at, _ = draft.nest_for(type.shape, ())
+        strides = [int(i == step.params["axis"]) for i in range(type.ndim)]
+        along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
+        counted = Operand(text=f"({kind})", strides=along)
+        draft.node(at, Node(None, value, "copy", "", (counted,)))
+        draft.access[value] = whole(value, type.shape)
+        draft.made_by[value] = at
+    else:
+        _outside(draft, step)
 
 
 def _compute(draft: Draft, step: Step) -> None:
@@ -107,17 +170,17 @@ def _compute(draft: Draft, step: Step) -> None:
 
 
 def _reduce(draft: Draft, step: Step) -> None:
-    (x,), (value,), axes = step.inputs, step.outputs, step.params["axes"]
+    (x,), (value,) = step.inputs, step.outputs
     shape, result = step.operands[0].shape, step.results[0].shape
-    if step.operands[0].dtype.kind == "b":
-        _outside(draft, step)
-        return
     at, _ = draft.nest_for(shape, (x,))
-    kept = iter(row_major(result))
-    strides = [0 if i in axes else next(kept) for i in range(len(shape))]
+    if step.op is overlap_add:
+        kind, strides = "sum", strides_of_windows(step.params, row_major(result))
+    else:
+        kind, kept, axes = REDUCTIONS[step.op], iter(row_major(result)), step.params["axes"]
+        strides = tuple([0 if i in axes else next(kept) for i in range(len(shape))])
     along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
     operand = draft.operand(x, shape, at)
-    draft.node(at, Node(step, value, REDUCTIONS[step.op], "", (operand,), along))
+    draft.node(at, Node(step, value, kind, "", (operand,), along))
     draft.access[value] = whole(value, result)
     draft.made_by[value] = at
     draft.reduced.add(value)
@@ -130,48 +193,26 @@ def _join(draft: Draft, step: Step) -> None:
     if step.op is concat:
         start = 0
         for v, type in zip(step.inputs, step.operands, strict=True):
-            at = max(at, _put(draft, value, v, type.shape, start * strides[p["axis"]], strides))
+            at = max(at, draft.put(value, v, type.shape, start * strides[p["axis"]], strides))
             start += type.shape[p["axis"]]
     elif step.op is pad:
         (x,), (type,) = step.inputs, step.operands
-        zero = -1 - value
-        draft.numbers[zero] = zero_text(type.dtype)
-        first = _put(draft, value, zero, shape, 0, strides)
+        first = draft.put(value, draft.zero(value), shape, 0, strides)
         offset = sum(n * s for n, s in zip(p["low"], strides, strict=True))
-        at = _put(draft, value, x, type.shape, offset, strides, first + 1)
+        at = draft.put(value, x, type.shape, offset, strides, first + 1)
     else:
         (x, y), (_, type) = step.inputs, step.operands
-        first = _put(draft, value, x, shape, 0, strides)
+        first = draft.put(value, x, shape, 0, strides)
         offset = sum(n * s for n, s in zip(p["starts"], strides, strict=True))
         by = tuple([n * s for n, s in zip(p["steps"], strides, strict=True)])
-        at = _put(draft, value, y, type.shape, offset, by, first + 1)
-    draft.access[value] = whole(value, shape)
-    draft.made_by[value] = at
-    draft.reduced.add(value)
-    draft.last[value] = max(at, draft.last.get(value, -1))
-
-
-def _put(
-    draft: Draft,
-    value: int,
-    part: int,
-    shape: Shape,
-    offset: int,
-    strides: Sequence[int],
-    least: int = 0,
-) -> int:
-    """Leave `part`, of `shape`, in memory that is a part of `value`; in which nest."""
-    # All parts are put by one function of C.
-    at, _ = draft.nest_for(shape, (part,), max(least, draft.after_numpy))
-    operand = draft.operand(part, shape, at)
-    along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
-    draft.node(at, Node(None, value, "put", "", (operand,), along, offset))
-    return at
+        at = draft.put(value, y, type.shape, offset, by, first + 1)
+    draft.put_together(value, at)
 
 
 def _multiply(draft: Draft, step: Step) -> None:
+    inputs = [draft.copied_before(v) if v in draft.numbers else v for v in step.inputs]
     at = len(draft.items)
-    left, right = (draft.in_memory(v, at) for v in step.inputs)
+    left, right = (draft.in_memory(v, at) for v in inputs)
     draft.last_item(step.outputs[0], at)
     draft.items.append(Product(step, step.outputs[0], left, right))
 
@@ -182,19 +223,16 @@ def _outside(draft: Draft, step: Step) -> None:
     draft.items.append(Outside(step, step.outputs, operands))
 
 
+def _routine(draft: Draft, step: Step) -> None:
+    operands = draft.whole_operands(step)
+    draft.next_item(step, operands)
+    draft.items.append(Routine(step, step.outputs, operands))
+
+
 def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
-    constants = []
-    for body in bodies:
-        found: dict[int, int] = {}
-        for v, array in body.constants.items():
-            own = found[v] = len(draft.types)
-            draft.types[own] = body.types[v]
-            draft.constants[own] = array
-        constants.append(found)
     operands = draft.whole_operands(step)
     at = draft.next_item(step, operands)
-    for found in constants:
-        draft.last.update(dict.fromkeys(found.values(), at))
+    constants = [draft.constants_of(body, at) for body in bodies]
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 
@@ -202,7 +240,9 @@ def _bodies(step: Step) -> list[Nests] | None:
     """The items of the bodies of a branch or loop; None where one is not for this back end."""
     p = step.params
     # A loop along stacks that grow may be left with none of them.
-    if (step.op is while_loop and p["limit"] is None) or (step.op is scan and p["length"] is TRIPS):
+    if step.op not in CONTROL or (step.op is scan and p["length"] is TRIPS):
+        return None
+    if any(is_open(type.shape) for type in step.results):
         return None
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
     found = [nests(schedule(body)) for body in graphs]

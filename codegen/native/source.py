@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 from primgraph.codegen.native.access import Access, row_major
+from primgraph.codegen.native.blocks import SHARED, STOP, blocks
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.control import Body, control
-from primgraph.codegen.native.extents import extent, is_zero
-from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product
-from primgraph.codegen.native.spellings import c_type
-from primgraph.codegen.plan.arena import Arena
+from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
+from primgraph.codegen.native.items import (
+    Blocks,
+    Control,
+    Item,
+    Nest,
+    Nests,
+    Outside,
+    Product,
+    Routine,
+)
+from primgraph.codegen.native.parts import needed
+from primgraph.codegen.native.routines import Call, routine
+from primgraph.codegen.native.spellings import c_type, type_name
+from primgraph.codegen.native.told import SIZES, Told
 from primgraph.ir.types import TensorType
+from primgraph.primitives.control import scan, while_loop
 
 # Nodes in one function of C: compilers take more than linear time for longer ones.
 _CHUNK = 250
@@ -26,7 +40,9 @@ class Segment:
     """A function of C: its name, the values whose arrays it takes, in order, and those of them that
     it writes.
 
-    The last of its arguments is the arena.
+    The last of its arguments is the arena. It returns 0, or why it has not come to its end: a
+    positive number where NumPy tells the error, a negative one where it was stopped. `SIZES` among
+    the values are the numbers of `Told`.
     """
 
     name: str
@@ -47,24 +63,26 @@ class Source:
     arena: int
 
 
-def source(plan: Nests, name: str) -> Source:
-    """The C of `plan`."""
-    return _Writer(plan, name).made()
+def source(plan: Nests, name: str, told: Told | None = None) -> Source:
+    """The C of `plan`, which has the sizes that are `told`."""
+    return _Writer(plan, name, told).made()
 
 
 @final
 class _Writer:
     """Writes the items of one plan: of a graph, or of a body."""
 
-    def __init__(self, plan: Nests, name: str) -> None:
-        self.plan, self.name = plan, name
+    def __init__(self, plan: Nests, name: str, told: Told | None = None) -> None:
+        self.plan, self.name, self.told = plan, name, told
         self.order: list[Segment | Outside] = []
         self.functions: list[str] = []
         self.declared = list(_declared(plan))
-        self.arena = Arena()
-        self.offset: dict[int, int] = {}
+        # Those of bodies.
+        self.macros: list[str] = []
+        self.arena = Memory(name)
+        self.offset: dict[int, Place] = {}
         # Values that are arrays of NumPy's: what is given, constants, results, what is outside.
-        self.arrays = {*range(plan.schedule.inputs), *plan.constants, *plan.outputs}
+        self.arrays = {SIZES, *range(plan.schedule.inputs), *plan.constants, *plan.outputs}
         for item in plan.items:
             if isinstance(item, Outside):
                 self.arrays.update(item.values)
@@ -75,7 +93,7 @@ class _Writer:
         self.written: dict[int, None] = {}
         self.count = 0
         # Offsets and sizes of the memory of one item alone.
-        self.rooms: list[tuple[int, int]] = []
+        self.rooms: list[tuple[Place, int]] = []
 
     def made(self) -> Source:
         run: list[tuple[int, Item]] = []
@@ -88,7 +106,11 @@ class _Writer:
                 run.append((at, item))
         self.segment(run)
         declared = sorted(dict.fromkeys(self.declared))
-        text = "\n".join([*_OPENING, *declared, "", *self.functions, ""])
+        parts = needed("\n".join(self.functions))
+        opening = list(_OPENING)
+        if self.told is not None:
+            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
+        text = "\n".join([*opening, *declared, "", parts, "", *self.functions, ""])
         return Source(text, tuple(self.order), self.arena.size)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
@@ -109,17 +131,28 @@ class _Writer:
             lines = list(self.lines(item))
             parts[-1] += ["    {", *[f"        {line}" for line in lines], "    }"]
             self.give(at)
+        if self.told is not None:
+            for part in parts:
+                self.declare_sizes(part)
         args = "void *const *restrict a, char *restrict w"
-        unused = "    (void)a; (void)w;"
+        unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
         if len(parts) == 1:
-            self.functions += [f"void {name}({args}) {{", unused, *parts[0], "}", ""]
+            self.functions += [f"int {name}({args}) {{", unused, *parts[0], *end]
         else:
             for k, part in enumerate(parts):
-                head = f"static __attribute__((noinline)) void {name}_{k}({args}) {{"
-                self.functions += [head, unused, *part, "}", ""]
-            calls = [f"    {name}_{k}(a, w);" for k in range(len(parts))]
-            self.functions += [f"void {name}({args}) {{", *calls, "}", ""]
+                head = f"static __attribute__((noinline)) int {name}_{k}({args}) {{"
+                self.functions += [head, unused, *part, *end]
+            calls = [
+                f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))
+            ]
+            self.functions += [f"int {name}({args}) {{", "    int failed;", *calls, *end]
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
+
+    def declare_sizes(self, part: list[str]) -> None:
+        """Begin the lines of a function with the sizes, if they read any."""
+        assert self.told is not None
+        if any(map(_READS_SIZES.search, part)):
+            part.insert(0, f"    {self.told.declared(self.place(SIZES))}")
 
     # Memory.
 
@@ -145,7 +178,7 @@ class _Writer:
         if value in self.arrays:
             k = self.given.setdefault(value, len(self.given))
             return f"a[{k}]"
-        return f"(w + {self.offset[value]})"
+        return f"(w + {self.arena.text(self.offset[value])})"
 
     def type(self, value: int) -> TensorType:
         return self.plan.types[value]
@@ -154,32 +187,49 @@ class _Writer:
 
     def lines(self, item: Item) -> Iterator[str]:
         if isinstance(item, Nest):
-            yield from statements(item, self.type, self.place)
+            yield from statements(item, self.type, self.place, self.plan.added)
         elif isinstance(item, Product):
             yield from self.product(item)
         elif isinstance(item, Control):
             yield from control(self, item)
+        elif isinstance(item, Blocks):
+            yield from blocks(self, item)
+        elif isinstance(item, Routine):
+            operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
+            lines = routine(item.step)
+            assert lines is not None
+            yield from lines(Call(item.step, operands, results, self.room))
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
-        if not size:
+        if is_zero(size):
             return "w"
         offset = self.arena.take(size)
         self.rooms.append((offset, size))
-        return f"(w + {offset})"
+        return f"(w + {self.arena.text(offset)})"
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
         """Write a function for a body."""
         self.count += 1
-        writer = _Writer(plan, f"{self.name}_b{self.count}")
+        writer = _Writer(plan, f"{self.name}_b{self.count}", self.told)
         order = writer.made().order
         self.functions += writer.functions
         self.declared += writer.declared
+        self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
             return Body(plan, "", (), constants, 0)
         (segment,) = order
         assert isinstance(segment, Segment)
         return Body(plan, segment.name, segment.arrays, constants, writer.arena.size)
+
+    def function(self, lines: Sequence[str]) -> str:
+        """Write a function for a group of blocks; its name."""
+        self.count += 1
+        name = f"{self.name}_g{self.count}"
+        head = f"static int {name}(void *const *a, char *w, long g) {{"
+        self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines)]
+        self.functions += ["    return 0;", "}", ""]
+        return name
 
     def product(self, item: Product) -> Iterator[str]:
         x = item.step.operands[0]
@@ -188,6 +238,7 @@ class _Writer:
             return
         kind = c_type(type.dtype)
         name = "f64" if type.dtype.itemsize == 8 else "f32"
+        function = _product(self.plan, item)
         batch = type.shape[:-2]
         m, n = type.shape[-2:]
         k = x.shape[-1]
@@ -203,20 +254,33 @@ class _Writer:
         left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
         (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
         yield (
-            f"{pad}pg_matmul_{name}(o + {out}, x + {left}, {a0}, {a1}, "
+            f"{pad}{function}_{name}(o + {out}, x + {left}, {a0}, {a1}, "
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
 
-_PLAIN = ("text", "call", "copy")
+# The name of a size, or of what begins places.
+_READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
+
+
+def _product(plan: Nests, item: Product) -> str:
+    """The function that computes it: in blocks not BLAS, whose bits may depend on its threads."""
+    if not plan.is_block:
+        return "pg_matmul"
+    return "pg_added" if item.value in plan.added else "pg_product"
+
+
+_PLAIN = ("text", "call", "copy", "take")
 
 
 def made_by(item: Item) -> list[int]:
     """The values that an item leaves in memory."""
-    if isinstance(item, Outside | Control):
+    if isinstance(item, Outside | Control | Routine):
         return list(item.values)
     if isinstance(item, Product):
         return [item.value]
+    if isinstance(item, Blocks):
+        return [*item.totals, *(rows.root for rows in item.kept)]
     return [*item.stored, *(n.value for n in item.nodes if n.kind not in _PLAIN)]
 
 
@@ -251,19 +315,23 @@ _OPENING = (
 def _declared(plan: Nests) -> Iterator[str]:
     """The functions of the runtime that a plan calls, but for those of its bodies."""
     for item in plan.items:
+        if isinstance(item, Blocks):
+            yield SHARED
+            yield STOP
+        if isinstance(item, Control) and item.step.op in (scan, while_loop):
+            yield STOP
         if isinstance(item, Product):
-            kind = c_type(plan.types[item.value].dtype)
-            yield (
-                f"void pg_matmul_f{8 * plan.types[item.value].dtype.itemsize}({kind} *restrict, "
-                f"const {kind} *, long, long, const {kind} *, long, long, long, long, long);"
-            )
+            dtype = plan.types[item.value].dtype
+            kind, name = c_type(dtype), f"{_product(plan, item)}_f{8 * dtype.itemsize}"
+            factor = f"const {kind} *, long, long"
+            yield f"void {name}({kind} *restrict, {factor}, {factor}, long, long, long);"
         for node in item.nodes if isinstance(item, Nest) else ():
             dtype = plan.types[node.value].dtype
             kind = c_type(dtype)
             if node.kind == "call":
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
                 yield f"void {name}({kind} *, const {kind} *, long);"
-            elif node.kind not in (*_PLAIN, "put"):
-                name = f"pg_{node.kind}_{dtype.kind}{8 * dtype.itemsize}"
+            elif node.kind not in (*_PLAIN, "put", "add"):
+                name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""
                 yield f"{kind} {name}(const {kind} *, long, long{first});"

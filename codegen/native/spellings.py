@@ -11,8 +11,8 @@ import numpy as np
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import DType
+from primgraph.primitives import bits, logic
 from primgraph.primitives import elementwise as e
-from primgraph.primitives import logic
 
 # The types of elements that this back end knows, by the letter and size of NumPy's.
 C_TYPES = {
@@ -29,12 +29,23 @@ C_TYPES = {
     "f8": "double",
 }
 
+# How functions are named that are for one type each: `pg_sum_f64`.
+_NAMES = {
+    "b1": "u8", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16",
+    "u4": "u32", "u8": "u64", "f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128", "f2": "u16",
+}  # fmt: skip
+
 Spelling: TypeAlias = Callable[[Sequence[str], Step], str | None]
 
 
 def c_type(dtype: DType) -> str | None:
     """The type of C of the elements of an array of `dtype`; None where this back end has none."""
     return C_TYPES.get(f"{dtype.kind}{dtype.itemsize}")
+
+
+def type_name(dtype: DType) -> str:
+    """What functions for elements of `dtype` have at the end of their names."""
+    return _NAMES[f"{dtype.kind}{dtype.itemsize}"]
 
 
 def moved_type(dtype: DType) -> str:
@@ -87,7 +98,9 @@ def _template(text: str, kinds: str = "biuf") -> Spelling:
     def spelled(args: Sequence[str], step: Step) -> str | None:
         if step.operands[0].dtype.kind not in kinds:
             return None
-        return text.format(*args, f=_suffix(step), T=c_type(step.results[0].dtype))
+        source = step.operands[0].dtype
+        return text.format(*args, f=_suffix(step), T=c_type(step.results[0].dtype),
+                           t=type_name(source))  # fmt: skip
 
     return spelled
 
@@ -147,6 +160,8 @@ _PRODUCTS = 3
 
 def _integer_power(args: Sequence[str], step: Step) -> str | None:
     (x,), n, dtype = args, step.params["n"], step.operands[0].dtype
+    if dtype.kind in "iu" and n <= np.iinfo(dtype).max:
+        return f"pg_power_{type_name(dtype)}({x}, {literal(n, dtype)}, &bad)"
     if dtype.kind != "f":
         return None
     if n == 0:
@@ -162,14 +177,18 @@ def _cast(args: Sequence[str], step: Step) -> str | None:
     source, target = step.operands[0].dtype, step.results[0].dtype
     if target.kind == "b":
         return f"{args[0]} != 0"
-    # What does not fit is undefined in C, and NumPy's own choice differs by machine.
     if source.kind == "f" and target.kind in "iu":
-        return None
+        # What does not fit is undefined in C.
+        wide = "i32" if target.itemsize < 4 else "i64"
+        exact = {"i4": "i32", "u8": "u64"}.get(f"{target.kind}{target.itemsize}", wide)
+        return f"({c_type(target)})pg_to_{exact}({args[0]})"
     return f"({c_type(target)}){args[0]}"
 
 
 def _powered(args: Sequence[str], step: Step) -> str | None:
     dtype = step.operands[0].dtype
+    if dtype.kind in "iu":
+        return f"pg_power_{type_name(dtype)}({args[0]}, {args[1]}, &bad)"
     return f"pow{_suffix(step)}({args[0]}, {args[1]})" if dtype.kind == "f" else None
 
 
@@ -191,6 +210,19 @@ SPELLINGS: dict[Op, Spelling] = {
     e.round_: _template("rint{f}({0})", "f"),
     e.arctan2: _template("atan2{f}({0}, {1})", "f"),
     e.cast: _cast,
+    e.rsqrt: _template("1 / sqrt{f}({0})", "f"),
+    e.remainder: _template("pg_remainder_{t}({0}, {1})", "iuf"),
+    e.floor_divide: _template("pg_floor_divide_{t}({0}, {1})", "iuf"),
+    e.logaddexp: _template("pg_logaddexp_{t}({0}, {1})", "f"),
+    bits.bitwise_and: _template("({T})({0} & {1})", "iu"),
+    bits.bitwise_or: _template("({T})({0} | {1})", "iu"),
+    bits.bitwise_xor: _template("({T})({0} ^ {1})", "iu"),
+    bits.bitwise_not: _template("({T})~{0}", "iu"),
+    bits.left_shift: _template("pg_left_shift_{t}({0}, {1})", "iu"),
+    bits.right_shift: _template("pg_right_shift_{t}({0}, {1})", "iu"),
+    bits.gcd: _template("pg_gcd_{t}({0}, {1})", "iu"),
+    bits.nextafter: _template("nextafter{f}({0}, {1})", "f"),
+    logic.unless_nan: _template("{1} != {1} ? {1} : {0}", "f"),
     logic.equal: _template("{0} == {1}"),
     logic.not_equal: _template("{0} != {1}"),
     logic.greater: _template("{0} > {1}"),

@@ -53,7 +53,7 @@ class Walk:
             # What a function is given has to be computed first, unless it is in memory already.
             here = here + 1 if node.kind == "call" and known else here
             self.levels.append(here)
-            if node.kind != "put":
+            if node.kind not in ("put", "add"):
                 level[node.value] = here
         self.crossing = self._crossing(level)
 
@@ -88,7 +88,7 @@ class Walk:
         """Make one loop of two wherever all that is read and written lies in a row."""
         rows = [self.stored_strides]
         for node in self.nest.nodes:
-            rows += [o.strides for o in node.operands if o.root >= 0]
+            rows += [o.strides for o in node.operands if o.root >= 0 or o.strides]
             if node.strides:
                 rows.append(node.strides)
         k = 0
@@ -127,6 +127,9 @@ def _loop_order(nest: Nest) -> list[int]:
     Memory is best read in its order; but a short loop inside costs more than what it saves.
     """
     order = list(range(len(nest.domain)))
+    if any(node.kind == "add" for node in nest.nodes):
+        # What is added to one place is so in the order of the indices.
+        return order
     if len(order) > 1 and typical(nest.domain[-1]) < _SHORT:
         rows = [o.strides for n in nest.nodes for o in n.operands if o.root >= 0]
         longest = max(order, key=lambda i: typical(nest.domain[i]))

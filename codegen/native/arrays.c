@@ -1,0 +1,189 @@
+/* Functions of whole arrays: parts of native kernels, taken as they are needed.
+ *
+ * What the marks mean is told in parts.py. Arrays are in row-major order, without gaps. */
+
+/* = fiu */
+/* Sums so far along the middle of three axes, from its end where it goes back. */
+static void pg_cumsum_T(T *z, const T *x, long outer, long n, long inner, int back) {
+    for (long o = 0; o < outer; o++, z += n * inner, x += n * inner)
+        for (long t = 0; t < n; t++) {
+            const long k = back ? n - 1 - t : t, last = back ? k + 1 : k - 1;
+            for (long i = 0; i < inner; i++)
+                z[k * inner + i] = t ? pg_plus_T(z[last * inner + i], x[k * inner + i]) : x[k * inner + i];
+        }
+}
+
+/* = fiu */
+/* Products so far along the middle of three axes. */
+static void pg_cumprod_T(T *z, const T *x, long outer, long n, long inner) {
+    for (long o = 0; o < outer; o++, z += n * inner, x += n * inner)
+        for (long t = 0; t < n; t++) {
+            const long k = t;
+            for (long i = 0; i < inner; i++)
+                z[k * inner + i] = t ? pg_times_T(z[(k - 1) * inner + i], x[k * inner + i]) : x[k * inner + i];
+        }
+}
+
+/* = fiu */
+/* The greatest so far along the middle of three axes. */
+static void pg_cummax_T(T *z, const T *x, long outer, long n, long inner) {
+    for (long o = 0; o < outer; o++, z += n * inner, x += n * inner)
+        for (long t = 0; t < n; t++) {
+            const long k = t;
+            for (long i = 0; i < inner; i++)
+                z[k * inner + i] = t ? pg_greater_T(z[(k - 1) * inner + i], x[k * inner + i]) : x[k * inner + i];
+        }
+}
+
+/* = fiu */
+/* The smallest so far along the middle of three axes. */
+static void pg_cummin_T(T *z, const T *x, long outer, long n, long inner) {
+    for (long o = 0; o < outer; o++, z += n * inner, x += n * inner)
+        for (long t = 0; t < n; t++) {
+            const long k = t;
+            for (long i = 0; i < inner; i++)
+                z[k * inner + i] = t ? pg_smaller_T(z[(k - 1) * inner + i], x[k * inner + i]) : x[k * inner + i];
+        }
+}
+
+/* = fiu */
+/* The place of the first extremum along the middle of three axes. */
+static void pg_argmax_T(int64_t *z, const T *x, long outer, long n, long inner) {
+    for (long o = 0; o < outer; o++, z += inner, x += n * inner) {
+        for (long i = 0; i < inner; i++) z[i] = 0;
+        for (long k = 1; k < n; k++)
+            for (long i = 0; i < inner; i++)
+                if (pg_above_T(x[k * inner + i], x[z[i] * inner + i])) z[i] = k;
+    }
+}
+
+/* = fiu */
+/* The place of the first extremum along the middle of three axes. */
+static void pg_argmin_T(int64_t *z, const T *x, long outer, long n, long inner) {
+    for (long o = 0; o < outer; o++, z += inner, x += n * inner) {
+        for (long i = 0; i < inner; i++) z[i] = 0;
+        for (long k = 1; k < n; k++)
+            for (long i = 0; i < inner; i++)
+                if (pg_below_T(x[k * inner + i], x[z[i] * inner + i])) z[i] = k;
+    }
+}
+
+/* = fiu */
+/* Ascending order, by runs that are put in order one by one and then merged, in turns into
+ * `room`, of n elements, and back. Equal elements stay in their order. */
+static void pg_sort_run_T(T *x, T *room, long n) {
+    const long run = 16;
+    for (long s = 0; s < n; s += run) {
+        const long end = s + run < n ? s + run : n;
+        for (long i = s + 1; i < end; i++) {
+            const T v = x[i];
+            long j = i;
+            for (; j > s && pg_before_T(v, x[j - 1]); j--) x[j] = x[j - 1];
+            x[j] = v;
+        }
+    }
+    T *from = x, *to = room;
+    for (long size = run; size < n; size *= 2) {
+        for (long s = 0; s < n; s += 2 * size) {
+            const long middle = s + size < n ? s + size : n;
+            const long end = middle + size < n ? middle + size : n;
+            long a = s, b = middle;
+            for (long k = s; k < end; k++)
+                to[k] = a < middle && (b >= end || !pg_before_T(from[b], from[a])) ? from[a++]
+                                                                                   : from[b++];
+        }
+        T *const other = from;
+        from = to, to = other;
+    }
+    if (from != x) memcpy(x, from, (size_t)n * sizeof *x);
+}
+
+/* = fiu */
+/* The places of elements of x in ascending order; equal ones stay in their order. */
+static void pg_argsort_run_T(int64_t *z, int64_t *room, const T *x, long n) {
+    const long run = 16;
+    for (long i = 0; i < n; i++) z[i] = i;
+    for (long s = 0; s < n; s += run) {
+        const long end = s + run < n ? s + run : n;
+        for (long i = s + 1; i < end; i++) {
+            const T v = x[i];
+            long j = i;
+            for (; j > s && pg_before_T(v, x[z[j - 1]]); j--) z[j] = z[j - 1];
+            z[j] = i;
+        }
+    }
+    int64_t *from = z, *to = room;
+    for (long size = run; size < n; size *= 2) {
+        for (long s = 0; s < n; s += 2 * size) {
+            const long middle = s + size < n ? s + size : n;
+            const long end = middle + size < n ? middle + size : n;
+            long a = s, b = middle;
+            for (long k = s; k < end; k++)
+                to[k] = a < middle && (b >= end || !pg_before_T(x[from[b]], x[from[a]]))
+                            ? from[a++]
+                            : from[b++];
+        }
+        int64_t *const other = from;
+        from = to, to = other;
+    }
+    if (from != z) memcpy(z, from, (size_t)n * sizeof *z);
+}
+
+/* = fiu */
+/* Along the middle of three axes; `room` has 2 n elements. */
+static void pg_sort_T(T *z, const T *x, T *room, long outer, long n, long inner) {
+    if (inner == 1) memcpy(z, x, (size_t)(outer * n) * sizeof *x);
+    for (long o = 0; o < outer; o++)
+        for (long i = 0; i < inner; i++) {
+            T *const row = inner == 1 ? z + o * n : room;
+            const long first = o * n * inner + i;
+            if (inner == 1) {
+                pg_sort_run_T(row, room + n, n);
+                continue;
+            }
+            for (long k = 0; k < n; k++) row[k] = x[first + k * inner];
+            pg_sort_run_T(row, room + n, n);
+            for (long k = 0; k < n; k++) z[first + k * inner] = row[k];
+        }
+}
+
+/* = fiu */
+/* Along the middle of three axes; `room` has n elements, and `places` 2 n. */
+static void pg_argsort_T(int64_t *z, const T *x, T *room, int64_t *places, long outer, long n,
+                         long inner) {
+    for (long o = 0; o < outer; o++)
+        for (long i = 0; i < inner; i++) {
+            const long first = o * n * inner + i;
+            for (long k = 0; k < n; k++) room[k] = x[first + k * inner];
+            pg_argsort_run_T(places, places + n, room, n);
+            for (long k = 0; k < n; k++) z[first + k * inner] = places[k];
+        }
+}
+
+/* = fiu */
+/* Where the elements of v belong in a, which is in ascending order. */
+static void pg_searchsorted_T(int64_t *z, const T *a, const T *v, long n, long count, int right) {
+    for (long i = 0; i < count; i++) {
+        long low = 0, high = n;
+        while (low < high) {
+            const long middle = low + (high - low) / 2;
+            const int before = right ? !pg_before_T(v[i], a[middle]) : pg_before_T(a[middle], v[i]);
+            if (before)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        z[i] = low;
+    }
+}
+
+/* = iu */
+/* The product of an m x k matrix and a k x n matrix. */
+static void pg_product_T(T *z, const T *x, const T *y, long m, long n, long k) {
+    for (long i = 0; i < m; i++) {
+        for (long j = 0; j < n; j++) z[i * n + j] = 0;
+        for (long l = 0; l < k; l++)
+            for (long j = 0; j < n; j++)
+                z[i * n + j] = pg_plus_T(z[i * n + j], pg_times_T(x[i * k + l], y[l * n + j]));
+    }
+}

@@ -1,0 +1,182 @@
+/* Functions of elements as NumPy has them: parts of native kernels, taken as they are needed.
+ *
+ * What the marks mean is told in parts.py. Formulas are those of NumPy's documentation of what
+ * these functions are: quotients round down, shifts beyond the width leave the sign, and division
+ * of whole numbers by zero gives zero. */
+
+/* = f */
+static inline T pg_remainder_T(T x, T y) {
+    const T r = fmod_F(x, y);
+    if (y == 0) return r;
+    if (r == 0) return copysign_F(0, y);
+    return (y < 0) != (r < 0) ? r + y : r;
+}
+
+/* = f */
+static inline T pg_floor_divide_T(T x, T y) {
+    if (y == 0) return x / y;
+    T r = fmod_F(x, y), q = (x - r) / y;
+    if (r != 0 && (y < 0) != (r < 0)) q -= 1;
+    if (q == 0) return copysign_F(0, x / y);
+    const T down = floor_F(q);
+    return q - down > (T)0.5 ? down + 1 : down;
+}
+
+/* = i */
+static inline T pg_remainder_T(T x, T y) {
+    if (y == 0 || y == -1) return 0;
+    const T r = (T)(x % y);
+    return r != 0 && (r < 0) != (y < 0) ? (T)(r + y) : r;
+}
+
+/* = i */
+static inline T pg_floor_divide_T(T x, T y) {
+    if (y == 0) return 0;
+    if (y == -1) return (T)(0u - (U)x);
+    const T q = (T)(x / y);
+    return x % y != 0 && (x < 0) != (y < 0) ? (T)(q - 1) : q;
+}
+
+/* = u */
+static inline T pg_remainder_T(T x, T y) { return y == 0 ? 0 : (T)(x % y); }
+
+/* = u */
+static inline T pg_floor_divide_T(T x, T y) { return y == 0 ? 0 : (T)(x / y); }
+
+/* = iu */
+static inline T pg_left_shift_T(T x, T y) {
+    return y >= 0 && y < BITS ? (T)((U)x << y) : 0;
+}
+
+/* = i */
+static inline T pg_right_shift_T(T x, T y) {
+    if (y >= 0 && y < BITS) return (T)(x < 0 ? ~(~x >> y) : x >> y);
+    return x < 0 ? -1 : 0;
+}
+
+/* = u */
+static inline T pg_right_shift_T(T x, T y) { return y < BITS ? (T)(x >> y) : 0; }
+
+/* = i */
+static inline T pg_gcd_T(T x, T y) {
+    U a = x < 0 ? 0u - (U)x : (U)x, b = y < 0 ? 0u - (U)y : (U)y;
+    while (b != 0) {
+        const U r = a % b;
+        a = b, b = r;
+    }
+    return (T)a;
+}
+
+/* = u */
+static inline T pg_gcd_T(T x, T y) {
+    while (y != 0) {
+        const T r = (T)(x % y);
+        x = y, y = r;
+    }
+    return x;
+}
+
+/* = i */
+static inline T pg_power_T(T x, T y, int *bad) {
+    /* NumPy has no such powers. */
+    if (y < 0) {
+        *bad = 1;
+        return 0;
+    }
+    U p = 1, base = (U)x;
+    for (; y != 0; y = (T)(y / 2), base *= base)
+        if (y % 2) p *= base;
+    return (T)p;
+}
+
+/* = u */
+static inline T pg_power_T(T x, T y, int *bad) {
+    U p = 1, base = (U)x;
+    (void)bad;
+    for (; y != 0; y = (T)(y / 2), base *= base)
+        if (y % 2) p *= base;
+    return (T)p;
+}
+
+/* = f */
+static inline T pg_logaddexp_T(T x, T y) {
+    /* Equal infinities have no difference. */
+    if (x == y) return x + (T)0.693147180559945309417232121458176568;
+    const T d = x - y;
+    if (d > 0) return x + log1p_F(exp_F(-d));
+    if (d <= 0) return y + log1p_F(exp_F(d));
+    return d;
+}
+
+/* = */
+/* What does not fit, and NaN, becomes the least number, as in the processors that NumPy is mostly
+ * run on; of narrower types the last bits of that. */
+static inline int64_t pg_to_i64(double x) {
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
+/* = */
+static inline int32_t pg_to_i32(double x) {
+    return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;
+}
+
+/* = */
+static inline uint64_t pg_to_u64(double x) {
+    if (!(x >= 0x1p63)) return (uint64_t)pg_to_i64(x);
+    return x < 0x1p64 ? (uint64_t)x : 0;
+}
+
+/* = */
+/* The place of index `i` along an axis of n elements, from the end if it is negative; 0, and
+ * `bad`, if it is out of range. */
+static inline int64_t pg_place(int64_t i, int64_t n, int *bad) {
+    i += i < 0 ? n : 0;
+    const int out = i < 0 || i >= n;
+    *bad |= out;
+    return out ? 0 : i;
+}
+
+/* = f */
+/* A NaN wins. */
+static inline T pg_greater_T(T x, T y) { return x >= y || x != x ? x : y; }
+
+/* = iu */
+static inline T pg_greater_T(T x, T y) { return x >= y ? x : y; }
+
+/* = f */
+static inline T pg_smaller_T(T x, T y) { return x <= y || x != x ? x : y; }
+
+/* = iu */
+static inline T pg_smaller_T(T x, T y) { return x <= y ? x : y; }
+
+/* = f */
+/* Whether x stands before y in ascending order, in which NaNs are last. */
+static inline int pg_before_T(T x, T y) { return x < y || (y != y && x == x); }
+
+/* = iu */
+static inline int pg_before_T(T x, T y) { return x < y; }
+
+/* = f */
+/* Whether x is an extremum rather than y: the first NaN is. */
+static inline int pg_above_T(T x, T y) { return x > y || (x != x && y == y); }
+
+/* = iu */
+static inline int pg_above_T(T x, T y) { return x > y; }
+
+/* = f */
+static inline int pg_below_T(T x, T y) { return x < y || (x != x && y == y); }
+
+/* = iu */
+static inline int pg_below_T(T x, T y) { return x < y; }
+
+/* = f */
+static inline T pg_plus_T(T x, T y) { return x + y; }
+
+/* = iu */
+static inline T pg_plus_T(T x, T y) { return (T)((U)x + (U)y); }
+
+/* = f */
+static inline T pg_times_T(T x, T y) { return x * y; }
+
+/* = iu */
+static inline T pg_times_T(T x, T y) { return (T)((U)x * (U)y); }

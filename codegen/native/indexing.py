@@ -1,0 +1,142 @@
+"""Reading and adding at computed places, and windows that overlap, as parts of loop nests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+from primgraph.codegen.native.access import Access, row_major, whole
+from primgraph.codegen.native.draft import Draft
+from primgraph.codegen.native.extents import is_zero
+from primgraph.codegen.native.items import Node
+from primgraph.codegen.native.spellings import c_type
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.assumptions import is_at_least
+from primgraph.ir.types import Shape, TensorType
+from primgraph.primitives.indexing import scatter_add
+
+
+def can_index(step: Step) -> bool:
+    """Whether loops read, or add, at the places that `step` tells."""
+    x, axis, scatters = step.operands[0], step.params["axis"], step.op is scatter_add
+    read = step.operands[1] if scatters else step.results[0]
+    indices = step.operands[1 + scatters :]
+    # Of what has no elements NumPy looks at the indices still.
+    sizes = (read.size, prod(x.shape[axis : axis + len(indices)]))
+    if not all(is_at_least(n, 1) for n in sizes) and not is_zero(indices[0].size):
+        return False
+    return not scatters or (c_type(x.dtype) is not None and x.dtype.kind != "c")
+
+
+def _spread(
+    draft: Draft, indices: Sequence[int], types: Sequence[TensorType], shape: Shape, axis: int
+) -> list[int]:
+    """Index arrays, whose axes are those of `shape` from `axis` on, repeated along the others."""
+    found = []
+    for v, type in zip(indices, types, strict=True):
+        own = len(draft.types)
+        draft.types[own] = type.with_shape(shape)
+        if v in draft.numbers:
+            draft.same(own, v)
+        else:
+            access = draft.access[v]
+            rest = (0,) * (len(shape) - axis - type.ndim)
+            strides = ((0,) * axis + access.strides) + rest
+            draft.access[own] = Access(access.root, access.offset, strides)
+        found.append(own)
+    return found
+
+
+def _behind(draft: Draft, value: int) -> int:
+    """The first place behind what computes `value`."""
+    return draft.made_by.get(draft.access[value].root, -1) + 1
+
+
+def take(draft: Draft, step: Step) -> None:
+    """A gather: an element that is read at a place which others tell."""
+    (x, *indices), (value,), axis = step.inputs, step.outputs, step.params["axis"]
+    type, *types = step.operands
+    shape, count = step.results[0].shape, len(indices)
+    if x in draft.numbers:
+        x = draft.copied_before(x)
+    access, own = draft.access[x], len(draft.types)
+    along = (0,) * types[0].ndim
+    strides = (*access.strides[:axis], *along, *access.strides[axis + count :])
+    draft.types[own] = step.results[0]
+    draft.access[own] = Access(access.root, access.offset, strides)
+    spread = _spread(draft, indices, types, shape, axis)
+    at, _ = draft.nest_for(shape, spread, _behind(draft, x))
+    reach = zip(type.shape[axis : axis + count], access.strides[axis:], strict=False)
+    operands = tuple([draft.operand(v, shape, at) for v in (own, *spread)])
+    draft.node(at, Node(step, value, "take", "", operands, reach=tuple(reach)))
+    draft.access[value] = whole(value, shape)
+    draft.made_by[value] = at
+
+
+def take_along(draft: Draft, step: Step) -> None:
+    """Elements of rows in the order that as many positions tell."""
+    (x, index), (value,), axis = step.inputs, step.outputs, step.params["axis"]
+    shape = step.results[0].shape
+    if x in draft.numbers:
+        x = draft.copied_before(x)
+    access, own = draft.access[x], len(draft.types)
+    strides = tuple([0 if i == axis else s for i, s in enumerate(access.strides)])
+    draft.types[own] = step.results[0]
+    draft.access[own] = Access(access.root, access.offset, strides)
+    at, _ = draft.nest_for(shape, (index,), _behind(draft, x))
+    operands = tuple([draft.operand(v, shape, at) for v in (own, index)])
+    reach = ((shape[axis], access.strides[axis]),)
+    draft.node(at, Node(step, value, "take", "", operands, reach=reach))
+    draft.access[value] = whole(value, shape)
+    draft.made_by[value] = at
+
+
+def add_at(draft: Draft, step: Step) -> None:
+    """A scatter: elements that are added at places which others tell, in their order."""
+    (x, y, *indices), (value,), axis = step.inputs, step.outputs, step.params["axis"]
+    type, part, *types = step.operands
+    shape, count = part.shape, len(indices)
+    strides = row_major(type.shape)
+    first = draft.put(value, x, type.shape, 0, strides)
+    spread = _spread(draft, indices, types, shape, axis)
+    at, _ = draft.nest_for(shape, (y, *spread), first + 1)
+    reach = zip(type.shape[axis : axis + count], strides[axis:], strict=False)
+    operands = tuple([draft.operand(v, shape, at) for v in (y, *spread)])
+    along = (*strides[:axis], *(0,) * types[0].ndim, *strides[axis + count :])
+    longer = tuple([s for s, n in zip(along, shape, strict=True) if n != 1])
+    draft.node(at, Node(step, value, "add", "", operands, longer, reach=tuple(reach)))
+    draft.put_together(value, at)
+
+
+def place(draft: Draft, step: Step) -> None:
+    """Operands at places of their own among zeros."""
+    (value,), p = step.outputs, step.params
+    shape, starts, steps = p["shape"], p["starts"], p["strides"]
+    strides = row_major(shape)
+    lead = step.operands[0].ndim - len(steps[0])
+    at = first = draft.put(value, draft.zero(value), shape, 0, strides)
+    for v, type, start, by in zip(step.inputs, step.operands, starts, steps, strict=True):
+        to = (*strides[:lead], *by)
+        at = max(at, draft.put(value, v, type.shape, start, to, first + 1))
+    draft.put_together(value, at)
+
+
+# Windows.
+
+
+def strides_of_windows(params: Mapping[str, Any], strides: Sequence[int]) -> tuple[int, ...]:
+    """The strides of windows over an array with these."""
+    axis, steps, apart = params["axis"], params["steps"], params["dilations"]
+    end = axis + len(steps)
+    over = strides[axis:end]
+    within = [s * d for s, d in zip(over, apart, strict=True)]
+    counting = [s * d for s, d in zip(over, steps, strict=True)]
+    return (*strides[:axis], *within, *counting, *strides[end:])
+
+
+def window(draft: Draft, step: Step) -> None:
+    """Windows over an array are read where its elements are."""
+    access = draft.access[step.inputs[0]]
+    strides = strides_of_windows(step.params, access.strides)
+    draft.access[step.outputs[0]] = Access(access.root, access.offset, strides)

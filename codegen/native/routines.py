@@ -1,0 +1,174 @@
+"""Steps that are functions of C on whole arrays: how each of them is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import prod
+from typing import NamedTuple, TypeAlias
+
+from primgraph.codegen.native.access import row_major
+from primgraph.codegen.native.extents import extent
+from primgraph.codegen.native.spellings import c_type, literal, type_name
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.primitive import Op
+from primgraph.ir.types import Shape
+from primgraph.primitives import reductions, running, sorting
+from primgraph.primitives.linalg import matmul
+
+
+class Call(NamedTuple):
+    """A call that is to be written: its step, and where the operands and the results are.
+
+    `room` gives memory of so many bytes, for this call alone.
+    """
+
+    step: Step
+    operands: Sequence[str]
+    results: Sequence[str]
+    room: Callable[[int], str]
+
+    def operand(self, k: int) -> str:
+        """A pointer to the elements of operand `k`."""
+        return f"(const {c_type(self.step.operands[k].dtype)} *){self.operands[k]}"
+
+    def result(self, k: int = 0) -> str:
+        return f"({c_type(self.step.results[k].dtype)} *){self.results[k]}"
+
+
+Lines: TypeAlias = Callable[[Call], Iterable[str]]
+
+
+def routine(step: Step) -> Lines | None:
+    """What writes the calls for `step`, if there is a function of C for it."""
+    found = ROUTINES.get(step.op)
+    if found is None or any(c_type(t.dtype) is None for t in (*step.operands, *step.results)):
+        return None
+    kinds, lines = found
+    return lines if step.operands[0].dtype.kind in kinds else None
+
+
+def along(shape: Shape, axis: int) -> str:
+    """The three axes before, at and behind `axis`, as arguments."""
+    parts = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+    return ", ".join(map(extent, parts))
+
+
+def _axis(call: Call) -> str:
+    return along(call.step.operands[0].shape, call.step.params["axis"])
+
+
+def _name(call: Call, name: str) -> str:
+    return f"pg_{name}_{type_name(call.step.operands[0].dtype)}"
+
+
+def _running(name: str) -> Lines:
+    """A function along an axis, of one array."""
+
+    def lines(call: Call) -> Iterator[str]:
+        back = call.step.params.get("reverse")
+        more = "" if back is None else f", {int(back)}"
+        yield f"{_name(call, name)}({call.result()}, {call.operand(0)}, {_axis(call)}{more});"
+
+    return lines
+
+
+def _sort(call: Call) -> Iterator[str]:
+    type, axis = call.step.operands[0], call.step.params["axis"]
+    room = call.room(2 * type.shape[axis] * type.dtype.itemsize)
+    yield (
+        f"{_name(call, 'sort')}({call.result()}, {call.operand(0)}, "
+        f"({c_type(type.dtype)} *){room}, {_axis(call)});"
+    )
+
+
+def _argsort(call: Call) -> Iterator[str]:
+    type, axis = call.step.operands[0], call.step.params["axis"]
+    room = call.room(type.shape[axis] * type.dtype.itemsize)
+    places = call.room(2 * type.shape[axis] * 8)
+    yield (
+        f"{_name(call, 'argsort')}({call.result()}, {call.operand(0)}, "
+        f"({c_type(type.dtype)} *){room}, (int64_t *){places}, {_axis(call)});"
+    )
+
+
+def _searchsorted(call: Call) -> Iterator[str]:
+    a, v = call.step.operands
+    sizes = f"{extent(a.size)}, {extent(v.size)}, {int(call.step.params['right'])}"
+    yield (
+        f"{_name(call, 'searchsorted')}({call.result()}, {call.operand(0)}, {call.operand(1)}, "
+        f"{sizes});"
+    )
+
+
+def each_matrix(call: Call, pointers: Sequence[tuple[str, str, int]]) -> Iterator[str]:
+    """The head of a loop over the matrices of a stack: for each a pointer, which goes on by so
+    many elements."""
+    count = prod(call.step.operands[0].shape[:-2])
+    yield from (f"{target} = {first};" for target, first, _ in pointers)
+    names = [(target.split("*")[-1], by) for target, _, by in pointers]
+    turn = ", ".join(["q++", *(f"{name} += {extent(by)}" for name, by in names)])
+    yield f"for (long q = 0; q < {extent(count)}; {turn})"
+
+
+def _product(call: Call) -> Iterator[str]:
+    """A product of matrices of whole numbers."""
+    x, y = call.step.operands
+    (m, k), n = x.shape[-2:], y.shape[-1]
+    type = c_type(x.dtype)
+    yield from each_matrix(
+        call,
+        [
+            (f"{type} *z", call.result(), m * n),
+            (f"const {type} *x", call.operand(0), m * k),
+            (f"const {type} *y", call.operand(1), k * n),
+        ],
+    )
+    yield f"    {_name(call, 'product')}(z, x, y, {extent(m)}, {extent(n)}, {extent(k)});"
+
+
+def _root_of_squares(call: Call) -> Iterator[str]:
+    """Roots of sums, and of the elements scaled where these have over- or underflowed."""
+    x = call.step.operands[0]
+    axes, divisor = call.step.params["axes"], call.step.params["divisor"]
+    type, f = c_type(x.dtype), "f" if x.dtype.itemsize == 4 else ""
+    strides = row_major(x.shape)
+    kept = [i for i in range(x.ndim) if i not in axes]
+    number = literal(float(divisor), x.dtype)
+    low, high = (literal(v, x.dtype) for v in reductions.safe_squares(x.dtype))
+    yield f"{type} *z = {call.result()};"
+    yield f"const {type} *x = {call.operand(0)}, *squares = {call.operand(1)};"
+    for i in kept:
+        yield f"for (long i{i} = 0; i{i} < {extent(x.shape[i])}; i{i}++)"
+    place = " + ".join([f"i{i} * {extent(strides[i])}" for i in range(x.ndim)] or ["0"])
+    within = [f"for (long i{i} = 0; i{i} < {extent(x.shape[i])}; i{i}++)" for i in axes]
+    yield "{"
+    yield f"    const {type} s = *squares++, root = sqrt{f}(s / {number});"
+    yield f"    if (s >= {low} && s <= {high}) *z = root;"
+    yield "    else {"
+    yield f"    {type} most = 0, total = 0;"
+    yield from (f"    {line}" for line in within)
+    yield f"        most = pg_greater_{type_name(x.dtype)}(most, fabs{f}(x[{place}]));"
+    yield "    int e = 0;"
+    yield f"    if (isfinite(most)) (void)frexp{f}(most, &e);"
+    yield from (f"    {line}" for line in within)
+    yield f"    {{ const {type} y = ldexp{f}(x[{place}], -e); total += y * y; }}"
+    yield f"    *z = ldexp{f}(sqrt{f}(total / {number}), e);"
+    yield "    }"
+    yield "    z++;"
+    yield "}"
+
+
+# What writes calls, with the kinds of the first operand that it is for.
+ROUTINES: dict[Op, tuple[str, Lines]] = {
+    reductions.cumsum: ("iuf", _running("cumsum")),
+    running.cumprod: ("iuf", _running("cumprod")),
+    running.cummax: ("iuf", _running("cummax")),
+    running.cummin: ("iuf", _running("cummin")),
+    reductions.argmax: ("biuf", _running("argmax")),
+    reductions.argmin: ("biuf", _running("argmin")),
+    sorting.sort: ("biuf", _sort),
+    sorting.argsort: ("biuf", _argsort),
+    sorting.searchsorted: ("biuf", _searchsorted),
+    matmul: ("iu", _product),
+    reductions.root_of_squares: ("f", _root_of_squares),
+}
