@@ -24,7 +24,7 @@ from primgraph.codegen.native.indexing import (
     window,
 )
 from primgraph.codegen.native.items import Control, Nests, Node, Outside, Product, Routine
-from primgraph.codegen.native.routines import routine
+from primgraph.codegen.native.routines import pays, routine
 from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, literal
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.dims import TRIPS, is_open
@@ -41,9 +41,12 @@ from primgraph.primitives.windows import overlap_add, windows
 REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
 
 
-def nests(steps: Schedule) -> Nests:
-    """What computes the outputs of `steps`, a schedule of known extents."""
-    draft = Draft(steps)
+def nests(steps: Schedule, *, complete: bool = False) -> Nests:
+    """What computes the outputs of `steps`, a schedule of known extents.
+
+    If `complete`, nothing that C can do is left to NumPy where that would be faster.
+    """
+    draft = Draft(steps, complete)
     for step in steps.steps:
         _add(draft, step)
     outputs: list[int] = []
@@ -88,7 +91,7 @@ def _add(draft: Draft, step: Step) -> None:
         _compute(draft, step)
     elif op in REDUCTIONS or op is overlap_add:
         _reduce(draft, step)
-    elif routine(step) is not None:
+    elif routine(step) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
     elif op.has_bodies and (bodies := _bodies(step)) is not None:
         _control(draft, step, bodies)
@@ -213,6 +216,6 @@ def _bodies(step: Step) -> list[Nests] | None:
     if any(is_open(type.shape) for type in step.results):
         return None
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-    found = [nests(schedule(body)) for body in graphs]
+    found = [nests(schedule(body), complete=True) for body in graphs]
     items = [item for body in found for item in body.items]
     return None if any(isinstance(item, Outside) for item in items) else found

@@ -9,11 +9,12 @@ from typing import final
 
 from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.body import statements
+from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import extent, is_zero
 from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product, Routine
 from primgraph.codegen.native.parts import needed
-from primgraph.codegen.native.routines import Call, routine
+from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.spellings import c_type, type_name
 from primgraph.codegen.plan.arena import Arena
 from primgraph.ir.types import TensorType
