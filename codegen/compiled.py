@@ -113,9 +113,16 @@ class Compiled:
 
 
 def compiled_readable(
-    graph: Graph, options: Options, clocks: list[Clocks] | None = None
+    graph: Graph,
+    options: Options,
+    clocks: list[Clocks] | None = None,
+    *,
+    native: bool = False,
 ) -> Compiled:
-    """Readable code, which shows the names and lines of the user's."""
+    """Readable code, which shows the names and lines of the user's.
+
+    With `native` it has C beside it, for what comes as it should: that of a graph with sizes.
+    """
     sizes = Sizes(graph) if graph.sizes else None
     steps = by_source(schedule(graph, NONE if sizes is None else sizes.variables))
     module = readable(steps, form=graph.form, titles=graph.titles, sizes=sizes)
@@ -123,7 +130,16 @@ def compiled_readable(
         clocks.append(with_clocks(module, len(steps.steps)))
     code = Compiled(graph, steps, module)
     code.run = _arrays_of(code, steps, options)
+    if native:
+        code.scalar = _native(graph, options)
     return code
+
+
+def _native(part: Graph, options: Options) -> Callable[..., Any] | None:
+    home = importlib.import_module("primgraph.codegen.native.native")
+    kernels = importlib.import_module("primgraph.codegen.kernel")
+    found: Callable[..., Any] | None = home.native_function(part, options, kernels.compile_graph)
+    return found
 
 
 def compiled_planned(
@@ -185,9 +201,7 @@ def _compiled_part(
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
     if native and clocks is None:
-        home = importlib.import_module("primgraph.codegen.native.native")
-        kernels = importlib.import_module("primgraph.codegen.kernel")
-        made.scalar = home.native_function(part, options, kernels.compile_graph)
+        made.scalar = _native(part, options)
     return made
 
 

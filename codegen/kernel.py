@@ -50,7 +50,8 @@ def compile_graph(
     writes into arrays which are handed to it.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
-    if style != "readable":
+    # Native code is for all sizes, too.
+    if style not in ("readable", "native"):
         require_known("a kernel", graph)
     return Kernel(without_formal(graph), style, donated, limits, once, handed)
 
@@ -277,6 +278,21 @@ def taken(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:
     if kernel._code.fit(*feeds):
         return feeds
     return [as_feed(a, t, name) for a, (t, name) in zip(feeds, kernel._call.inputs, strict=True)]
+
+
+def direct(kernel: Kernel) -> Callable[..., Any] | None:
+    """What gives the results for arrays that come as they should, and None for others.
+
+    Native code looks at all that it has to know of them.
+    """
+    return kernel._call.scalar
+
+
+def is_for_all_sizes(kernel: Kernel) -> bool:
+    """Whether it is native code for all sizes, with no loop in it that NumPy does."""
+    scalar = kernel._code.scalar
+    native = scalar is not None and kernel.style == "native"
+    return native and bool(kernel.graph.sizes) and getattr(scalar, "for_all_sizes", True) is True
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:

@@ -69,6 +69,11 @@ class Recipe:
         """Whether the one result is returned itself, and not in a list."""
         return self.graph.form is not None and self.graph.form.results == LEAF
 
+    @property
+    def is_generic(self) -> bool:
+        """Whether it is readable code that runs, or is there beside native code."""
+        return self.style == "readable" or (self.style == "native" and bool(self.graph.sizes))
+
     def compiled(
         self,
         style: str,
@@ -78,11 +83,12 @@ class Recipe:
         """The code of that style. `given` are outputs that it writes into arrays of the caller's,
         by default those that are handed; with `clocks` there is a clock around each step.
         """
+        native, options = style == "native" and clocks is None, self._options(given)
         if style == "readable":
             return compiled_readable(self.graph, self._options(), clocks)
+        if self.is_generic:
+            return compiled_readable(self.graph, options, clocks, native=native)
         limits = self.limits or default_limits()
-        native = style == "native" and clocks is None
-        options = self._options(given)
         return compiled_planned(self.graph, self.once, options, limits, clocks, native=native)
 
     def _options(self, given: Sequence[int] | None = None) -> Options:

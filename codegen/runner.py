@@ -102,7 +102,9 @@ class Runner:
 
     def run_handed(self, arrays: Sequence[Array], handed: Sequence[Array]) -> list[Array]:
         """The results, those that are handed written into the arrays `handed`."""
-        if self.recipe.style == "readable":
+        if self.recipe.is_generic:
+            if self.handed and (found := self.scalar(self.code, arrays, handed)) is not None:
+                return [found] if self.recipe.is_alone else list(found)
             results: list[Array] = self.run(self.code, arrays)
             for k, target in zip(self.handed, handed, strict=True):
                 target[...] = results[k]
@@ -139,8 +141,11 @@ class Runner:
                 if other or any(np.may_share_memory(lent, a) for a in others):
                     kept[k] = lent = np.empty(type.shape, type.dtype)
                 given[k] = lent
-        by_number = self.code.scalar is not None and self.recipe.style != "native"
-        if self.recipe.style == "readable" or by_number:
+        native = self.recipe.style == "native"
+        by_number = self.code.scalar is not None and not native
+        if native and types and self.scalar(self._code_into(), arrays, given) is not None:
+            return given
+        if self.recipe.is_generic or by_number:
             found = self.run(self.code, arrays)
             results = [found] if self.recipe.is_alone else found
             for target, result in zip(given, results, strict=True):

@@ -212,15 +212,13 @@ class Body:
         yield f"{target} {sign} {added};"
 
     def _argument(self, o: Operand, here: set[int]) -> str:
-        if o.text:
-            return o.text
         if o.value >= 0:
             return f"v{o.value}" if o.value in here else f"{self.buffer[o.value]}[j]"
         return self._element(o)
 
     def _element(self, o: Operand) -> str:
         if o.text:
-            return o.text
+            return f"{o.text}({self.walk.index(0, o.strides)})" if o.strides else o.text
         return f"r{o.root}[{self.walk.index(o.offset, o.strides)}]"
 
     def _store(self, value: int, text: str) -> str:

@@ -16,11 +16,12 @@
 
 /* Returns 0; more than that where NumPy is to tell why it failed, less where it was stopped. */
 typedef int (*Function)(void *const *arrays, char *arena);
+typedef int (*Sizes)(const npy_intp *const *shapes, long *numbers);
 
 typedef struct {
     int type;
     int axes;
-    npy_intp *shape;
+    npy_intp *shape;     /* an extent below 0 is -1 less the place of a number */
 } Type;
 
 typedef struct {
@@ -36,22 +37,40 @@ typedef struct {
     PyObject *kept;      /* a tuple of constants */
     PyObject *owner;     /* what holds the library */
     Py_ssize_t arena;
-    char *space;
+    char *space;         /* of so many bytes of room */
+    Py_ssize_t room;
     atomic_flag busy;
     int alone, releases;
+    Sizes sizes;         /* finds numbers from shapes; where there is none, the last input has them */
+    Py_ssize_t numbers;  /* how many there are */
 } Native;
 
 #define MOST 64
+/* The first numbers: bytes of the arena, and elements of all arrays. */
+#define ARENA 0
+#define ELEMENTS 1
+#define FEW 4096
 #define MADE (-1)
 #define HANDED (-2)
 
-static int fits(PyObject *given, const Type *type) {
+/* Whether that is an array of a type, of which some extents are not known without `z`. */
+static int fits(PyObject *given, const Type *type, const long *z) {
     if (!PyArray_CheckExact(given)) return 0;
     PyArrayObject *array = (PyArrayObject *)given;
     if (PyArray_TYPE(array) != type->type || PyArray_NDIM(array) != type->axes) return 0;
-    for (int i = 0; i < type->axes; i++)
-        if (PyArray_DIM(array, i) != type->shape[i]) return 0;
+    for (int i = 0; i < type->axes; i++) {
+        const npy_intp n = type->shape[i];
+        if (n >= 0 ? PyArray_DIM(array, i) != n : z && PyArray_DIM(array, i) != z[-1 - n]) return 0;
+    }
     return PyArray_ISCARRAY_RO(array);
+}
+
+/* A new array for a result. */
+static PyObject *new_array(const Type *type, const long *z) {
+    npy_intp shape[NPY_MAXDIMS];
+    for (int i = 0; i < type->axes; i++)
+        shape[i] = type->shape[i] >= 0 ? type->shape[i] : z[-1 - type->shape[i]];
+    return PyArray_SimpleNew(type->axes, shape, type->type);
 }
 
 static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags,
@@ -60,11 +79,11 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (names != NULL || count != n->inputs + n->handed) Py_RETURN_NONE;
     for (Py_ssize_t i = 0; i < n->inputs; i++)
-        if (!fits(args[i], &n->types[i])) Py_RETURN_NONE;
+        if (!fits(args[i], &n->types[i], NULL)) Py_RETURN_NONE;
     Py_ssize_t handed = n->inputs;
     PyObject *few[MOST], **made = few;
     void *near[4 * MOST], **given = near;
-    const Py_ssize_t all = n->inputs + n->constants + n->outputs;
+    const Py_ssize_t all = n->inputs + n->constants + n->outputs + 1;
     if (n->outputs > MOST && !(made = PyMem_Malloc(n->outputs * sizeof *made)))
         return PyErr_NoMemory();
     if (n->arguments + all > 4 * MOST &&
@@ -76,6 +95,28 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
     PyObject *result = NULL;
     char *own = NULL, *space = NULL;
     Py_ssize_t ready = 0;
+    Py_ssize_t arena = n->arena;
+    long *z = NULL, *numbers = NULL;
+    if (n->numbers) {
+        if (n->sizes) {
+            numbers = PyMem_RawMalloc(n->numbers * sizeof *z);
+            if (numbers == NULL) {
+                PyErr_NoMemory();
+                goto end;
+            }
+            z = numbers;
+            /* Pointers to shapes lie where pointers to data will. */
+            for (Py_ssize_t i = 0; i < n->inputs; i++)
+                data[i] = PyArray_DIMS((PyArrayObject *)args[i]);
+            if (!n->sizes((const npy_intp *const *)data, z)) {
+                result = Py_NewRef(Py_None);
+                goto end;
+            }
+        } else
+            z = PyArray_DATA((PyArrayObject *)args[n->inputs - 1]);
+        arena = z[ARENA];
+        data[all - 1] = z;
+    }
     int failed = 0;
     for (; ready < n->outputs; ready++) {
         const Type *type = &n->types[n->inputs + ready];
@@ -86,13 +127,13 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
         }
         if (mode == HANDED) {
             made[ready] = args[handed++];
-            if (!fits(made[ready], type) || !PyArray_ISWRITEABLE((PyArrayObject *)made[ready])) {
+            if (!fits(made[ready], type, z) || !PyArray_ISWRITEABLE((PyArrayObject *)made[ready])) {
                 result = Py_NewRef(Py_None);
                 goto end;
             }
             Py_INCREF(made[ready]);
         } else {
-            made[ready] = PyArray_SimpleNew(type->axes, type->shape, type->type);
+            made[ready] = new_array(type, z);
             if (made[ready] == NULL) goto end;
         }
     }
@@ -102,10 +143,14 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
     for (Py_ssize_t i = 0; i < n->outputs; i++)
         data[n->inputs + n->constants + i] = PyArray_DATA((PyArrayObject *)made[i]);
     for (Py_ssize_t i = 0; i < n->arguments; i++) given[i] = data[n->places[i]];
-    const int mine = n->arena && !atomic_flag_test_and_set(&n->busy);
-    if (n->arena) {
-        if (mine && n->space == NULL) n->space = PyMem_RawMalloc(n->arena + 64);
-        space = mine ? n->space : (own = PyMem_RawMalloc(n->arena + 64));
+    const int mine = arena && !atomic_flag_test_and_set(&n->busy);
+    if (arena) {
+        if (mine && n->room < arena) {
+            PyMem_RawFree(n->space);
+            n->space = PyMem_RawMalloc(arena + 64);
+            n->room = n->space == NULL ? 0 : arena;
+        }
+        space = mine ? n->space : (own = PyMem_RawMalloc(arena + 64));
         if (space == NULL) {
             if (mine) atomic_flag_clear(&n->busy);
             PyErr_NoMemory();
@@ -113,7 +158,7 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
         }
         space = (char *)(((uintptr_t)space + 63) & ~(uintptr_t)63);
     }
-    if (n->releases) {
+    if (n->releases || (z != NULL && z[ELEMENTS] > FEW)) {
         Py_BEGIN_ALLOW_THREADS
         failed = n->function(given, space);
         Py_END_ALLOW_THREADS
@@ -146,6 +191,7 @@ end:
     while (ready > 0) Py_XDECREF(made[--ready]);
     if (made != few) PyMem_Free(made);
     if (given != near) PyMem_Free(given);
+    PyMem_RawFree(numbers);
     return result;
 }
 
@@ -163,15 +209,15 @@ static void native_dealloc(PyObject *self) {
 }
 
 /* Native(address, input types, output types, constants, places, modes, arena, alone, releases,
- * owner); a type is a pair of NumPy's number of it and a shape. */
+ * owner, address of sizes, numbers); a type is a pair of NumPy's number of it and a shape. */
 static PyObject *native_new(PyTypeObject *type, PyObject *args, PyObject *named) {
-    unsigned long long address;
+    unsigned long long address, sizes;
     PyObject *inputs, *outputs, *constants, *places, *modes, *owner;
-    Py_ssize_t arena;
+    Py_ssize_t arena, numbers;
     int alone, releases;
-    if (!PyArg_ParseTuple(args, "KO!O!O!O!O!nppO", &address, &PyTuple_Type, &inputs, &PyTuple_Type,
+    if (!PyArg_ParseTuple(args, "KO!O!O!O!O!nppOKn", &address, &PyTuple_Type, &inputs, &PyTuple_Type,
                           &outputs, &PyTuple_Type, &constants, &PyTuple_Type, &places, &PyTuple_Type,
-                          &modes, &arena, &alone, &releases, &owner))
+                          &modes, &arena, &alone, &releases, &owner, &sizes, &numbers))
         return NULL;
     (void)named;
     Native *n = (Native *)type->tp_alloc(type, 0);
@@ -185,6 +231,8 @@ static PyObject *native_new(PyTypeObject *type, PyObject *args, PyObject *named)
     n->arena = arena;
     n->alone = alone;
     n->releases = releases;
+    n->sizes = (Sizes)(uintptr_t)sizes;
+    n->numbers = numbers;
     n->kept = Py_NewRef(constants);
     n->owner = Py_NewRef(owner);
     atomic_flag_clear(&n->busy);

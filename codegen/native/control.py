@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from math import prod
 from typing import NamedTuple, Protocol
 
 from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.codegen.native.spellings import moved_type
+from primgraph.codegen.native.told import SIZES
 from primgraph.ir.dims import of_one_trip, typical
 from primgraph.ir.graph import Graph
-from primgraph.ir.types import TensorType
+from primgraph.ir.types import TensorType, larger
 from primgraph.primitives.control import cond, flops_of, parted, scan, while_loop
 
 
@@ -64,6 +66,7 @@ def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Itera
     inputs = range(body.plan.schedule.inputs)
     where = dict(zip([*inputs, *body.plan.outputs], places, strict=True))
     where.update({v: writer.place(own) for v, own in body.constants.items()})
+    where[SIZES] = writer.place(SIZES) if SIZES in body.arrays else ""
     given = ", ".join([f"(void *){where[v]}" for v in body.arrays]) or "0"
     yield f"{{ void *const b[] = {{{given}}};"
     yield f"  const int failed = {body.name}(b, {room}); if (failed) return failed; }}"
@@ -72,7 +75,7 @@ def _call(writer: Writer, body: Body, places: Sequence[str], room: str) -> Itera
 def _branches(writer: Writer, item: Control, bodies: Sequence[Body]) -> Iterator[str]:
     index, *operands = item.operands
     kind = moved_type(item.step.operands[0].dtype)
-    room = writer.room(max(body.arena for body in bodies))
+    room = writer.room(reduce(larger, [body.arena for body in bodies]))
     places = [writer.place(v) for v in (*operands, *item.values)]
     yield f"const {kind} index = *(const {kind} *){writer.place(index)};"
     for k, body in enumerate(bodies):
@@ -168,7 +171,7 @@ def _while(writer: Writer, item: Control, test: Body, body: Body) -> Iterator[st
     yield "for (;;) {" if limit is None else f"while (t < {extent(limit)}) {{"
     yield "    uint8_t again;"
     known = [writer.place(v) for v in fixed] + [f"now{i}" for i in range(count)]
-    room = writer.room(max(test.arena, body.arena))
+    room = writer.room(larger(test.arena, body.arena))
     inside = [*_call(writer, test, [*known, "&again"], room), "if (!again) break;"]
     places = [*known, *(f"next{i}" for i in range(count))]
     places += [f"((char *){writer.place(v)} + t * {_row(t)})" for v, t in ys]

@@ -115,7 +115,9 @@ class Draft:
     def same(self, value: int, other: int) -> None:
         """Let `value` be what `other` is."""
         if other in self.numbers:
-            self.numbers[value], self.exact[value] = self.numbers[other], self.exact[other]
+            self.numbers[value] = self.numbers[other]
+            if other in self.exact:
+                self.exact[value] = self.exact[other]
         else:
             self.access[value] = self.access[other]
 
@@ -158,8 +160,10 @@ class Draft:
         return access
 
     def copied_before(self, value: int) -> int:
-        """As `copied`; a constant of its own for a number."""
+        """As `copied`; a constant of its own for a number, if that is known."""
         type, copy = self.schedule.types[value], len(self.types)
+        if value not in self.exact or type.names:
+            return self.copied(value)
         self.types[copy] = type
         self.constants[copy] = np.full(type.shape, self.exact[value], type.dtype)
         self.access[copy] = whole(copy, type.shape)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import TypeAlias, final
 
+from primgraph.codegen.plan.arena import Arena
 from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds
 
 # Before the name of a size, so that no variable of functions has it.
@@ -76,3 +78,68 @@ def is_zero(n: int) -> bool:
 def is_few(n: int, most: int) -> bool:
     """Whether an extent is known to be at most that."""
     return type(n) is int and n <= most
+
+
+# The bytes of a line of the cache, and of the widest vectors.
+_LINE = 64
+
+# Where memory is: its first byte, or a row of places of one size, and which of them.
+Place: TypeAlias = "int | tuple[Dim, int]"
+
+
+@final
+class Memory:
+    """The memory that functions share: an arena, and behind it places whose size calls tell.
+
+    Among these, only those of equal size follow each other in one place.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.arena = Arena()
+        # By size: how many places there are, and those that nobody has.
+        self.counts: dict[Dim, int] = {}
+        self.free: dict[Dim, list[int]] = {}
+
+    def take(self, size: int) -> Place:
+        """A place of so many bytes."""
+        if type(size) is not Dim:
+            return self.arena.take(size)
+        whole = _rounded(size)
+        if type(whole) is not Dim:
+            return self.arena.take(whole)
+        free = self.free.setdefault(whole, [])
+        if free:
+            return whole, free.pop()
+        count = self.counts.get(whole, 0)
+        self.counts[whole] = count + 1
+        return whole, count
+
+    def give(self, place: Place, size: int) -> None:
+        """Take back what `take(size)` gave."""
+        if isinstance(place, tuple):
+            self.free[place[0]].append(place[1])
+        else:
+            self.arena.give(place, size if type(size) is not Dim else _rounded(size))
+
+    def text(self, place: Place) -> str:
+        """The offset of a place, where sizes are known and `macros` stand before."""
+        if not isinstance(place, tuple):
+            return str(place)
+        return f"{self.name}_at{list(self.counts).index(place[0])}({place[1]})"
+
+    @property
+    def size(self) -> int:
+        """All bytes."""
+        return sum([size * count for size, count in self.counts.items()], self.arena.size)
+
+    def macros(self) -> Iterator[str]:
+        """What offsets are made by."""
+        begin: int = self.arena.size
+        for k, (size, count) in enumerate(self.counts.items()):
+            yield f"#define {self.name}_at{k}(k) ({extent(begin)} + (k) * {extent(size)})"
+            begin = begin + size * count
+
+
+def _rounded(size: int) -> int:
+    return (size + (_LINE - 1)) // _LINE * _LINE

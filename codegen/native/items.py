@@ -16,8 +16,8 @@ from primgraph.ir.types import Shape, TensorType
 class Operand:
     """What an element of a nest is computed from: a number, a value of the nest, or memory.
 
-    `text` is a number in C, `value` one that the nest has computed at the same place; `strides`
-    go with the axes of the nest.
+    `text` is a number in C, or with `strides` a cast of what indices are with these; `value` is one
+    that the nest has computed at the same place; `strides` go with the axes of the nest.
     """
 
     text: str = ""

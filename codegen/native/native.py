@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.machinery
 import importlib.util
 import threading
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -16,16 +17,22 @@ from primgraph.codegen.native.build import caller, compiler, library
 from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.source import Segment, Source, source
+from primgraph.codegen.native.told import SIZES, Told, shape_at
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas
+from primgraph.errors import BuildError
 from primgraph.ir.dims import is_open, typical
 from primgraph.ir.graph import Equation, Graph, Value
-from primgraph.ir.types import Shape, TensorType
+from primgraph.ir.sizes import at_sizes
+from primgraph.ir.types import INT64, Shape, TensorType
 from primgraph.primitives.control import while_loop
 
 # Below this many elements other threads are not let in meanwhile: that takes as long.
 _FEW = 4096
+# For how many sets of sizes a step of NumPy's is kept.
+_KEPT = 64
+_NAME = "kernel"
 
 
 @cache
@@ -49,12 +56,8 @@ def _has_long_loops(plan: Nests) -> bool:
     )
 
 
-def _told(type: TensorType) -> tuple[int, tuple[int, ...]]:
-    return type.dtype.num, type.shape
-
-
 def native_function(
-    graph: Graph, options: Options, by_numpy: Callable[[Graph], Callable[..., Any]]
+    graph: Graph, options: Options, by_numpy: Callable[..., Callable[..., Any]]
 ) -> Callable[..., Any] | None:
     """`function(*arrays)`, whose arrays are the inputs and then those that are handed for results:
     the results in a list, or the one that is alone; None for what does not fit.
@@ -65,8 +68,11 @@ def native_function(
     steps = schedule(graph)
     if compiler() is None or any(is_open(t.shape) for t in steps.types):
         return None
+    told = Told(graph) if graph.sizes else None
     plan = nests(steps)
-    made = source(plan, "kernel")
+    made = source(plan, _NAME, told)
+    arrays = {v for piece in made.order if isinstance(piece, Segment) for v in piece.arrays}
+    library = _Library(made, told, sum([plan.types[v].size for v in arrays - {SIZES}]))
     donated = dict(options.donated)
     modes = [
         _HANDED if k in options.given else donated.get(k, _MADE) for k in range(len(plan.outputs))
@@ -75,16 +81,42 @@ def native_function(
         pairs = zip(plan.outputs, steps.outputs, strict=True)
         results = [plan.types[v].with_shape(steps.types[k].shape) for v, k in pairs]
         parts = _Parts(range(steps.inputs), plan.outputs, results, modes, options.alone)
-        return _called(plan, made, made.order[0], _held(made), parts)
-    return _Mixed(plan, made, modes, options.alone, by_numpy)
+        return _called(plan, library, made.order[0], parts)
+    return _Mixed(plan, library, graph, modes, options.alone, by_numpy)
 
 
 _MADE, _HANDED = -1, -2
 
 
-def _held(made: Source) -> ctypes.CDLL:
-    """The library of the functions of C, which knows of BLAS."""
-    held = ctypes.CDLL(str(library(made.text)))
+@final
+class _Library:
+    """The functions of C, made when one is asked for first: what they are called with is known."""
+
+    def __init__(self, made: Source, told: Told | None, elements: int) -> None:
+        self.made, self.told, self.elements = made, told, elements
+
+    @cached_property
+    def held(self) -> ctypes.CDLL:
+        text = self.made.text
+        if self.told is not None:
+            lines = self.told.functions(_NAME, self.made.arena, self.elements)
+            text = "\n".join([text, *lines, ""])
+        return _held(text)
+
+    def address(self, name: str) -> int:
+        found = ctypes.cast(getattr(self.held, name), ctypes.c_void_p).value
+        assert found is not None
+        return found
+
+    def coded(self, types: Iterable[TensorType]) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Types as calls are told them."""
+        told = self.told
+        return tuple([(t.dtype.num, told.coded(t.shape) if told else t.shape) for t in types])
+
+
+def _held(text: str) -> ctypes.CDLL:
+    """The library of functions of C, which knows of BLAS."""
+    held = ctypes.CDLL(str(library(text)))
     for name, bits in (("dgemm", 64), ("sgemm", 32)):
         found = blas.product(name)
         if found is not None:
@@ -105,24 +137,54 @@ class _Parts(NamedTuple):
     alone: bool
 
 
-def _called(
-    plan: Nests, made: Source, segment: Segment, held: ctypes.CDLL, parts: _Parts
-) -> Callable[..., Any]:
-    types = plan.types
+def _called(plan: Nests, library: _Library, segment: Segment, parts: _Parts) -> Callable[..., Any]:
+    types, told, arena = plan.types, library.told, library.made.arena
     place = {v: k for k, v in enumerate([*parts.inputs, *plan.constants, *parts.outputs])}
+    # Numbers of sizes come last, whether they are given or found.
+    place[SIZES] = len(parts.inputs) + len(plan.constants) + len(parts.outputs)
+    inputs = library.coded([types[v] for v in parts.inputs if v != SIZES])
+    results = library.coded(parts.results)
+    finds = told is not None and SIZES not in parts.inputs
+    if told is not None and not finds:
+        inputs += ((INT64.num, (len(told),)),)
     found: Callable[..., Any] = _caller().Native(
-        ctypes.cast(getattr(held, segment.name), ctypes.c_void_p).value,
-        tuple([_told(types[v]) for v in parts.inputs]),
-        tuple(map(_told, parts.results)),
+        library.address(segment.name),
+        inputs,
+        results,
         tuple(plan.constants.values()),
         tuple([place[v] for v in segment.arrays]),
         tuple(parts.modes),
-        made.arena,
+        arena if told is None else 0,
         parts.alone,
-        sum(types[v].size for v in segment.arrays) > _FEW or _has_long_loops(plan),
-        held,
+        _has_long_loops(plan) or (told is None and library.elements > _FEW),
+        library.held,
+        library.address(f"{_NAME}_sizes") if finds else 0,
+        0 if told is None else len(told),
     )
     return found
+
+
+def _telling(graph: Graph, library: _Library, told: Told) -> Callable[..., Any]:
+    """What finds the numbers of sizes from inputs; None where these do not fit."""
+    inputs = library.coded(graph.input_types)
+    found: Callable[..., Any] = _caller().Native(
+        library.address(f"{_NAME}_told"), inputs, ((INT64.num, (len(told),)),), (),
+        (len(inputs) + 1, len(inputs)), (_MADE,), 0, True, False, library.held,
+        library.address(f"{_NAME}_sizes"), len(told),
+    )  # fmt: skip
+    return found
+
+
+class _Piece(NamedTuple):
+    """What runs, what it takes, by value and coded shape, and the values that it gives.
+
+    It takes numbers of sizes behind that if it `asks` for them.
+    """
+
+    run: Callable[..., Any]
+    read: list[tuple[int, Shape]]
+    written: tuple[int, ...]
+    asks: bool
 
 
 @final
@@ -132,49 +194,64 @@ class _Mixed:
     def __init__(
         self,
         plan: Nests,
-        made: Source,
+        library: _Library,
+        graph: Graph,
         modes: list[int],
         alone: bool,
-        by_numpy: Callable[[Graph], Callable[..., Any]],
+        by_numpy: Callable[..., Callable[..., Any]],
     ) -> None:
-        steps = plan.schedule
+        steps, told = plan.schedule, library.told
         self.types = list(steps.types[: steps.inputs])
         self.modes, self.alone = modes, alone
-        pairs = zip(plan.outputs, steps.outputs, strict=True)
-        self.outputs = [(v, steps.types[k].shape) for v, k in pairs]
         self.constants = dict(plan.constants)
-        # What runs, what it takes, by value and shape, and the values that it gives.
-        self.pieces: list[tuple[Callable[..., Any], list[tuple[int, Shape]], tuple[int, ...]]] = []
-        has_c = any(isinstance(piece, Segment) for piece in made.order)
-        held = _held(made) if has_c else None
-        for piece in made.order:
+        pairs = zip(plan.outputs, steps.outputs, strict=True)
+        coded = (lambda s: s) if told is None else told.coded
+        self.outputs = [(v, coded(steps.types[k].shape)) for v, k in pairs]
+        self.pieces: list[_Piece] = []
+        outside = [piece for piece in library.made.order if isinstance(piece, Outside)]
+        self.for_all_sizes = not any(piece.step.op.has_bodies for piece in outside)
+        if told is not None:
+            # All extents are known before the library is made.
+            for type in dict.fromkeys([*plan.types.values(), *steps.types]):
+                told.coded(type.shape)
+        for piece in library.made.order:
             if isinstance(piece, Outside):
-                shapes = [t.shape for t in piece.step.operands]
+                shapes = [coded(t.shape) for t in piece.step.operands]
                 taken = list(zip(piece.operands, shapes, strict=True))
-                self.pieces.append((by_numpy(_graph_of(piece.step)), taken, piece.values))
+                run, asks = _step(_graph_of(piece.step), told, by_numpy)
+                self.pieces.append(_Piece(run, taken, piece.values, asks))
                 continue
-            known = {*piece.written, *plan.constants}
+            known = {*piece.written, *plan.constants, SIZES}
             read = [v for v in piece.arrays if v not in known]
             types = [plan.types[v] for v in piece.written]
-            parts = _Parts(read, piece.written, types, [_MADE] * len(types), False)
-            assert held is not None
-            run = _called(plan, made, piece, held, parts)
-            taken = [(v, plan.types[v].shape) for v in read]
-            self.pieces.append((run, taken, piece.written))
+            inputs = read if told is None else [*read, SIZES]
+            parts = _Parts(inputs, piece.written, types, [_MADE] * len(types), False)
+            run = _called(plan, library, piece, parts)
+            taken = [(v, coded(plan.types[v].shape)) for v in read]
+            self.pieces.append(_Piece(run, taken, piece.written, told is not None))
+        self.tell = None if told is None else _telling(graph, library, told)
 
     def __call__(self, *arrays: Any) -> Any:
         count, handed = len(self.types), self.modes.count(_HANDED)
-        if len(arrays) != count + handed or not all(map(_fits, arrays, self.types)):
+        if len(arrays) != count + handed:
+            return None
+        numbers = None
+        if self.tell is not None:
+            numbers = self.tell(*arrays[:count])
+            if numbers is None:
+                return None
+        elif not all(map(_fits, arrays, self.types)):
             return None
         if not all(arrays[j].flags.writeable for j in self.modes if j >= 0):
             return None
         values: dict[int, Any] = {**self.constants, **dict(enumerate(arrays[:count]))}
-        for run, read, written in self.pieces:
-            found = run(*[values[v].reshape(shape) for v, shape in read])
+        for run, read, written, asks in self.pieces:
+            given = [values[v].reshape(shape_at(shape, numbers)) for v, shape in read]
+            found = run(*given, numbers) if asks else run(*given)
             if found is None:
                 return None
             values.update(zip(written, found, strict=True))
-        results = [values[v].reshape(shape) for v, shape in self.outputs]
+        results = [values[v].reshape(shape_at(shape, numbers)) for v, shape in self.outputs]
         rest = iter(arrays[count:])
         for k, mode in enumerate(self.modes):
             if mode == _MADE:
@@ -189,6 +266,28 @@ class _Mixed:
             np.copyto(target, results[k])
             results[k] = target
         return results[0] if self.alone else results
+
+
+def _step(
+    graph: Graph, told: Told | None, by_numpy: Callable[..., Callable[..., Any]]
+) -> tuple[Callable[..., Any], bool]:
+    """What runs a step of NumPy's, and whether it asks for numbers of sizes."""
+    if told is None or not graph.sizes:
+        return by_numpy(graph), False
+    tell = told.sizes
+    with contextlib.suppress(BuildError):
+        # Where the step's own operands tell all sizes, and its code needs to know no more.
+        return by_numpy(graph, style="readable"), False
+
+    @lru_cache(maxsize=_KEPT)
+    def at(sizes: tuple[int, ...]) -> Callable[..., Any]:
+        return by_numpy(at_sizes(graph, dict(zip(told.names, sizes, strict=True))))
+
+    def run(*arrays: Any) -> Any:
+        *given, numbers = arrays
+        return at(tuple(tell(numbers).values()))(*given)
+
+    return run, True
 
 
 def _fits(array: Any, type: TensorType) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from primgraph.codegen.native.access import row_major, viewed, whole
 from primgraph.codegen.native.draft import Draft
+from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.indexing import (
     add_at,
     can_index,
@@ -23,13 +24,23 @@ from primgraph.codegen.native.indexing import (
     take_along,
     window,
 )
-from primgraph.codegen.native.items import Control, Nests, Node, Outside, Product, Routine
+from primgraph.codegen.native.items import (
+    Control,
+    Nests,
+    Node,
+    Operand,
+    Outside,
+    Product,
+    Routine,
+)
 from primgraph.codegen.native.routines import pays, routine
 from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, literal
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.dims import TRIPS, is_open
+from primgraph.ir.sizes import names_in_params
 from primgraph.primitives.assumed import assumed
-from primgraph.primitives.constants import full
+from primgraph.primitives.constants import extent as extent_op
+from primgraph.primitives.constants import full, iota
 from primgraph.primitives.control import CONTROL, scan, while_loop
 from primgraph.primitives.indexing import gather, placed, scatter_add
 from primgraph.primitives.linalg import matmul
@@ -42,7 +53,7 @@ REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_
 
 
 def nests(steps: Schedule, *, complete: bool = False) -> Nests:
-    """What computes the outputs of `steps`, a schedule of known extents.
+    """What computes the outputs of `steps`, in which no rows are counted while a loop runs.
 
     If `complete`, nothing that C can do is left to NumPy where that would be faster.
     """
@@ -66,6 +77,8 @@ def _add(draft: Draft, step: Step) -> None:
         type = form.results[0]
         draft.numbers[step.outputs[0]] = literal(step.params["value"], type.dtype)
         draft.exact[step.outputs[0]] = step.params["value"]
+    elif op.literal and names_in_params(step.eqn.params):
+        _count(draft, step)
     elif op.literal:
         value = step.outputs[0]
         data = op.impl(**step.params)
@@ -113,6 +126,27 @@ def _see(draft: Draft, step: Step) -> None:
             found = viewed(whole(copy, step.operands[0].shape), step, k)
             assert found is not None
         draft.access[value] = found
+
+
+def _count(draft: Draft, step: Step) -> None:
+    """Sizes as numbers, and the indices along an axis."""
+    (value,), (type,) = step.outputs, step.results
+    kind = c_type(type.dtype)
+    if step.op is extent_op and kind and (type.is_float or type.dtype.itemsize == 8):
+        draft.numbers[value] = f"(({kind}){extent(step.params['size'])})"
+    elif step.op is iota and type.shape[step.params["axis"]] == 1 and kind:
+        draft.numbers[value] = literal(0, type.dtype)
+        draft.exact[value] = 0
+    elif step.op is iota and kind:
+        at, _ = draft.nest_for(type.shape, ())
+        strides = [int(i == step.params["axis"]) for i in range(type.ndim)]
+        along = tuple([s for s, n in zip(strides, type.shape, strict=True) if n != 1])
+        counted = Operand(text=f"({kind})", strides=along)
+        draft.node(at, Node(None, value, "copy", "", (counted,)))
+        draft.access[value] = whole(value, type.shape)
+        draft.made_by[value] = at
+    else:
+        _outside(draft, step)
 
 
 def _compute(draft: Draft, step: Step) -> None:
@@ -173,8 +207,9 @@ def _join(draft: Draft, step: Step) -> None:
 
 
 def _multiply(draft: Draft, step: Step) -> None:
+    inputs = [draft.copied_before(v) if v in draft.numbers else v for v in step.inputs]
     at = len(draft.items)
-    left, right = (draft.in_memory(v, at) for v in step.inputs)
+    left, right = (draft.in_memory(v, at) for v in inputs)
     draft.last_item(step.outputs[0], at)
     draft.items.append(Product(step, step.outputs[0], left, right))
 

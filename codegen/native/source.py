@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +12,12 @@ from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
-from primgraph.codegen.native.extents import extent, is_zero
+from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
 from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product, Routine
 from primgraph.codegen.native.parts import needed
 from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.spellings import c_type, type_name
-from primgraph.codegen.plan.arena import Arena
+from primgraph.codegen.native.told import SIZES, Told
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import scan, while_loop
 
@@ -31,7 +32,8 @@ class Segment:
     it writes.
 
     The last of its arguments is the arena. It returns 0, or why it has not come to its end: a
-    positive number where NumPy tells the error, a negative one where it was stopped.
+    positive number where NumPy tells the error, a negative one where it was stopped. `SIZES` among
+    the values are the numbers of `Told`.
     """
 
     name: str
@@ -52,24 +54,26 @@ class Source:
     arena: int
 
 
-def source(plan: Nests, name: str) -> Source:
-    """The C of `plan`."""
-    return _Writer(plan, name).made()
+def source(plan: Nests, name: str, told: Told | None = None) -> Source:
+    """The C of `plan`, which has the sizes that are `told`."""
+    return _Writer(plan, name, told).made()
 
 
 @final
 class _Writer:
     """Writes the items of one plan: of a graph, or of a body."""
 
-    def __init__(self, plan: Nests, name: str) -> None:
-        self.plan, self.name = plan, name
+    def __init__(self, plan: Nests, name: str, told: Told | None = None) -> None:
+        self.plan, self.name, self.told = plan, name, told
         self.order: list[Segment | Outside] = []
         self.functions: list[str] = []
         self.declared = list(_declared(plan))
-        self.arena = Arena()
-        self.offset: dict[int, int] = {}
+        # Those of bodies.
+        self.macros: list[str] = []
+        self.arena = Memory(name)
+        self.offset: dict[int, Place] = {}
         # Values that are arrays of NumPy's: what is given, constants, results, what is outside.
-        self.arrays = {*range(plan.schedule.inputs), *plan.constants, *plan.outputs}
+        self.arrays = {SIZES, *range(plan.schedule.inputs), *plan.constants, *plan.outputs}
         for item in plan.items:
             if isinstance(item, Outside):
                 self.arrays.update(item.values)
@@ -80,7 +84,7 @@ class _Writer:
         self.written: dict[int, None] = {}
         self.count = 0
         # Offsets and sizes of the memory of one item alone.
-        self.rooms: list[tuple[int, int]] = []
+        self.rooms: list[tuple[Place, int]] = []
 
     def made(self) -> Source:
         run: list[tuple[int, Item]] = []
@@ -94,7 +98,10 @@ class _Writer:
         self.segment(run)
         declared = sorted(dict.fromkeys(self.declared))
         parts = needed("\n".join(self.functions))
-        text = "\n".join([*_OPENING, *declared, "", parts, "", *self.functions, ""])
+        opening = list(_OPENING)
+        if self.told is not None:
+            opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
+        text = "\n".join([*opening, *declared, "", parts, "", *self.functions, ""])
         return Source(text, tuple(self.order), self.arena.size)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
@@ -115,6 +122,9 @@ class _Writer:
             lines = list(self.lines(item))
             parts[-1] += ["    {", *[f"        {line}" for line in lines], "    }"]
             self.give(at)
+        if self.told is not None:
+            for part in parts:
+                self.declare_sizes(part)
         args = "void *const *restrict a, char *restrict w"
         unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
         if len(parts) == 1:
@@ -128,6 +138,12 @@ class _Writer:
             ]
             self.functions += [f"int {name}({args}) {{", "    int failed;", *calls, *end]
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
+
+    def declare_sizes(self, part: list[str]) -> None:
+        """Begin the lines of a function with the sizes, if they read any."""
+        assert self.told is not None
+        if any(map(_READS_SIZES.search, part)):
+            part.insert(0, f"    {self.told.declared(self.place(SIZES))}")
 
     # Memory.
 
@@ -153,7 +169,7 @@ class _Writer:
         if value in self.arrays:
             k = self.given.setdefault(value, len(self.given))
             return f"a[{k}]"
-        return f"(w + {self.offset[value]})"
+        return f"(w + {self.arena.text(self.offset[value])})"
 
     def type(self, value: int) -> TensorType:
         return self.plan.types[value]
@@ -175,19 +191,20 @@ class _Writer:
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
-        if not size:
+        if is_zero(size):
             return "w"
         offset = self.arena.take(size)
         self.rooms.append((offset, size))
-        return f"(w + {offset})"
+        return f"(w + {self.arena.text(offset)})"
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
         """Write a function for a body."""
         self.count += 1
-        writer = _Writer(plan, f"{self.name}_b{self.count}")
+        writer = _Writer(plan, f"{self.name}_b{self.count}", self.told)
         order = writer.made().order
         self.functions += writer.functions
         self.declared += writer.declared
+        self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
             return Body(plan, "", (), constants, 0)
         (segment,) = order
@@ -220,6 +237,9 @@ class _Writer:
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
+
+# The name of a size, or of what begins places.
+_READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
 
 _PLAIN = ("text", "call", "copy", "take")
 

@@ -88,7 +88,7 @@ class Walk:
         """Make one loop of two wherever all that is read and written lies in a row."""
         rows = [self.stored_strides]
         for node in self.nest.nodes:
-            rows += [o.strides for o in node.operands if o.root >= 0]
+            rows += [o.strides for o in node.operands if o.root >= 0 or o.strides]
             if node.strides:
                 rows.append(node.strides)
         k = 0

@@ -96,7 +96,7 @@ def compile(
         return compiled(at_sizes(plain, sizes), style=style, math=math, donated=donated)
 
     def whole() -> Kernel:
-        return generic(plain, math, donated=donated)
+        return generic(plain, math, donated=donated, style=style)
 
     policy = Policy.checked(kept_sizes, new_sizes, compiles=style != "readable")
     options = {
@@ -149,13 +149,15 @@ def generic(
     *,
     donated: Mapping[int, int] | None = None,
     handed: Sequence[int] = (),
+    style: str = "readable",
 ) -> Kernel:
-    """The kernel of a graph with sizes that is for all of them, in readable code.
+    """The kernel of a graph with sizes that is for all of them, in readable or in native code.
 
     It trusts the sizes of what it is given.
     """
     plain = optimized(graph, math)
-    return compile_graph(plain, style="readable", donated=donated, handed=handed)
+    chosen = "native" if style == "native" else "readable"
+    return compile_graph(plain, style=chosen, donated=donated, handed=handed)
 
 
 def simplified_early(graph: Graph) -> Graph:
@@ -196,7 +198,7 @@ def pipeline(
     sizes all is computed in each run, by code for all of them.
     """
     if graph.sizes:
-        kernel = generic(graph, math, handed=handed)
+        kernel = generic(graph, math, handed=handed, style=style_for("planned", target))
         return Pipeline(kernel.graph, kernel, None, tuple(still))
     plain = optimized(graph, math)
     style = style_for("planned", target)

@@ -9,6 +9,7 @@ from typing import Any, Never, TypeAlias, final, overload
 import numpy as np
 
 from primgraph.codegen import Kernel
+from primgraph.codegen.kernel import is_for_all_sizes
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.errors import ArgumentError, FeedError, OptionError, RunError, near_matches
 from primgraph.ir.collection import uncollected
@@ -566,7 +567,7 @@ def _planned(
     fed = [v for v in inputs if v not in program.states]
     fitting = Fitting([(v.hint, v.type) for v in fed], sizes)
     names = [v.hint for v in fed]
-    plans = BySizes(graph, fitting, made, whole, policy)
+    plans = BySizes(graph, fitting, made, whole, policy, lambda plan: is_for_all_sizes(plan.kernel))
     return _SizedPlan(names, frozenset(names), plans)
 
 

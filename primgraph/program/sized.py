@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 import numpy as np
 
 from primgraph.codegen import Kernel
+from primgraph.codegen.kernel import direct, is_for_all_sizes
 from primgraph.errors import ArgumentError, BuildError, UnknownSizeError
 from primgraph.ir.dims import extent_at, names_in, of_one_trip
 from primgraph.ir.drawn import Drawn
@@ -84,7 +85,8 @@ class BySizes(Generic[T]):
     sizes takes long, and pays if they come often. So it is made when they come again, if a
     sixteenth of all that took what is for all sizes were these; or if they have computed so much
     that it would have paid. What is taken depends on nothing but the sizes that were asked for
-    before. Many threads may ask at the same time.
+    before. Where what is for all sizes `suffices`, as native code does, nothing else is made.
+    Many threads may ask at the same time.
     """
 
     def __init__(
@@ -94,9 +96,11 @@ class BySizes(Generic[T]):
         make: Callable[[Mapping[str, int]], T],
         whole: Callable[[], T],
         policy: Policy,
+        suffices: Callable[[T], bool] = lambda _: False,
     ) -> None:
         self.fitting = fitting
         self.policy = policy
+        self._suffices = suffices
         self._conditions = assumptions(graph)
         self._make = make
         self._write = whole
@@ -108,6 +112,7 @@ class BySizes(Generic[T]):
         # How often what is for all sizes was taken.
         self._count = 0
         self._whole: T | None = None
+        self._is_enough = False
         self._is_written = policy.new_sizes == GENERIC
         self._lock = threading.Lock()
 
@@ -116,12 +121,19 @@ class BySizes(Generic[T]):
         return len(self._made)
 
     @property
+    def only(self) -> T | None:
+        """What is for all sizes, if it is there and nothing else will be made."""
+        return self._whole if self._is_enough else None
+
+    @property
     def whole(self) -> T:
         """What is for all sizes."""
         if self._whole is None:
             made = self._write()
             with self._lock:
                 self._whole = made if self._whole is None else self._whole
+            if self._suffices(self._whole) and self.policy.new_sizes == GENERIC:
+                self._is_enough = True
         return self._whole
 
     def of(self, arrays: Sequence[Any]) -> T:
@@ -158,6 +170,8 @@ class BySizes(Generic[T]):
     def _is_ripe(self, met: _Met) -> bool:
         """Whether it is time to make what is for these sizes alone."""
         if not self.policy.compiles or not met.times:
+            return False
+        if self._whole is not None and self._suffices(self._whole):
             return False
         return _OFTEN * met.times >= self._count or met.times * met.elements >= self._least
 
@@ -264,7 +278,7 @@ class SizedKernel(Fixed, Drawn):
         fitting = Fitting(inputs, graph.sizes)
         fields = {
             "graph": graph,
-            "_kernels": BySizes(graph, fitting, make, whole, policy),
+            "_kernels": BySizes(graph, fitting, make, whole, policy, is_for_all_sizes),
             "_options": again,
         }
         for name, value in fields.items():
@@ -275,6 +289,12 @@ class SizedKernel(Fixed, Drawn):
 
         Raises `FeedError` where sizes contradict each other, or are not as the graph assumes.
         """
+        only = self._kernels.only
+        if only is not None and not named and out is None and not borrow:
+            run = direct(only)
+            found = None if run is None else run(*feeds)
+            if found is not None:
+                return found
         kernel = self._kernels.of(self.graph.in_order(feeds, named))
         return kernel(*feeds, out=out, borrow=borrow, **named)
 
