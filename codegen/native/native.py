@@ -30,7 +30,7 @@ from primgraph.codegen.native.told import SIZES, Told, shape_at
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas
-from primgraph.errors import BuildError
+from primgraph.errors import BuildError, CompileError
 from primgraph.ir.dims import is_open, typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
@@ -84,6 +84,8 @@ def native_function(
         return _function(graph, options, by_numpy)
     except UnavailableError as error:
         warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
+    except FailedError as error:
+        raise CompileError(error.message, origin=error.origin) from None
     return None
 
 
