@@ -32,6 +32,10 @@ from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
 
+# What kernels call, and what calls them: parts of one file each.
+_RUNTIME = ("runtime.c", "products.c")
+_CALLER = ("call.c", "crew.c")
+
 # Where NaNs, infinities and the order of sums stay as they are written.
 _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native")
 # Of a kernel, and of the runtime, in which a product and a sum may be rounded once.
@@ -178,7 +182,11 @@ def library(text: str, *, runtime: bool = True) -> Path:
 
 def _runtime() -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
-    return _made((_HERE / "runtime.c").read_text(), ".o", RUNTIME_FLAGS, ["-c"], [])
+    return _made(_texts(_RUNTIME), ".o", RUNTIME_FLAGS, ["-c"], [])
+
+
+def _texts(names: Sequence[str]) -> str:
+    return "".join([(_HERE / name).read_text() for name in names])
 
 
 @once
@@ -192,9 +200,9 @@ def caller() -> Path:
         )
     include = [f"-I{headers}", f"-I{np.get_include()}"]
     ending = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
-    flags = (*_FLAGS[:3], "-O2", *include)
+    flags = (*_FLAGS[:3], "-O2", "-pthread", *include)
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-    return _made((_HERE / "call.c").read_text(), ending, flags, ["-shared"], extra)
+    return _made(_texts(_CALLER), ending, flags, ["-shared"], extra)
 
 
 def _made(

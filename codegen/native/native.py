@@ -25,11 +25,13 @@ from primgraph.codegen.native.build import (
 from primgraph.codegen.native.cache import forget
 from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.regions import LIMITS
 from primgraph.codegen.native.source import Segment, Source, origin_of, source
 from primgraph.codegen.native.told import SIZES, Told, shape_at
+from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
-from primgraph.codegen.run import blas
+from primgraph.codegen.run import blas, threads
 from primgraph.errors import BuildError, CompileError
 from primgraph.ir.dims import is_open, typical
 from primgraph.ir.graph import Equation, Graph, Value
@@ -46,7 +48,7 @@ _NAME = "kernel"
 
 @cache
 def _caller() -> Any:
-    """The extension module that calls native functions."""
+    """The extension module that calls native functions, and has their threads."""
     path = str(caller())
     loader = importlib.machinery.ExtensionFileLoader("primgraph_call", path)
     spec = importlib.util.spec_from_loader("primgraph_call", loader)
@@ -57,6 +59,7 @@ def _caller() -> Any:
     except ImportError as error:
         forget(Path(path))
         raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
+    threads.follow(module.set_threads)
     return module
 
 
@@ -70,7 +73,10 @@ def _has_long_loops(plan: Nests) -> bool:
 
 
 def native_function(
-    graph: Graph, options: Options, by_numpy: Callable[..., Callable[..., Any]]
+    graph: Graph,
+    options: Options,
+    limits: Limits,
+    by_numpy: Callable[..., Callable[..., Any]],
 ) -> Callable[..., Any] | None:
     """`function(*arrays)`, whose arrays are the inputs and then those that are handed for results:
     the results in a list, or the one that is alone; None for what does not fit.
@@ -81,7 +87,7 @@ def native_function(
     Raises `CompileError` where a compiler refuses its source.
     """
     try:
-        return _function(graph, options, by_numpy)
+        return _function(graph, options, limits, by_numpy)
     except UnavailableError as error:
         warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
     except FailedError as error:
@@ -90,13 +96,16 @@ def native_function(
 
 
 def _function(
-    graph: Graph, options: Options, by_numpy: Callable[..., Callable[..., Any]]
+    graph: Graph,
+    options: Options,
+    limits: Limits,
+    by_numpy: Callable[..., Callable[..., Any]],
 ) -> Callable[..., Any] | None:
     steps = schedule(graph)
     if compiler() is None or any(is_open(t.shape) for t in steps.types):
         return None
     told = Told(graph) if graph.sizes else None
-    plan = nests(steps)
+    plan = nests(steps, LIMITS if limits == default_limits() else limits)
     made = source(plan, _NAME, told)
     arrays = {v for piece in made.order if isinstance(piece, Segment) for v in piece.arrays}
     library = _Library(made, told, sum([plan.types[v].size for v in arrays - {SIZES}]))
@@ -167,6 +176,7 @@ def _held(text: str) -> ctypes.CDLL:
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
+    ctypes.c_void_p.in_dll(held, "pg_crew").value = _caller().crew
     main = threading.main_thread().ident
     ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)
     return held

@@ -9,10 +9,20 @@ from dataclasses import dataclass
 from typing import final
 
 from primgraph.codegen.native.access import Access, row_major
+from primgraph.codegen.native.blocks import SHARED, STOP, blocks
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
-from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product, Routine
+from primgraph.codegen.native.items import (
+    Blocks,
+    Control,
+    Item,
+    Nest,
+    Nests,
+    Outside,
+    Product,
+    Routine,
+)
 from primgraph.codegen.native.parts import needed
 from primgraph.codegen.native.routines import Call, routine
 from primgraph.codegen.native.spellings import c_type, type_name
@@ -181,11 +191,13 @@ class _Writer:
 
     def lines(self, item: Item) -> Iterator[str]:
         if isinstance(item, Nest):
-            yield from statements(item, self.type, self.place)
+            yield from statements(item, self.type, self.place, self.plan.added)
         elif isinstance(item, Product):
             yield from self.product(item)
         elif isinstance(item, Control):
             yield from control(self, item)
+        elif isinstance(item, Blocks):
+            yield from blocks(self, item)
         elif isinstance(item, Routine):
             operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
             lines = routine(item.step)
@@ -215,6 +227,15 @@ class _Writer:
         assert isinstance(segment, Segment)
         return Body(plan, segment.name, segment.arrays, constants, writer.arena.size)
 
+    def function(self, lines: Sequence[str]) -> str:
+        """Write a function for a group of blocks; its name."""
+        self.count += 1
+        name = f"{self.name}_g{self.count}"
+        head = f"static int {name}(void *const *a, char *w, long g) {{"
+        self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines)]
+        self.functions += ["    return 0;", "}", ""]
+        return name
+
     def product(self, item: Product) -> Iterator[str]:
         x = item.step.operands[0]
         type = item.step.results[0]
@@ -222,6 +243,7 @@ class _Writer:
             return
         kind = c_type(type.dtype)
         name = "f64" if type.dtype.itemsize == 8 else "f32"
+        function = _product(self.plan, item)
         batch = type.shape[:-2]
         m, n = type.shape[-2:]
         k = x.shape[-1]
@@ -237,7 +259,7 @@ class _Writer:
         left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
         (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
         yield (
-            f"{pad}pg_matmul_{name}(o + {out}, x + {left}, {a0}, {a1}, "
+            f"{pad}{function}_{name}(o + {out}, x + {left}, {a0}, {a1}, "
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
@@ -265,6 +287,13 @@ def origin_of(text: str, told: str, plans: Mapping[str, Nests]) -> tuple[str, ..
     return () if source is None else (f"{WRITTEN}  {source}   {source.text}".rstrip(),)
 
 
+def _product(plan: Nests, item: Product) -> str:
+    """The function that computes it: in blocks not BLAS, whose bits may depend on its threads."""
+    if not plan.is_block:
+        return "pg_matmul"
+    return "pg_added" if item.value in plan.added else "pg_product"
+
+
 _PLAIN = ("text", "call", "copy", "take")
 
 
@@ -274,6 +303,8 @@ def made_by(item: Item) -> list[int]:
         return list(item.values)
     if isinstance(item, Product):
         return [item.value]
+    if isinstance(item, Blocks):
+        return [*item.totals, *(rows.root for rows in item.kept)]
     return [*item.stored, *(n.value for n in item.nodes if n.kind not in _PLAIN)]
 
 
@@ -308,14 +339,16 @@ _OPENING = (
 def _declared(plan: Nests) -> Iterator[str]:
     """The functions of the runtime that a plan calls, but for those of its bodies."""
     for item in plan.items:
+        if isinstance(item, Blocks):
+            yield SHARED
+            yield STOP
         if isinstance(item, Control) and item.step.op in (scan, while_loop):
-            yield "extern int (*pg_stop)(void);"
+            yield STOP
         if isinstance(item, Product):
-            kind = c_type(plan.types[item.value].dtype)
-            yield (
-                f"void pg_matmul_f{8 * plan.types[item.value].dtype.itemsize}({kind} *restrict, "
-                f"const {kind} *, long, long, const {kind} *, long, long, long, long, long);"
-            )
+            dtype = plan.types[item.value].dtype
+            kind, name = c_type(dtype), f"{_product(plan, item)}_f{8 * dtype.itemsize}"
+            factor = f"const {kind} *, long, long"
+            yield f"void {name}({kind} *restrict, {factor}, {factor}, long, long, long);"
         for node in item.nodes if isinstance(item, Nest) else ():
             dtype = plan.types[node.value].dtype
             kind = c_type(dtype)
