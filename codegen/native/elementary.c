@@ -820,6 +820,21 @@ INLINE double pow_short(double x, double y) {
         for (long i = 0; i < n; i++) out[i] = (float)function((double)in[i]);          \
     }
 
+/* How many elements of a run are worked on at a time where they are copied. */
+#define BLOCK 256
+
+/* By the function for double. */
+#define WIDE_RUN_OF_FLOAT(name, function)                                              \
+    void pg_##name##f(float *out, const float *in, long n) {                           \
+        double x[BLOCK];                                                               \
+        for (long s = 0; s < n; s += BLOCK) {                                          \
+            const long m = n - s < BLOCK ? n - s : BLOCK;                              \
+            for (long i = 0; i < m; i++) x[i] = (double)in[s + i];                     \
+            pg_##function(x, x, m);                                                    \
+            for (long i = 0; i < m; i++) out[s + i] = (float)x[i];                     \
+        }                                                                              \
+    }
+
 /* Runs with an element far out, which is rare, are the C library's there. */
 #define PERIODIC(name)                                                                 \
     void pg_##name(double *out, const double *in, long n) {                            \
@@ -845,29 +860,39 @@ INLINE double pow_short(double x, double y) {
     }
 
 /* Functions of two runs, whose elements are `by` apart: a number has zero. */
+#define BLOCKS_OF_TWO(type, wide, text)                                                \
+    wide a[BLOCK], b[BLOCK];                                                           \
+    for (long s = 0; s < n; s += BLOCK) {                                              \
+        const long m = n - s < BLOCK ? n - s : BLOCK;                                  \
+        for (long i = 0; i < m; i++) a[i] = x[(s + i) * x_by];                         \
+        for (long i = 0; i < m; i++) b[i] = y[(s + i) * y_by];                         \
+        for (long i = 0; i < m; i++) out[s + i] = (type)text;                          \
+    }
+
 #define RUN_OF_TWO(name)                                                               \
-    void pg_##name(double *out, const double *x, long x_by, const double *y, long y_by, long n) { \
-        if (x_by == 1 && y_by == 1)                                                    \
-            for (long i = 0; i < n; i++) out[i] = name##_of(x[i], y[i]);               \
-        else if (x_by == 1 && y_by == 0)                                               \
-            for (long i = 0; i < n; i++) out[i] = name##_of(x[i], *y);                 \
-        else if (x_by == 0 && y_by == 1)                                               \
-            for (long i = 0; i < n; i++) out[i] = name##_of(*x, y[i]);                 \
-        else                                                                           \
-            for (long i = 0; i < n; i++) out[i] = name##_of(x[i * x_by], y[i * y_by]); \
+    void pg_##name(double *out, const double *x, long x_by, const double *y, long y_by, \
+                   long n) {                                                           \
+        BLOCKS_OF_TWO(double, double, name##_of(a[i], b[i]))                           \
     }
 
 #define RUN_OF_TWO_FLOATS(name, function)                                              \
-    void pg_##name##f(float *out, const float *x, long x_by, const float *y, long y_by, long n) { \
-        if (x_by == 1 && y_by == 1)                                                    \
-            for (long i = 0; i < n; i++) out[i] = (float)function((double)x[i], (double)y[i]); \
-        else if (x_by == 1 && y_by == 0)                                               \
-            for (long i = 0; i < n; i++) out[i] = (float)function((double)x[i], (double)*y); \
-        else if (x_by == 0 && y_by == 1)                                               \
-            for (long i = 0; i < n; i++) out[i] = (float)function((double)*x, (double)y[i]); \
-        else                                                                           \
-            for (long i = 0; i < n; i++)                                               \
-                out[i] = (float)function((double)x[i * x_by], (double)y[i * y_by]);    \
+    void pg_##name##f(float *out, const float *x, long x_by, const float *y, long y_by, \
+                      long n) {                                                        \
+        BLOCKS_OF_TWO(float, double, function(a[i], b[i]))                             \
+    }
+
+/* By the function for double. */
+#define WIDE_RUN_OF_TWO_FLOATS(name, function)                                         \
+    void pg_##name##f(float *out, const float *x, long x_by, const float *y, long y_by, \
+                      long n) {                                                        \
+        double a[BLOCK], b[BLOCK];                                                     \
+        for (long s = 0; s < n; s += BLOCK) {                                          \
+            const long m = n - s < BLOCK ? n - s : BLOCK;                              \
+            for (long i = 0; i < m; i++) a[i] = (double)x[(s + i) * x_by];             \
+            for (long i = 0; i < m; i++) b[i] = (double)y[(s + i) * y_by];             \
+            pg_##function(a, a, 1, b, 1, m);                                           \
+            for (long i = 0; i < m; i++) out[s + i] = (float)a[i];                     \
+        }                                                                              \
     }
 
 RUN(exp)
@@ -897,20 +922,20 @@ RUN_OF_FLOAT(sigmoid, sigmoid_short)
 RUN_OF_FLOAT(sinh, sinh_short)
 RUN_OF_FLOAT(cosh, cosh_short)
 RUN_OF_FLOAT(tanh, tanh_short)
-RUN_OF_FLOAT(asin, asin_of)
-RUN_OF_FLOAT(acos, acos_of)
-RUN_OF_FLOAT(atan, atan_of)
-RUN_OF_FLOAT(asinh, asinh_of)
-RUN_OF_FLOAT(acosh, acosh_of)
-RUN_OF_FLOAT(atanh, atanh_of)
+WIDE_RUN_OF_FLOAT(asin, asin)
+WIDE_RUN_OF_FLOAT(acos, acos)
+WIDE_RUN_OF_FLOAT(atan, atan)
+WIDE_RUN_OF_FLOAT(asinh, asinh)
+WIDE_RUN_OF_FLOAT(acosh, acosh)
+WIDE_RUN_OF_FLOAT(atanh, atanh)
 RUN_OF_FLOAT(erf, erf_short)
-RUN_OF_FLOAT(erfc, erfc_of)
+WIDE_RUN_OF_FLOAT(erfc, erfc)
 PERIODIC_OF_FLOAT(sin, sin_short)
 PERIODIC_OF_FLOAT(cos, cos_short)
-PERIODIC_OF_FLOAT(tan, tan_of)
+WIDE_RUN_OF_FLOAT(tan, tan)
 RUN_OF_TWO(pow)
 RUN_OF_TWO(atan2)
 RUN_OF_TWO(logaddexp)
 RUN_OF_TWO_FLOATS(pow, pow_short)
-RUN_OF_TWO_FLOATS(atan2, atan2_of)
-RUN_OF_TWO_FLOATS(logaddexp, logaddexp_of)
+WIDE_RUN_OF_TWO_FLOATS(atan2, atan2)
+WIDE_RUN_OF_TWO_FLOATS(logaddexp, logaddexp)

@@ -57,7 +57,8 @@ def _blocks() -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
                 assert run is not None
                 macro, stem, function = run.groups()
                 where[f"pg_{stem}{'f' if 'FLOAT' in macro else ''}"] = len(blocks)
-                blocks.append((line, {macro, function or f"{stem}_of"}))
+                own = f"pg_{function}" if "WIDE" in macro else function or f"{stem}_of"
+                blocks.append((line, {macro, own}))
             continue
         for found in _DEFINED.finditer(block):
             where.setdefault(found[1] or found[2], len(blocks))
