@@ -33,6 +33,7 @@ from program_derivatives import equations_of  # noqa: E402
 from program_edges import EdgeProgram, check_edges  # noqa: E402
 from program_guard_checks import check_guarded  # noqa: E402
 from program_guards import GuardedProgram  # noqa: E402
+from program_jets import check_jets  # noqa: E402
 from program_named import check_named, named_program  # noqa: E402
 from program_numpy import NumpyProgram  # noqa: E402
 from program_numpy_checks import check_numpy  # noqa: E402
@@ -60,6 +61,8 @@ _SIZED = 120
 # And one a program of sizes that have names, and one of complex numbers.
 _NAMED = 10
 _COMPLEX = 10
+# And of one in so many derivatives of high orders are asked.
+_OF_HIGH_ORDER = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ def main() -> int:
             failures += not keeps_meaning(program, seen, check_transforms)
         if seed % _CUSTOM == 1:
             failures += not keeps_meaning(program, seen, check_custom)
+        if seed % _OF_HIGH_ORDER == 3:
+            failures += not keeps_meaning(program, seen, check_jets)
         if seed % _NAMED == 2:
             failures += not keeps_meaning(named_program(seed), seen, check_named)
         if seed % _TRAINED == 0:

@@ -10,6 +10,10 @@ from program_draft import BOOL, I64, Draft, Unfit
 
 import primgraph.operators as op
 from primgraph import linalg
+from primgraph.autodiff import jets
+from primgraph.autodiff.grad import forward_grad
+from primgraph.autodiff.partials import partials
+from primgraph.functional.jets import jet
 from primgraph.ir.types import TensorType
 from primgraph.operators import matrices
 from primgraph.operators.variable import Variable
@@ -384,3 +388,42 @@ def of_matrices(draft: Draft) -> Variable:
     if kind == 3:
         return linalg.cholesky(matrices.assume(matrix @ matrix.T, "positive_definite"))
     return linalg.det(matrix) if kind == 4 else linalg.expm(part)
+
+
+def _smooth(draft: Draft, x: Variable) -> Variable:
+    """What has derivatives of all orders, whatever the numbers in `x` are."""
+    kind = draft.below(5)
+    if kind == 0:
+        return op.tanh(x) * x
+    if kind == 1:
+        return op.sin(x) / (1.5 + op.tanh(x))
+    if kind == 2:
+        return op.sqrt(1.0 + op.square(op.tanh(x))) * op.exp(op.tanh(x))
+    if kind == 3 and x.ndim:
+        return op.softmax(op.tanh(x), axis=_one(draft, x)) * x
+    return op.sigmoid(x) * op.sum(op.cos(x))
+
+
+# A program of its own now and then: what random_programs adds to what rows and productions made.
+def of_high_order(draft: Draft) -> Variable:
+    """A derivative of order two or three, taken at once."""
+    x = _any(draft, "f")
+    if x.dtype == np.float16 or x.recorder is not draft.builder:
+        raise Unfit
+    order = 2 + draft.below(2)
+    kind = draft.below(4)
+    if kind == 0:
+        return jets.taylor(_smooth(draft, x), x, order, _shaped(draft, x, x.shape))[
+            draft.below(order + 1)
+        ]
+    if kind == 1:
+        return forward_grad(_smooth(draft, x), x, order=order)
+    if kind == 2:
+        given = [_shaped(draft, x, x.shape) if draft.chance(0.6) else None for _ in range(order)]
+        return jet(lambda z: _smooth(draft, z), x, given)[1][order - 1]
+    if type(x.size) is not int or not 0 < x.size <= 3:
+        raise Unfit
+    few = op.reshape(x, (x.size,))
+    steps = draft.rng.integers(x.size, size=order)
+    index = tuple(np.bincount(steps, minlength=x.size).tolist())
+    return partials(_smooth(draft, few), few, [index])[0]

@@ -319,6 +319,8 @@ def _indices(draft: Draft, shape: tuple[int, ...], limit: int) -> Value:
     if draft.chance(0.5):
         low = -limit if dtype.kind == "i" else 0
         return c.constant(value=np.asarray(draft.rng.integers(low, limit, shape)).astype(dtype))
+    if limit > np.iinfo(dtype).max:
+        raise Unfit
     return e.remainder(draft.typed(kind), c.filled(limit, kind))
 
 

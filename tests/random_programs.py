@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from program_bodies import grow
-from program_draft import DTYPES, F64, Draft
+from program_draft import DTYPES, F64, Draft, Unfit
+from program_operators import of_high_order
 from program_productions import view
 
 from primgraph import dim
@@ -23,6 +24,9 @@ _SMOOTH = 0.75
 _LOOPED = 0.25
 _LOOPED_OF_SIZES = 0.5
 _DEPTHS = (1, 2, 3)
+
+# How many programs have a derivative of high order in them.
+_OF_HIGH_ORDER = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,9 @@ def random_draft(seed: int, sizes: Mapping[str, int] | None = None) -> tuple[Pro
         draft.input(TensorType(draft.shape(), dtype))
     for _ in range(draft.below(15, 4)):
         grow(draft)
+    late = np.random.default_rng((seed, 31))
+    if late.random() < _OF_HIGH_ORDER:
+        _add_jet(draft, late)
     with draft.builder:
         # Every program has a cast and a view.
         value = draft.pick()
@@ -78,6 +85,17 @@ def random_draft(seed: int, sizes: Mapping[str, int] | None = None) -> tuple[Pro
         draft.sizes = _other_sizes(graph, sizes, loops)
     others = [draft.array(v.type, draft.smooth) for v in graph.inputs]
     return Program(seed, graph, draft.feeds, others, draft.smooth), draft
+
+
+def _add_jet(draft: Draft, rng: np.random.Generator) -> None:
+    """A derivative of high order of what is there, by draws that no other draw depends on."""
+    usual, draft.rng = draft.rng, rng
+    try:
+        with draft.builder:
+            draft.take([of_high_order(draft).value])
+    except (Unfit, UnknownSizeError):
+        draft.refused += 1
+    draft.rng = usual
 
 
 def _other_sizes(

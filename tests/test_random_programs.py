@@ -14,6 +14,7 @@ from program_batched import BatchedProgram
 from program_batched_checks import check_batched
 from program_checks import check
 from program_edges import EdgeProgram, check_edges
+from program_jets import check_jets
 from program_named import check_named, named_program
 from program_singular import SingularProgram
 from program_singular_checks import check_singular
@@ -37,6 +38,9 @@ _SPECIAL_PROGRAMS = 30
 
 _NAMED_PROGRAMS = 48
 _NAMED_CHUNK = 4
+
+_JET_PROGRAMS = 60
+_JET_CHUNK = 6
 
 
 @pytest.mark.parametrize("start", starts(0, _PROGRAMS, _CHUNK, dense=_USUAL, long=_QUICK))
@@ -83,6 +87,20 @@ def test_promises_hold_for_random_programs_of_sizes_that_have_names(start: int) 
         except Exception as error:
             raise AssertionError(f"{program}\n{error}") from error
     assert seen["named"]
+
+
+@pytest.mark.parametrize(
+    "start", starts(100, _JET_PROGRAMS, _JET_CHUNK, dense=2 * _JET_CHUNK, long=_JET_CHUNK)
+)
+def test_derivatives_of_high_orders_are_those_of_nested_modes(start: int) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(start, start + _JET_CHUNK):
+        program = random_program(seed)
+        try:
+            check_jets(program, seen)
+        except Exception as error:
+            raise AssertionError(f"{program}\n{error}") from error
+    assert {"jets: taylor", "jets: jet", "jets: gradients of order 2"} <= seen.keys()
 
 
 @pytest.mark.parametrize("kind", _SPECIAL)
