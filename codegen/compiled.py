@@ -24,7 +24,7 @@ from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
 from primgraph.codegen.once import parted
-from primgraph.codegen.plan.limits import Limits
+from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.planner import planned
 from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.regions import arranged
@@ -131,14 +131,16 @@ def compiled_readable(
     code = Compiled(graph, steps, module)
     code.run = _arrays_of(code, steps, options)
     if native:
-        code.scalar = _native(graph, options)
+        code.scalar = _native(graph, options, default_limits())
     return code
 
 
-def _native(part: Graph, options: Options) -> Callable[..., Any] | None:
+def _native(part: Graph, options: Options, limits: Limits) -> Callable[..., Any] | None:
     home = importlib.import_module("primgraph.codegen.native.native")
     kernels = importlib.import_module("primgraph.codegen.kernel")
-    found: Callable[..., Any] | None = home.native_function(part, options, kernels.compile_graph)
+    found: Callable[..., Any] | None = home.native_function(
+        part, options, limits, kernels.compile_graph
+    )
     return found
 
 
@@ -201,7 +203,7 @@ def _compiled_part(
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
     if native and clocks is None:
-        made.scalar = _native(part, options)
+        made.scalar = _native(part, options, limits)
     return made
 
 

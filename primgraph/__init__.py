@@ -66,6 +66,7 @@ from primgraph.tree import register as register_container
 if TYPE_CHECKING:
     from primgraph import (
         autograd,
+        distributed,
         eager,
         extend,
         fft,
@@ -225,6 +226,7 @@ else:
     }
     _ROOMS = {
         "autograd",
+        "distributed",
         "eager",
         "extend",
         "fft",
@@ -361,6 +363,7 @@ __all__ = [
     "fit",
     "diff",
     "dim",
+    "distributed",
     "divergence",
     "explain",
     "fixed_point",

@@ -57,7 +57,13 @@ FLOORS = (
     ("primgraph.optimizer", "primgraph.view"),
     ("primgraph.training",),
     ("primgraph.inspect",),
-    ("primgraph.array_api", "primgraph.cli", "primgraph.compat", "primgraph.extend"),
+    (
+        "primgraph.array_api",
+        "primgraph.cli",
+        "primgraph.compat",
+        "primgraph.distributed",
+        "primgraph.extend",
+    ),
     ("primgraph.__main__",),
 )
 
@@ -146,6 +152,7 @@ ROOMS = {
     "array_api": ("output", "the standard's names"),
     "cli": ("output", "the command line"),
     "compat": ("output", "names of other systems"),
+    "distributed": ("output", "chunks, on Dask"),
     "extend": ("output", "for packages of others"),
 }
 # Files that lie in `primgraph` itself, by the room that they are drawn as.

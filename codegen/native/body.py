@@ -8,7 +8,7 @@ arithmetic, which compilers vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from math import prod
 from typing import final
 
@@ -24,9 +24,13 @@ class Body:
     """The statements of one nest. `place` names the memory of a value."""
 
     def __init__(
-        self, nest: Nest, types: Callable[[int], TensorType], place: Callable[[int], str]
+        self,
+        nest: Nest,
+        types: Callable[[int], TensorType],
+        place: Callable[[int], str],
+        added: Set[int],
     ) -> None:
-        self.nest, self.types, self.place = nest, types, place
+        self.nest, self.types, self.place, self.added = nest, types, place, added
         self.walk = Walk(nest)
         self.extents = self.walk.extents
         self.lines: list[str] = []
@@ -43,13 +47,10 @@ class Body:
 
     def fill_results(self) -> None:
         for node in self.nest.nodes:
-            if node.kind not in IDENTITY:
+            if node.kind not in IDENTITY or node.value in self.added:
                 continue
             type = self.types(node.value)
-            start = IDENTITY[node.kind]
-            if type.dtype.kind in "biu" and node.kind in ("max", "min"):
-                # Integers begin with the first of what they are the extremum of.
-                start = _least(type, node.kind)
+            start = first_of(node.kind, type)
             kind = moved_type(type.dtype)
             place = f"(({kind} *){self.place(node.value)})"
             if type.size == 1:
@@ -248,7 +249,7 @@ class Body:
         """A reduction across strips: an element of the result for each of a strip."""
         text = self._argument(node.operands[0], here)
         target = f"w{node.value}[{self.walk.index(0, node.strides)}]"
-        return _combined(node.kind, target, text)
+        return combined(node.kind, target, text)
 
     def _reduce(self, pad: str, node: Node, count: str) -> None:
         (o,) = node.operands
@@ -269,7 +270,7 @@ class Body:
             return
         value = f"pg_{node.kind}_{name}({source}, {by}, {count})"
         self.lines.append(
-            f"{pad}{{ const {kind} part = {value}; {_combined(node.kind, target, 'part')} }}"
+            f"{pad}{{ const {kind} part = {value}; {combined(node.kind, target, 'part')} }}"
         )
 
 
@@ -302,7 +303,8 @@ def _shared(walk: Walk, kinds: Mapping[int, str]) -> tuple[dict[int, str], dict[
     return names, made
 
 
-def _combined(kind: str, target: str, text: str) -> str:
+def combined(kind: str, target: str, text: str) -> str:
+    """The statement that combines what is in `target` with what `text` says."""
     match kind:
         case "sum":
             return f"{target} += {text};"
@@ -314,7 +316,11 @@ def _combined(kind: str, target: str, text: str) -> str:
             return f"if ({text} {sign} {target} || {text} != {text}) {target} = {text};"
 
 
-def _least(type: TensorType, kind: str) -> str:
+def first_of(kind: str, type: TensorType) -> str:
+    """What a reduction begins with, as C writes it."""
+    if type.dtype.kind not in "biu" or kind not in ("max", "min"):
+        return IDENTITY[kind]
+    # Integers begin with the first of what they are the extremum of.
     bits, signed = 8 * type.dtype.itemsize, type.dtype.kind == "i"
     if kind == "max":
         return f"INT{bits}_MIN" if signed else "0"
@@ -322,12 +328,18 @@ def _least(type: TensorType, kind: str) -> str:
 
 
 def statements(
-    nest: Nest, types: Callable[[int], TensorType], place: Callable[[int], str]
+    nest: Nest,
+    types: Callable[[int], TensorType],
+    place: Callable[[int], str],
+    added: Set[int] = frozenset(),
 ) -> Iterator[str]:
-    """The lines of a nest; nothing where there are no indices."""
+    """The lines of a nest; nothing where there are no indices.
+
+    Reductions that are `added` go on from what is in their memory.
+    """
     if not is_zero(prod(nest.domain)):
-        yield from Body(nest, types, place).text()
+        yield from Body(nest, types, place, added).text()
     else:
-        body = Body(nest, types, place)
+        body = Body(nest, types, place, added)
         body.fill_results()
         yield from body.lines

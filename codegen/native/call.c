@@ -18,6 +18,10 @@
 typedef int (*Function)(void *const *arrays, char *arena);
 typedef int (*Sizes)(const npy_intp *const *shapes, long *numbers);
 
+/* In crew.c. */
+void primgraph_set_threads(int count);
+int primgraph_crew(int (*)(void *const *, char *, long), void *const *, char *, long, long);
+
 typedef struct {
     int type;
     int axes;
@@ -297,7 +301,17 @@ static PyObject *stop_address(PyObject *self, PyObject *number) {
     return PyErr_Occurred() ? NULL : PyLong_FromVoidPtr((void *)(uintptr_t)stopped);
 }
 
-static PyMethodDef methods[] = {{"stop_address", stop_address, METH_O, NULL}, {NULL, NULL, 0, NULL}};
+static PyObject *set_threads(PyObject *self, PyObject *count) {
+    const long most = PyLong_AsLong(count);
+    if (most == -1 && PyErr_Occurred()) return NULL;
+    primgraph_set_threads(most > 1 << 16 ? 1 << 16 : (int)most);
+    (void)self;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {{"stop_address", stop_address, METH_O, NULL},
+                                {"set_threads", set_threads, METH_O, NULL},
+                                {NULL, NULL, 0, NULL}};
 
 static PyTypeObject NativeType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "primgraph.Native",
@@ -318,5 +332,9 @@ PyMODINIT_FUNC PyInit_primgraph_call(void) {
     PyObject *made = PyModule_Create(&module);
     if (made != NULL && PyModule_AddObjectRef(made, "Native", (PyObject *)&NativeType) < 0)
         Py_CLEAR(made);
+    PyObject *crew = PyLong_FromVoidPtr((void *)(uintptr_t)primgraph_crew);
+    if (made != NULL && (crew == NULL || PyModule_AddObjectRef(made, "crew", crew) < 0))
+        Py_CLEAR(made);
+    Py_XDECREF(crew);
     return made;
 }

@@ -40,6 +40,12 @@ class Writer(Protocol):
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""
 
+    def type(self, value: int) -> TensorType:
+        """The type of a value."""
+
+    def function(self, lines: Sequence[str]) -> str:
+        """Write a function for a group of blocks; its name."""
+
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:
         """Write a function for a body."""
 

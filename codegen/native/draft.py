@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, final
 
 import numpy as np
 
 from primgraph.codegen.native.access import Access, whole
-from primgraph.codegen.native.items import Item, Nest, Node, Operand
+from primgraph.codegen.native.items import Item, Nest, Nests, Node, Operand
 from primgraph.codegen.native.spellings import zero as zero_text
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.types import Shape
@@ -196,3 +196,22 @@ class Draft:
         for value in step.outputs:
             self.last_item(value, at)
         return at
+
+    def constants_of(self, body: Nests, at: int) -> dict[int, int]:
+        """Constants of a body of the item at that place, as constants here."""
+        found: dict[int, int] = {}
+        for v, array in body.constants.items():
+            own = found[v] = len(self.types)
+            self.types[own] = body.types[v]
+            self.constants[own] = array
+            self.last[own] = at
+        return found
+
+    def closed(self, outputs: Sequence[int], added: Set[int] | None = None) -> Nests:
+        """All items, which leave `outputs` in memory; those of a block tell what is `added`."""
+        for root in outputs:
+            self.last[root] = len(self.items)
+        return Nests(
+            self.schedule, tuple(self.items), self.constants, tuple(outputs), self.types,
+            self.last, added is not None, frozenset(added or ()),
+        )  # fmt: skip

@@ -88,6 +88,37 @@ class Control:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a value: the first begins at element `offset` of `root`, each next `step` further."""
+
+    root: int
+    offset: int
+    step: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Items that are done for one block after the other, of `rows` of `extent` rows.
+
+    The first of the `bodies` is for `rows` rows, the other one, if there is one, for the rest. They
+    are `given` rows by the number of an input. Their outputs are `totals`, which are added to what
+    there is, or combined with it in another way, and rows of what is `kept`. Groups of blocks add
+    up totals of their own. `constants` has for each body the values here that are its constants.
+    """
+
+    extent: int
+    rows: int
+    groups: int
+    bodies: tuple[Nests, ...]
+    given: Mapping[int, Rows]
+    totals: Mapping[int, str]
+    kept: tuple[Rows, ...]
+    constants: tuple[Mapping[int, int], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Routine:
     """A step that is a function of C, or a loop around one, on whole arrays."""
 
@@ -106,7 +137,7 @@ class Outside:
     operands: tuple[int, ...]
 
 
-Item: TypeAlias = Nest | Product | Control | Routine | Outside
+Item: TypeAlias = Nest | Product | Control | Blocks | Routine | Outside
 
 
 @final
@@ -115,7 +146,8 @@ class Nests:
     """The items that compute the outputs of a schedule, in order.
 
     `constants` are arrays by the value that they are; `outputs` what is in memory as a whole.
-    `last` tells, of what is in memory, the last item that reads it.
+    `last` tells, of what is in memory, the last item that reads it. A block of rows
+    tells so; what it has `added` is combined with what is in that memory before.
     """
 
     schedule: Schedule
@@ -124,3 +156,5 @@ class Nests:
     outputs: tuple[int, ...]
     types: Mapping[int, TensorType]
     last: Mapping[int, int]
+    is_block: bool = False
+    added: frozenset[int] = frozenset()

@@ -33,8 +33,10 @@ from primgraph.codegen.native.items import (
     Product,
     Routine,
 )
+from primgraph.codegen.native.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, function, literal
+from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.dims import TRIPS, is_open
 from primgraph.ir.sizes import names_in_params
@@ -52,20 +54,24 @@ from primgraph.primitives.windows import overlap_add, windows
 REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
 
 
-def nests(steps: Schedule) -> Nests:
-    """What computes the outputs of `steps`, in which no rows are counted while a loop runs."""
-    draft = Draft(steps)
-    for step in steps.steps:
+def nests(steps: Schedule, limits: Limits = LIMITS) -> Nests:
+    """What computes the outputs of `steps`, in blocks of rows as `limits` say."""
+    steps, regions = regions_of(steps, limits)
+    draft, at = Draft(steps), 0
+    for region in regions:
+        for step in steps.steps[at : region.start]:
+            _add(draft, step)
+        at = region.start
+        if add_blocks(draft, region, limits, _add):
+            at = region.stop
+    for step in steps.steps[at:]:
         _add(draft, step)
     outputs: list[int] = []
     for v in steps.outputs:
         root = draft.own_memory(v)
         outputs.append(draft.copied(v) if root is None or root in outputs else root)
         draft.stored(outputs[-1])
-    for root in outputs:
-        draft.last[root] = len(draft.items)
-    items = tuple(draft.items)
-    return Nests(steps, items, draft.constants, tuple(outputs), draft.types, draft.last)
+    return draft.closed(outputs)
 
 
 def _add(draft: Draft, step: Step) -> None:
@@ -225,18 +231,9 @@ def _routine(draft: Draft, step: Step) -> None:
 
 
 def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
-    constants = []
-    for body in bodies:
-        found: dict[int, int] = {}
-        for v, array in body.constants.items():
-            own = found[v] = len(draft.types)
-            draft.types[own] = body.types[v]
-            draft.constants[own] = array
-        constants.append(found)
     operands = draft.whole_operands(step)
     at = draft.next_item(step, operands)
-    for found in constants:
-        draft.last.update(dict.fromkeys(found.values(), at))
+    constants = [draft.constants_of(body, at) for body in bodies]
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 

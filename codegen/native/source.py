@@ -9,14 +9,25 @@ from dataclasses import dataclass
 from typing import final
 
 from primgraph.codegen.native.access import Access, row_major
+from primgraph.codegen.native.blocks import SHARED, STOP, blocks
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
-from primgraph.codegen.native.items import Control, Item, Nest, Nests, Outside, Product, Routine
+from primgraph.codegen.native.items import (
+    Blocks,
+    Control,
+    Item,
+    Nest,
+    Nests,
+    Outside,
+    Product,
+    Routine,
+)
 from primgraph.codegen.native.parts import needed
 from primgraph.codegen.native.routines import Call, routine
 from primgraph.codegen.native.spellings import c_type, type_name
 from primgraph.codegen.native.told import SIZES, Told
+from primgraph.errors import WRITTEN
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import scan, while_loop
 
@@ -45,12 +56,14 @@ class Segment:
 class Source:
     """The text of a file, and what is done with it: functions of C and steps of NumPy's in turn.
 
-    `arena` is the size in bytes of what all functions share.
+    `arena` is the size in bytes of what all functions share. `plans` are those of the bodies, and
+    of all, by the beginning of the names of their functions.
     """
 
     text: str
     order: tuple[Segment | Outside, ...]
     arena: int
+    plans: Mapping[str, Nests]
 
 
 def source(plan: Nests, name: str, told: Told | None = None) -> Source:
@@ -69,6 +82,7 @@ class _Writer:
         self.declared = list(_declared(plan))
         # Those of bodies.
         self.macros: list[str] = []
+        self.plans = {name: plan}
         self.arena = Memory(name)
         self.offset: dict[int, Place] = {}
         # Values that are arrays of NumPy's: what is given, constants, results, what is outside.
@@ -101,7 +115,7 @@ class _Writer:
         if self.told is not None:
             opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
         text = "\n".join([*opening, *declared, "", parts, "", *self.functions, ""])
-        return Source(text, tuple(self.order), self.arena.size)
+        return Source(text, tuple(self.order), self.arena.size, self.plans)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
         if not items:
@@ -177,11 +191,13 @@ class _Writer:
 
     def lines(self, item: Item) -> Iterator[str]:
         if isinstance(item, Nest):
-            yield from statements(item, self.type, self.place)
+            yield from statements(item, self.type, self.place, self.plan.added)
         elif isinstance(item, Product):
             yield from self.product(item)
         elif isinstance(item, Control):
             yield from control(self, item)
+        elif isinstance(item, Blocks):
+            yield from blocks(self, item)
         elif isinstance(item, Routine):
             operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
             lines = routine(item.step)
@@ -203,12 +219,22 @@ class _Writer:
         order = writer.made().order
         self.functions += writer.functions
         self.declared += writer.declared
+        self.plans |= writer.plans
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
             return Body(plan, "", (), constants, 0)
         (segment,) = order
         assert isinstance(segment, Segment)
         return Body(plan, segment.name, segment.arrays, constants, writer.arena.size)
+
+    def function(self, lines: Sequence[str]) -> str:
+        """Write a function for a group of blocks; its name."""
+        self.count += 1
+        name = f"{self.name}_g{self.count}"
+        head = f"static int {name}(void *const *a, char *w, long g) {{"
+        self.functions += [head, "    (void)w; (void)g;", *(f"    {x}" for x in lines)]
+        self.functions += ["    return 0;", "}", ""]
+        return name
 
     def product(self, item: Product) -> Iterator[str]:
         x = item.step.operands[0]
@@ -217,6 +243,7 @@ class _Writer:
             return
         kind = c_type(type.dtype)
         name = "f64" if type.dtype.itemsize == 8 else "f32"
+        function = _product(self.plan, item)
         batch = type.shape[:-2]
         m, n = type.shape[-2:]
         k = x.shape[-1]
@@ -232,13 +259,40 @@ class _Writer:
         left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
         (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
         yield (
-            f"{pad}pg_matmul_{name}(o + {out}, x + {left}, {a0}, {a1}, "
+            f"{pad}{function}_{name}(o + {out}, x + {left}, {a0}, {a1}, "
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
 
 # The name of a size, or of what begins places.
 _READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
+
+_FAULT = re.compile(r"kernel\.c:(\d+)")
+_HEAD = re.compile(r"\bint (\w+?)(?:_\d+)+\(")
+_VALUE = re.compile(r"\b[vwr](\d+)\b")
+
+
+def origin_of(text: str, told: str, plans: Mapping[str, Nests]) -> tuple[str, ...]:
+    """The user's line at the first line of C that a compiler tells of, if that is known."""
+    lines = text.splitlines()
+    found = _FAULT.search(told)
+    at = int(found[1]) if found else 0
+    values = [int(v) for v in _VALUE.findall(lines[at - 1])] if 0 < at <= len(lines) else []
+    heads = [head for line in lines[:at] if (head := _HEAD.search(line))]
+    if not values or not heads or heads[-1][1] not in plans:
+        return ()
+    steps = plans[heads[-1][1]].schedule.steps
+    sources = {v: step.eqn.source for step in steps for v in step.outputs}
+    source = next((sources[v] for v in values if sources.get(v)), None)
+    return () if source is None else (f"{WRITTEN}  {source}   {source.text}".rstrip(),)
+
+
+def _product(plan: Nests, item: Product) -> str:
+    """The function that computes it: in blocks not BLAS, whose bits may depend on its threads."""
+    if not plan.is_block:
+        return "pg_matmul"
+    return "pg_added" if item.value in plan.added else "pg_product"
+
 
 _PLAIN = ("text", "call", "copy", "take")
 
@@ -249,6 +303,8 @@ def made_by(item: Item) -> list[int]:
         return list(item.values)
     if isinstance(item, Product):
         return [item.value]
+    if isinstance(item, Blocks):
+        return [*item.totals, *(rows.root for rows in item.kept)]
     return [*item.stored, *(n.value for n in item.nodes if n.kind not in _PLAIN)]
 
 
@@ -287,14 +343,16 @@ _TWO = "const {0} *, long, const {0} *, long, long"
 def _declared(plan: Nests) -> Iterator[str]:
     """The functions of the runtime that a plan calls, but for those of its bodies."""
     for item in plan.items:
+        if isinstance(item, Blocks):
+            yield SHARED
+            yield STOP
         if isinstance(item, Control) and item.step.op in (scan, while_loop):
-            yield "extern int (*pg_stop)(void);"
+            yield STOP
         if isinstance(item, Product):
-            kind = c_type(plan.types[item.value].dtype)
-            yield (
-                f"void pg_matmul_f{8 * plan.types[item.value].dtype.itemsize}({kind} *restrict, "
-                f"const {kind} *, long, long, const {kind} *, long, long, long, long, long);"
-            )
+            dtype = plan.types[item.value].dtype
+            kind, name = c_type(dtype), f"{_product(plan, item)}_f{8 * dtype.itemsize}"
+            factor = f"const {kind} *, long, long"
+            yield f"void {name}({kind} *restrict, {factor}, {factor}, long, long, long);"
         for node in item.nodes if isinstance(item, Nest) else ():
             dtype = plan.types[node.value].dtype
             kind = c_type(dtype)

@@ -39,6 +39,8 @@ def set_num_threads(count: int) -> None:
     if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
         raise ArgumentError(f"the number of threads is a positive integer, not {count!r}")
     _chosen[:] = [int(count)]
+    for tell in _followers:
+        tell(int(count))
 
 
 def get_num_threads() -> int:
@@ -66,6 +68,13 @@ def _number_at_the_start() -> int:
 
 
 _chosen: list[int] = []
+_followers: list[Callable[[int], None]] = []
+
+
+def follow(tell: Callable[[int], None]) -> None:
+    """Call `tell` with the number of threads, now and whenever it changes."""
+    tell(get_num_threads())
+    _followers.append(tell)
 
 
 def share(

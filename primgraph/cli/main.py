@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import platform
 import sys
@@ -133,6 +134,11 @@ def _parser() -> argparse.ArgumentParser:
     _output(times, "none; a page .html, a picture .svg, or figures .json")
 
     _command(commands, "info", _info, "print versions, and what a graph needs", "?")
+
+    about = "tell what compiled C is kept, and where, or remove it"
+    kept = commands.add_parser("cache", help=about, description=about.capitalize() + ".")
+    kept.add_argument("what", nargs="?", choices=("show", "clear"), default="show")
+    kept.set_defaults(run=_cache)
     return parser
 
 
@@ -338,6 +344,22 @@ def _profile(options: argparse.Namespace) -> None:
         found.save(_writable(options, options.output))
     print(found.headline)
     print(found.table(options.by, options.top))
+
+
+def _cache(options: argparse.Namespace) -> None:
+    kept = importlib.import_module("primgraph.codegen.native.cache")
+    found = kept.clear() if options.what == "clear" else kept.contents()
+    size = f"{found.size / 2**20:.1f} MiB"
+    if options.what == "clear":
+        print(f"removed {found.files} files, {size}, from {found.folder}")
+        return
+    rows = {
+        "folder": found.folder,
+        "files": found.files,
+        "size": f"{size} of {kept.LIMIT >> 20} MiB",
+    }
+    for name, text in rows.items():
+        print(f"{name + ':':8} {text}")
 
 
 def _info(options: argparse.Namespace) -> None:

@@ -106,7 +106,7 @@ Places: TypeAlias = Sequence[Place | None]
 Found: TypeAlias = list[Place] | str
 # Of branches and loops, results may have none, and an equation of a body may be what mixes.
 _Any: TypeAlias = Places | str | Mixing
-_Rule: TypeAlias = Callable[[Equation, Places, "_Counts"], _Any]
+_Rule: TypeAlias = Callable[[Equation, Places, "Counts"], _Any]
 
 _UNKNOWN = "is not known to keep samples apart"
 _DIFFERENT = "joins different samples of its operands"
@@ -135,12 +135,12 @@ def _followed(graph: Graph, starts: dict[Value, Place]) -> dict[Value, Place] | 
     """Where samples lie in what outputs depend on, if each equation keeps them apart."""
     relevant = _relevant(graph)
     places = {v: p for v, p in starts.items() if v in relevant}
-    counts = _Counts(graph)
+    counts = Counts(graph)
     for eqn in graph.body:
         outputs = [v for v in eqn.outputs if v in relevant]
         if not outputs or _is_constant(eqn) or places.keys().isdisjoint(_operands(eqn)):
             continue
-        found = _places_after(eqn, [places.get(v) for v in _operands(eqn)], counts)
+        found = places_after(eqn, [places.get(v) for v in _operands(eqn)], counts)
         if isinstance(found, Mixing):
             return found
         if isinstance(found, str):
@@ -171,7 +171,8 @@ def _operands(eqn: Equation) -> tuple[Value, ...]:
     return eqn.inputs[:1] if eqn.op.formal else eqn.inputs
 
 
-def _places_after(eqn: Equation, places: Places, counts: _Counts) -> _Any:
+def places_after(eqn: Equation, places: Places, counts: Counts) -> _Any:
+    """Where samples are in the results of an equation, or what it does to them."""
     rule = _RULES.get(eqn.op)
     if rule is not None:
         return rule(eqn, places, counts)
@@ -200,7 +201,7 @@ def _by_slopes(eqn: Equation, places: Places) -> Found:
     return [Place(0)]
 
 
-class _Counts:
+class Counts:
     """Tells index arrays that count along one of their axes."""
 
     __slots__ = ("_known", "_made")
@@ -266,17 +267,17 @@ def _kept_axes(eqn: Equation) -> list[int]:
     return [i for i in range(eqn.output.type.ndim) if i not in new]
 
 
-def _broadcast(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _broadcast(eqn: Equation, places: Places, counts: Counts) -> Found:
     _, place = _only(places)
     return [replace(place, axis=_kept_axes(eqn)[place.axis])]
 
 
-def _permute(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _permute(eqn: Equation, places: Places, counts: Counts) -> Found:
     _, place = _only(places)
     return [replace(place, axis=eqn.kwargs["axes"].index(place.axis))]
 
 
-def _reshape(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _reshape(eqn: Equation, places: Places, counts: Counts) -> Found:
     """The axis that holds them between as many elements before and behind."""
     _, place = _only(places)
     old, new = eqn.inputs[0].shape, eqn.output.shape
@@ -285,7 +286,7 @@ def _reshape(eqn: Equation, places: Places, counts: _Counts) -> Found:
         first, last = math.prod(new[:axis]), math.prod(new[axis + 1 :])
         if lead % first == 0 and trail % last == 0:
             before, after = lead // first, trail // last
-            if before * after * _count(old, place) == extent:
+            if before * after * spread_over(old, place) == extent:
                 return [Place(axis, before, after, place.shift)]
     return "spreads samples over several axes"
 
@@ -296,55 +297,55 @@ def _around(shape: Shape, place: Place) -> tuple[int, int]:
     return lead * place.before, place.after * trail
 
 
-def _count(shape: Shape, place: Place) -> int:
-    """How many places for samples there are."""
+def spread_over(shape: Shape, place: Place) -> int:
+    """How many places for samples there are in an array of that shape."""
     return shape[place.axis] // (place.before * place.after)
 
 
-def _reduce(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _reduce(eqn: Equation, places: Places, counts: Counts) -> Found:
     (_, place), gone = _only(places), eqn.kwargs["axes"]
     if place.axis in gone:
         return "reduces the axis of the samples"
     return [replace(place, axis=place.axis - sum(a < place.axis for a in gone))]
 
 
-def _root_of_squares(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _root_of_squares(eqn: Equation, places: Places, counts: Counts) -> Found:
     whole, total = places
     found = [] if whole is None else _reduce(eqn, [whole], counts)
     return found if isinstance(found, str) else _same((*found, total))
 
 
-def _within(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _within(eqn: Equation, places: Places, counts: Counts) -> Found:
     """Elements along some axes meet, and the result has these axes."""
     _, place = _only(places)
     return "mixes the axis of the samples" if place.axis in eqn.kwargs["axes"] else [place]
 
 
-def _cumsum(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _cumsum(eqn: Equation, places: Places, counts: Counts) -> Found:
     _, place = _only(places)
     if place.axis == eqn.kwargs["axis"]:
         return "runs along the axis of the samples"
     return [place]
 
 
-def _fft(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _fft(eqn: Equation, places: Places, counts: Counts) -> Found:
     _, place = _only(places)
     return "transforms the axis of the samples" if place.axis in eqn.kwargs["axes"] else [place]
 
 
-def _reverse(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _reverse(eqn: Equation, places: Places, counts: Counts) -> Found:
     _, place = _only(places)
     return "turns the samples round" if place.axis in eqn.kwargs["axes"] else [place]
 
 
-def _windows(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _windows(eqn: Equation, places: Places, counts: Counts) -> Found:
     """Windows have twice as many axes in the place of those that they slide over."""
     _, place = _only(places)
     number = len(eqn.kwargs["sizes"])
     return _beside_windows(place, eqn.kwargs["axis"], number, number)
 
 
-def _overlap_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _overlap_add(eqn: Equation, places: Places, counts: Counts) -> Found:
     _, place = _only(places)
     number = len(eqn.kwargs["extents"])
     return _beside_windows(place, eqn.kwargs["axis"], 2 * number, -number)
@@ -358,7 +359,7 @@ def _beside_windows(place: Place, axis: int, number: int, more: int) -> Found:
     return [replace(place, axis=place.axis + more)]
 
 
-def _matmul(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _matmul(eqn: Equation, places: Places, counts: Counts) -> Found:
     """Rows of the left and columns of the right factor stay apart, and what lies before both."""
     last = eqn.output.type.ndim - 1
     left, right = places
@@ -370,7 +371,7 @@ def _matmul(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return _DIFFERENT
 
 
-def _concat(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _concat(eqn: Equation, places: Places, counts: Counts) -> Found:
     axis, start = eqn.kwargs["axis"], 0
     moved: list[Place | None] = []
     for value, place in zip(eqn.inputs, places, strict=True):
@@ -384,7 +385,7 @@ def _concat(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return "puts samples in other places" if isinstance(found, str) else found
 
 
-def _split(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _split(eqn: Equation, places: Places, counts: Counts) -> Found:
     (_, place), axis, sizes = _only(places), eqn.kwargs["axis"], eqn.kwargs["sizes"]
     if place.axis != axis:
         return [place] * len(sizes)
@@ -394,7 +395,7 @@ def _split(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return [replace(place, shift=place.shift + start) for start in starts]
 
 
-def _pad(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _pad(eqn: Equation, places: Places, counts: Counts) -> Found:
     _, place = _only(places)
     low, high = eqn.kwargs["low"][place.axis], eqn.kwargs["high"][place.axis]
     if not place.is_plain and (low, high) != (0, 0):
@@ -402,7 +403,7 @@ def _pad(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return [replace(place, shift=place.shift - low)]
 
 
-def _slice(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _slice(eqn: Equation, places: Places, counts: Counts) -> Found:
     _, place = _only(places)
     start, size, step = (eqn.kwargs[name][place.axis] for name in ("starts", "sizes", "steps"))
     if step == 1 and size == eqn.inputs[0].shape[place.axis]:
@@ -414,7 +415,7 @@ def _slice(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return [replace(place, shift=place.shift + start)]
 
 
-def _slice_assign(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _slice_assign(eqn: Equation, places: Places, counts: Counts) -> Found:
     """What is assigned has its samples at other places of the result."""
     whole, part = places
     if part is not None:
@@ -428,7 +429,7 @@ def _slice_assign(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return _same((whole, part))
 
 
-def _gather(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _gather(eqn: Equation, places: Places, counts: Counts) -> Found:
     """Indices that count the samples take each sample from itself."""
     _, place = _only(places)
     first, indices = eqn.kwargs["axis"], eqn.inputs[1:]
@@ -444,7 +445,7 @@ def _gather(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return [Place(first + axis, shift=place.shift + start)]
 
 
-def _scatter_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _scatter_add(eqn: Equation, places: Places, counts: Counts) -> Found:
     """The axes of the indices in the second operand stand for the indexed ones of the first."""
     whole, part, *_ = places
     first, indices = eqn.kwargs["axis"], eqn.inputs[2:]
@@ -469,7 +470,7 @@ def _scatter_add(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return _same((whole, part))
 
 
-def _placed(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _placed(eqn: Equation, places: Places, counts: Counts) -> Found:
     """Leading axes of operands, along which nothing is put elsewhere, are those of the result."""
     lead = eqn.inputs[0].type.ndim - len(eqn.kwargs["strides"][0])
     if any(p is not None and p.axis >= lead for p in places):
@@ -477,7 +478,7 @@ def _placed(eqn: Equation, places: Places, counts: _Counts) -> Found:
     return _same(places)
 
 
-def _stack(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _stack(eqn: Equation, places: Places, counts: Counts) -> Found:
     """Matrices of a stack stay apart, and columns of right-hand sides."""
     found, last = _same(places), eqn.inputs[0].type.ndim - 1
     if isinstance(found, str):
@@ -492,7 +493,7 @@ def _stack(eqn: Equation, places: Places, counts: _Counts) -> Found:
 def _into_bodies(through: Callable[..., list[Place | None]]) -> _Rule:
     """The rule of a branch or a loop, which keeps samples apart if its bodies do in each trip."""
 
-    def rule(eqn: Equation, places: Places, counts: _Counts) -> _Any:
+    def rule(eqn: Equation, places: Places, counts: Counts) -> _Any:
         try:
             return through(eqn, list(places), _BODIES)
         except Fault as fault:
@@ -524,7 +525,7 @@ _BODIES = Analysis(
 )
 
 
-def _unchanged(eqn: Equation, places: Places, counts: _Counts) -> Found:
+def _unchanged(eqn: Equation, places: Places, counts: Counts) -> Found:
     return _same(places)
 
 

@@ -1,0 +1,250 @@
+"""Where tasks run: the workers of a client of dask's, or the threads of this process."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, Never, TypeAlias, final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from primgraph.codegen.run.threads import get_num_threads
+from primgraph.distributed.parcels import Parcel
+from primgraph.distributed.tasks import Given, add_up, same
+from primgraph.errors import ArgumentError, OptionError, PrimgraphError, RunError
+from primgraph.source import caller
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+# Tasks by their keys, and the key of the one whose result is wanted.
+_Layer: TypeAlias = "tuple[dict[Any, Any], Any]"
+
+# How many results a task adds up.
+FAN_IN = 8
+# What is the same for all tasks, and smaller, goes along in the graph without another thought.
+_SMALL = 1 << 16
+# How often what was lost with its workers is sent again.
+_TRIES = 4
+
+_counter = itertools.count()
+_process = uuid.uuid4().hex[:8]
+
+
+def dask_module(name: str) -> Any:
+    """A module of dask's. Raises `OptionError` where dask cannot be imported."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise OptionError(
+            f"pg.distributed needs {name.split('.')[0]}, which cannot be imported here: {error}",
+            hint="install it with: pip install 'primgraph[dask]'",
+        ) from None
+
+
+def engine_of(client: Any) -> Engine:
+    """What runs tasks on `client`; by default on dask's default one, or else in this process.
+
+    Raises `ArgumentError` for what is no client, and for one that is closed.
+    """
+    dask_module("dask")
+    if client is None:
+        client = _default_client()
+    if client is None:
+        return Engine(None)
+    if isinstance(client, str):
+        raise ArgumentError(
+            f"a client is needed, not the address {client!r:.60}",
+            hint="from distributed import Client; client = Client(address)",
+        )
+    if not isinstance(client, dask_module("distributed").Client):
+        raise ArgumentError(f"a client of dask's is needed, not {client!r:.60}")
+    if client.asynchronous:
+        raise ArgumentError("an asynchronous client is not waited for: give another one")
+    if client.status not in ("running", "connecting"):
+        raise ArgumentError(
+            f"the client is {client.status}", hint="make a new one: Client(address)"
+        )
+    return Engine(client)
+
+
+def _default_client() -> Any:
+    """The client that dask would take, if somebody has made one."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
+
+
+def new_name(what: str) -> str:
+    """A name of tasks that no others have."""
+    return f"primgraph-{what}-{_process}-{next(_counter)}"
+
+
+# What each client's workers have been sent already, and how quick that is, by client.
+_sent: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_speeds: WeakKeyDictionary[Any, tuple[float, float]] = WeakKeyDictionary()
+
+
+class _Lost(Exception):
+    """What tasks were given was lost with the workers that had it."""
+
+
+@final
+class Engine:
+    """Runs tasks, and holds what they have in common where they run."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    # What is sent.
+
+    def parcel(self, parcel: Parcel) -> Any:
+        """`parcel` as an argument of tasks: it goes to each worker once, by its content."""
+        if self.client is None:
+            return parcel
+        key = f"primgraph-kernel-{parcel.digest}"
+        return self._kept(key, lambda: self.client.submit(same, parcel, key=key))
+
+    def large(self, parcel: Parcel, arrays: Sequence[Array]) -> list[Any]:
+        """Constants as arguments of tasks; they are scattered, each once."""
+        if self.client is None:
+            return list(arrays)
+
+        def scattered(array: Array) -> Callable[[], Any]:
+            return lambda: self.client.scatter(array, broadcast=True, hash=False)
+
+        names = [f"primgraph-constant-{digest}" for digest in parcel.large]
+        return [self._kept(n, scattered(a)) for n, a in zip(names, arrays, strict=True)]
+
+    def _kept(self, key: str, send: Callable[[], Any]) -> Any:
+        known = _sent.setdefault(self.client, {})
+        future = known.get(key)
+        if future is None or future.status in ("cancelled", "lost", "error"):
+            future = known[key] = send()
+        return future
+
+    def given(self, given: Given) -> Any:
+        """What is the same for all tasks of a step: in their graph, or scattered if that is faster.
+
+        In the graph it passes the scheduler, which takes its bytes in and out; to scatter it takes
+        another exchange of messages.
+        """
+        size = sum(a.nbytes for a in given.arrays)
+        if self.client is None or size < _SMALL:
+            return given
+        latency, bandwidth = self.speed()
+        if size / bandwidth < latency:
+            return given
+        return self.client.scatter(given, broadcast=True, hash=False)
+
+    def speed(self) -> tuple[float, float]:
+        """Seconds to scatter next to nothing, and bytes a second; measured once for a client."""
+        found = _speeds.get(self.client)
+        if found is None:
+            times = []
+            for count in (1, 1, 1 << 19, 1 << 19):
+                start = time.perf_counter()
+                self.client.scatter(np.zeros(count), broadcast=True, hash=False)
+                times.append(time.perf_counter() - start)
+            latency = min(times[:2])
+            found = latency, (8 << 19) / max(min(times[2:]) - latency, 1e-6)
+            _speeds[self.client] = found
+        return found
+
+    # What is done.
+
+    def total(
+        self, what: str, draft: Callable[[], Sequence[tuple[Any, ...]]], sources: Sequence[Any]
+    ) -> list[Array]:
+        """The sums of what tasks give, lists of arrays, in a tree that their number decides.
+
+        `draft` makes the tasks, and does so again when what they share was lost with its workers.
+        """
+
+        def drafted(name: str) -> _Layer:
+            tasks = draft()
+            layer: dict[Any, Any] = {(name, 0, i): task for i, task in enumerate(tasks)}
+            keys, level = list(layer), 0
+            while len(keys) > 1 or not level:
+                level += 1
+                groups = [keys[i : i + FAN_IN] for i in range(0, len(keys), FAN_IN)]
+                keys = [(name, level, i) for i in range(len(groups))]
+                layer.update((k, (add_up, g)) for k, g in zip(keys, groups, strict=True))
+            return layer, keys[0]
+
+        found: list[Array] = self._computed(what, drafted, sources)
+        return found
+
+    def gathered(
+        self, what: str, tasks: Iterable[tuple[Any, ...]], sources: Sequence[Any]
+    ) -> list[Any]:
+        """What tasks give, in their order."""
+        listed = list(tasks)
+
+        def drafted(name: str) -> _Layer:
+            layer: dict[Any, Any] = {(name, 0, i): task for i, task in enumerate(listed)}
+            layer[name, 1, 0] = (list, [*layer])
+            return layer, (name, 1, 0)
+
+        found: list[Any] = self._computed(what, drafted, sources)
+        return found
+
+    def _computed(
+        self,
+        what: str,
+        drafted: Callable[[str], tuple[dict[Any, Any], Any]],
+        sources: Sequence[Any],
+    ) -> Any:
+        graphs = dask_module("dask.highlevelgraph").HighLevelGraph
+        delayed = dask_module("dask.delayed").Delayed
+        for attempt in range(_TRIES):
+            name = new_name(what)
+            layer, end = drafted(name)
+            graph = graphs.from_collections(name, layer, dependencies=sources)
+            wanted = delayed(end, graph, layer=name)
+            try:
+                if self.client is None:
+                    return wanted.compute(scheduler="threads", num_workers=get_num_threads())
+                return self._waited(self.client.compute(wanted), attempt)
+            except PrimgraphError as error:
+                error.place = error.place or caller()
+                raise
+            except _Lost:
+                continue
+        raise AssertionError("the last attempt raises")
+
+    def _waited(self, future: Any, attempt: int) -> Any:
+        """The result of a future; `_Lost` if it may go better when things are sent again."""
+        try:
+            return future.result()
+        except BaseException as error:
+            if self.client.status == "running":
+                future.cancel(reason="nobody waits for it any more")
+            self._answer(error, attempt)
+
+    def _answer(self, error: BaseException, attempt: int) -> Never:
+        """Raise what stopped a computation."""
+        module = dask_module("distributed")
+        if isinstance(error, module.scheduler.KilledWorker):
+            raise RunError(
+                f"workers died of a task, one after the other: {error}",
+                hint="where memory is what they lack, smaller chunks help: see pg.distributed.plan",
+            ) from error
+        lost = isinstance(error, module.client.FutureCancelledError)
+        if lost and self.client.status == "running" and attempt < _TRIES - 1:
+            raise _Lost from error
+        raise error
+
+    def workers(self) -> list[tuple[int, int]]:
+        """Threads and memory limit of each worker; 0 where there is none."""
+        if self.client is None:
+            return [(get_num_threads(), 0)]
+        known = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        return [(w["nthreads"], int(w["memory_limit"] or 0)) for w in known]

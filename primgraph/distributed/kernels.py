@@ -1,0 +1,137 @@
+"""Kernels of chunks: which one a chunk takes, packed for its way, and what all are given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.codegen.plan.limits import default_limits
+from primgraph.distributed.chunks import Chunks, require_sendable
+from primgraph.distributed.engine import Engine
+from primgraph.distributed.parcels import Parcel, pack
+from primgraph.distributed.summands import Drawn, Summand
+from primgraph.distributed.tasks import Given, run_chunk
+from primgraph.errors import UnknownSizeError
+from primgraph.ir.graph import Graph
+from primgraph.ir.sizes import at_sizes
+from primgraph.ir.slices import without_formal
+from primgraph.program.compile import optimized, simplified_early, style_for
+from primgraph.transforms.hoist import input_free
+from primgraph.transforms.lower import lower
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Maker: TypeAlias = Callable[[Drawn, Graph, int], Graph]
+
+# How many different numbers of rows have kernels of their own.
+_OWN = 4
+
+
+@final
+class Kernels:
+    """What chunks are given to: kernels for numbers of rows that come often, and one for all.
+
+    Which one a chunk takes depends on the numbers of rows of all chunks and on nothing else, and so
+    do its bits. Where no kernel can be for all numbers, each has one of its own.
+    """
+
+    def __init__(self, summand: Summand, chunks: Chunks, make: Maker) -> None:
+        self.summand, self.chunks, self._make = summand, chunks, make
+        counts = Counter(n for n in chunks.rows if n)
+        often = [n for n, times in counts.most_common(_OWN) if times > 1 or len(counts) == 1]
+        self._own = frozenset(often)
+        self._graphs: dict[int | None, Graph] = {}
+        self._parts: dict[tuple[int | None, bool], tuple[Any, ...]] = {}
+        # By the identity of parts, which are kept.
+        self._packed: dict[int, tuple[Parcel, list[Array]]] = {}
+
+    def graph(self, rows: int | None) -> Graph:
+        """What is computed of a chunk of so many rows, or of any number of them."""
+        found = self._graphs.get(rows)
+        if found is None:
+            found = self._graphs[rows] = self._drafted(rows)
+        return found
+
+    def _drafted(self, rows: int | None) -> Graph:
+        summand = self.summand
+        if not summand.is_sized:
+            assert rows is not None
+            drawn = summand.drawn(rows)
+            return self._make(drawn, drawn.parts.each, len(summand.params))
+        drawn, count = summand.drawn(1), len(summand.params)
+        if rows is None:
+            return simplified_early(self._make(drawn, drawn.parts.each, count))
+        sizes = {summand.size: rows}
+        try:
+            whole = self.graph(None)
+        except UnknownSizeError:
+            return self._make(drawn, at_sizes(drawn.parts.each, sizes), count)
+        return at_sizes(whole, sizes)
+
+    def packed(self, rows: int, debug: bool = False) -> tuple[Parcel, list[Array]]:
+        """The parcel for a chunk of so many rows, and its large constants."""
+        parts = self.parts(rows, debug)
+        found = self._packed.get(id(parts))
+        if found is None:
+            found = self._packed[id(parts)] = pack(parts)
+        return found
+
+    def parts(self, rows: int, debug: bool = False) -> tuple[Any, ...]:
+        """What the kernel for a chunk of so many rows is made of."""
+        key = rows if rows in self._own or not self.summand.is_sized or debug else None
+        found = self._parts.get((key, debug))
+        if found is None:
+            try:
+                found = _parts_of(self.graph(key), debug)
+            except UnknownSizeError:
+                # Its code would have to know more of its sizes than that they are some.
+                self._own |= {rows}
+                key, found = rows, _parts_of(self.graph(rows), debug)
+            self._parts[key, debug] = found
+        return found
+
+    def tasks(
+        self, engine: Engine, given: Given, do: Callable[..., Any] = run_chunk
+    ) -> list[tuple[Any, ...]]:
+        """A task for each chunk that has rows."""
+        if engine.client is not None:
+            require_sendable(self.chunks)
+        shared = engine.given(given)
+        sent: dict[str, tuple[Any, list[Any]]] = {}
+        found = []
+        for i in self.chunks.used():
+            parcel, large = self.packed(self.chunks.rows[i], given.debug)
+            if parcel.digest not in sent:
+                sent[parcel.digest] = engine.parcel(parcel), engine.large(parcel, large)
+            kernel, constants = sent[parcel.digest]
+            items = self.chunks.items[i]
+            found.append((do, kernel, constants, shared, self.chunks.chunk(i), items))
+        return found
+
+    def numbers(self) -> list[Array]:
+        """The numbers of samples that kernels compute with: of all samples there are."""
+        rows = next((n for n in self.chunks.rows if n), 1)
+        sizes: Mapping[str, int] = {self.summand.size: self.chunks.total}
+        return self.summand.drawn(rows).numbers(sizes)
+
+    def given(
+        self, params: Sequence[Array], vectors: Sequence[Array] = (), debug: bool = False
+    ) -> Given:
+        """What all chunks are given beside their rows."""
+        arrays = (*params, *self.summand.constants, *self.numbers(), *vectors)
+        return Given(tuple(arrays), debug)
+
+
+def _parts_of(graph: Graph, debug: bool) -> tuple[Any, ...]:
+    """What a kernel is made of: for one thread, by the limits of this machine, as these decide
+    about bits."""
+    if debug:
+        return lower(graph), "readable", {}, None, (), ()
+    plain = without_formal(optimized(graph))
+    once = () if plain.sizes else input_free(plain)
+    style = "readable" if plain.sizes else style_for("planned", None)
+    limits = replace(default_limits(), processors=1)
+    return plain, style, {}, limits, once, ()

@@ -1,0 +1,333 @@
+"""Sums over chunks as functions of parameters: values, gradients, products with Hessians."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.distributed.chunks import Chunks, chunks
+from primgraph.distributed.engine import Engine, engine_of
+from primgraph.distributed.kernels import Kernels, Maker
+from primgraph.distributed.plans import Plan, plan_of, warn_early
+from primgraph.distributed.summands import (
+    Summand,
+    gauss_newton_times,
+    hessian_times,
+    of_function,
+    of_program,
+    with_gradient,
+)
+from primgraph.errors import ArgumentError, OptionError, ShapeError
+from primgraph.ir.types import FLOAT64
+from primgraph.operators.promotion import array_of
+from primgraph.program.compile import compiled
+from primgraph.program.program import Program
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+@final
+class Objective:
+    """A sum over the samples of all chunks, as a function of its parameters; see `objective`.
+
+    Parameters are the containers of arrays that were given first, or one flat vector `theta` of
+    float64, as SciPy's methods take it.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        data: Chunks,
+        summand: Summand,
+        structure: tree.Structure,
+        program: Program | None,
+        debug: bool,
+    ) -> None:
+        self.program = program
+        self._engine, self._data, self._summand = engine, data, summand
+        self._structure, self._debug = structure, debug
+        self._ends = list(accumulate(a.size for a in summand.params))
+        self._made: dict[Maker, Kernels] = {}
+        self._rests: dict[Maker, Any] = {}
+        self._warned: set[Maker] = set()
+        self._latest: tuple[bytes, float, Array] | None = None
+        if not data.total:
+            raise ShapeError("there are no rows in the data")
+
+    # In containers.
+
+    def value_and_grad(self, params: Any = None) -> tuple[Array, Any]:
+        """The sum, and its gradients in the containers of the parameters."""
+        value, *gradients = self._computed(with_gradient, self._leaves(params))
+        return value, tree.unflatten(self._structure, gradients)
+
+    def hessian_product(self, params: Any, vector: Any) -> Any:
+        """The Hessian at `params` times `vector`, which has the same containers."""
+        vectors = self._leaves(vector, "vector")
+        found = self._computed(hessian_times, self._leaves(params), vectors)
+        return tree.unflatten(self._structure, found)
+
+    def gauss_newton_product(self, params: Any, vector: Any) -> Any:
+        """`J.T @ (J @ vector)`, where J has the derivatives of all rows of the function."""
+        vectors = self._leaves(vector, "vector")
+        found = self._computed(gauss_newton_times, self._leaves(params), vectors)
+        return tree.unflatten(self._structure, found)
+
+    def plan(self, what: str = "value_and_grad") -> Plan:
+        """What an evaluation will cost, before it is made; see `pg.distributed.plan`."""
+        if what not in _MAKERS:
+            raise OptionError(f"there is no {what!r:.60}", hint=f"known are {', '.join(_MAKERS)}")
+        return plan_of(what, self._kernels(_MAKERS[what]), self._engine)
+
+    # As SciPy takes it.
+
+    @property
+    def size(self) -> int:
+        """The number of elements of a vector."""
+        return self._ends[-1]
+
+    @property
+    def x0(self) -> Array:
+        """The parameters that were given first, as one vector."""
+        return np.concatenate([a.ravel() for a in self._summand.params]).astype(np.float64)
+
+    def fun(self, theta: Any) -> float:
+        """The sum at `theta`."""
+        return self._at(theta)[0]
+
+    def jac(self, theta: Any) -> Array:
+        """The gradient at `theta`, a vector."""
+        return self._at(theta)[1].copy()
+
+    def fun_and_jac(self, theta: Any) -> tuple[float, Array]:
+        """The sum and its gradient at `theta`, for SciPy's `jac=True`."""
+        value, gradient = self._at(theta)
+        return value, gradient.copy()
+
+    def hessp(self, theta: Any, p: Any) -> Array:
+        """The Hessian at `theta` times the vector `p`."""
+        found = self._computed(hessian_times, self._split(theta), self._split(p))
+        return _flat(found)
+
+    def unflatten(self, theta: Any) -> Any:
+        """The parameters of which `theta` holds the elements."""
+        return tree.unflatten(self._structure, self._split(theta))
+
+    def assign(self, theta: Any) -> None:
+        """Store the elements of `theta` in the program's scope; `OptionError` without one."""
+        if self.program is None:
+            raise OptionError("there is no program: unflatten gives the parameters")
+        self.program.set_state_dict(dict(zip(self._summand.names, self._split(theta), strict=True)))
+
+    def _at(self, theta: Any) -> tuple[float, Array]:
+        vector = self._vector(theta)
+        key, latest = vector.tobytes(), self._latest
+        if latest is None or latest[0] != key:
+            value, *gradients = self._computed(with_gradient, self._split(vector))
+            self._latest = latest = (key, float(value), _flat(gradients))
+        return latest[1:]
+
+    def _vector(self, theta: Any) -> Array:
+        vector = array_of(theta, FLOAT64)
+        if vector.shape != (self.size,):
+            raise ShapeError(f"a vector of {self.size} elements is needed, not {vector.shape}")
+        return vector
+
+    def _split(self, theta: Any) -> list[Array]:
+        parts = np.split(self._vector(theta), self._ends[:-1])
+        models = self._summand.params
+        return [p.reshape(a.shape).astype(a.dtype) for p, a in zip(parts, models, strict=True)]
+
+    def _leaves(self, params: Any, what: str = "params") -> list[Array]:
+        models = self._summand.params
+        if params is None:
+            return models
+        leaves, structure = tree.flatten(params)
+        if structure != self._structure:
+            raise ShapeError(f"{what} are {structure}, and {self._structure} is needed")
+        arrays = [array_of(x, a.dtype) for x, a in zip(leaves, models, strict=True)]
+        for name, array, model in zip(self._summand.names, arrays, models, strict=True):
+            if array.shape != model.shape:
+                raise ShapeError(f"{name} has shape {model.shape}, not {array.shape}")
+        return [x.astype(a.dtype) for x, a in zip(arrays, models, strict=True)]
+
+    # What is computed.
+
+    def _kernels(self, make: Maker) -> Kernels:
+        found = self._made.get(make)
+        if found is None:
+            found = self._made[make] = Kernels(self._summand, self._data, make)
+        return found
+
+    def _computed(
+        self, make: Maker, params: Sequence[Array], vectors: Sequence[Array] = ()
+    ) -> list[Array]:
+        """The sums over all chunks, and over what comes from none."""
+        kernels = self._kernels(make)
+        if make not in self._warned:
+            self._warned.add(make)
+            warn_early(kernels, self._engine)
+        given = kernels.given(params, vectors, self._debug)
+        found = self._engine.total(
+            make.__name__, lambda: kernels.tasks(self._engine, given), self._data.sources
+        )
+        rest = self._rest(make)
+        if rest is None:
+            return found
+        return [a + b for a, b in zip(found, rest(*given.arrays), strict=True)]
+
+    def _rest(self, make: Maker) -> Any:
+        """What is added that comes from no sample: a kernel that looks at no data."""
+        if make not in self._rests:
+            rows = next(n for n in self._data.rows if n)
+            drawn = self._summand.drawn(rows)
+            made = None
+            if drawn.parts.rest is not None:
+                graph = make(drawn, drawn.parts.rest, len(self._summand.params))
+                first = graph.inputs[: len(graph.inputs) - drawn.data]
+                made = compiled(type(graph)(first, graph.body, graph.outputs, graph.name))
+            self._rests[make] = made
+        return self._rests[make]
+
+
+_MAKERS: dict[str, Maker] = {
+    "value_and_grad": with_gradient,
+    "hessian_product": hessian_times,
+    "gauss_newton_product": gauss_newton_times,
+}
+
+
+def _flat(arrays: Sequence[Array]) -> Array:
+    return np.concatenate([a.ravel() for a in arrays]).astype(np.float64)
+
+
+def objective(
+    f_or_program: Callable[..., Any] | Program,
+    params: Any,
+    data: Any,
+    client: Any = None,
+    *,
+    loss: Any = None,
+    debug: str | None = None,
+) -> Objective:
+    """The sum of `f_or_program` over the samples of `data`, as a function of its parameters.
+
+        total = pg.distributed.objective(f, {"w": np.zeros(20)}, (x, y), client)
+        found = scipy.optimize.minimize(total.fun_and_jac, total.x0, jac=True)
+
+    A function is called as `f(params, data)`, or `f(params, *data)` where the data are a tuple,
+    with some rows of the data, and gives a loss for each of them, or their sum. Means are over all
+    rows of all chunks, and what is added without a sample, such as a penalty of the parameters, is
+    added once. A program has a `loss`, a variable or its name, of this kind; its data are a dict
+    by the names of inputs, of which those with a named first extent are chunked; `params` are
+    arrays by name, or None for the values that parameters have.
+
+    `data` are as in `pg.distributed.chunks`. Tasks run on `client`, by default on dask's default
+    one, or else in threads of this process; results are the same, to the last bit, wherever and in
+    whatever order they run, on machines of one kind. With `debug="nan"` each equation is looked at,
+    and the first NaN or infinity is an error that names chunk, file and equation.
+
+    Raises `MixedSamplesError`, with the line, for what is no sum over samples; `ShapeError` for
+    chunks that do not fit, `ArgumentError` for a closed client and for arguments of other kinds,
+    `OptionError` where dask is not installed.
+    """
+    if debug not in (None, "nan"):
+        raise OptionError(f"debug={debug!r:.60} is not known", hint="choose 'nan', or None")
+    engine = engine_of(client)
+    if isinstance(f_or_program, Program):
+        return _of_program(engine, f_or_program, params, data, loss, debug is not None)
+    if loss is not None:
+        raise ArgumentError("a function gives its loss itself: loss is for programs")
+    chunked = chunks(data).looked_at(engine)
+    summand = of_function(f_or_program, params, chunked.structure, chunked.columns)
+    if not summand.params:
+        raise ArgumentError("there are no parameters: params has no arrays")
+    return Objective(engine, chunked, summand, tree.structure(params), None, debug is not None)
+
+
+def _of_program(
+    engine: Engine, program: Program, params: Any, data: Any, loss: Any, debug: bool
+) -> Objective:
+    if loss is None:
+        raise ArgumentError("the loss of the program is needed", hint="loss=variable")
+    feed: dict[str, Any] = {}
+    if isinstance(data, Mapping):
+        inputs = program.inputs
+        feed = {n: a for n, a in data.items() if n in inputs and not inputs[n].type.names}
+        data = {n: a for n, a in data.items() if n not in feed}
+    chunked = chunks(data).looked_at(engine)
+    structure = chunked.structure
+    if structure.kind is not dict:
+        raise ArgumentError("data of a program are a dict by the names of its inputs")
+    columns = dict(zip(map(str, structure.keys), chunked.columns, strict=True))
+    summand = of_program(program, loss, params, columns, feed)
+    form = tree.structure(dict.fromkeys(summand.names, 0.0))
+    return Objective(engine, chunked, summand, form, program, debug)
+
+
+def value_and_grad(
+    f_or_program: Callable[..., Any] | Program,
+    params: Any,
+    data: Any,
+    client: Any = None,
+    *,
+    loss: Any = None,
+    debug: str | None = None,
+) -> tuple[Array, Any]:
+    """The sum of `f_or_program` over all samples, and its gradients in the containers of `params`.
+
+    Arguments and errors are those of `pg.distributed.objective`, which serves many evaluations.
+    """
+    found = objective(f_or_program, params, data, client, loss=loss, debug=debug)
+    return found.value_and_grad()
+
+
+def hessian_product(
+    f_or_program: Callable[..., Any] | Program,
+    params: Any,
+    vector: Any,
+    data: Any,
+    client: Any = None,
+    *,
+    loss: Any = None,
+) -> Any:
+    """The Hessian of the sum over all samples at `params`, times `vector`.
+
+    `vector` and the result have the containers of `params`; see `pg.distributed.objective`.
+    """
+    found = objective(f_or_program, params, data, client, loss=loss)
+    return found.hessian_product(None, vector)
+
+
+def gauss_newton_product(
+    f: Callable[..., Any], params: Any, vector: Any, data: Any, client: Any = None
+) -> Any:
+    """`J.T @ (J @ vector)`, where J has the derivatives by `params` of all that `f` gives.
+
+    `f` gives residuals, of which rows belong to samples; see `pg.distributed.objective`.
+    """
+    found = objective(f, params, data, client)
+    return found.gauss_newton_product(None, vector)
+
+
+def plan(
+    f_or_program: Callable[..., Any] | Program,
+    params: Any,
+    data: Any,
+    client: Any = None,
+    *,
+    loss: Any = None,
+    what: str = "value_and_grad",
+) -> Plan:
+    """What one evaluation of the sum will cost: chunks, operations, bytes moved, memory.
+
+    `what` is "value_and_grad", "hessian_product" or "gauss_newton_product". It prints as a few
+    lines; where a task would not fit into a worker's memory, with the number of rows that would.
+    Nothing is computed, but files and delayed chunks are looked at. Arguments and errors are those
+    of `pg.distributed.objective`.
+    """
+    return objective(f_or_program, params, data, client, loss=loss).plan(what)

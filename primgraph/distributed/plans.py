@@ -1,0 +1,158 @@
+"""What a computation over chunks will cost, before it is made."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from math import ceil
+from typing import final
+
+from primgraph.codegen.compiled import plan_with_bodies
+from primgraph.codegen.plan.memory import call_bytes, kept_bytes, live_bytes
+from primgraph.codegen.plan.program import Options
+from primgraph.codegen.plan.schedule import schedule
+from primgraph.distributed.engine import FAN_IN, Engine
+from primgraph.distributed.kernels import Kernels
+from primgraph.inspect.cost import works
+from primgraph.ir.graph import Graph
+from primgraph.ir.sizes import at_sizes
+from primgraph.ir.types import TensorType
+from primgraph.tables import quantity
+
+# What a worker has loaded before it is given anything.
+PROCESS_BYTES = 150 << 20
+# The part of its limit at which dask lets a worker begin no more tasks.
+_FULL = 0.8
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What an evaluation costs; it prints as a few lines.
+
+    `flops` are of all chunks together. `bytes_read` are the data, `bytes_sent` go to all workers
+    (parameters and kernels), `bytes_returned` go up the tree of sums. `task_bytes` is the most that
+    one task has in memory, its chunk included, and `worker_bytes` what a worker has with a task in
+    each of its threads. `limit` is what the smallest worker may have, 0 where there is none, and
+    `fitting_rows` how many rows a chunk may have there.
+    """
+
+    what: str
+    chunks: int
+    rows: int
+    largest: int
+    workers: int
+    threads: int
+    flops: int
+    bytes_read: int
+    bytes_sent: int
+    bytes_returned: int
+    levels: int
+    task_bytes: int
+    worker_bytes: int
+    limit: int
+    fitting_rows: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether all tasks fit into what dask lets workers use before they begin no more."""
+        return not self.limit or self.worker_bytes <= _FULL * self.limit
+
+    def warning(self) -> str:
+        """What is wrong with the size of chunks; nothing if all fit."""
+        if self.fits:
+            return ""
+        if not self.fitting_rows:
+            advice = "chunks of any size are too large: give workers more memory or fewer threads"
+        else:
+            advice = f"chunks of {self.fitting_rows:,} rows would fit"
+        return (
+            f"a worker with {self.threads} tasks takes about {quantity(self.worker_bytes, 'B')}, "
+            f"of which dask begins tasks up to {quantity(int(_FULL * self.limit), 'B')}; {advice}"
+        )
+
+    def __str__(self) -> str:
+        workers = f"{self.workers} worker{'s' * (self.workers != 1)}"
+        limit = f" of {quantity(self.limit, 'B')}" if self.limit else ""
+        lines = [
+            f"{self.what}: {self.chunks:,} chunks, {self.rows:,} rows, {self.largest:,} at most in "
+            f"one; {workers} with {self.threads} thread{'s' * (self.threads != 1)}",
+            f"  operations  {quantity(self.flops, 'flop')}",
+            f"  data        {quantity(self.bytes_read, 'B')} read by tasks",
+            f"  sent        {quantity(self.bytes_sent, 'B')} to workers",
+            f"  returned    {quantity(self.bytes_returned, 'B')} in a tree of {self.levels} levels",
+            f"  memory      {quantity(self.task_bytes, 'B')} a task, "
+            f"{quantity(self.worker_bytes, 'B')}{limit} a worker",
+        ]
+        return "\n".join([*lines, *([f"  WARNING     {self.warning()}"] if not self.fits else [])])
+
+
+def plan_of(what: str, kernels: Kernels, engine: Engine, exact: bool = True) -> Plan:
+    """What it takes to give all chunks to `kernels`.
+
+    Unless it is to be `exact`, memory is that of all values in the order of their equations, which
+    planned code may take less than.
+    """
+    chunks = kernels.chunks
+    used = chunks.used()
+    workers = engine.workers()
+    threads = max((n for n, _ in workers), default=1)
+    limit = min((memory for _, memory in workers if memory), default=0)
+    number = max(used, key=chunks.rows.__getitem__)
+    largest, data = chunks.rows[number], chunks.bytes_of(number)
+    graph, style, _, limits, *_ = kernels.parts(largest)
+    sent = sum(t.nbytes for t in _given(graph, len(chunks.types(number))))
+    if graph.sizes:
+        graph = at_sizes(graph, {kernels.summand.size: largest})
+    returned = sum(t.nbytes for t in graph.output_types)
+    if exact and style != "readable":
+        plan = plan_with_bodies(graph, Options(), limits)
+        kept = kept_bytes(plan)
+        memory = kept + call_bytes(plan)
+    else:
+        kept, memory = 0, live_bytes(schedule(graph))
+    flops = sum(part.flops for part in works(graph)) if exact else 0
+    parcels = {}
+    for i in used if exact else ():
+        parcel, large = kernels.packed(chunks.rows[i])
+        parcels[parcel.digest] = parcel.nbytes + sum(a.nbytes for a in large)
+    levels, nodes, width = 0, 0, len(used)
+    while width > 1:
+        nodes, width, levels = nodes + width, ceil(width / FAN_IN), levels + 1
+    process = PROCESS_BYTES if engine.client is not None else 0
+    task, fixed = data + memory, sent + returned
+    fitting = 0
+    if limit:
+        room = (_FULL * limit - process) / threads - fixed - kept
+        fitting = max(0, int(room / max(task - fixed, 1) * largest))
+    return Plan(
+        what=what,
+        chunks=len(used),
+        rows=chunks.total,
+        largest=largest,
+        workers=len(workers),
+        threads=threads,
+        flops=flops * chunks.total // largest,
+        bytes_read=sum(chunks.bytes_of(i) for i in used),
+        bytes_sent=(sent + sum(parcels.values())) * max(len(workers), 1),
+        bytes_returned=returned * (nodes + 1),
+        levels=levels,
+        task_bytes=task,
+        worker_bytes=process + threads * task,
+        limit=limit,
+        fitting_rows=fitting,
+    )
+
+
+def warn_early(kernels: Kernels, engine: Engine) -> None:
+    """Warn where chunks are too large for a worker's memory."""
+    if engine.client is None or plan_of("", kernels, engine, exact=False).fits:
+        return
+    plan = plan_of("", kernels, engine)
+    if not plan.fits:
+        warnings.warn(plan.warning(), stacklevel=6)
+
+
+def _given(graph: Graph, data: int) -> tuple[TensorType, ...]:
+    """The types of what all chunks are given."""
+    return graph.input_types[: len(graph.inputs) - data]

@@ -1,0 +1,424 @@
+"""What is computed of a chunk: functions and programs, taken apart into sums over samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.autodiff.grad import forward_grad, grad
+from primgraph.autodiff.jacobian import jacobian
+from primgraph.errors import (
+    ArgumentError,
+    FeedError,
+    MixedSamplesError,
+    ShapeError,
+    UnknownSizeError,
+)
+from primgraph.ir.builder import Builder
+from primgraph.ir.dims import extent_at, names_in
+from primgraph.ir.graph import Graph, Value
+from primgraph.ir.primitive import recording
+from primgraph.ir.sizes import at_sizes
+from primgraph.ir.types import TensorType, declared_shape
+from primgraph.operators import reshape, zeros_like
+from primgraph.operators import sum as sum_
+from primgraph.operators.promotion import array_of
+from primgraph.operators.variable import Variable
+from primgraph.primitives.constants import constant, extent, full
+from primgraph.primitives.shapes import broadcast
+from primgraph.program.program import Program, program_of
+from primgraph.program.run import check_names, input_values, state_values
+from primgraph.program.trace import trace, with_flags
+from primgraph.transforms.analysis.mixing import Mixing
+from primgraph.transforms.analysis.sampled import Parts, taken_apart
+from primgraph.transforms.lower import lower
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+# What the number of samples is called in functions.
+ROWS = "rows"
+
+
+@final
+@dataclass(frozen=True)
+class Drawn:
+    """A graph of samples, taken apart: its inputs are parameters, constants, numbers, then data.
+
+    The numbers are those of `extents`, expressions in how many samples there are in all; `data` of
+    the inputs have samples. `raw` is the graph as it was written.
+    """
+
+    raw: Graph
+    parts: Parts
+    extents: tuple[tuple[int, TensorType], ...]
+    data: int
+
+    def numbers(self, sizes: Mapping[str, int]) -> list[Array]:
+        """The numbers for all samples there are."""
+        return [np.asarray(extent_at(n, sizes), type.dtype) for n, type in self.extents]
+
+
+@final
+class Summand:
+    """A function of parameters and of samples, of which each chunk has some.
+
+    `params` are the arrays that derivatives are taken by, with their names, `constants` others
+    that are the same for all chunks. `draw` gives the graph for so many samples, or for any
+    number of them where that is None.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        names: Sequence[str],
+        params: Sequence[Array],
+        constants: Sequence[Array],
+        size: str,
+        draw: Callable[[int | None], Graph],
+    ) -> None:
+        self.name, self.names, self.size = name, tuple(names), size
+        self.params, self.constants = list(params), list(constants)
+        self._draw = draw
+        self._drawn: dict[int | None, Drawn] = {}
+
+    @cached_property
+    def is_sized(self) -> bool:
+        """Whether one graph is for any number of samples."""
+        try:
+            self._drawn[None] = self._made(None)
+        except UnknownSizeError:
+            return False
+        return True
+
+    def drawn(self, rows: int) -> Drawn:
+        """The graph for so many samples; the same for all where that is possible."""
+        key = None if self.is_sized else rows
+        found = self._drawn.get(key)
+        if found is None:
+            found = self._drawn[key] = self._made(rows)
+            if _numbers_in(found.raw) != _numbers_in(self._draw(rows + 1)):
+                raise ShapeError(
+                    f"{self.name} computes with the number of its samples, which chunks do not "
+                    "know",
+                    hint="a mean is a sum, divided outside; or write it so that it takes any "
+                    "number of samples",
+                )
+        return found
+
+    def _made(self, rows: int | None) -> Drawn:
+        raw = self._draw(rows)
+        plain, extents = _counted(lower(raw), len(self.params) + len(self.constants), self.size)
+        first = len(self.params) + len(self.constants) + len(extents)
+        found = taken_apart(plain, plain.inputs[first:])
+        if isinstance(found, Mixing):
+            raise mixed(found)
+        return Drawn(raw, found, tuple(extents), len(plain.inputs) - first)
+
+
+def mixed(fault: Mixing) -> MixedSamplesError:
+    """Why results of chunks cannot be put together."""
+    source = fault.equation.source
+    origin = [] if source is None else [f"written here:  {source}   {source.text}"]
+    return MixedSamplesError(
+        f"this is no sum over samples: {fault.equation.op.name} {fault.why}",
+        origin=origin,
+        hint="a chunk has some of the samples only; what is computed of all of them is computed "
+        "of their sums, outside",
+    )
+
+
+def _numbers_in(graph: Graph) -> list[tuple[str, Any]]:
+    """The ops of a graph, with the numbers that are written there."""
+    found = []
+    for eqn in lower(graph).body:
+        value = eqn.kwargs["value"] if eqn.op in (full, constant) else None
+        found.append((eqn.op.name, value))
+    return found
+
+
+def _counted(graph: Graph, count: int, size: str) -> tuple[Graph, list[tuple[int, TensorType]]]:
+    """`graph` with inputs, behind the first `count`, for numbers of samples in it."""
+    builder = Builder(graph.name)
+    for value in graph.inputs[:count]:
+        builder.share_input(value)
+    numbers: dict[tuple[int, Any], Value] = {}
+    for eqn in graph.body:
+        if eqn.op is extent and size in names_in(eqn.kwargs["size"]):
+            key = eqn.kwargs["size"], eqn.kwargs["dtype"]
+            if key not in numbers:
+                numbers[key] = builder.input(TensorType((), key[1]))
+        elif any(_has_extent(body, size) for body in eqn.bodies):
+            raise mixed(Mixing(eqn, "computes with the number of samples in a branch or a loop"))
+    for value in graph.inputs[count:]:
+        builder.share_input(value)
+    moved: dict[Value, Value] = {}
+    for eqn in graph.body:
+        if eqn.op is extent and size in names_in(eqn.kwargs["size"]):
+            number = numbers[eqn.kwargs["size"], eqn.kwargs["dtype"]]
+            shape = eqn.output.shape
+            if shape:
+                with recording(builder):
+                    number = broadcast(number, shape=shape, new_axes=tuple(range(len(shape))))
+            moved[eqn.output] = number
+            continue
+        inputs = tuple([moved.get(v, v) for v in eqn.inputs])
+        moved.update(zip(eqn.outputs, builder.copy(eqn, inputs), strict=True))
+    outputs = [moved.get(v, v) for v in graph.outputs]
+    plain = Graph(builder.inputs, builder.body, outputs, graph.name)
+    return plain, [(n, TensorType((), dtype)) for n, dtype in numbers]
+
+
+def _has_extent(graph: Graph, size: str) -> bool:
+    waiting = [graph]
+    while waiting:
+        for eqn in waiting.pop().body:
+            if eqn.op is extent and size in names_in(eqn.kwargs["size"]):
+                return True
+            waiting.extend(eqn.bodies)
+    return False
+
+
+# Where summands come from.
+
+
+def of_function(
+    function: Callable[..., Any],
+    params: Any,
+    structure: tree.Structure,
+    columns: Sequence[TensorType],
+) -> Summand:
+    """`function(params, data)`, or `function(params, *data)` where the data are a tuple.
+
+    Without parameters, which is None, it is `function(data)`.
+    """
+    if not callable(function):
+        raise ArgumentError(f"a function or a program is needed, not {function!r:.60}")
+    leaves, form = tree.flatten(params)
+    if params is None:
+        leaves = []
+    arrays = [array_of(leaf) for leaf in leaves]
+    given = [] if params is None else [tree.unflatten(form, arrays)]
+
+    def draw(rows: int | None) -> Graph:
+        data = tree.unflatten(structure, [_with_rows(rows or ROWS, t) for t in columns])
+        unpacked = data if structure.kind is tuple else (data,)
+        return trace(function, *given, *unpacked)
+
+    name = getattr(function, "__name__", type(function).__name__)
+    paths = [] if params is None else tree.paths_of(form, "params")
+    return Summand(name, paths, arrays, [], ROWS, draw)
+
+
+def _with_rows(rows: int | str, column: TensorType) -> TensorType:
+    return TensorType(declared_shape((rows, *column.shape)), column.dtype)
+
+
+def of_program(
+    program: Program,
+    loss: Any,
+    params: Mapping[str, Any] | Sequence[Variable] | None,
+    data: Mapping[str, TensorType],
+    feed: Mapping[str, Any],
+) -> Summand:
+    """The loss of a program, of which the inputs in `data` have samples; `feed` has the others.
+
+    `params` are arrays by the names of parameters, or parameters; by default all trainable ones
+    that the loss depends on, as they are now.
+    """
+    target = program.variable(loss) if isinstance(loss, str) else loss
+    if not isinstance(target, Variable) or program_of(target) is not program:
+        raise ArgumentError(f"the loss is a variable of the program, or its name, not {loss!r:.60}")
+    if target.size != 1:
+        raise ShapeError(f"a loss has one element, not {target.type}")
+    builder = program.builder
+    body = builder.slice([target.value])
+    used = {v for eqn in body for v in eqn.inputs} | {target.value}
+    chosen = _parameters(program, params, used)
+    inputs = [v for v in builder.inputs if v in used and v not in chosen]
+    size = _size_of(program, data)
+    wanted = [v.hint for v in inputs if v not in program.states]
+    check_names(program, {**feed, **data}, [*wanted, *(n for n in data if n not in wanted)])
+    lead = [program.inputs[name].value for name in data]
+    others = [v for v in inputs if v not in lead]
+    constants = input_values(program, others, feed)
+    states = [program.states[v] for v in chosen]
+    arrays = state_values(program, program.scope, states)
+    if isinstance(params, Mapping):
+        given = [array_of(a, v.dtype) for a, v in zip(params.values(), chosen, strict=True)]
+        for array, value in zip(given, chosen, strict=True):
+            if array.shape != value.shape:
+                raise ShapeError(f"{value.hint} is {value.type}, not {array.shape}")
+        arrays = [a.astype(v.dtype) for a, v in zip(given, chosen, strict=True)]
+    graph = builder.part([*chosen, *others, *lead], [target.value])
+    if builder.stopped:
+        graph = with_flags(graph, builder)
+
+    def draw(rows: int | None) -> Graph:
+        return graph if rows is None else at_sizes(graph, {size: rows})
+
+    return Summand(program.name, [v.hint for v in chosen], arrays, constants, size, draw)
+
+
+def _parameters(program: Program, params: Any, used: set[Value]) -> list[Value]:
+    if params is None:
+        chosen = [p.value for p in program.parameters() if p.value in used]
+    else:
+        found = [program.variable(p) if isinstance(p, str) else p for p in params]
+        for given, variable in zip(params, found, strict=True):
+            if not isinstance(variable, Variable) or variable.value not in program.states:
+                raise ArgumentError(f"{given!r:.60} is no parameter of {program.name}")
+        chosen = [v.value for v in found if v is not None]
+    if not chosen:
+        raise ArgumentError("the loss depends on no parameter that may be varied")
+    return chosen
+
+
+def _size_of(program: Program, data: Mapping[str, TensorType]) -> str:
+    """The name of the extent that counts samples, which all inputs in `data` have first."""
+    sizes: set[str] = set()
+    for name, column in data.items():
+        variable = program.inputs.get(name)
+        if variable is None:
+            raise FeedError(
+                f"the program has no input {name!r}", hint=f"it has {', '.join(program.inputs)}"
+            )
+        shape = variable.shape
+        names = names_in(shape[0]) if shape else frozenset()
+        if len(names) != 1 or str(shape[0]) not in names:
+            raise ShapeError(
+                f"input {name!r} is {variable.type}, and its samples have to be any number",
+                hint=f'declare it with a name for their number: pg.data("{name}", ("N", ...))',
+            )
+        if shape[1:] != column.shape or variable.dtype != column.dtype:
+            raise FeedError(f"{name!r} is {variable.type}, and rows of the data are {column}")
+        sizes |= names
+    if len(sizes) != 1:
+        raise ShapeError(
+            f"inputs count samples by different names: {', '.join(sorted(sizes))}",
+            hint="give their first extents one name",
+        )
+    return sizes.pop()
+
+
+# What is computed of a chunk. All graphs take parameters, constants, numbers, vectors, then data.
+
+
+def value_alone(drawn: Drawn, graph: Graph, count: int) -> Graph:
+    """The sum itself."""
+    with _Draft(drawn, graph) as draft:
+        return draft.graph([], [draft.loss])
+
+
+def with_gradient(drawn: Drawn, graph: Graph, count: int) -> Graph:
+    """The sum, and its gradients by the first `count` inputs."""
+    with _Draft(drawn, graph) as draft:
+        params = draft.variables[:count]
+        return draft.graph([], [draft.loss, *_gradients([draft.loss], params)])
+
+
+def hessian_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
+    """The products of the Hessian with a vector, given as one array for each of `count` inputs."""
+    with _Draft(drawn, graph) as draft:
+        params = draft.variables[:count]
+        vectors = draft.more([p.type for p in params])
+        found = _tangents(_gradients([draft.loss], params), params, vectors)
+        return draft.graph(vectors, found)
+
+
+def gauss_newton_times(drawn: Drawn, graph: Graph, count: int) -> Graph:
+    """The products of `J.T @ J` with a vector, where J has the derivatives of all outputs."""
+    require_rows(drawn)
+    with _Draft(drawn, graph) as draft:
+        params = draft.variables[:count]
+        vectors = draft.more([p.type for p in params])
+        along = _tangents(draft.outputs, params, vectors)
+        return draft.graph(vectors, _gradients(draft.outputs, params, along))
+
+
+def rows_of(drawn: Drawn, graph: Graph, count: int) -> Graph:
+    """The outputs as they are."""
+    require_rows(drawn)
+    with _Draft(drawn, graph) as draft:
+        return draft.graph([], draft.outputs)
+
+
+def jacobian_rows(drawn: Drawn, graph: Graph, count: int) -> Graph:
+    """The derivatives of each output by each of the first `count` inputs."""
+    require_rows(drawn)
+    with _Draft(drawn, graph) as draft:
+        found = jacobian(draft.outputs, draft.variables[:count])
+        return draft.graph([], [block for row in found for block in row])
+
+
+def require_rows(drawn: Drawn) -> None:
+    """Raise `ShapeError` unless all outputs have rows, one for each sample."""
+    for i, type in enumerate(drawn.parts.each.output_types):
+        if i not in drawn.parts.rows:
+            raise ShapeError(
+                f"result {i} of {drawn.raw.name} is {type}, and no row for each sample",
+                hint="return what is computed of each sample, before any sum",
+            )
+
+
+@final
+class _Draft:
+    """A graph on which derivatives are recorded."""
+
+    def __init__(self, drawn: Drawn, graph: Graph) -> None:
+        self.builder = Builder(graph.name)
+        self.inputs = [self.builder.input(v.type, v.hint) for v in graph.inputs]
+        self.values = self.builder.inline(graph, self.inputs)
+        self.data = len(graph.inputs) - drawn.data
+        self.rows = drawn.parts.rows
+
+    def __enter__(self) -> _Draft:
+        self.builder.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.builder.__exit__()
+
+    @property
+    def variables(self) -> list[Variable]:
+        return [Variable(self.builder, v) for v in self.inputs]
+
+    @property
+    def outputs(self) -> list[Variable]:
+        return [Variable(self.builder, v) for v in self.values]
+
+    @property
+    def loss(self) -> Variable:
+        """The one output, added up over its rows where it has such."""
+        (found,) = self.outputs
+        if found.ndim:
+            return sum_(found) if 0 in self.rows else reshape(found, ())
+        return found
+
+    def more(self, types: Sequence[TensorType]) -> list[Variable]:
+        return [Variable(self.builder, self.builder.input(t)) for t in types]
+
+    def graph(self, more: Sequence[Variable], outputs: Sequence[Variable]) -> Graph:
+        first, data = self.inputs[: self.data], self.inputs[self.data :]
+        inputs = [*first, *(v.value for v in more), *data]
+        return self.builder.part(inputs, [v.value for v in outputs])
+
+
+def _gradients(
+    outputs: Sequence[Variable],
+    params: Sequence[Variable],
+    seeds: Sequence[Variable] | None = None,
+) -> list[Variable]:
+    found = grad(outputs, list(params), seeds, allow_unused=True, materialize_grads=True)
+    return [g for g in found if g is not None]
+
+
+def _tangents(
+    outputs: Sequence[Variable], params: Sequence[Variable], vectors: Sequence[Variable]
+) -> list[Variable]:
+    found: Any = forward_grad(list(outputs), list(params), list(vectors))
+    return [zeros_like(y) if t is None else t for y, t in zip(outputs, found, strict=True)]

@@ -1,0 +1,208 @@
+"""Native code in blocks of rows: what blocks add up, products in tiles, and threads that share
+groups of blocks, which change no bit."""
+
+import os
+import shutil
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from plan_checks import SHARED, SMALL
+from program_checks import demand_equal
+from random_programs import random_program
+from thread_checks import threads_at_work
+
+import primgraph as pg
+from primgraph.codegen import compile_graph
+from primgraph.codegen.native.items import Blocks
+from primgraph.codegen.native.nests import nests
+from primgraph.codegen.plan.schedule import schedule
+from primgraph.ir.interpret import interpret
+from primgraph.transforms import clean_up, lower
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+)
+
+rng = np.random.default_rng(15)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    """A folder for what is compiled, which all tests here share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PRIMGRAPH_CACHE", str(tmp_path_factory.mktemp("native")))
+        yield
+
+
+def traced(function, *arrays):
+    return clean_up(lower(pg.trace(function, *arrays)))
+
+
+def blocks_of(graph, limits):
+    return [item for item in nests(schedule(graph), limits).items if isinstance(item, Blocks)]
+
+
+def step(x, y, w, b, v):
+    """The loss of a small network and its gradients, and what every row has."""
+    h = pg.tanh(x @ w + b)
+    out = pg.tanh(h @ v + h @ pg.transpose(w))
+    loss = pg.sum((out - y) ** 2)
+    return [loss, *pg.grad(loss, [w, b, v]), out, pg.transpose(h) * 2.0]
+
+
+def network(rows, dtype=np.float64):
+    shapes = (rows, 5), (rows, 5), (5, 6), (6,), (6, 5)
+    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
+
+
+def test_a_training_step_in_blocks_is_that_of_all_rows():
+    for dtype, rtol, counts in ((np.float64, 1e-12, (1, 8)), (np.float32, 2e-5, (4,))):
+        arrays = network(23, dtype)
+        graph = traced(step, *arrays)
+        expected = interpret(graph, *arrays)
+        for rows in counts:
+            limits = replace(SMALL, rows=rows)
+            item, *_ = blocks_of(graph, limits)
+            assert len(item.bodies) == (2 if 23 % rows else 1)
+            assert item.totals
+            assert item.kept
+            found = compile_graph(graph, style="native", limits=limits)(*arrays)
+            for a, b in zip(found, expected, strict=True):
+                assert a.dtype == dtype
+                np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+
+def test_what_contracts_rows_is_combined_as_it_should_be():
+    def f(x):
+        y = pg.exp(x) * 2.0
+        return [
+            pg.sum(y, axis=0), pg.max(y, axis=0), pg.min(y), pg.sum(y), pg.sum(y, axis=1),
+            pg.max(pg.transpose(x) * 3.0, axis=1),
+        ]  # fmt: skip
+
+    x = rng.normal(size=(11, 3))
+    with_nan = x.copy()
+    with_nan[7, 1] = np.nan
+    graph = traced(f, x)
+    assert blocks_of(graph, SHARED)
+    kernel = compile_graph(graph, style="native", limits=SHARED)
+    for given in (x, with_nan, -np.abs(x)):
+        for a, b in zip(kernel(given), interpret(graph, given), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
+def test_integers_are_combined_from_the_first_on():
+    def f(x):
+        y = x * 3 - 7
+        return [pg.sum(y, axis=0), pg.max(y, axis=0), pg.min(y, axis=0)]
+
+    x = rng.integers(-50, 50, size=(9, 4)).astype(np.int32)
+    graph = traced(f, x)
+    assert blocks_of(graph, SMALL)
+    found = compile_graph(graph, style="native", limits=SMALL)(x)
+    for a, b in zip(found, interpret(graph, x), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("start", [0, 40])
+def test_random_programs_in_blocks_of_two_rows(start):
+    seen = 0
+    for seed in range(start, start + 40):
+        program = random_program(seed)
+        graph = clean_up(lower(program.graph))
+        if any(t.names for t in schedule(graph).types) or not blocks_of(graph, SHARED):
+            continue
+        seen += 1
+        kernel = compile_graph(graph, style="native", limits=SHARED)
+        with np.errstate(all="ignore"):
+            for feeds in (program.feeds, program.others):
+                expected = interpret(graph, *feeds)
+                demand_equal(f"program {seed}", graph, feeds, expected, kernel.flat(*feeds))
+        if seen == 4:
+            return
+    assert seen
+
+
+def test_products_of_all_shapes_and_strides():
+    shapes = [(2, 2, 2), (3, 50, 7), (8, 24, 3), (9, 25, 193), (17, 48, 400), (64, 50, 50)]
+    shapes += [(1, 9, 30), (30, 1, 9), (5, 5, 1), (70, 3, 2), (300, 7, 5)]
+    for dtype, rtol in ((np.float64, 1e-12), (np.float32, 1e-4)):
+        arrays = [rng.normal(size=s).astype(dtype) for m, n, k in shapes for s in ((m, k), (k, n))]
+
+        def f(*given):
+            pairs = list(zip(given[::2], given[1::2], strict=True))
+            transposed = [pg.transpose(y) @ pg.transpose(x) for x, y in pairs]
+            return [x @ y for x, y in pairs] + transposed + [(x @ y)[::2] @ y.T for x, y in pairs]
+
+        graph = traced(f, *arrays)
+        found = compile_graph(graph, style="native")(*arrays)
+        for a, b in zip(found, interpret(graph, *arrays), strict=True):
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * np.max(np.abs(b)))
+
+
+# Threads.
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A kernel whose blocks are in groups, and what it is called with."""
+    arrays = network(6000)
+    graph = traced(step, *arrays)
+    limits = replace(SHARED, rows=500)
+    assert blocks_of(graph, limits)[0].groups == 12
+    return compile_graph(graph, style="native", limits=limits), arrays
+
+
+def bits(results):
+    return [r.tobytes() for r in results]
+
+
+def test_results_have_the_same_bits_in_any_number_of_threads(shared):
+    kernel, arrays = shared
+    with threads_at_work(1):
+        known = bits(kernel(*arrays))
+    for count in (2, 4, 3, 40):
+        with threads_at_work(count):
+            for _ in range(5):
+                assert bits(kernel(*arrays)) == known
+
+
+def test_large_work_is_shared_by_itself():
+    x = rng.normal(size=(20_000, 8))
+    graph = traced(lambda x: pg.sum(pg.sin(x @ pg.transpose(x[:8])) * x, axis=0), x)
+    (item,) = blocks_of(graph, nests.__defaults__[0])
+    assert item.groups > 1
+    found = compile_graph(graph, style="native")(x)
+    np.testing.assert_allclose(found[0], interpret(graph, x)[0], rtol=1e-10)
+
+
+def test_several_threads_may_call_one_kernel(shared):
+    kernel, arrays = shared
+    known, found = bits(kernel(*arrays)), []
+    with threads_at_work(3):
+        callers = [
+            threading.Thread(target=lambda: found.extend(bits(kernel(*arrays)) for _ in range(10)))
+            for _ in range(4)
+        ]
+        for caller in callers:
+            caller.start()
+        for caller in callers:
+            caller.join()
+    assert len(found) == 40
+    assert all(one == known for one in found)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_process_has_threads_of_its_own(shared):
+    kernel, arrays = shared
+    with threads_at_work(2):
+        known = bits(kernel(*arrays))
+        child = os.fork()
+        if child == 0:
+            same = all(bits(kernel(*arrays)) == known for _ in range(3))
+            os._exit(0 if same else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        assert bits(kernel(*arrays)) == known
