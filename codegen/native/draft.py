@@ -25,8 +25,8 @@ class Draft:
     were `stored`: in a nest values are numbers of the loop, and few of them are needed elsewhere.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
-        self.schedule = schedule
+    def __init__(self, schedule: Schedule, complete: bool = False) -> None:
+        self.schedule, self.complete = schedule, complete
         self.items: list[Item] = []
         self.types = dict(enumerate(schedule.types))
         self.constants: dict[int, Any] = {}

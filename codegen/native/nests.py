@@ -34,7 +34,7 @@ from primgraph.codegen.native.items import (
     Routine,
 )
 from primgraph.codegen.native.regions import LIMITS, add_blocks, regions_of
-from primgraph.codegen.native.routines import routine
+from primgraph.codegen.native.routines import pays, routine
 from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, function, literal
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
@@ -54,10 +54,13 @@ from primgraph.primitives.windows import overlap_add, windows
 REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
 
 
-def nests(steps: Schedule, limits: Limits = LIMITS) -> Nests:
-    """What computes the outputs of `steps`, in blocks of rows as `limits` say."""
+def nests(steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False) -> Nests:
+    """What computes the outputs of `steps`, in blocks of rows as `limits` say.
+
+    If `complete`, nothing that C can do is left to NumPy where that would be faster.
+    """
     steps, regions = regions_of(steps, limits)
-    draft, at = Draft(steps), 0
+    draft, at = Draft(steps, complete), 0
     for region in regions:
         for step in steps.steps[at : region.start]:
             _add(draft, step)
@@ -107,7 +110,7 @@ def _add(draft: Draft, step: Step) -> None:
         _compute(draft, step)
     elif op in REDUCTIONS or op is overlap_add:
         _reduce(draft, step)
-    elif routine(step) is not None:
+    elif routine(step) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
     elif op.has_bodies and (bodies := _bodies(step)) is not None:
         _control(draft, step, bodies)
@@ -246,6 +249,6 @@ def _bodies(step: Step) -> list[Nests] | None:
     if any(is_open(type.shape) for type in step.results):
         return None
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-    found = [nests(schedule(body)) for body in graphs]
+    found = [nests(schedule(body), complete=True) for body in graphs]
     items = [item for body in found for item in body.items]
     return None if any(isinstance(item, Outside) for item in items) else found

@@ -11,6 +11,7 @@ from typing import final
 from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.blocks import SHARED, STOP, blocks
 from primgraph.codegen.native.body import statements
+from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
 from primgraph.codegen.native.items import (
@@ -24,7 +25,7 @@ from primgraph.codegen.native.items import (
     Routine,
 )
 from primgraph.codegen.native.parts import needed
-from primgraph.codegen.native.routines import Call, routine
+from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.spellings import c_type, type_name
 from primgraph.codegen.native.told import SIZES, Told
 from primgraph.errors import WRITTEN
