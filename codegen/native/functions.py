@@ -48,7 +48,8 @@ def family(name: str) -> str:
 def _blocks() -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
     """The definitions of the file with the words that they use, and where each name is defined."""
     text = (Path(__file__).parent / "elementary.c").read_text()
-    blocks, where = [], {}
+    blocks: list[tuple[str, set[str]]] = []
+    where: dict[str, int] = {}
     for block in re.split(r"\n\n+", text.strip("\n")):
         lines = block.split("\n")
         runs = [_RUN.match(line) for line in lines]
