@@ -127,9 +127,9 @@ def _ranks(pattern: str, count: int) -> tuple[int, Sequence[int]]:
     if pattern == "@0@ ? @1@ : @2@":
         return CHOICE, (RELATION, SUM, SUM)
     if pattern in ("-@0@", "!@0@"):
-        return SIGN, (ATOM,)
+        return SIGN, (ATOM,) * count
     if _PLACE.fullmatch(pattern):
-        return CHOICE, (CHOICE,)
+        return CHOICE, (CHOICE,) * count
     cast = _CAST.match(pattern)
     if cast is not None:
         rest = pattern[cast.end() :]
