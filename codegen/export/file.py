@@ -15,7 +15,7 @@ from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.render import rendered
 from primgraph.codegen.emit.titles import called
 from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.export.function import Part, Writer, extents
+from primgraph.codegen.export.function import SERIAL, Part, Writer, extents
 from primgraph.codegen.export.places import Place, Tables
 from primgraph.codegen.export.unused import without_unused
 from primgraph.codegen.export.words import Names, function_name, is_name, require_name
@@ -154,7 +154,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables) -> Function
         _require_type(type, f"{name}: result {k}")
     inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
     outputs = _results(graph, steps, names)
-    plan = nests(steps)
+    plan = nests(steps, SERIAL, complete=True)
     writer = Writer(plan, names, tables, name)
     places = {k: p.place for k, p in enumerate(inputs)}
     places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})

@@ -74,9 +74,10 @@ def formula(step: Step) -> Formula | None:
     return _formula(pattern, len(step.inputs))
 
 
-def call(name: str) -> Formula:
-    """A function of one element."""
-    return Formula(f"{name}(@0@)", ATOM, (CHOICE,))
+def call(name: str, count: int) -> Formula:
+    """A function of so many elements."""
+    args = ", ".join([f"@{k}@" for k in range(count)])
+    return Formula(f"{name}({args})", ATOM, (CHOICE,) * count)
 
 
 # What comparisons with the least number of a type tell without a look, and on which side it is:

@@ -18,7 +18,9 @@ from primgraph.codegen.export.places import Place, Room, Tables, Workspace, numb
 from primgraph.codegen.export.product import product
 from primgraph.codegen.export.words import LIBRARY, Names, behind, remark
 from primgraph.codegen.native import parts
+from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.items import (
+    Blocks,
     Control,
     Item,
     Nest,
@@ -29,9 +31,10 @@ from primgraph.codegen.native.items import (
     Routine,
 )
 from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.routines import Call, routine
+from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.source import made_by
 from primgraph.codegen.native.spellings import C_TYPES, type_name
+from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.errors import CompileError
 from primgraph.ir.types import TensorType
@@ -41,6 +44,8 @@ from primgraph.source import Source
 _WORD = re.compile(r"[A-Za-z_]\w*")
 # Memory that a function of whole arrays asks for, with its type.
 _ROOM = re.compile(r"\((?:const )?(\w+) \*\)@(\d+)@")
+# No blocks of rows: files know of no threads, and little of caches.
+SERIAL = Limits(cache=1 << 60)
 # Bytes of arrays that a function keeps on the stack; larger ones, and more, are in the workspace.
 STACK = 2048
 # Steps in one function: compilers take more than linear time for longer ones.
@@ -276,7 +281,8 @@ class Writer:
         if item is None:
             self.give(at)
             return
-        require_spelled(item, self.own)
+        if isinstance(item, Outside):
+            raise unspelled(item.step, self.own)
         self.say(_source(item))
         self.take(at)
         if isinstance(item, Nest):
@@ -377,13 +383,6 @@ def hints_of(plan: Nests) -> dict[int, str]:
     return called(steps, (), ("",) * len(steps.outputs))
 
 
-def require_spelled(item: Item, name: str) -> None:
-    """Raise `CompileError` for an item that this back end cannot write."""
-    if isinstance(item, Nest | Product | Control | Routine):
-        return
-    raise unspelled(item.step, name)
-
-
 def unspelled(step: Step, name: str) -> CompileError:
     """The error for a step that has no words in C, or has a step in it that has none."""
     step = _cause(step)
@@ -401,7 +400,7 @@ def unspelled(step: Step, name: str) -> CompileError:
 def _source(item: Item) -> Source | None:
     """The user's line that an item begins with."""
     if not isinstance(item, Nest):
-        return item.step.source
+        return None if isinstance(item, Blocks) else item.step.source
     steps = [n.step for n in item.nodes if n.step is not None]
     told = [s.source for s in steps if s.source is not None and s.source.is_told]
     return told[0] if told else None
@@ -412,7 +411,9 @@ def _cause(step: Step) -> Step:
     while step.op.has_bodies:
         p = step.params
         graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-        items = [item for graph in graphs for item in nests(schedule(graph)).items]
+        items = [
+            item for graph in graphs for item in nests(schedule(graph), SERIAL, complete=True).items
+        ]
         inner = next((item.step for item in items if isinstance(item, Outside)), None)
         if inner is None:
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from primgraph.codegen.native.items import Control, Item, Nest, Nests, Node, Product
+from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Node, Product
 from primgraph.primitives.control import cond, scan, while_loop
 
 PLAIN = ("text", "call", "copy", "take")
@@ -20,6 +20,8 @@ def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
             left = _nest(plan, item, roots)
             found.append(left if left.nodes else None)
             continue
+        # Files are written without blocks of rows.
+        assert not isinstance(item, Blocks)
         values = (item.value,) if isinstance(item, Product) else item.values
         if not any(v in roots and plan.types[v].size for v in values):
             found.append(None)
@@ -39,6 +41,7 @@ def read(plan: Nests, item: Item) -> set[int]:
     if isinstance(item, Product):
         empty = not plan.types[item.value].size or not item.step.operands[0].size
         return set() if empty else {item.left.root, item.right.root}
+    assert not isinstance(item, Blocks)
     return _of_control(item) if isinstance(item, Control) else set(item.operands)
 
 

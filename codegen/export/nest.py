@@ -74,7 +74,7 @@ class Loops:
         stored = row_major(nest.domain)
         rows: list[Sequence[int]] = [stored] if nest.stored else []
         for node in nest.nodes:
-            rows += [o.strides for o in node.operands if o.root >= 0]
+            rows += [o.strides for o in node.operands if o.strides]
             if node.strides:
                 rows.append(node.strides)
         self.axes = grid(nest.domain, rows) if nest.domain else []
@@ -120,7 +120,9 @@ class Loops:
         if node.kind == "text":
             assert node.step is not None
             return formula(node.step)
-        return call(self.page.function(node)) if node.kind == "call" else None
+        if node.kind == "call":
+            return call(self.page.function(node), len(node.operands))
+        return None
 
     def foldable(self) -> set[int]:
         """Values that may be a part of the expression that reads them, which is but one."""
@@ -329,6 +331,10 @@ class Loops:
         return len(text.code) <= _LONGEST and text.code.count("(") < 2 * _DEEPEST
 
     def argument(self, o: Operand) -> Text:
+        if o.text and o.strides:
+            # An index, as a number of that type.
+            at = index(0, self.variables, self.along(o.strides))
+            return Text(f"{o.text}{at if at.isidentifier() else f'({at})'}", SIGN)
         if o.text:
             text = bare(o.text)
             return Text(text, ATOM if text == o.text else SIGN)
