@@ -50,6 +50,19 @@ static void pg_cummin_T(T *z, const T *x, long outer, long n, long inner) {
 /* The place of the first extremum along the middle of three axes. */
 static void pg_argmax_T(int64_t *z, const T *x, long outer, long n, long inner) {
     for (long o = 0; o < outer; o++, z += inner, x += n * inner) {
+        if (inner == 1) {
+            /* Which it is, in runs beside each other, and then where it stands. */
+            T a[8];
+            for (int k = 0; k < 8; k++) a[k] = x[0];
+            for (long i = 0; i + 8 <= n; i += 8)
+                for (int k = 0; k < 8; k++) a[k] = pg_above_T(x[i + k], a[k]) ? x[i + k] : a[k];
+            for (long i = n - n % 8; i < n; i++) a[0] = pg_above_T(x[i], a[0]) ? x[i] : a[0];
+            for (int k = 1; k < 8; k++) a[0] = pg_above_T(a[k], a[0]) ? a[k] : a[0];
+            long at = 0;
+            while (pg_above_T(a[0], x[at])) at++;
+            z[0] = at;
+            continue;
+        }
         for (long i = 0; i < inner; i++) z[i] = 0;
         for (long k = 1; k < n; k++)
             for (long i = 0; i < inner; i++)
@@ -61,6 +74,19 @@ static void pg_argmax_T(int64_t *z, const T *x, long outer, long n, long inner) 
 /* The place of the first extremum along the middle of three axes. */
 static void pg_argmin_T(int64_t *z, const T *x, long outer, long n, long inner) {
     for (long o = 0; o < outer; o++, z += inner, x += n * inner) {
+        if (inner == 1) {
+            /* Which it is, in runs beside each other, and then where it stands. */
+            T a[8];
+            for (int k = 0; k < 8; k++) a[k] = x[0];
+            for (long i = 0; i + 8 <= n; i += 8)
+                for (int k = 0; k < 8; k++) a[k] = pg_below_T(x[i + k], a[k]) ? x[i + k] : a[k];
+            for (long i = n - n % 8; i < n; i++) a[0] = pg_below_T(x[i], a[0]) ? x[i] : a[0];
+            for (int k = 1; k < 8; k++) a[0] = pg_below_T(a[k], a[0]) ? a[k] : a[0];
+            long at = 0;
+            while (pg_below_T(a[0], x[at])) at++;
+            z[0] = at;
+            continue;
+        }
         for (long i = 0; i < inner; i++) z[i] = 0;
         for (long k = 1; k < n; k++)
             for (long i = 0; i < inner; i++)

@@ -2,8 +2,7 @@
 
 A compiler is `$CC`, or the first of `cc`, `gcc` and `clang` on the path. What it makes is kept in
 the user's cache folder under the hash of the source, of the compiler and its version, of the flags
-and of the processor. Files are complete, checked by a hash of their own, and this user's; of those
-that were not used for longest, some are removed when they take up too much.
+and of the processor.
 """
 
 from __future__ import annotations
@@ -12,21 +11,24 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import shlex
 import shutil
-import stat
+import signal
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import warnings
 from collections.abc import Sequence
-from functools import cache
+from functools import cache as once
 from pathlib import Path
 from typing import NamedTuple, final
 
 import numpy as np
 
+from primgraph.codegen.native import cache
+from primgraph.codegen.native.functions import families, family
 from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
@@ -46,15 +48,34 @@ KERNEL_FLAGS = (
     "-ffp-contract=off",
 )
 RUNTIME_FLAGS = (*_FLAGS, "-O3", "-ffp-contract=fast")
+# Of elementary functions, whose roundings are where they are written: branches that limit arguments
+# are not to be drawn out of them.
+FUNCTION_FLAGS = (
+    *_FLAGS,
+    "-O2",
+    "-ftree-vectorize",
+    "-fno-thread-jumps",
+    "-ffp-contract=off",
+)
 
-# The longest that one run of a compiler may take, in seconds, and how much is kept, in bytes.
+# The longest that one run of a compiler may take, in seconds.
 TIME_LIMIT = 300
-CACHE_LIMIT = 512 * 2**20
+
+
+class UnavailableError(CompileError):
+    """Nothing can be compiled here and now, whatever the source is.
+
+    There is no compiler, it was killed or came to no end, or there is no room for what it makes.
+    """
 
 
 @final
-class NoCompiler(CompileError):
-    """There is no C compiler, or it does not work."""
+class FailedError(CompileError):
+    """A compiler has refused its source; `told` is its message."""
+
+    def __init__(self, message: str, told: str) -> None:
+        super().__init__(message)
+        self.told = told
 
 
 class Compiler(NamedTuple):
@@ -68,7 +89,7 @@ class Compiler(NamedTuple):
         return " ".join(self.command)
 
 
-@cache
+@once
 def compiler() -> Compiler | None:
     """The compiler of this machine; None, with one warning, where there is none."""
     wanted = os.environ.get("CC")
@@ -79,11 +100,8 @@ def compiler() -> Compiler | None:
         path = shutil.which(first)
         if path is None:
             continue
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            told = subprocess.run(
-                [path, "--version"], capture_output=True, text=True, timeout=20, check=True
-            )
-            version = told.stdout.splitlines()[0] if told.stdout else path
+        version = _version(path)
+        if version is not None:
             return Compiler((path, *options), version)
     warnings.warn(
         f"no C compiler ({', '.join(names)}) is to be found: native kernels are NumPy's instead",
@@ -93,31 +111,82 @@ def compiler() -> Compiler | None:
     return None
 
 
-def cache_folder() -> Path:
-    """Where compiled files are kept: $PRIMGRAPH_CACHE, or a folder in the user's cache."""
-    given = os.environ.get("PRIMGRAPH_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "primgraph"
+def _version(path: str) -> str | None:
+    """What a compiler says of itself, which is kept while the file stays as it is."""
+    with contextlib.suppress(OSError, ValueError):
+        status = os.stat(path)
+        told = f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
+        key = hashlib.sha256(told.encode()).hexdigest()
+        folder = cache.usable_folder()
+        record = folder / f"compiler-{key[:40]}"
+        if cache.is_own_file(record):
+            known, version = record.read_text().splitlines()
+            if known == key:
+                return version
+        done = _run([path, "--version"], _ASKING)
+        if done is not None and not done.returncode:
+            lines = done.stdout.splitlines()
+            version = lines[0] if lines else path
+            with contextlib.suppress(OSError), cache.work_in(folder) as work:
+                (work / "version").write_text(f"{key}\n{version}\n")
+                os.replace(work / "version", record)
+            return version
+    return None
 
 
-@cache
+# Seconds in which a compiler has to tell its version.
+_ASKING = 20
+
+
+def _run(command: Sequence[str], limit: float) -> subprocess.CompletedProcess[str] | None:
+    """What a command says; None where it did not end in time.
+
+    It is ended with all that it has started, then and where this run is interrupted.
+    """
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            out, told = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            return None
+        except BaseException:
+            _end(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, told)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+
+
+@once
 def _processor() -> str:
     """What tells processors apart whose native code differs."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        for line in lines:
             if line.startswith(("flags", "Features")):
-                return line
+                return line.rstrip("\n")
     return platform.processor() or platform.machine()
 
 
 def library(text: str, *, runtime: bool = True) -> Path:
     """The shared library that the C in `text` is, with the runtime in it.
 
-    Raises `NoCompiler` where there is none, `CompileError` with its message where it fails.
+    Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
+    message where it fails.
     """
-    objects = [_runtime()] if runtime else []
+    objects = [_runtime(), *map(_family, families(text))] if runtime else []
     return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
 
 
@@ -126,14 +195,24 @@ def _runtime() -> Path:
     return _made(_texts(_RUNTIME), ".o", RUNTIME_FLAGS, ["-c"], [])
 
 
+def _family(name: str) -> Path:
+    return _made(family(name), ".o", FUNCTION_FLAGS, ["-c"], [])
+
+
 def _texts(names: Sequence[str]) -> str:
     return "".join([(_HERE / name).read_text() for name in names])
 
 
-@cache
+@once
 def caller() -> Path:
     """The extension module whose objects call native kernels."""
-    include = [f"-I{sysconfig.get_paths()['include']}", f"-I{np.get_include()}"]
+    headers = sysconfig.get_paths()["include"]
+    if not (Path(headers) / "Python.h").is_file():
+        raise UnavailableError(
+            f"Python's headers are not in {headers}",
+            hint="install them: python3-dev, python3-devel",
+        )
+    include = [f"-I{headers}", f"-I{np.get_include()}"]
     ending = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     flags = (*_FLAGS[:3], "-O2", "-pthread", *include)
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
@@ -146,7 +225,7 @@ def _made(
     """The file that the compiler makes of `text`, which may be there already."""
     found = compiler()
     if found is None:
-        raise NoCompiler("there is no C compiler", hint="install gcc or clang, or set CC")
+        raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
     parts = (
         text,
         ending,
@@ -160,74 +239,54 @@ def _made(
         np.__version__,
     )
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
-    folder = _folder()
-    made = folder / f"{key}{ending}"
-    if _is_good(made):
-        with contextlib.suppress(OSError):
-            os.utime(made)
-            os.utime(_sum_of(made))
-        return made
-    with tempfile.TemporaryDirectory(dir=folder, prefix="making-") as work:
-        source, out = Path(work) / "kernel.c", Path(work) / f"out{ending}"
-        source.write_text(text)
-        command = [*found.command, *flags, *kind, "-o", str(out), str(source), *others]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
-        except subprocess.TimeoutExpired:
-            raise CompileError(f"{found.name} did not end within {TIME_LIMIT} seconds") from None
-        if done.returncode or not out.is_file():
-            kept = _kept_for_the_user(text)
-            raise CompileError(
-                f"{found.name} failed on {kept}:\n{done.stderr.strip()[:2000]}",
-            )
-        (Path(work) / "sum").write_text(_sum(out))
-        os.replace(Path(work) / "sum", _sum_of(made))
-        os.replace(out, made)
-    _bound(folder)
+    try:
+        folder = cache.usable_folder()
+        made = folder / f"{key}{ending}"
+        if not cache.is_good(made):
+            with cache.locked(folder, key, TIME_LIMIT):
+                if not cache.is_good(made):
+                    with cache.work_in(folder) as work:
+                        command = [*found.command, *flags, *kind]
+                        cache.keep(_compiled(text, command, others, work / f"out{ending}"), made)
+                    cache.bound(folder)
+        else:
+            cache.used(made)
+    except OSError as error:
+        raise UnavailableError(f"{found.name} cannot be used: {error}") from error
     return made
 
 
-def _sum_of(path: Path) -> Path:
-    """Where the check sum of a file is."""
-    return path.with_suffix(path.suffix + ".sum")
+_stuck: list[str] = []
 
 
-def _sum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _compiled(text: str, command: Sequence[str], others: Sequence[str], out: Path) -> Path:
+    """The file `out`, which a compiler makes of `text`."""
+    source = out.with_name("kernel.c")
+    source.write_text(text)
+    if _stuck:
+        raise UnavailableError(_stuck[0])
+    done = _run([*command, "-o", str(out), str(source), *others], TIME_LIMIT)
+    if done is None:
+        # It is not waited for again.
+        _stuck.append(f"{command[0]} did not end within {TIME_LIMIT} seconds")
+        raise UnavailableError(_stuck[0])
+    told = done.stderr.strip()[:2000]
+    if done.returncode < 0:
+        raise UnavailableError(f"{command[0]} was killed by signal {-done.returncode}: {told}")
+    if _NO_ROOM.search(told):
+        raise UnavailableError(f"{command[0]} has no room: {told}")
+    if done.returncode or not out.is_file():
+        # Names of a folder that is gone tell nothing.
+        told = told.replace(f"{source.parent}{os.sep}", "")
+        raise FailedError(f"{command[0]} failed on {_kept_for_the_user(text)}:\n{told}", told)
+    return out
 
 
-def _is_good(path: Path) -> bool:
-    """Whether a file is there, is this user's, and is what was once written."""
-    try:
-        told = _sum_of(path).read_text()
-        status = path.stat()
-        own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-        return own and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and told == _sum(path)
-    except OSError:
-        return False
-
-
-@cache
-def _temporary() -> Path:
-    """A folder of this process's, where the cache cannot be written."""
-    return Path(tempfile.mkdtemp(prefix="primgraph-"))
-
-
-def _folder() -> Path:
-    folder = cache_folder()
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-        own = not hasattr(os, "getuid") or status.st_uid == os.getuid()
-        if (
-            own
-            and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-            and os.access(folder, os.W_OK)
-        ):
-            return folder
-    except OSError:
-        pass
-    return _temporary()
+# What compilers and linkers say of disks and memory, and of programs of theirs that were killed.
+_NO_ROOM = re.compile(
+    "No space left|Disk quota|cannot allocate|Cannot allocate|out of memory|Read-only file system"
+    "|[Kk]illed|terminated"
+)
 
 
 def _kept_for_the_user(text: str) -> Path:
@@ -235,15 +294,3 @@ def _kept_for_the_user(text: str) -> Path:
     with os.fdopen(number, "w") as file:
         file.write(text)
     return Path(path)
-
-
-def _bound(folder: Path) -> None:
-    """Remove what was not used for longest, as far as the cache is too large."""
-    with contextlib.suppress(OSError):
-        files = [(f.stat().st_mtime, f.stat().st_size, f) for f in folder.iterdir() if f.is_file()]
-        total = sum(size for _, size, _ in files)
-        for _, size, path in sorted(files):
-            if total <= CACHE_LIMIT:
-                break
-            path.unlink(missing_ok=True)
-            total -= size

@@ -1,2 +1,194 @@
-/* Systems of linear equations and factorisations of small matrices: parts of native kernels, taken
- * as they are needed. What the marks mean is told in parts.py. */
+/* Systems of linear equations and factors of matrices: parts of native kernels, taken as they are
+ * needed.
+ *
+ * What the marks mean is told in parts.py. Matrices are in row-major order; elimination goes by
+ * rows, so that inner loops are along them. Functions that return something return 0, or 1 where
+ * the result is not to be used: of a matrix without an inverse, and of what is not finite, which
+ * NumPy is left with. */
+
+/* = f */
+/* Whether a number is other than zero, and finite. */
+static inline int pg_divides_T(T x) { return fabs_F(x) > 0 && isfinite(x); }
+
+/* = f */
+/* Elimination in place, with the largest element of each column as its pivot: factors below the
+ * diagonal, and the rest above. `order` has which row of a each row was. */
+static void pg_lu_T(T *a, int64_t *order, long m, long n) {
+    for (long i = 0; i < m; i++) order[i] = i;
+    for (long j = 0; j < m && j < n; j++) {
+        long top = j;
+        for (long i = j + 1; i < m; i++)
+            if (pg_above_T(fabs_F(a[i * n + j]), fabs_F(a[top * n + j]))) top = i;
+        if (top != j) {
+            for (long k = 0; k < n; k++) {
+                const T t = a[j * n + k];
+                a[j * n + k] = a[top * n + k];
+                a[top * n + k] = t;
+            }
+            const int64_t t = order[j];
+            order[j] = order[top];
+            order[top] = t;
+        }
+        const T pivot = a[j * n + j];
+        if (pivot == 0) continue;
+        for (long i = j + 1; i < m; i++) {
+            const T f = a[i * n + j] /= pivot;
+            for (long k = j + 1; k < n; k++) a[i * n + k] -= f * a[j * n + k];
+        }
+    }
+}
+
+/* = f */
+/* Solves with one triangle of a, or its transpose, in place, for m right-hand sides in z. */
+static int pg_triangular_T(T *restrict z, const T *restrict a, long n, long m, int lower,
+                           int transposed, int unit) {
+    const long down = transposed ? 1 : n, across = transposed ? n : 1;
+    const int forward = lower != transposed;
+    if (!unit)
+        for (long k = 0; k < n; k++)
+            if (!pg_divides_T(a[k * n + k])) return 1;
+    for (long t = 0; t < n; t++) {
+        const long k = forward ? t : n - 1 - t;
+        const long first = forward ? 0 : k + 1, end = forward ? k : n;
+        if (m == 1 && !transposed) {
+            T s[4] = {0, 0, 0, 0};
+            for (long i = first; i < end; i++) s[i & 3] += a[k * n + i] * z[i];
+            z[k] -= (s[0] + s[1]) + (s[2] + s[3]);
+            if (!unit) z[k] /= a[k * n + k];
+            continue;
+        }
+        if (!unit)
+            for (long j = 0; j < m; j++) z[k * m + j] /= a[k * n + k];
+        const long from = forward ? k + 1 : 0, to = forward ? n : k;
+        if (m == 1) {
+            for (long i = from; i < to; i++) z[i] -= a[k * n + i] * z[k];
+            continue;
+        }
+        for (long i = from; i < to; i++) {
+            const T f = a[i * down + k * across];
+            for (long j = 0; j < m; j++) z[i * m + j] -= f * z[k * m + j];
+        }
+    }
+    return 0;
+}
+
+/* = f */
+/* z with a z = b, for n x n elements in `room` and n in `order`; b of no address is the identity. */
+static int pg_solve_T(T *z, const T *a, const T *b, T *room, int64_t *order, long n, long m) {
+    memcpy(room, a, (size_t)(n * n) * sizeof *a);
+    pg_lu_T(room, order, n, n);
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < m; j++) z[i * m + j] = b ? b[order[i] * m + j] : (T)(order[i] == j);
+    return pg_triangular_T(z, room, n, m, 1, 0, 1) || pg_triangular_T(z, room, n, m, 0, 0, 0);
+}
+
+/* = f */
+/* The sign of a determinant, and the logarithm of its size. */
+static int pg_slogdet_T(T *sign, T *size, const T *a, T *room, int64_t *order, long n) {
+    memcpy(room, a, (size_t)(n * n) * sizeof *a);
+    pg_lu_T(room, order, n, n);
+    T turn = 1, sum = 0;
+    for (long i = 0; i < n; i++) {
+        const T pivot = room[i * n + i];
+        if (!isfinite(pivot)) return 1;
+        if (pivot == 0) {
+            *sign = 0;
+            *size = -INFINITY;
+            return 0;
+        }
+        turn = pivot < 0 ? -turn : turn;
+        sum += log_F(fabs_F(pivot));
+    }
+    /* A cycle of rows turns the sign once less than it is long. */
+    for (long i = 0; i < n; i++)
+        while (order[i] != i) {
+            const int64_t t = order[i];
+            order[i] = order[t];
+            order[t] = t;
+            turn = -turn;
+        }
+    *sign = turn;
+    *size = sum;
+    return 0;
+}
+
+/* = f */
+/* The determinant, as NumPy has it: by logarithms. */
+static int pg_det_T(T *z, const T *a, T *room, int64_t *order, long n) {
+    T sign, size;
+    if (pg_slogdet_T(&sign, &size, a, room, order, n)) return 1;
+    *z = sign * exp_F(size);
+    return 0;
+}
+
+/* = f */
+/* The lower triangular factor of a positive definite matrix, of which the lower triangle is read;
+ * `room` has n elements. */
+static int pg_cholesky_T(T *restrict z, const T *a, T *restrict room, long n) {
+    for (long i = 0; i < n; i++)
+        for (long k = 0; k < n; k++) z[i * n + k] = k <= i ? a[i * n + k] : 0;
+    for (long j = 0; j < n; j++) {
+        const T square = z[j * n + j];
+        if (!(square > 0) || !isfinite(square)) return 1;
+        const T root = sqrt_F(square);
+        z[j * n + j] = root;
+        for (long i = j + 1; i < n; i++) room[i] = z[i * n + j] /= root;
+        for (long i = j + 1; i < n; i++) {
+            const T f = room[i];
+            for (long k = j + 1; k <= i; k++) z[i * n + k] -= f * room[k];
+        }
+    }
+    return 0;
+}
+
+/* = f */
+static void pg_turn_T(T *x, long n) {
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < i; j++) {
+            const T t = x[i * n + j];
+            x[i * n + j] = x[j * n + i];
+            x[j * n + i] = t;
+        }
+}
+
+/* = f */
+/* l F / 2 for the lower triangle l of a factor, where F is the lower triangle, with half of its
+ * diagonal, of inv(l) (d + d') inv(l)'; `room` has n x n elements. */
+static int pg_cholesky_tangent_T(T *restrict z, const T *restrict l, const T *d, T *restrict room,
+                                 long n) {
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < n; j++) room[i * n + j] = d[i * n + j] + d[j * n + i];
+    if (pg_triangular_T(room, l, n, n, 1, 0, 0)) return 1;
+    pg_turn_T(room, n);
+    if (pg_triangular_T(room, l, n, n, 1, 0, 0)) return 1;
+    for (long i = 0; i < n; i++) room[i * n + i] /= 2;
+    for (long i = 0; i < n; i++) {
+        for (long j = 0; j < n; j++) z[i * n + j] = 0;
+        for (long k = 0; k <= i; k++) {
+            /* What was solved for is symmetric: its lower triangle is there as rows. */
+            const T f = l[i * n + k] / 2;
+            for (long j = 0; j <= k; j++) z[i * n + j] += f * room[k * n + j];
+        }
+    }
+    return 0;
+}
+
+/* = f */
+/* The symmetric part of inv(l)' F inv(l), where F is the lower triangle, with half of its diagonal,
+ * of l' c for the lower triangles of a factor and of c. */
+static int pg_cholesky_slope_T(T *restrict z, const T *restrict l, const T *restrict c, long n) {
+    for (long i = 0; i < n * n; i++) z[i] = 0;
+    for (long k = 0; k < n; k++)
+        for (long i = 0; i <= k; i++) {
+            const T f = l[k * n + i];
+            for (long j = 0; j <= i; j++) z[i * n + j] += f * c[k * n + j];
+        }
+    for (long i = 0; i < n; i++) z[i * n + i] /= 2;
+    if (pg_triangular_T(z, l, n, n, 1, 1, 0)) return 1;
+    pg_turn_T(z, n);
+    if (pg_triangular_T(z, l, n, n, 1, 1, 0)) return 1;
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j <= i; j++)
+            z[i * n + j] = z[j * n + i] = (z[i * n + j] + z[j * n + i]) / 2;
+    return 0;
+}

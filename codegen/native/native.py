@@ -7,23 +7,32 @@ import ctypes
 import importlib.machinery
 import importlib.util
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from primgraph.codegen.native.build import caller, compiler, library
+from primgraph.codegen.native.build import (
+    FailedError,
+    UnavailableError,
+    caller,
+    compiler,
+    library,
+)
+from primgraph.codegen.native.cache import forget
 from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.regions import LIMITS
-from primgraph.codegen.native.source import Segment, Source, source
+from primgraph.codegen.native.source import Segment, Source, origin_of, source
 from primgraph.codegen.native.told import SIZES, Told, shape_at
 from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas, threads
-from primgraph.errors import BuildError
+from primgraph.errors import BuildError, CompileError
 from primgraph.ir.dims import is_open, typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
@@ -44,8 +53,12 @@ def _caller() -> Any:
     loader = importlib.machinery.ExtensionFileLoader("primgraph_call", path)
     spec = importlib.util.spec_from_loader("primgraph_call", loader)
     assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
+    try:
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except ImportError as error:
+        forget(Path(path))
+        raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
     threads.follow(module.set_threads)
     return module
 
@@ -69,8 +82,25 @@ def native_function(
     the results in a list, or the one that is alone; None for what does not fit.
 
     `by_numpy` compiles what this back end cannot spell. No function for a graph with stacks that
-    grow, or where there is no compiler.
+    grow, and none, with a warning, where nothing can be compiled.
+
+    Raises `CompileError` where a compiler refuses its source.
     """
+    try:
+        return _function(graph, options, limits, by_numpy)
+    except UnavailableError as error:
+        warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
+    except FailedError as error:
+        raise CompileError(error.message, origin=error.origin) from None
+    return None
+
+
+def _function(
+    graph: Graph,
+    options: Options,
+    limits: Limits,
+    by_numpy: Callable[..., Callable[..., Any]],
+) -> Callable[..., Any] | None:
     steps = schedule(graph)
     if compiler() is None or any(is_open(t.shape) for t in steps.types):
         return None
@@ -107,7 +137,10 @@ class _Library:
         if self.told is not None:
             lines = self.told.functions(_NAME, self.made.arena, self.elements)
             text = "\n".join([text, *lines, ""])
-        return _held(text)
+        try:
+            return _held(text)
+        except FailedError as error:
+            raise error.located(origin_of(text, error.told, self.made.plans)) from None
 
     def address(self, name: str) -> int:
         found = ctypes.cast(getattr(self.held, name), ctypes.c_void_p).value
@@ -120,9 +153,24 @@ class _Library:
         return tuple([(t.dtype.num, told.coded(t.shape) if told else t.shape) for t in types])
 
 
+def _loaded(text: str) -> ctypes.CDLL:
+    path = library(text)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError:
+        # It may have been removed meanwhile, or be no library at all.
+        forget(path)
+    path = library(text)
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        forget(path)
+        raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
+
+
 def _held(text: str) -> ctypes.CDLL:
     """The library of functions of C, which knows of BLAS."""
-    held = ctypes.CDLL(str(library(text)))
+    held = _loaded(text)
     for name, bits in (("dgemm", 64), ("sgemm", 32)):
         found = blas.product(name)
         if found is not None:

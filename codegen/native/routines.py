@@ -2,49 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
-from typing import NamedTuple, TypeAlias
 
+from primgraph.codegen.native import systems
 from primgraph.codegen.native.access import row_major
+from primgraph.codegen.native.call_lines import Call, Lines
 from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.spellings import c_type, literal, type_name
 from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import Shape
 from primgraph.primitives import reductions, running, sorting
 from primgraph.primitives.linalg import matmul
 
 
-class Call(NamedTuple):
-    """A call that is to be written: its step, and where the operands and the results are.
-
-    `room` gives memory of so many bytes, for this call alone.
-    """
-
-    step: Step
-    operands: Sequence[str]
-    results: Sequence[str]
-    room: Callable[[int], str]
-
-    def operand(self, k: int) -> str:
-        """A pointer to the elements of operand `k`."""
-        return f"(const {c_type(self.step.operands[k].dtype)} *){self.operands[k]}"
-
-    def result(self, k: int = 0) -> str:
-        return f"({c_type(self.step.results[k].dtype)} *){self.results[k]}"
-
-
-Lines: TypeAlias = Callable[[Call], Iterable[str]]
-
-
 def routine(step: Step) -> Lines | None:
     """What writes the calls for `step`, if there is a function of C for it."""
-    found = ROUTINES.get(step.op)
+    found = ROUTINES.get(step.op) or systems.ROUTINES.get(step.op)
     if found is None or any(c_type(t.dtype) is None for t in (*step.operands, *step.results)):
         return None
     kinds, lines = found
     return lines if step.operands[0].dtype.kind in kinds else None
+
+
+# Sorting more than this takes NumPy less time than C, which does not look at many at once.
+_MOST_SORTED = 256
+
+
+def pays(step: Step) -> bool:
+    """Whether C is no slower than a call of NumPy's, where that is possible."""
+    shape = step.operands[0].shape
+    if step.op in systems.ROUTINES:
+        return typical(max(shape[-2:], key=typical)) <= systems.MOST_ROWS
+    return step.op is not sorting.sort or typical(shape[step.params["axis"]]) <= _MOST_SORTED
 
 
 def along(shape: Shape, axis: int) -> str:
@@ -100,30 +92,12 @@ def _searchsorted(call: Call) -> Iterator[str]:
     )
 
 
-def each_matrix(call: Call, pointers: Sequence[tuple[str, str, int]]) -> Iterator[str]:
-    """The head of a loop over the matrices of a stack: for each a pointer, which goes on by so
-    many elements."""
-    count = prod(call.step.operands[0].shape[:-2])
-    yield from (f"{target} = {first};" for target, first, _ in pointers)
-    names = [(target.split("*")[-1], by) for target, _, by in pointers]
-    turn = ", ".join(["q++", *(f"{name} += {extent(by)}" for name, by in names)])
-    yield f"for (long q = 0; q < {extent(count)}; {turn})"
-
-
 def _product(call: Call) -> Iterator[str]:
     """A product of matrices of whole numbers."""
     x, y = call.step.operands
     (m, k), n = x.shape[-2:], y.shape[-1]
-    type = c_type(x.dtype)
-    yield from each_matrix(
-        call,
-        [
-            (f"{type} *z", call.result(), m * n),
-            (f"const {type} *x", call.operand(0), m * k),
-            (f"const {type} *y", call.operand(1), k * n),
-        ],
-    )
-    yield f"    {_name(call, 'product')}(z, x, y, {extent(m)}, {extent(n)}, {extent(k)});"
+    args = ", ".join(["z0", "x0", "x1", *map(extent, (m, n, k))])
+    yield from systems.each_matrix(call, f"{_name(call, 'product')}({args});")
 
 
 def _root_of_squares(call: Call) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import final
 from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.blocks import SHARED, STOP, blocks
 from primgraph.codegen.native.body import statements
+from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
 from primgraph.codegen.native.items import (
@@ -24,9 +25,10 @@ from primgraph.codegen.native.items import (
     Routine,
 )
 from primgraph.codegen.native.parts import needed
-from primgraph.codegen.native.routines import Call, routine
+from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.spellings import c_type, type_name
 from primgraph.codegen.native.told import SIZES, Told
+from primgraph.errors import WRITTEN
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import scan, while_loop
 
@@ -55,12 +57,14 @@ class Segment:
 class Source:
     """The text of a file, and what is done with it: functions of C and steps of NumPy's in turn.
 
-    `arena` is the size in bytes of what all functions share.
+    `arena` is the size in bytes of what all functions share. `plans` are those of the bodies, and
+    of all, by the beginning of the names of their functions.
     """
 
     text: str
     order: tuple[Segment | Outside, ...]
     arena: int
+    plans: Mapping[str, Nests]
 
 
 def source(plan: Nests, name: str, told: Told | None = None) -> Source:
@@ -79,6 +83,7 @@ class _Writer:
         self.declared = list(_declared(plan))
         # Those of bodies.
         self.macros: list[str] = []
+        self.plans = {name: plan}
         self.arena = Memory(name)
         self.offset: dict[int, Place] = {}
         # Values that are arrays of NumPy's: what is given, constants, results, what is outside.
@@ -111,7 +116,7 @@ class _Writer:
         if self.told is not None:
             opening += [*HELPERS, *self.macros, *self.arena.macros(), ""]
         text = "\n".join([*opening, *declared, "", parts, "", *self.functions, ""])
-        return Source(text, tuple(self.order), self.arena.size)
+        return Source(text, tuple(self.order), self.arena.size, self.plans)
 
     def segment(self, items: Sequence[tuple[int, Item]]) -> None:
         if not items:
@@ -215,6 +220,7 @@ class _Writer:
         order = writer.made().order
         self.functions += writer.functions
         self.declared += writer.declared
+        self.plans |= writer.plans
         self.macros += [*writer.macros, *writer.arena.macros()]
         if not order:
             return Body(plan, "", (), constants, 0)
@@ -261,6 +267,25 @@ class _Writer:
 
 # The name of a size, or of what begins places.
 _READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
+
+_FAULT = re.compile(r"kernel\.c:(\d+)")
+_HEAD = re.compile(r"\bint (\w+?)(?:_\d+)+\(")
+_VALUE = re.compile(r"\b[vwr](\d+)\b")
+
+
+def origin_of(text: str, told: str, plans: Mapping[str, Nests]) -> tuple[str, ...]:
+    """The user's line at the first line of C that a compiler tells of, if that is known."""
+    lines = text.splitlines()
+    found = _FAULT.search(told)
+    at = int(found[1]) if found else 0
+    values = [int(v) for v in _VALUE.findall(lines[at - 1])] if 0 < at <= len(lines) else []
+    heads = [head for line in lines[:at] if (head := _HEAD.search(line))]
+    if not values or not heads or heads[-1][1] not in plans:
+        return ()
+    steps = plans[heads[-1][1]].schedule.steps
+    sources = {v: step.eqn.source for step in steps for v in step.outputs}
+    source = next((sources[v] for v in values if sources.get(v)), None)
+    return () if source is None else (f"{WRITTEN}  {source}   {source.text}".rstrip(),)
 
 
 def _product(plan: Nests, item: Product) -> str:
@@ -312,6 +337,10 @@ _OPENING = (
 )
 
 
+# What functions of two runs take.
+_TWO = "const {0} *, long, const {0} *, long, long"
+
+
 def _declared(plan: Nests) -> Iterator[str]:
     """The functions of the runtime that a plan calls, but for those of its bodies."""
     for item in plan.items:
@@ -330,7 +359,8 @@ def _declared(plan: Nests) -> Iterator[str]:
             kind = c_type(dtype)
             if node.kind == "call":
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
-                yield f"void {name}({kind} *, const {kind} *, long);"
+                runs = f"const {kind} *, long" if len(node.operands) == 1 else _TWO.format(kind)
+                yield f"void {name}({kind} *, {runs});"
             elif node.kind not in (*_PLAIN, "put", "add"):
                 name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""

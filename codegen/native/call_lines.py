@@ -1,0 +1,31 @@
+"""What a call of a function of C is written from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from primgraph.codegen.native.spellings import c_type
+from primgraph.codegen.plan.schedule import Step
+
+
+class Call(NamedTuple):
+    """A call that is to be written: its step, and where the operands and the results are.
+
+    `room` gives memory of so many bytes, for this call alone.
+    """
+
+    step: Step
+    operands: Sequence[str]
+    results: Sequence[str]
+    room: Callable[[int], str]
+
+    def operand(self, k: int) -> str:
+        """A pointer to the elements of operand `k`."""
+        return f"(const {c_type(self.step.operands[k].dtype)} *){self.operands[k]}"
+
+    def result(self, k: int = 0) -> str:
+        return f"({c_type(self.step.results[k].dtype)} *){self.results[k]}"
+
+
+Lines: TypeAlias = Callable[[Call], Iterable[str]]

@@ -1,0 +1,242 @@
+"""Compilers that fail, and what is kept of what they made: nothing half-written is ever used."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.cli.main import main
+from primgraph.codegen.native import build, cache, native
+from primgraph.codegen.native.spellings import SPELLINGS
+from primgraph.primitives import elementwise
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+)
+
+_TEXT = "int number(void) { return %d; }"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A cache with nothing in it."""
+    found = tmp_path / "cache"
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(found))
+    return found
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Makes a script the compiler; `$out` is what it is to write."""
+
+    def make(lines):
+        script = tmp_path / "fake-cc"
+        find = 'for a in "$@"; do [ "$last" = -o ] && out="$a"; last="$a"; done'
+        script.write_text(f"#!/bin/sh\n{find}\n{lines}\n")
+        script.chmod(0o755)
+        found = build.Compiler((str(script),), f"fake {lines}")
+        monkeypatch.setattr(build, "compiler", lambda: found)
+        monkeypatch.setattr(build, "_stuck", [])
+        return script
+
+    return make
+
+
+def run():
+    """A kernel that NumPy runs, as nothing can be compiled, and what is said of that."""
+    x = np.linspace(0, 1, 5)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        kernel = pg.compile(pg.trace(lambda x: pg.sin(x) * time.time(), x), target="c")
+        found = kernel(x)
+    assert found[0] == 0
+    assert found[4] > 1
+    assert kernel.running_style((x,)) == "planned"
+    assert {w.category for w in told} == {RuntimeWarning}
+    return " ".join(str(w.message) for w in told)
+
+
+def files(folder):
+    """What is kept, but for locks and versions."""
+    return [f.name for f in folder.iterdir() if not f.name.startswith(("lock-", "compiler-"))]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("echo half > $out; kill -9 $$", "was killed by signal 9"),
+        ("echo half > $out; echo 'cc1: Killed' >&2; exit 1", "has no room"),
+        ("echo half > $out; echo 'out.s: No space left on device' >&2; exit 1", "has no room"),
+        ("echo half > $out", "cannot be loaded"),
+    ],
+)
+def test_where_nothing_can_be_compiled_numpy_runs(folder, fake, lines, words):
+    fake(lines)
+    native._caller.cache_clear()
+    build.caller.cache_clear()
+    try:
+        assert words in run()
+        assert files(folder) == []
+    finally:
+        native._caller.cache_clear()
+        build.caller.cache_clear()
+
+
+def test_a_full_disk_and_a_folder_that_may_not_be_written(folder, fake, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "keep", full)
+        with pytest.raises(build.UnavailableError, match="No space left on device"):
+            build.library(_TEXT % 1, runtime=False)
+        patch.setattr(cache.tempfile, "TemporaryDirectory", full)
+        with pytest.raises(build.UnavailableError, match="No space left on device"):
+            build.library(_TEXT % 1, runtime=False)
+    assert files(folder) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.os, "access", lambda path, how: False)
+        made = build.library(_TEXT % 1, runtime=False)
+        assert made.is_file()
+        assert folder not in made.parents
+    assert files(folder) == []
+
+
+def test_a_compiler_that_hangs_is_ended_and_not_waited_for_again(
+    folder, fake, monkeypatch, tmp_path
+):
+    pid = tmp_path / "pid"
+    fake(f"sleep 50 & echo $! > {pid}; wait")
+    monkeypatch.setattr(build, "TIME_LIMIT", 0.5)
+    for _ in range(2):
+        begin = time.monotonic()
+        with pytest.raises(build.UnavailableError, match="did not end within"):
+            build.library(_TEXT % 2, runtime=False)
+        monkeypatch.setattr(build, "TIME_LIMIT", 1000)
+        assert time.monotonic() - begin < 40
+    # What it has started is ended, too.
+    for _ in range(200):
+        state = subprocess.run(["ps", "-o", "stat=", "-p", pid.read_text().strip()],
+                               capture_output=True, text=True).stdout.strip()  # fmt: skip
+        if not state or state.startswith("Z"):
+            break
+        time.sleep(0.02)
+    else:
+        pytest.fail("what the compiler has started goes on")
+    assert files(folder) == []
+
+
+def test_a_source_that_is_refused_is_kept_and_the_users_line_named(native_cache, monkeypatch):
+    monkeypatch.setitem(SPELLINGS, elementwise.arctan2, lambda args, step: f"{args[0]} @ {args[1]}")
+    x = np.ones(3)
+    with pytest.raises(pg.CompileError) as caught:
+        pg.compile(pg.trace(lambda x: pg.arctan2(x, x + 1) * 2, x), target="c")
+    message = caught.value.message
+    kept = message.split(" failed on ")[1].split(":")[0]
+    assert "@" in Path(kept).read_text()
+    assert "kernel.c:" in message
+    assert "test_native_cache.py" in caught.value.origin[0]
+    assert "pg.arctan2(x, x + 1)" in caught.value.origin[0]
+    os.unlink(kept)
+
+
+def test_without_headers_of_python_numpy_runs(folder, monkeypatch, tmp_path):
+    monkeypatch.setattr(build.sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
+    build.caller.cache_clear()
+    with pytest.raises(build.UnavailableError, match="Python's headers are not in"):
+        build.caller()
+
+
+# What is kept.
+
+
+def test_of_many_processes_one_compiles(folder, tmp_path):
+    log, real = tmp_path / "log", build.compiler().command[0]
+    script = tmp_path / "cc"
+    script.write_text(f'#!/bin/sh\necho x >> {log}\nsleep 0.3\nexec {real} "$@"\n')
+    script.chmod(0o755)
+    code = (
+        "import ctypes; from primgraph.codegen.native import build;"
+        f"print(ctypes.CDLL(str(build.library({_TEXT % 3!r}, runtime=False))).number())"
+    )
+    env = {**os.environ, "CC": str(script)}
+    command = [sys.executable, "-c", code]
+    first = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
+    assert first.stdout == "3\n", first.stderr
+    for file in folder.iterdir():
+        if file.suffix in (".so", ".sum"):
+            file.unlink()
+    log.write_text("")
+    many = [subprocess.Popen(command, stdout=subprocess.PIPE, env=env) for _ in range(2)]
+    assert [p.communicate(timeout=60)[0] for p in many] == [b"3\n"] * 2
+    assert log.read_text().splitlines() == ["x"]
+
+
+def test_threads_wait_for_each_other(folder, monkeypatch):
+    made, compiled = [], build._compiled
+    monkeypatch.setattr(
+        build, "_compiled", lambda *a: (made.append(1), time.sleep(0.1), compiled(*a))[2]
+    )
+    paths = []
+    threads = [
+        threading.Thread(target=lambda: paths.append(build.library(_TEXT % 4, runtime=False)))
+        for _ in range(4)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(paths) == 4
+    assert len(set(paths)) == 1
+    assert made == [1]
+
+
+def test_what_another_user_could_have_written_is_made_again(folder):
+    made = build.library(_TEXT % 5, runtime=False)
+    for path, how in ((made, 0o777), (cache.sum_of(made), 0o666)):
+        path.chmod(how)
+        before = path.stat().st_ino
+        assert build.library(_TEXT % 5, runtime=False) == made
+        assert path.stat().st_ino != before
+    assert cache.is_good(made)
+    cache.sum_of(made).write_bytes(b"\xff")
+    assert not cache.is_good(made)
+    # Nor is a folder used that another one may be put in the place of.
+    folder.parent.chmod(0o777)
+    try:
+        assert folder not in build.library(_TEXT % 5, runtime=False).parents
+    finally:
+        folder.parent.chmod(0o700)
+
+
+def test_only_what_is_ours_is_counted_and_removed(folder, monkeypatch, capsys):
+    folder.mkdir()
+    mine = folder / "thesis.so"
+    mine.write_bytes(b"0" * 100)
+    os.utime(mine, (1.0, 1.0))
+    for number in range(6, 9):
+        made = build.library(_TEXT % number, runtime=False)
+    left = folder / "making-x"
+    left.mkdir()
+    os.utime(left, (1.0, 1.0))
+    monkeypatch.setattr(cache, "LIMIT", made.stat().st_size + 200)
+    cache.bound(folder)
+    assert {f.name for f in folder.iterdir() if f.suffix == ".so"} == {made.name, mine.name}
+    assert not left.exists()
+    assert main(["cache"]) == 0
+    out = capsys.readouterr().out
+    assert f"folder:  {folder}\nfiles:   1\n" in out
+    assert main(["cache", "clear"]) == 0
+    assert "removed 1 files" in capsys.readouterr().out
+    assert [f.name for f in folder.iterdir()] == ["thesis.so"]
+    assert main(["cache", "show"]) == 0
+    assert "files:   0\n" in capsys.readouterr().out
