@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from primgraph.transforms.optimize.clean_up import clean_up
 Array = np.ndarray[Any, Any]
 
 
-@checked_late
+@overload
 def scipy_objective(
     program: Program,
     loss: Variable,
@@ -40,7 +40,30 @@ def scipy_objective(
     *,
     hess: str = "dense",
     target: str | None = None,
-) -> Objective:
+    client: None = None,
+) -> Objective: ...
+@overload
+def scipy_objective(
+    program: Program,
+    loss: Variable,
+    parameters: Iterable[Variable] | None = None,
+    feed: Any = None,
+    *,
+    hess: str = "dense",
+    target: str | None = None,
+    client: Any,
+) -> Any: ...
+@checked_late
+def scipy_objective(
+    program: Program,
+    loss: Variable,
+    parameters: Iterable[Variable] | None = None,
+    feed: Any = None,
+    *,
+    hess: str = "dense",
+    target: str | None = None,
+    client: Any = None,
+) -> Any:
     """`loss` as a function of the elements of `parameters` in one float64 vector.
 
         objective = pg.scipy_objective(program, loss)
@@ -57,11 +80,25 @@ def scipy_objective(
 
     `target` is as in `pg.compile`: "numpy", "c" or "auto".
 
+    With a `client` of dask's, whose workers then compute it, `feed` has arrays in chunks, as
+    `pg.distributed.chunks` takes them, for inputs with a named first extent. The loss is a sum or a
+    mean over all rows, and what is returned is a `pg.distributed.Objective`, with products by the
+    Hessian but without the Hessian itself; its errors are those of `pg.distributed.objective`.
+
     Raises `OptionError` for another `hess`, `CompileError` for another target, `ShapeError` for a
     loss of more than one element, `BuildError` where there is nothing to vary or a variable is no
-    parameter of the program, `FeedError` for feeds that do not fit, and `NotDifferentiable` as
-    `grad` does.
+    parameter of the program, `FeedError` for feeds that do not fit, `ArgumentError` for a target
+    beside a client, and `NotDifferentiable` as `grad` does.
     """
+    if client is not None and target is not None:
+        raise ArgumentError(
+            "a target is for what this process computes, and a client was given",
+            hint="set PRIMGRAPH_TARGET for the workers",
+        )
+    if client is not None and isinstance(program, Program):
+        module = import_module("primgraph.distributed.objective")
+        chosen = None if parameters is None else list(parameters)
+        return module.objective(program, chosen, feed or {}, client, loss=loss)
     if not isinstance(program, Program) or not isinstance(loss, Variable):
         raise ArgumentError(f"scipy_objective takes a program and a loss, not {loss!r:.60}")
     if program_of(loss) is not program:
