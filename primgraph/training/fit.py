@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from primgraph.eager.tensor import Tensor, tensor
-from primgraph.errors import ArgumentError, BuildError, ShapeError
+from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
 from primgraph.ir.signature import applied, checked
 from primgraph.operators.variable import Variable
 from primgraph.optimizer import Optimizer
@@ -24,11 +26,17 @@ Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
 def fit(
     program: Program | Callable[..., Tensor],
     loss: Variable | str | Optimizer,
-    feeds: Feeds,
-    epochs: int,
+    feeds: Any,
+    epochs: int = 1,
     callback: Callable[[int, float], bool | None] | None = None,
     progress: bool | None = None,
     executor: Executor | None = None,
+    *,
+    client: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int = 1,
+    chunks_per_step: int | None = None,
+    shuffle: int | None = None,
 ) -> list[float]:
     """Run `program`, with all its updates, once for each feed in each of `epochs` epochs.
 
@@ -47,18 +55,46 @@ def fit(
     can be, and nothing where the output is a file.
     `executor` is a new one unless given.
 
+    With a `client` of dask's `feeds` are the samples, a dict of arrays in chunks by the names of
+    inputs, as `pg.distributed.chunks` takes it. A step goes over `chunks_per_step` of them, by
+    default all: workers compute what they add to the gradients, which are put together in a fixed
+    order, and the updates are made once. With `shuffle`, an integer, chunks come in an order drawn
+    from it in each epoch. A `checkpoint` is a file, written after each epoch and `every` so many
+    steps, from which a call goes on where it is there, to the same bits. What a program does to
+    samples beside their sums, such as normalising by all of a batch, is refused with its line.
+
     Raises `BuildError` for a program that updates nothing, and for an optimizer that has no
     parameters; `ShapeError` for a loss of more than one element, `ArgumentError` for arguments of
     other kinds and for an epoch without feeds.
     """
+    _require_epochs(epochs)
+    if client is not None:
+        if executor is not None:
+            raise ArgumentError("an executor runs in this process, and a client was given")
+        module = import_module("primgraph.distributed.training")
+        found: list[float] = module.fit(
+            program,
+            loss,
+            feeds,
+            epochs,
+            client=client,
+            callback=callback,
+            progress=progress,
+            checkpoint=checkpoint,
+            every=every,
+            chunks_per_step=chunks_per_step,
+            shuffle=shuffle,
+        )
+        return found
+    for name, value in (("checkpoint", checkpoint), ("chunks_per_step", chunks_per_step)):
+        if value is not None:
+            raise OptionError(f"{name} is for training with a client")
     if isinstance(program, Program):
         run = _runner(program, loss, executor)
         name = program.name
     else:
         run = _stepper(program, loss, executor)
         name = getattr(program, "__name__", type(program).__name__)
-    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
-        raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
     history: list[float] = []
     with shown(progress, epochs, name) as advance:
         for epoch in range(epochs):
@@ -74,6 +110,11 @@ def fit(
             if callback is not None and applied(callback, epoch, history[-1]) is True:
                 break
     return history
+
+
+def _require_epochs(epochs: Any) -> None:
+    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
+        raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
 
 
 def _runner(program: Program, loss: Any, executor: Executor | None) -> Callable[[Feed], float]:

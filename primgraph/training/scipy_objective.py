@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
-from typing import Any, final
+from typing import Any, final, overload
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from primgraph.transforms.optimize.clean_up import clean_up
 Array = np.ndarray[Any, Any]
 
 
-@checked_late
+@overload
 def scipy_objective(
     program: Program,
     loss: Variable,
@@ -39,7 +39,28 @@ def scipy_objective(
     feed: Mapping[str, Any] | None = None,
     *,
     hess: str = "dense",
-) -> Objective:
+    client: None = None,
+) -> Objective: ...
+@overload
+def scipy_objective(
+    program: Program,
+    loss: Variable,
+    parameters: Iterable[Variable] | None = None,
+    feed: Any = None,
+    *,
+    hess: str = "dense",
+    client: Any,
+) -> Any: ...
+@checked_late
+def scipy_objective(
+    program: Program,
+    loss: Variable,
+    parameters: Iterable[Variable] | None = None,
+    feed: Any = None,
+    *,
+    hess: str = "dense",
+    client: Any = None,
+) -> Any:
     """`loss` as a function of the elements of `parameters` in one float64 vector.
 
         objective = pg.scipy_objective(program, loss)
@@ -54,10 +75,19 @@ def scipy_objective(
     not made. SciPy itself is not needed, but for `hess="sparse"`, by which the Hessian is a
     `scipy.sparse.csr_array` with those elements that may be other than zero, had by few products.
 
+    With a `client` of dask's, whose workers then compute it, `feed` has arrays in chunks, as
+    `pg.distributed.chunks` takes them, for inputs with a named first extent. The loss is a sum or a
+    mean over all rows, and what is returned is a `pg.distributed.Objective`, with products by the
+    Hessian but without the Hessian itself; its errors are those of `pg.distributed.objective`.
+
     Raises `OptionError` for another `hess`, `ShapeError` for a loss of more than one element,
     `BuildError` where there is nothing to vary or a variable is no parameter of the program,
     `FeedError` for feeds that do not fit, and `NotDifferentiable` as `grad` does.
     """
+    if client is not None and isinstance(program, Program):
+        module = import_module("primgraph.distributed.objective")
+        chosen = None if parameters is None else list(parameters)
+        return module.objective(program, chosen, feed or {}, client, loss=loss)
     if not isinstance(program, Program) or not isinstance(loss, Variable):
         raise ArgumentError(f"scipy_objective takes a program and a loss, not {loss!r:.60}")
     if program_of(loss) is not program:
