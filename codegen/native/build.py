@@ -28,6 +28,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from primgraph.codegen.native import cache
+from primgraph.codegen.native.functions import families, family
 from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
@@ -47,6 +48,15 @@ KERNEL_FLAGS = (
     "-ffp-contract=off",
 )
 RUNTIME_FLAGS = (*_FLAGS, "-O3", "-ffp-contract=fast")
+# Of elementary functions, whose roundings are where they are written: branches that limit arguments
+# are not to be drawn out of them.
+FUNCTION_FLAGS = (
+    *_FLAGS,
+    "-O2",
+    "-ftree-vectorize",
+    "-fno-thread-jumps",
+    "-ffp-contract=off",
+)
 
 # The longest that one run of a compiler may take, in seconds.
 TIME_LIMIT = 300
@@ -82,9 +92,26 @@ class Compiler(NamedTuple):
 @once
 def compiler() -> Compiler | None:
     """The compiler of this machine; None, with one warning, where there is none."""
+    there = found()
+    if there is None:
+        warnings.warn(
+            f"no C compiler ({', '.join(_names())}) is to be found: native kernels are NumPy's "
+            "instead",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return there
+
+
+def _names() -> list[str]:
     wanted = os.environ.get("CC")
-    names = [wanted] if wanted else ["cc", "gcc", "clang"]
-    for name in names:
+    return [wanted] if wanted else ["cc", "gcc", "clang"]
+
+
+@once
+def found() -> Compiler | None:
+    """The compiler of this machine; None where there is none."""
+    for name in _names():
         # CC may have options behind the command.
         first, *options = shlex.split(name) or [""]
         path = shutil.which(first)
@@ -93,11 +120,6 @@ def compiler() -> Compiler | None:
         version = _version(path)
         if version is not None:
             return Compiler((path, *options), version)
-    warnings.warn(
-        f"no C compiler ({', '.join(names)}) is to be found: native kernels are NumPy's instead",
-        RuntimeWarning,
-        stacklevel=2,
-    )
     return None
 
 
@@ -176,13 +198,17 @@ def library(text: str, *, runtime: bool = True) -> Path:
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects = [_runtime()] if runtime else []
+    objects = [_runtime(), *map(_family, families(text))] if runtime else []
     return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
 
 
 def _runtime() -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
     return _made(_texts(_RUNTIME), ".o", RUNTIME_FLAGS, ["-c"], [])
+
+
+def _family(name: str) -> Path:
+    return _made(family(name), ".o", FUNCTION_FLAGS, ["-c"], [])
 
 
 def _texts(names: Sequence[str]) -> str:
@@ -209,8 +235,8 @@ def _made(
     text: str, ending: str, flags: Sequence[str], kind: Sequence[str], others: Sequence[str]
 ) -> Path:
     """The file that the compiler makes of `text`, which may be there already."""
-    found = compiler()
-    if found is None:
+    chosen = compiler()
+    if chosen is None:
         raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
     parts = (
         text,
@@ -218,8 +244,8 @@ def _made(
         *flags,
         *kind,
         *others,
-        *found.command,
-        found.version,
+        *chosen.command,
+        chosen.version,
         _processor(),
         sys.version,
         np.__version__,
@@ -232,13 +258,13 @@ def _made(
             with cache.locked(folder, key, TIME_LIMIT):
                 if not cache.is_good(made):
                     with cache.work_in(folder) as work:
-                        command = [*found.command, *flags, *kind]
+                        command = [*chosen.command, *flags, *kind]
                         cache.keep(_compiled(text, command, others, work / f"out{ending}"), made)
                     cache.bound(folder)
         else:
             cache.used(made)
     except OSError as error:
-        raise UnavailableError(f"{found.name} cannot be used: {error}") from error
+        raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
     return made
 
 

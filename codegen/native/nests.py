@@ -35,7 +35,7 @@ from primgraph.codegen.native.items import (
 )
 from primgraph.codegen.native.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.native.routines import pays, routine
-from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, literal
+from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, function, literal
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.dims import TRIPS, is_open
@@ -60,7 +60,7 @@ def nests(steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False) -
     If `complete`, nothing that C can do is left to NumPy where that would be faster.
     """
     steps, regions = regions_of(steps, limits)
-    draft, at = Draft(steps, complete), 0
+    draft, at = Draft(steps, complete, limits), 0
     for region in regions:
         for step in steps.steps[at : region.start]:
             _add(draft, step)
@@ -112,7 +112,7 @@ def _add(draft: Draft, step: Step) -> None:
         _reduce(draft, step)
     elif routine(step) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
-    elif op.has_bodies and (bodies := _bodies(step)) is not None:
+    elif op.has_bodies and (bodies := _bodies(step, draft.limits or LIMITS)) is not None:
         _control(draft, step, bodies)
     elif op is matmul and form.operands[0].dtype.kind == "f":
         _multiply(draft, step)
@@ -157,17 +157,18 @@ def _count(draft: Draft, step: Step) -> None:
 
 def _compute(draft: Draft, step: Step) -> None:
     shape, value = step.results[0].shape, step.outputs[0]
-    name = FUNCTIONS.get(step.op, "")
-    double = step.results[0].dtype.kind == "f"
-    if name and not double:
+    name, number = function(step)
+    if name and step.results[0].dtype.kind != "f":
         _outside(draft, step)
         return
     if not name and SPELLINGS[step.op](["x"] * len(step.inputs), step) is None:
         _outside(draft, step)
         return
     at, _ = draft.nest_for(shape, step.inputs)
-    operands = tuple([draft.operand(v, shape, at) for v in step.inputs])
-    draft.node(at, Node(step, value, "call" if name else "text", name, operands))
+    operands = [draft.operand(v, shape, at) for v in step.inputs]
+    if number:
+        operands.append(Operand(text=number))
+    draft.node(at, Node(step, value, "call" if name else "text", name, tuple(operands)))
     draft.access[value] = whole(value, shape)
     draft.made_by[value] = at
 
@@ -239,7 +240,7 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 
-def _bodies(step: Step) -> list[Nests] | None:
+def _bodies(step: Step, limits: Limits) -> list[Nests] | None:
     """The items of the bodies of a branch or loop; None where one is not for this back end."""
     p = step.params
     # A loop along stacks that grow may be left with none of them.
@@ -248,6 +249,6 @@ def _bodies(step: Step) -> list[Nests] | None:
     if any(is_open(type.shape) for type in step.results):
         return None
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-    found = [nests(schedule(body), complete=True) for body in graphs]
+    found = [nests(schedule(body), limits, complete=True) for body in graphs]
     items = [item for body in found for item in body.items]
     return None if any(isinstance(item, Outside) for item in items) else found
