@@ -342,7 +342,7 @@ def _by_star(pattern: Pattern, colors: Indices) -> Coloring:
     mirrored = colors[rows] * size + columns
     lower = rows >= columns
     first, second = np.where(lower, keys, mirrored), np.where(lower, mirrored, keys)
-    at = pattern.by_column
+    at = pattern._by_column
     lower_alone = np.where(lower, alone, alone[at])
     return Coloring(pattern, colors, None, np.where(lower_alone, first, second))
 
@@ -355,7 +355,7 @@ def _by_substitution(pattern: Pattern, colors: Indices) -> Coloring:
     """
     size, count = pattern.shape[0], _count(colors)
     rows, columns = pattern.rows, pattern.indices
-    mirror = pattern.by_column
+    mirror = pattern._by_column
     lower = np.flatnonzero(rows >= columns)
     # The sums that an element and its mirror image are part of.
     sums = colors[columns] * size + rows

@@ -128,12 +128,12 @@ class Pattern:
     def T(self) -> Pattern:
         """The pattern of the transposed matrix."""
         starts = _starts(np.bincount(self.indices, minlength=self.shape[1]))
-        found = Pattern._of(self.shape[::-1], starts, self.rows[self.by_column])
+        found = Pattern._of(self.shape[::-1], starts, self.rows[self._by_column])
         found.__dict__["T"] = self
         return found
 
     @cached_property
-    def by_column(self) -> Indices:
+    def _by_column(self) -> Indices:
         """The numbers of the elements, column by column: in a symmetric one, the mirror image."""
         bits = self.nnz.bit_length()
         if self.shape[1].bit_length() + bits < _WORD:
