@@ -24,6 +24,7 @@ from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
 from primgraph.codegen.once import parted
+from primgraph.codegen.plan.draft import landings
 from primgraph.codegen.plan.limits import Limits, default_limits
 from primgraph.codegen.plan.planner import planned
 from primgraph.codegen.plan.program import Options, Plan
@@ -251,7 +252,13 @@ class _Bodies:
 
 def plan_for(graph: Graph, options: Options, limits: Limits) -> Plan:
     """What the planned code for `graph` does, instruction by instruction."""
-    steps, regions = arranged(schedule(graph), limits, CARDS)
+    steps = schedule(graph)
+    found = landings(steps)
+    if found is not None:
+        apart = {k for k, _ in options.donated}.union(options.given)
+        outputs = [v for k, v in enumerate(steps.outputs) if k not in apart]
+        steps = found.sunk(steps, CARDS, outputs)
+    steps, regions = arranged(steps, limits, CARDS)
     plan = planned(steps, regions, options, CARDS)
     return verify(plan) if debugging.get() else plan
 

@@ -157,6 +157,46 @@ def test_elements_that_nothing_leads_to_stay_zero_beside_infinite_slopes():
     assert [float(d) for d in found] == [12.0, 6.0, math.inf]
 
 
+def some(v):
+    return pg.sin(v[..., 0]) * pg.exp(2.0 * v[..., 3])
+
+
+MIXED = np.array([[0.5, 1.0], [1.0, 0.5], [2.0, 1.0]])
+INDEPENDENT = (
+    (some, (4,), False),
+    (some, (60, 4), True),
+    (lambda v: pg.sum(pg.tanh(v[1:] @ MIXED)), (4,), False),
+)
+
+
+@pytest.mark.parametrize(("u", "shape", "is_batched"), INDEPENDENT)
+def test_what_does_not_depend_on_an_element_has_zeros_without_work(u, shape, is_batched):
+    def asked(x):
+        return pg.partials(u(x), x, [(1, 1, 0, 1), (2, 0, 1, 0)], is_batched)
+
+    graph = transforms.clean_up(transforms.lower(pg.trace(asked, pg.spec(shape))))
+    assert {e.op.name for e in graph.body} == {"full"}
+    for found in pg.compile(graph)(np.ones(shape)):
+        np.testing.assert_array_equal(found, np.zeros(found.shape))
+
+
+def test_the_biharmonic_goes_along_what_matters():
+    def directions(u):
+        graph = pg.trace(lambda x: pg.biharmonic(u(x), x), pg.spec(5))
+        at = np.array([0.5, 0.0, 0.0, 0.0, 0.0])
+        return pg.cost(pg.compile(graph)).flops, pg.compile(graph)(at)
+
+    few, found = directions(some)
+    assert_allclose(found, 9 * np.sin(0.5), rtol=1e-12)
+    many, _ = directions(lambda v: some(v) + pg.sum(v) ** 4)
+    assert few < many / 4
+    assert pg.biharmonic(lambda v: pg.sum(v[1:1]), np.ones(3)) == 0.0
+    # Of samples of which it is not known how many there are, the same.
+    program = pg.trace(lambda x: pg.biharmonic(some(x), x, True), pg.spec(("N", 5)))
+    at = np.array([[0.5, 9.0, 9.0, 0.0, 9.0]])
+    assert_allclose(pg.compile(program)(at), 9 * np.sin([0.5]), rtol=1e-12)
+
+
 def test_counts_of_equations_beside_nested_modes():
     def nested_partials(v):
         return [nested(field(v), v, a) for a in indices(2, 4)]

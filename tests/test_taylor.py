@@ -438,6 +438,7 @@ def test_mistakes_are_told():
                     ask(y, x, order)
         with pytest.raises(pg.NotDifferentiable, match="'n' is"):
             pg.taylor(y, number, 2)
+        assert len(pg.taylor(y, x, np.int64(2))) == 3
 
 
 def test_a_graph_of_many_equations_is_walked_once():

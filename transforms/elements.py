@@ -494,6 +494,10 @@ def _runs(target: Array, source: Array) -> Iterable[tuple[int, int, int, int, in
             continue
         after = int(np.searchsorted(change, i, side="right"))
         end = int(change[after]) if after < change.size else down.size
+        further = int(change[after + 1]) if after + 1 < change.size else down.size
+        if end == i + 1 < further and along[end] != 0:
+            # Two places that belong to no run: the second one begins a longer one.
+            end = i
         yield int(target[i]), int(source[i]), end - i + 1, int(down[i]), int(along[i])
         i = end + 1
 

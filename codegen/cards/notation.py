@@ -57,6 +57,10 @@ class Target(Protocol):
         """Whether `out` was made for this statement."""
 
     @property
+    def replaced(self) -> bool:
+        """Whether all of operand 0 is replaced before anybody reads it."""
+
+    @property
     def parts(self) -> list[str]:
         """What the card has asked for beside these, in that order."""
 

@@ -95,7 +95,8 @@ def _assigned_part(site: Site) -> list[Place]:
 
 
 def _write_slice_assign(to: Target) -> list[str]:
-    lines = [] if to.taken == 0 else [f"{to.out}[...] = {to.args[0]}"]
+    is_there = to.taken == 0 or to.replaced
+    lines = [] if is_there else [f"{to.out}[...] = {to.args[0]}"]
     return [*lines, f"{to.parts[0]}[...] = {to.args[1]}"]
 
 

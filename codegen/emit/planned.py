@@ -37,6 +37,7 @@ from primgraph.codegen.plan.program import (
     Loop,
     Make,
     Plan,
+    Put,
     Release,
     Return,
     See,
@@ -135,6 +136,7 @@ class Statement(NamedTuple):
     taken: int | None
     parts: list[str]
     new: bool = False
+    replaced: bool = False
 
     def np(self, name: str) -> str:
         return self.printer.np(name)
@@ -262,8 +264,17 @@ class Printer:
         args = [self.use(p) for p in x.operands]
         out = self._empty(x.out, CARDS[x.step.op].fresh) if x.new else self.use(x.out)
         parts = [self.use(p) for p in x.parts]
-        statement = Statement(self, x.step, x.operands, args, out, x.taken, parts, x.new)
+        statement = Statement(
+            self, x.step, x.operands, args, out, x.taken, parts, x.new, x.replaced
+        )
         for line in CARDS[x.step.op].write(statement):
+            self.line(line)
+
+    def _put(self, x: Put) -> None:
+        args, part = [self.use(p) for p in x.operands], self.use(x.part)
+        for line in CARDS[x.step.op].write(
+            Statement(self, x.step, x.operands, args, part, None, [])
+        ):
             self.line(line)
 
     def _create(self, x: Create) -> None:
@@ -286,6 +297,8 @@ class Printer:
         name, type = name_of(place), place.type
         dtype = self.np(dtype_text(type.dtype)[3:])
         self.line(f"{name} = {self.np(how)}({shape_text(type.shape)}, {dtype})")
+        if self.plan.options.poisoned and how == "empty":
+            self.line(f"poison({name})")
         self.parts.bind(name)
         return name
 
@@ -401,6 +414,7 @@ def _starts(plan: Plan) -> list[int]:
 
 _PRINTERS: dict[Any, Any] = {
     Compute: Printer._compute,
+    Put: Printer._put,
     Create: Printer._create,
     Call: _print_call,
     See: Printer._see,

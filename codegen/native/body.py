@@ -133,9 +133,13 @@ class Body:
     # One strip.
 
     def _call(self, pad: str, node: Node, count: str) -> None:
-        (o,) = node.operands
+        o = node.operands[0]
         suffix = "f" if self.types(node.value).dtype.itemsize == 4 else ""
         target = self.buffer[node.value]
+        if len(node.operands) == 2:
+            runs = [self._run(pad, node, k, count) for k in range(2)]
+            self.lines.append(f"{pad}pg_{node.name}{suffix}({target}, {', '.join(runs)}, {count});")
+            return
         if o.value >= 0:
             source = self.buffer[o.value]
         elif o.root >= 0 and (not self.extents or self.walk.along(o.strides)[-1] == 1):
@@ -145,6 +149,22 @@ class Body:
             self.lines.append(f"{pad}for (long j = 0; j < {count}; j++) {target}[j] = {text};")
             source = target
         self.lines.append(f"{pad}pg_{node.name}{suffix}({target}, {source}, {count});")
+
+    def _run(self, pad: str, node: Node, k: int, count: str) -> str:
+        """Where elements of an operand are, and how far apart."""
+        o, name = node.operands[k], f"x{node.value}_{k}"
+        if o.value >= 0:
+            return f"{self.buffer[o.value]}, 1"
+        if o.root >= 0:
+            by = extent(self.walk.along(o.strides)[-1]) if self.extents else "1"
+            return f"r{o.root} + {self.walk.base(o.offset, o.strides)}, {by}"
+        kind, text = moved_type(self.types(node.value).dtype), self._element(o)
+        if not o.strides:
+            self.lines.append(f"{pad}const {kind} {name} = {text};")
+            return f"&{name}, 0"
+        self.lines.append(f"{pad}{kind} {name}[{STRIP}];")
+        self.lines.append(f"{pad}for (long j = 0; j < {count}; j++) {name}[j] = {text};")
+        return f"{name}, 1"
 
     def _loop(self, pad: str, nodes: Sequence[Node], count: str) -> None:
         inside: list[str] = []

@@ -28,6 +28,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from primgraph.codegen.native import cache
+from primgraph.codegen.native.functions import families, family
 from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
@@ -47,6 +48,15 @@ KERNEL_FLAGS = (
     "-ffp-contract=off",
 )
 RUNTIME_FLAGS = (*_FLAGS, "-O3", "-ffp-contract=fast")
+# Of elementary functions, whose roundings are where they are written: branches that limit arguments
+# are not to be drawn out of them.
+FUNCTION_FLAGS = (
+    *_FLAGS,
+    "-O2",
+    "-ftree-vectorize",
+    "-fno-thread-jumps",
+    "-ffp-contract=off",
+)
 
 # The longest that one run of a compiler may take, in seconds.
 TIME_LIMIT = 300
@@ -187,13 +197,17 @@ def library(text: str, *, runtime: bool = True) -> Path:
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects = [_runtime()] if runtime else []
+    objects = [_runtime(), *map(_family, families(text))] if runtime else []
     return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
 
 
 def _runtime() -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
     return _made(_texts(_RUNTIME), ".o", RUNTIME_FLAGS, ["-c"], [])
+
+
+def _family(name: str) -> Path:
+    return _made(family(name), ".o", FUNCTION_FLAGS, ["-c"], [])
 
 
 def _texts(names: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ from primgraph.codegen.native.items import (
 )
 from primgraph.codegen.native.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.native.routines import pays, routine
-from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, literal
+from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, function, literal
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.dims import TRIPS, is_open
@@ -157,17 +157,18 @@ def _count(draft: Draft, step: Step) -> None:
 
 def _compute(draft: Draft, step: Step) -> None:
     shape, value = step.results[0].shape, step.outputs[0]
-    name = FUNCTIONS.get(step.op, "")
-    double = step.results[0].dtype.kind == "f"
-    if name and not double:
+    name, number = function(step)
+    if name and step.results[0].dtype.kind != "f":
         _outside(draft, step)
         return
     if not name and SPELLINGS[step.op](["x"] * len(step.inputs), step) is None:
         _outside(draft, step)
         return
     at, _ = draft.nest_for(shape, step.inputs)
-    operands = tuple([draft.operand(v, shape, at) for v in step.inputs])
-    draft.node(at, Node(step, value, "call" if name else "text", name, operands))
+    operands = [draft.operand(v, shape, at) for v in step.inputs]
+    if number:
+        operands.append(Operand(text=number))
+    draft.node(at, Node(step, value, "call" if name else "text", name, tuple(operands)))
     draft.access[value] = whole(value, shape)
     draft.made_by[value] = at
 

@@ -337,6 +337,10 @@ _OPENING = (
 )
 
 
+# What functions of two runs take.
+_TWO = "const {0} *, long, const {0} *, long, long"
+
+
 def _declared(plan: Nests) -> Iterator[str]:
     """The functions of the runtime that a plan calls, but for those of its bodies."""
     for item in plan.items:
@@ -359,7 +363,8 @@ def _declared(plan: Nests) -> Iterator[str]:
             kind = c_type(dtype)
             if node.kind == "call":
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
-                yield f"void {name}({kind} *, const {kind} *, long);"
+                runs = f"const {kind} *, long" if len(node.operands) == 1 else _TWO.format(kind)
+                yield f"void {name}({kind} *, {runs});"
             elif node.kind not in (*_PLAIN, "put", "add"):
                 name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""

@@ -131,7 +131,7 @@ def _extremum(sign: str) -> Spelling:
     def spelled(args: Sequence[str], step: Step) -> str | None:
         x, y = args
         if step.operands[0].dtype.kind == "f":
-            # A NaN wins.
+            # A NaN wins, and of equal ones, as zeros of two signs, the second.
             return f"({x} {sign} {y} || {x} != {x}) ? {x} : {y}"
         return f"{x} {sign} {y} ? {x} : {y}"
 
@@ -203,8 +203,8 @@ SPELLINGS: dict[Op, Spelling] = {
     e.power: _powered,
     e.abs_: _absolute,
     e.sign: _sign,
-    e.maximum: _extremum(">="),
-    e.minimum: _extremum("<="),
+    e.maximum: _extremum(">"),
+    e.minimum: _extremum("<"),
     e.floor: _template("floor{f}({0})", "f"),
     e.ceil: _template("ceil{f}({0})", "f"),
     e.round_: _template("rint{f}({0})", "f"),
@@ -261,3 +261,18 @@ FUNCTIONS: dict[Op, str] = {
     e.erfc: "erfc",
     e.sigmoid: "sigmoid",
 }
+
+# Those of two runs; where they are spelled above, too, that is for one element.
+FUNCTIONS_OF_TWO: dict[Op, str] = {e.power: "pow", e.arctan2: "atan2", e.logaddexp: "logaddexp"}
+
+
+def function(step: Step) -> tuple[str, str]:
+    """The function of runs that a step is, and the number that is its last operand; or nothing."""
+    dtype = step.results[0].dtype
+    if step.op in FUNCTIONS:
+        return FUNCTIONS[step.op], ""
+    if dtype.kind != "f":
+        return "", ""
+    if step.op is e.integer_pow and not -1 <= step.params["n"] <= _PRODUCTS:
+        return "pow", literal(float(step.params["n"]), dtype)
+    return FUNCTIONS_OF_TWO.get(step.op, ""), ""

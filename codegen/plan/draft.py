@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from importlib import import_module
+from typing import Any, NamedTuple, final
 
 from primgraph.codegen.plan.arena import AnyArena
 from primgraph.codegen.plan.card import Cards, Facts
@@ -16,6 +17,7 @@ from primgraph.codegen.plan.store import Store
 from primgraph.codegen.plan.views import Repeat
 from primgraph.ir.types import TensorType
 from primgraph.ir.views import Reshape, Rows
+from primgraph.primitives.shapes import slice_assign
 
 
 @final
@@ -36,15 +38,47 @@ class LoopDraft:
 
 
 @final
+class Landing(NamedTuple):
+    """Where arrays come to be part by part.
+
+    `results` has, for what is in the array of a result before it is that result, this one;
+    `replaced` are the steps of which the first operand need not be there, and `puts` those that
+    compute what the next step puts there.
+    """
+
+    results: Mapping[int, Result]
+    replaced: Collection[int]
+    puts: Collection[int]
+
+
+_NOWHERE = Landing({}, (), ())
+
+
+def landings(schedule: Schedule) -> Any:
+    """What finds them, which few programs need, and is loaded by the first one that does."""
+    if any(step.op is slice_assign for step in schedule.steps):
+        return import_module("primgraph.codegen.plan.landing")
+    return None
+
+
+@final
 class Draft:
     """Where the values of a schedule are, step by step.
 
     `widened` are values of more axes than the array has that stands for them. `buffers` has the
     buffer of each root that is in one. `left_in` tells, of a value, the input whose array it is
     to be left in; such an array is not touched before step `settled`, from which on none can fail.
+    `landing` tells of what comes to be part by part; steps `inside` are those of loops.
     """
 
-    def __init__(self, schedule: Schedule, cards: Cards, options: Options, arena: AnyArena) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        cards: Cards,
+        options: Options,
+        arena: AnyArena,
+        inside: frozenset[int] = frozenset(),
+    ) -> None:
         self.schedule, self.cards, self.options = schedule, cards, options
         self.store = Store(arena)
         self.body: list[Instruction] = []
@@ -62,6 +96,11 @@ class Draft:
             k: Result(k, types[v], k in given) for k, v in enumerate(outputs) if k not in donated
         }
         self.results = {outputs[k]: result for k, result in reversed(self.made.items())}
+        free = {v: r for v, r in self.results.items() if v not in self.left_in}
+        found = landings(schedule)
+        self.landing: Landing = (
+            _NOWHERE if found is None else found.landing(schedule, cards, free, inside)
+        )
 
     def _may_fail(self, step: Step) -> bool:
         """Whether a step can raise an error: one that looks indices up, or is a user's own."""

@@ -36,7 +36,8 @@ def _planned(
     cards: Cards,
     arena: AnyArena,
 ) -> Plan:
-    draft = Draft(schedule, cards, options, arena)
+    inside = frozenset([i for r in regions for i in range(r.start, r.stop)])
+    draft = Draft(schedule, cards, options, arena, inside)
     begins = {r.start: (r, number) for number, r in enumerate(regions)}
     i, steps, loops = 0, schedule.steps, list[Loop]()
     while i < len(steps):

@@ -56,6 +56,7 @@ class Compute(NamedTuple):
     """The operation of `step` on `operands`, written to `out`: an array that is there, or `new`.
 
     `taken` is the operand whose place `out` is; `parts` are what else the back end asked for.
+    What is `replaced`, all of operand 0, need not be written.
     """
 
     at: int
@@ -65,6 +66,18 @@ class Compute(NamedTuple):
     taken: int | None = None
     parts: tuple[Place, ...] = ()
     new: bool = False
+    replaced: bool = False
+
+
+class Put(NamedTuple):
+    """The operation of `step` on `operands`, written to `part` of `out`, which then is `value`."""
+
+    at: int
+    step: Step
+    operands: tuple[Place, ...]
+    out: Place
+    part: Place
+    value: int
 
 
 class Create(NamedTuple):
@@ -157,7 +170,7 @@ class Return(NamedTuple):
 
 
 Instruction: TypeAlias = (
-    Compute | Create | Call | See | Make | Fill | Copy | Combine | Release | Loop | Return
+    Compute | Put | Create | Call | See | Make | Fill | Copy | Combine | Release | Loop | Return
 )
 
 
@@ -227,7 +240,7 @@ class _Listing:
 
     def lines(self, body: Sequence[Instruction], indent: str) -> Iterator[str]:
         for x in body:
-            if isinstance(x, Compute | Create | Call):
+            if isinstance(x, Compute | Put | Create | Call):
                 yield from self.comment(x.step.source, indent)
             yield indent + text_of(x)
             if isinstance(x, Loop):
@@ -258,9 +271,12 @@ def text_of(x: Instruction | Place) -> str:
             return name_of(x)
         case Compute(step=step, operands=operands, out=out, parts=parts):
             more = f" with {', '.join(map(text_of, parts))}" if parts else ""
+            more += ", all replaced" if x.replaced else ""
             sign = "=" if x.taken is None else "<-"
             what = f"{text_of(out)}: {step.results[0]} {sign} {_operation(step, operands)}{more}"
             return f"new {what}" if x.new else what
+        case Put(step=step, operands=operands, part=part):
+            return f"{text_of(part)}: {step.results[0]} = {_operation(step, operands)}"
         case Create(step=step, operands=operands, out=out):
             return f"new {text_of(out)}: {out.type} = {_operation(step, operands)}"
         case Call(step=step, operands=operands, outs=outs):

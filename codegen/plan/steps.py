@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from primgraph.codegen.plan.card import Facts
 from primgraph.codegen.plan.draft import Draft
 from primgraph.codegen.plan.places import Argument, Held, Place
-from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Make, Return
+from primgraph.codegen.plan.program import Call, Compute, Copy, Create, Make, Put, Return
 from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.site import At, is_plain
 from primgraph.ir.dims import is_open
@@ -18,7 +18,12 @@ from primgraph.primitives.constants import full, iota, iota_shape
 def plan_step(draft: Draft, i: int, step: Step) -> None:
     """Add the instructions of step `i`, which is in no loop."""
     card = draft.cards.get(step.form.op)
-    if card is None or (step.form.op.multiple and not step.form.seen):
+    if i in draft.landing.puts:
+        _put(draft, i, step, draft.schedule.steps[i + 1])
+    elif i - 1 in draft.landing.puts:
+        # The step before has done it.
+        draft.places[step.outputs[0]] = draft.landing.results[step.outputs[0]]
+    elif card is None or (step.form.op.multiple and not step.form.seen):
         _call(draft, i, step)
     elif step.form.op.literal:
         _constant(draft, step)
@@ -48,8 +53,13 @@ def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
     taken, new = None, False
     donated = _donated(draft, i, step, card, places) if draft.left_in else None
     result = draft.results.get(value)
+    over = i in draft.landing.replaced
     if donated is not None:
         out: Place = donated
+    elif value in draft.landing.results:
+        out = draft.landing.results[value]
+        taken = 0 if places[0] is out else None
+        new = taken is None
     elif result is not None:
         out, new = result, not result.given
         if new and card.itself and _shapes_itself(draft, step, places):
@@ -66,7 +76,27 @@ def _compute(draft: Draft, i: int, step: Step, card: Facts) -> None:
     parts: tuple[Place, ...] = ()
     if card.needs is not None:
         parts = tuple(card.needs(At(draft, step, operands, out, taken, is_plain(places, step))))
-    draft.body.append(Compute(i, step, operands, out, taken, parts, new))
+    draft.body.append(Compute(i, step, operands, out, taken, parts, new, over))
+
+
+def _put(draft: Draft, i: int, step: Step, after: Step) -> None:
+    """A step whose result is written at once to where the step `after` it puts it."""
+    card, types = draft.cards[step.op], step.form.operands
+    places = [draft.places[v] for v in step.inputs]
+    operands = tuple(
+        [p if k in card.broadcasts else draft.full(p, types[k]) for k, p in enumerate(places)]
+    )
+    value = after.outputs[0]
+    out = draft.landing.results[value]
+    before, base = after.inputs[0], draft.places[after.inputs[0]]
+    if base is not out:
+        draft.body.append(Make(i, out))
+        if i + 1 not in draft.landing.replaced:
+            draft.body.append(Copy(i, before, base, out))
+    needs = draft.cards[after.op].needs
+    assert needs is not None
+    (part,) = needs(At(draft, after, (base,), out))
+    draft.body.append(Put(i, step, operands, out, part, draft.schedule.root[value]))
 
 
 def _donated(

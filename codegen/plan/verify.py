@@ -31,6 +31,7 @@ from primgraph.codegen.plan.program import (
     Loop,
     Make,
     Plan,
+    Put,
     Release,
     Return,
     See,
@@ -204,7 +205,13 @@ class _Run:
         self._demand(given, f"{text_of(buffer)} is not in use")
         self.holds.pop(buffer, None)
 
-    def _operands(self, x: Compute | Create | Call) -> None:
+    def _put(self, x: Put) -> None:
+        self._operands(x)
+        self._demand(root_of(x.part) is x.out and x.out in self.holds, "a part of what?")
+        self._demand(x.part.shape == x.step.results[0].shape, "the part has another shape")
+        self._write(x.out, x.value)
+
+    def _operands(self, x: Compute | Put | Create | Call) -> None:
         for place, value, type in zip(x.operands, x.step.inputs, x.step.operands, strict=True):
             self._read(place, value)
             shape = type.shape[type.ndim - len(place.shape) :]
@@ -302,6 +309,7 @@ def _cut_of(place: Place) -> int | None:
 
 _STEPS: dict[Any, Any] = {
     Compute: _Run._compute,
+    Put: _Run._put,
     Create: _Run._create,
     Call: _Run._call,
     See: _Run._see,

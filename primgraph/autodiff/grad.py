@@ -7,6 +7,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Literal, TypedDict, Unpack, overload
 
+import numpy as np
+
 from primgraph.autodiff.modes import forward, reverse
 from primgraph.autodiff.request import Request, Seeds, Variables, located, refuse_functions
 from primgraph.errors import ArgumentError, OptionError
@@ -202,8 +204,8 @@ def forward_grad(
 
 def checked_order(name: str, order: object) -> int:
     """`order`, if it is an integer from 1 on. Raises `ArgumentError` and `OptionError`."""
-    if isinstance(order, bool) or not isinstance(order, int):
+    if isinstance(order, bool) or not isinstance(order, int | np.integer):
         raise ArgumentError(f"{name} takes an order that is an integer, not {order!r:.60}")
     if order < 1:
         raise OptionError(f"{name}: derivatives have orders from 1 on, not {order}")
-    return order
+    return int(order)

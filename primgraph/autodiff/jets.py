@@ -30,7 +30,7 @@ def taylor(outputs: Variables, inputs: Variables, order: int, direction: Seeds =
 
     A list of `order` + 1 variables for a single output, a list of such lists for a sequence.
     """
-    checked_order("taylor", order)
+    order = checked_order("taylor", order)
     request = Request.of("taylor", outputs, inputs)
     with located(request.origin):
         seeds = request.seeds("direction", direction, request.inputs)

@@ -18,13 +18,15 @@ from primgraph.autodiff.modes import record
 from primgraph.autodiff.request import Request, located
 from primgraph.autodiff.subgraph import Path
 from primgraph.errors import ArgumentError, ShapeError
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.signature import checked_late
 from primgraph.ir.types import Shape
 from primgraph.operators.promotion import broadcasted, lift
 from primgraph.operators.shaping import reshape
 from primgraph.operators.variable import Variable
+from primgraph.primitives.shapes import slice_
+from primgraph.transforms.analysis.sparsity import pattern_rows
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.strong_zeros import strong_zeros
@@ -55,11 +57,47 @@ def partials(
         path = request.path()
         if is_batched and check:
             require_apart(path)
-        plan = directions_for(indices)
-        if not path.wrt or not plan.vectors:
-            return [u if not any(a) else zeros_of(request, u, u.shape) for a in indices]
-        with recording(request.builder):
-            return _weighted(request, path, u, x, lead, plan, indices)
+        used = elements_used(path)
+        asked_for = [a for a in indices if used.issuperset(np.flatnonzero(a).tolist())]
+        plan = directions_for(asked_for)
+        found = dict.fromkeys(asked_for, u)
+        if path.wrt and plan.vectors:
+            with recording(request.builder):
+                results = _weighted(request, path, u, x, lead, plan, asked_for)
+            found.update(zip(asked_for, results, strict=True))
+        return [found[a] if a in found else zeros_of(request, u, u.shape) for a in indices]
+
+
+# So many pairs of elements of outputs and of inputs are listed to see which inputs matter.
+_LISTED = 2**14
+
+
+def elements_used(path: Path) -> set[int]:
+    """The places in the last axis, of a known extent, that outputs may depend on."""
+    if not path.wrt:
+        return set()
+    (x,) = path.moved
+    size = x.shape[-1]
+    taken = _taken_from(path.graph, x)
+    if len(taken) < size or any(type(n) is not int for v in (x, *path.graph.outputs)
+                                for n in v.shape):  # fmt: skip
+        return taken
+    rows = pattern_rows(path.graph, [x], _LISTED)
+    return taken if rows is None else set(np.unique(rows.columns % size).tolist())
+
+
+def _taken_from(graph: Graph, x: Value) -> set[int]:
+    """The places in the last axis of `x` that slices take, if nothing else takes any."""
+    size, last = x.shape[-1], x.type.ndim - 1
+    found: set[int] = set()
+    for eqn in graph.body:
+        if x not in eqn.inputs:
+            continue
+        if eqn.op is not slice_:
+            return set(range(size))
+        start, count, step = (eqn.kwargs[name][last] for name in ("starts", "sizes", "steps"))
+        found.update(range(start, start + count * step, step))
+    return set(range(size)) if x in graph.outputs else found
 
 
 def checked_indices(orders: Any, size: Any) -> list[Index]:
@@ -167,14 +205,18 @@ def biharmonic(
         path, lead = request.path(), lead_of(request, is_batched)
         if is_batched and check:
             require_apart(path)
-        if not path.wrt:
+        has_vector = x.ndim == len(lead) + 1 and type(x.shape[-1]) is int
+        used = sorted(elements_used(path)) if has_vector else None
+        if not path.wrt or used == []:
             return zeros_of(request, y, y.shape)
         graph = jet_graph(path, [[1]], 4)
         fourth = _safe(path, graph.with_outputs(graph.outputs[-1:]))
         with recording(request.builder):
+            size = extent_of(x.shape, lead)
+            axes = np.eye(size) if used is None else np.eye(size)[used]
             terms = [
-                _summed(request, path, fourth, vectors, x, lead) * sign
-                for vectors, sign in directions_of_biharmonic(extent_of(x.shape, lead))
+                _summed(request, path, fourth, vectors @ axes, x, lead) * sign
+                for vectors, sign in directions_of_biharmonic(len(axes))
             ]
             total = terms[0]
             for term in terms[1:]:

@@ -76,9 +76,9 @@ def listed(maps: Maps, shape: Shape, width: int) -> Rows:
         for step, number in reversed(m.free):
             keys = keys[..., None] + np.arange(number, dtype=np.int64) * step
         parts.append(keys.reshape(-1))
-    keys = np.concatenate(parts) if len(parts) != 1 else parts[0]
     if not parts:
-        keys = np.zeros(0, np.int64)
+        return Rows(np.zeros(count + 1, np.int64), np.zeros(0, np.int64))
+    keys = np.concatenate(parts) if len(parts) != 1 else parts[0]
     return _from_keys(keys, count, width)
 
 

@@ -16,12 +16,13 @@ from primgraph.primitives import logic
 from primgraph.primitives.constants import filled, full
 from primgraph.primitives.elementwise import add, as_another, steady, stop_gradient
 from primgraph.primitives.reductions import as_softmax_of
-from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_assign
+from primgraph.primitives.shapes import broadcast, pad, permute, reshape, slice_, slice_assign
 from primgraph.primitives.special import as_gamma_of
 from primgraph.primitives.systems import as_cholesky_of, as_symmetric
 from primgraph.transforms.rules.assembly import sum_of_overlapping
 from primgraph.transforms.rules.rows import rows
 from primgraph.transforms.rules.rule import Family, Seen
+from primgraph.transforms.rules.slices import assign_joined, slice_across
 from primgraph.transforms.rules.terms import words, x, y
 from primgraph.transforms.rules.views import permuted, repeated, reshaped
 
@@ -115,6 +116,19 @@ def _sum_of_overlapping(seen: Seen, inputs: list[Value], params: dict[str, Any])
     For small arrays that takes as long as to put each among zeros.
     """
     return sum_of_overlapping(seen, inputs) if seen.type.size >= _LARGE else None
+
+
+@_rule(slice_)
+def _slice_across(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A short slice of what is joined needs only the pieces that it is of."""
+    return slice_across(seen, inputs, params)
+
+
+@_rule(slice_assign)
+def _assign_joined(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Pieces are put where they are to be, without being joined before."""
+    pieces = inputs[1].type.size >= _LARGE
+    return assign_joined(seen, inputs, params) if pieces else None
 
 
 # A choice by a comparison with a NaN takes what stands last, and so does a choice by `y == y`.

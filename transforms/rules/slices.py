@@ -33,6 +33,8 @@ _rule = PARTS.rule
 
 # Operands up to which a concatenation takes in those of its operands.
 _WIDEST = 64
+# So few pieces are treated one by one, and what is so many times longer is not made for a slice.
+_FEW, _LONGER = 4, 4
 
 
 class _Range(NamedTuple):
@@ -331,6 +333,43 @@ def _window(x: TensorType, axis: int, along: _Range) -> list[_Range]:
     ranges = [_Range(0, n, 1) for n in x.shape]
     ranges[axis] = along
     return ranges
+
+
+def slice_across(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """What lies in few operands of a far longer `concat` is joined of slices of these.
+
+    Where something else reads that, the slice is a view of what is there.
+    """
+    inner = seen.made_by(concat, inputs[0])
+    if inner is None or _LONGER * seen.type.size > inputs[0].type.size:
+        return None
+    if not seen.single(inputs[0]):
+        return None
+    axis, ranges = inner.kwargs["axis"], _ranges(params)
+    along, parts = ranges[axis], []
+    if along.step < 0 or along.size == 0:
+        return None
+    starts = accumulate((x.shape[axis] for x in inner.inputs), initial=0)
+    for start, x in zip(starts, inner.inputs, strict=False):
+        first = max(0, -((along.start - start) // along.step))
+        stop = min(along.size, -((along.start - start - x.shape[axis]) // along.step))
+        if first < stop:
+            place = along.start + first * along.step - start
+            ranges[axis] = _Range(place, stop - first, along.step)
+            parts.append(_taken(x, ranges))
+    return _concatenated(parts, axis) if len(parts) <= _FEW else None
+
+
+def assign_joined(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """What is joined only to be put somewhere is put there piece by piece."""
+    result, inner = inputs[0], seen.made_by(concat, inputs[1])
+    if inner is None or len(inner.inputs) > _FEW or not seen.single(inputs[1]):
+        return None
+    axis, starts, steps = inner.kwargs["axis"], list(params["starts"]), params["steps"]
+    for x in inner.inputs:
+        result = slice_assign(result, x, starts=tuple(starts), steps=steps)
+        starts[axis] += x.shape[axis] * steps[axis]
+    return result
 
 
 @_rule(gather)

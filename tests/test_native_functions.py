@@ -1,0 +1,171 @@
+"""Elementary functions of native code: within one unit in the last place of the true value."""
+
+import shutil
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import primgraph as pg
+from primgraph.codegen.native.functions import FAMILIES, definitions, families, family
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+)
+
+rng = np.random.default_rng(3)
+
+
+def between(low, high, count=60):
+    return rng.uniform(low, high, count)
+
+
+def by_size(low, high, count=60):
+    """Numbers whose logarithms are evenly distributed."""
+    sign = np.sign(low)
+    return sign * np.exp2(rng.uniform(*np.log2(np.abs([low, high])), count))
+
+
+SMALL = (by_size(1e-300, 1), by_size(-1e-30, -1))
+ONE = {
+    "exp": (mp.exp, [between(-745, 709), between(-1, 1)]),
+    "expm1": (mp.expm1, [between(-40, 709), between(-1, 1), *SMALL]),
+    "sigmoid": (lambda x: 1 / (1 + mp.exp(-x)), [between(-740, 50), between(-4, 4)]),
+    "sinh": (mp.sinh, [between(-710, 710), between(-2, 2), *SMALL]),
+    "cosh": (mp.cosh, [between(-710, 710), between(-2, 2)]),
+    "tanh": (mp.tanh, [between(-22, 22), between(-1, 1), *SMALL]),
+    "log": (mp.log, [by_size(1e-320, 1e308), between(0.5, 2)]),
+    "log1p": (mp.log1p, [by_size(1e-300, 1e300), between(-0.999, 1), *SMALL]),
+    "arcsinh": (mp.asinh, [by_size(1e-300, 1e308), between(-10, 10)]),
+    "arccosh": (mp.acosh, [by_size(1, 1e308), between(1, 10)]),
+    "arctanh": (mp.atanh, [between(-1, 1), *SMALL]),
+    "sin": (mp.sin, [between(-1e6, 1e6), between(-7, 7), by_size(1e6, 1e300), *SMALL]),
+    "cos": (mp.cos, [between(-1e6, 1e6), between(-7, 7), by_size(1e6, 1e300)]),
+    "tan": (mp.tan, [between(-1e6, 1e6), between(-7, 7), by_size(1e6, 1e300), *SMALL]),
+    "arcsin": (mp.asin, [between(-1, 1), *SMALL]),
+    "arccos": (mp.acos, [between(-1, 1), *SMALL]),
+    "arctan": (mp.atan, [by_size(1e-300, 1e300), between(-10, 10)]),
+    "erf": (mp.erf, [between(-7, 7), between(-1, 1), by_size(1e-290, 1)]),
+    "erfc": (mp.erfc, [between(-7, 26), between(-2, 2)]),
+}
+TWO = {
+    "power": (
+        lambda x, y: x**y,
+        [by_size(1e-300, 1e300), between(0.5, 2), by_size(1e-3, 1e3)],
+        [between(-1, 1), between(-900, 900), between(-90, 90)],
+    ),
+    "arctan2": (
+        mp.atan2,
+        [between(-9, 9), by_size(1e-300, 1e300), by_size(-1e-5, -1e5)],
+        [between(-9, 9), by_size(1e-300, 1e300), by_size(-1e-5, -1e5)],
+    ),
+}
+
+
+def units_apart(found, true, digits, least):
+    """How far a number is from the true one, in units in the last place."""
+    if not np.isfinite(found):
+        # What is too large for the type may be infinite.
+        return 0.0 if abs(true) >= mp.mpf(2) ** (1024 if digits == 53 else 128) * 0.999 else np.inf
+    if true == 0:
+        return 0.0 if found == 0 else np.inf
+    _, exponent = mp.frexp(true)
+    unit = mp.mpf(2) ** max(int(exponent) - digits, least)
+    return float(abs(mp.mpf(float(found)) - true) / unit)
+
+
+@pytest.mark.parametrize(("dtype", "digits", "least"), [("f8", 53, -1074), ("f4", 24, -149)])
+def test_functions_are_within_a_unit_in_the_last_place(dtype, digits, least):
+    with np.errstate(all="ignore"):
+        arrays = [np.concatenate(ranges).astype(dtype) for _, ranges in ONE.values()]
+        pairs = [[np.concatenate(r).astype(dtype) for r in rows] for _, *rows in TWO.values()]
+    flat = [*arrays, *(a for pair in pairs for a in pair)]
+
+    def all_of_them(*given):
+        rest = iter(given)
+        found = [getattr(pg, name)(next(rest)) for name in ONE]
+        return found + [getattr(pg, name)(next(rest), next(rest)) for name in TWO]
+
+    kernel = pg.compile(pg.trace(all_of_them, *flat), target="c")
+    results = kernel(*flat)
+    # Of the library's functions, which it takes far out, float's are not those of double.
+    bound = 1.0
+    with mp.workdps(60):
+        for name, (true, _), x, y in zip(ONE, ONE.values(), arrays, results, strict=False):
+            for a, b in zip(x, y, strict=True):
+                if not np.isfinite(a):
+                    continue
+                apart = units_apart(b, true(mp.mpf(float(a))), digits, least)
+                assert apart <= bound, (name, a, b, apart)
+        for name, (true, *_), (x, z), y in zip(
+            TWO, TWO.values(), pairs, results[len(ONE) :], strict=True
+        ):
+            for a, c, b in zip(x, z, y, strict=True):
+                if np.isinf(a) or np.isinf(c) or not (a and c):
+                    continue
+                apart = units_apart(b, true(mp.mpf(float(a)), mp.mpf(float(c))), digits, least)
+                assert apart <= bound, (name, a, c, b, apart)
+    assert kernel.running_style(flat) == "native"
+
+
+EDGES = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    2.0,
+    -3.0,
+    0.5,
+    -1.5,
+    3e300,
+    np.inf,
+    -np.inf,
+    np.nan,
+    5e-324,
+    -1e-310,
+]
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_functions_of_two_are_numpys_at_edges(dtype):
+    with np.errstate(all="ignore"):
+        x, y = (a.ravel().astype(dtype) for a in np.meshgrid(EDGES, EDGES))
+        names = ["power", "arctan2", "maximum", "minimum", "logaddexp"]
+        kernel = pg.compile(
+            pg.trace(lambda x, y: [getattr(pg, n)(x, y) for n in names], x, y), target="c"
+        )
+        expected = [getattr(np, n)(x, y) for n in names]
+        for name, a, b in zip(names, kernel(x, y), expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, err_msg=name)
+            numbers = ~np.isnan(b)
+            np.testing.assert_array_equal(np.signbit(a[numbers]), np.signbit(b[numbers]), name)
+
+
+def test_powers_by_numbers_and_of_numbers_and_along_other_axes():
+    x = rng.uniform(0.1, 3, (40, 50))
+
+    def f(x):
+        return [
+            x**7, x**-3, x**2.5, 2.0**x, x[:, ::2] ** x[:, 1::2], x**x[:, :1],
+            pg.arctan2(x, 0.3), pg.arctan2(pg.transpose(x), x[0, :40]), pg.logaddexp(x, 0.0),
+            pg.sum(pg.exp(x) ** 3.3, axis=1),
+        ]  # fmt: skip
+
+    graph = pg.trace(f, x)
+    native, numpy = (pg.compile(graph, target=t) for t in ("c", "numpy"))
+    for a, b in zip(native(x), numpy(x), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_what_a_function_needs_stands_alone():
+    """Its family has each definition behind what it uses, and nothing else."""
+    text = definitions(["pg_tanh"])
+    assert "tanh_of" in text
+    assert "log_of" not in text
+    assert "asin" not in text
+    assert text.count("#include <math.h>") == 1
+    assert families("pg_expf(x, y, n); pg_pow(a, b);") == ["exponential", "power"]
+    for name, members in FAMILIES.items():
+        text = family(name)
+        for member in members:
+            assert f"({member}" in text
