@@ -60,7 +60,7 @@ def nests(steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False) -
     If `complete`, nothing that C can do is left to NumPy where that would be faster.
     """
     steps, regions = regions_of(steps, limits)
-    draft, at = Draft(steps, complete), 0
+    draft, at = Draft(steps, complete, limits), 0
     for region in regions:
         for step in steps.steps[at : region.start]:
             _add(draft, step)
@@ -112,8 +112,13 @@ def _add(draft: Draft, step: Step) -> None:
         _reduce(draft, step)
     elif routine(step) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
+<<<<<<< HEAD
     elif op.has_bodies:
         _control(draft, step, _bodies(step))
+=======
+    elif op.has_bodies and (bodies := _bodies(step, draft.limits or LIMITS)) is not None:
+        _control(draft, step, bodies)
+>>>>>>> main
     elif op is matmul and form.operands[0].dtype.kind == "f":
         _multiply(draft, step)
     else:
@@ -246,8 +251,13 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 
+<<<<<<< HEAD
 def _bodies(step: Step) -> list[Nests]:
     """The items of the bodies of a branch or loop; none where it is not for this back end."""
+=======
+def _bodies(step: Step, limits: Limits) -> list[Nests] | None:
+    """The items of the bodies of a branch or loop; None where one is not for this back end."""
+>>>>>>> main
     p = step.params
     # A loop along stacks that grow may be left with none of them.
     if step.op not in CONTROL or (step.op is scan and p["length"] is TRIPS):
@@ -255,4 +265,10 @@ def _bodies(step: Step) -> list[Nests]:
     if any(is_open(type.shape) for type in step.results):
         return []
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
+<<<<<<< HEAD
     return [nests(schedule(body), complete=True) for body in graphs]
+=======
+    found = [nests(schedule(body), limits, complete=True) for body in graphs]
+    items = [item for body in found for item in body.items]
+    return None if any(isinstance(item, Outside) for item in items) else found
+>>>>>>> main

@@ -12,7 +12,7 @@ from primgraph.codegen.native.build import compiler, fault_of
 from primgraph.codegen.native.call_lines import Call, Lines
 from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.routines import FITS, ROUTINES
-from primgraph.codegen.native.spellings import CODES, FUNCTIONS, SPELLINGS, c_type
+from primgraph.codegen.native.spellings import CODES, FUNCTIONS, FUNCTIONS_OF_TWO, SPELLINGS, c_type
 from primgraph.codegen.plan.schedule import Step
 from primgraph.errors import BuildError
 from primgraph.ir.primitive import Primitive
@@ -48,7 +48,7 @@ def spell_c(
     Raises `BuildError` for a primitive that has C already, and for what the compiler refuses, if
     there is one.
     """
-    if op in SPELLINGS or op in FUNCTIONS or op in ROUTINES:
+    if any(op in table for table in (SPELLINGS, FUNCTIONS, FUNCTIONS_OF_TWO, ROUTINES)):
         raise BuildError(f"spell_c: primitive {op.name} is written in C already")
     _require_c(op, text, code)
     if op.elementwise:
