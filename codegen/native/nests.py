@@ -112,13 +112,8 @@ def _add(draft: Draft, step: Step) -> None:
         _reduce(draft, step)
     elif routine(step) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
-<<<<<<< HEAD
     elif op.has_bodies:
-        _control(draft, step, _bodies(step))
-=======
-    elif op.has_bodies and (bodies := _bodies(step, draft.limits or LIMITS)) is not None:
-        _control(draft, step, bodies)
->>>>>>> main
+        _control(draft, step, _bodies(step, draft.limits or LIMITS))
     elif op is matmul and form.operands[0].dtype.kind == "f":
         _multiply(draft, step)
     else:
@@ -251,13 +246,8 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 
-<<<<<<< HEAD
-def _bodies(step: Step) -> list[Nests]:
+def _bodies(step: Step, limits: Limits) -> list[Nests]:
     """The items of the bodies of a branch or loop; none where it is not for this back end."""
-=======
-def _bodies(step: Step, limits: Limits) -> list[Nests] | None:
-    """The items of the bodies of a branch or loop; None where one is not for this back end."""
->>>>>>> main
     p = step.params
     # A loop along stacks that grow may be left with none of them.
     if step.op not in CONTROL or (step.op is scan and p["length"] is TRIPS):
@@ -265,10 +255,4 @@ def _bodies(step: Step, limits: Limits) -> list[Nests] | None:
     if any(is_open(type.shape) for type in step.results):
         return []
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-<<<<<<< HEAD
-    return [nests(schedule(body), complete=True) for body in graphs]
-=======
-    found = [nests(schedule(body), limits, complete=True) for body in graphs]
-    items = [item for body in found for item in body.items]
-    return None if any(isinstance(item, Outside) for item in items) else found
->>>>>>> main
+    return [nests(schedule(body), limits, complete=True) for body in graphs]
