@@ -36,7 +36,7 @@ _HERE = Path(__file__).parent
 # Where NaNs, infinities and the order of sums stay as they are written.
 _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native")
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
-# Of a kernel, and of the files that all kernels have, where a product and a sum may be rounded once.
+# Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
 RUNTIME = {
     "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
