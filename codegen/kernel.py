@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,9 @@ from primgraph.ir.slices import without_formal
 from primgraph.ir.types import TensorType
 
 Array = np.ndarray[Any, Any]
+
+# How names of files of C, of its headers, and of those of C++ end.
+_OF_C = (".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp")
 
 
 def compile_graph(
@@ -234,6 +238,9 @@ class Kernel(Fixed, Drawn):
     ) -> None:
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
+        To a path that ends in .c it writes C11 that needs nothing but the C library, and beside it
+        a header that says how its functions are called.
+
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
         for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape. To a
         path that ends in .svg, .html, .dot, .mmd, .json, .png or .pdf a picture of this kernel is
@@ -243,9 +250,11 @@ class Kernel(Fixed, Drawn):
         `erfc` are then SciPy's, instead of some eighty lines in the file. Single float64 numbers
         take those of Python's `math` in any case.
 
-        Raises `CompileError` if a graph has a primitive without a NumPy spelling, and for two
-        graphs of one name; `ArgumentError` for what is no kernel, for `others` in a picture, and,
-        unless `force` is true, for a file that is there and was not written by primgraph.
+        Raises `CompileError` if a graph has a primitive without a spelling, for two graphs of one
+        name, and in C for sizes that are not known, for numbers that are complex or have 16 bits,
+        and for names that mean something in C; `ArgumentError` for what is no kernel, for `others`
+        in a picture, for other endings of files of C or C++, and, unless `force` is true, for a
+        file that is there and was not written by primgraph.
         """
         strange = [other for other in others if not isinstance(other, Kernel)]
         if strange:
@@ -259,6 +268,15 @@ class Kernel(Fixed, Drawn):
             super().save(path)
             return
         graphs = [self.graph, *(kernel.graph for kernel in others)]
+        if Path(path).suffix.lower() in _OF_C:
+            if scipy:
+                raise ArgumentError(
+                    f"{os.fspath(path)!r:.200}: a file of C imports nothing, and so no SciPy",
+                    hint="leave scipy out",
+                )
+            home = importlib.import_module("primgraph.codegen.export.file")
+            home.save_c(path, graphs, force=force)
+            return
         save_source(path, graphs, force=force, scipy=scipy)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -23,6 +23,7 @@ from primgraph.errors import ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.interpret import interpret
+from primgraph.ir.slices import forward_slice
 from primgraph.ir.verify import verify
 from primgraph.primitives.reductions import reduce_sum
 from primgraph.transforms.control.solution import iterated
@@ -30,6 +31,7 @@ from primgraph.transforms.optimize.join_solves import join_solves
 from primgraph.transforms.optimize.structure import structure
 from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import LEVELS
+from primgraph.transforms.separate import separated
 from primgraph.transforms.split_loops import split_loops
 from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.taylor_mode import taylor
@@ -342,9 +344,12 @@ def _unzip(case: Case) -> None:
     moving = len(linear.outputs)
     fixed = len(expected) - moving
     found = [*first[:fixed], *second]
-    order = [v for v in jvp.outputs if v in primal.outputs[:fixed]]
-    rest = [v for v in jvp.outputs if v not in primal.outputs[:fixed]]
-    again = jvp.with_outputs([*order, *rest])
+    given = jvp.inputs[start : start + len(dx)]
+    apart = separated(jvp, given) if jvp.has_bodies else jvp
+    moved = forward_slice(apart.body, given)
+    both = list(zip(jvp.outputs, apart.outputs, strict=True))
+    order = [v for v, end in both if end not in moved]
+    again = jvp.with_outputs([*order, *[v for v, end in both if end in moved]])
     feeds = [*case.feeds, *dx]
     _same(case, "unzip", again, feeds, interpret(again, *feeds), found)
 

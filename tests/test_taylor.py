@@ -227,6 +227,45 @@ def test_jets_go_through_loops_and_branches():
 STYLES = ("readable", "planned")
 
 
+def bent(x):
+    return pg.tanh(2.0 * x + 1.0) * x
+
+
+def walked(x):
+    """Of the carries one moves along a line, one is a function of it, and one does not move."""
+
+    def step(state, _):
+        line, bend, still = state
+        return (line + x, bend + pg.tanh(line), still * 0.5), None
+
+    ends, _ = pg.scan(step, (x, pg.zeros((3,)), pg.ones((3,))), None, length=3)
+    return ends[0] * ends[2] + ends[1]
+
+
+def walked_at_once(x):
+    return 0.5 * x + pg.tanh(x) + pg.tanh(2.0 * x) + pg.tanh(3.0 * x)
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "most"),
+    [
+        (pg.checkpoint(bent), bent, 1.3),
+        (lambda x: pg.cond(pg.sum(x) > 0.0, lambda: bent(x), lambda: 3.0 * x), bent, 1.3),
+        (walked, walked_at_once, 1.6),
+    ],
+)
+def test_zeros_in_bodies_are_no_work(inside, outside, most):
+    at = np.array([0.1, 0.2, 0.3])
+    kernels = [
+        pg.compile(pg.trace(lambda x, f=f: pg.forward_grad(f(x), x, order=6), pg.spec(3)))
+        for f in (inside, outside)
+    ]
+    found, expected = (k(at) for k in kernels)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-6)
+    costs = [pg.cost(k).flops for k in kernels]
+    assert costs[0] <= most * costs[1]
+
+
 @pytest.mark.parametrize("style", STYLES)
 def test_kernels_of_jets_compute_what_the_interpreter_does(style, tmp_path):
     def f(x, w):

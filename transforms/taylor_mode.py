@@ -91,6 +91,29 @@ def expanded(
     return builder.graph(outputs, f"{graph.name}_jet"), moved
 
 
+def _with_coefficients(
+    graph: Graph, order: int, given: Mapping[int, Sequence[int]]
+) -> tuple[Graph, dict[int, list[int]]]:
+    """`graph` with coefficients of its inputs at the places and of the orders `given`.
+
+    Behind its outputs come theirs, as far as they are not zero; with it their places and orders.
+    """
+    builder, moved = rebuild(graph)
+    with builder:
+        jets = Jets(builder, order)
+        for i in sorted(given):
+            value = graph.inputs[i]
+            jets.seeds[value] = {k: builder.input(value.type) for k in given[i]}
+        jets.follow(graph, moved, dict)
+        outputs, present = [moved[v] for v in graph.outputs], {}
+        for j, value in enumerate(graph.outputs):
+            if value.type.is_inexact:
+                found = jets.coefficients(value)
+                outputs += found.values()
+                present[j] = list(found)
+    return builder.graph(outputs, f"{graph.name}_jet"), present
+
+
 def scaled(value: Value, factor: float) -> Value:
     return value if factor == 1 else value * factor
 
@@ -158,7 +181,7 @@ class _Node:
         self.slopes: Sequence[Series | None] | None = None
         # Of what is expanded as a whole: to which order, and the coefficients by results.
         self.order = 0
-        self.whole: Mapping[int, Sequence[Value]] = {}
+        self.whole: Mapping[int, Mapping[int, Value]] = {}
 
     @property
     def active(self) -> list[int]:
@@ -219,12 +242,19 @@ class Jets:
 
     def derivatives(self, value: Value, unit: Callable[[int], int]) -> list[Value]:
         """Those of a value of the graph, of all orders; zeros where there is none."""
+        known = self.coefficients(value)
+        return [
+            scaled(known[k], unit(k)) if k in known else filled(0, value.type)
+            for k in range(1, self.order + 1)
+        ]
+
+    def coefficients(self, value: Value) -> dict[int, Value]:
+        """Those of a value of the graph that are not zero, by their order."""
         series = self._series.get(value)
-        found = []
-        for k in range(1, self.order + 1):
-            term = None if series is None else series[k]
-            found.append(filled(0, value.type) if term is None else scaled(term, unit(k)))
-        return found
+        if series is None:
+            return {}
+        terms = {k: series[k] for k in range(1, self.order + 1)}
+        return {k: v for k, v in terms.items() if v is not None}
 
     @contextmanager
     def _written(self, eqn: Equation) -> Iterator[None]:
@@ -470,20 +500,20 @@ class Jets:
         if node.order < order:
             moving = {}
             for i in node.active:
-                terms = [node.operands[i][n] for n in range(1, order + 1)]
-                if any(terms):
-                    zero = filled(0, node.operands[i].type)
-                    moving[i] = [zero if v is None else v for v in terms]
-
-            def expand(graph: Graph, places: Sequence[int]) -> Graph:
-                return expanded(graph, order, places, unit=lambda k: 1)[0]
+                terms = {n: node.operands[i][n] for n in range(1, order + 1)}
+                if any(terms.values()):
+                    moving[i] = {n: v for n, v in terms.items() if v is not None}
 
             firsts = [x.first() for x in node.operands]
             rule = node.op.expansion_rule
             assert rule is not None
+
+            def expand(graph: Graph, given: Mapping[int, Sequence[int]]) -> Any:
+                return _with_coefficients(graph, order, given)
+
             node.order = order
             node.whole = rule(expand, firsts, moving, order, **dict(node.params)) if moving else {}
-        return [node.whole[j][k - 1] if j in node.whole else None for j in range(len(node.results))]
+        return [node.whole.get(j, {}).get(k) for j in range(len(node.results))]
 
     def _linear_row(self, node: _Node, places: Sequence[int], k: int) -> Row:
         """The primitive itself, of coefficients `k`, those that are zero everywhere left out."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,5 +30,10 @@ def _template(name: str) -> Any:
 
 def render(module: Module) -> str:
     """The text of `module`."""
-    text: str = _template("module.j2").render(module=module)
+    return rendered("module.j2", {"module": module})
+
+
+def rendered(name: str, values: Mapping[str, Any]) -> str:
+    """The text of a template with these values."""
+    text: str = _template(name).render(**values)
     return text

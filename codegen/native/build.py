@@ -86,9 +86,26 @@ class Compiler(NamedTuple):
 @once
 def compiler() -> Compiler | None:
     """The compiler of this machine; None, with one warning, where there is none."""
+    there = found()
+    if there is None:
+        warnings.warn(
+            f"no C compiler ({', '.join(_names())}) is to be found: native kernels are NumPy's "
+            "instead",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return there
+
+
+def _names() -> list[str]:
     wanted = os.environ.get("CC")
-    names = [wanted] if wanted else ["cc", "gcc", "clang"]
-    for name in names:
+    return [wanted] if wanted else ["cc", "gcc", "clang"]
+
+
+@once
+def found() -> Compiler | None:
+    """The compiler of this machine; None where there is none."""
+    for name in _names():
         # CC may have options behind the command.
         first, *options = shlex.split(name) or [""]
         path = shutil.which(first)
@@ -97,11 +114,6 @@ def compiler() -> Compiler | None:
         version = _version(path)
         if version is not None:
             return Compiler((path, *options), version)
-    warnings.warn(
-        f"no C compiler ({', '.join(names)}) is to be found: native kernels are NumPy's instead",
-        RuntimeWarning,
-        stacklevel=2,
-    )
     return None
 
 
@@ -214,8 +226,8 @@ def _made(
     text: str, ending: str, flags: Sequence[str], kind: Sequence[str], others: Sequence[str]
 ) -> Path:
     """The file that the compiler makes of `text`, which may be there already."""
-    found = compiler()
-    if found is None:
+    chosen = compiler()
+    if chosen is None:
         raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
     parts = (
         text,
@@ -223,8 +235,8 @@ def _made(
         *flags,
         *kind,
         *others,
-        *found.command,
-        found.version,
+        *chosen.command,
+        chosen.version,
         _processor(),
         sys.version,
         np.__version__,
@@ -237,13 +249,13 @@ def _made(
             with cache.locked(folder, key, TIME_LIMIT):
                 if not cache.is_good(made):
                     with cache.work_in(folder) as work:
-                        command = [*found.command, *flags, *kind]
+                        command = [*chosen.command, *flags, *kind]
                         cache.keep(_compiled(text, command, others, work / f"out{ending}"), made)
                     cache.bound(folder)
         else:
             cache.used(made)
     except OSError as error:
-        raise UnavailableError(f"{found.name} cannot be used: {error}") from error
+        raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
     return made
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from primgraph.codegen.native.access import Access, whole
 from primgraph.codegen.native.items import Item, Nest, Nests, Node, Operand
 from primgraph.codegen.native.spellings import zero as zero_text
+from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step
 from primgraph.ir.types import Shape
 
@@ -25,8 +26,10 @@ class Draft:
     were `stored`: in a nest values are numbers of the loop, and few of them are needed elsewhere.
     """
 
-    def __init__(self, schedule: Schedule, complete: bool = False) -> None:
-        self.schedule, self.complete = schedule, complete
+    def __init__(
+        self, schedule: Schedule, complete: bool = False, limits: Limits | None = None
+    ) -> None:
+        self.schedule, self.complete, self.limits = schedule, complete, limits
         self.items: list[Item] = []
         self.types = dict(enumerate(schedule.types))
         self.constants: dict[int, Any] = {}

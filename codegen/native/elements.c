@@ -108,6 +108,13 @@ static inline T pg_logaddexp_T(T x, T y) {
     return d;
 }
 
+/* = f */
+/* 1 / (1 + exp(-x)), which does not overflow. */
+static inline T pg_sigmoid_T(T x) {
+    const T e = exp_F(-fabs_F(x));
+    return x >= 0 ? 1 / (1 + e) : e / (1 + e);
+}
+
 /* = */
 /* What does not fit, and NaN, becomes the least number, as in the processors that NumPy is mostly
  * run on; of narrower types the last bits of that. */

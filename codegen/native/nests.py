@@ -60,7 +60,7 @@ def nests(steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False) -
     If `complete`, nothing that C can do is left to NumPy where that would be faster.
     """
     steps, regions = regions_of(steps, limits)
-    draft, at = Draft(steps, complete), 0
+    draft, at = Draft(steps, complete, limits), 0
     for region in regions:
         for step in steps.steps[at : region.start]:
             _add(draft, step)
@@ -112,7 +112,7 @@ def _add(draft: Draft, step: Step) -> None:
         _reduce(draft, step)
     elif routine(step) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
-    elif op.has_bodies and (bodies := _bodies(step)) is not None:
+    elif op.has_bodies and (bodies := _bodies(step, draft.limits or LIMITS)) is not None:
         _control(draft, step, bodies)
     elif op is matmul and form.operands[0].dtype.kind == "f":
         _multiply(draft, step)
@@ -240,7 +240,7 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 
-def _bodies(step: Step) -> list[Nests] | None:
+def _bodies(step: Step, limits: Limits) -> list[Nests] | None:
     """The items of the bodies of a branch or loop; None where one is not for this back end."""
     p = step.params
     # A loop along stacks that grow may be left with none of them.
@@ -249,6 +249,6 @@ def _bodies(step: Step) -> list[Nests] | None:
     if any(is_open(type.shape) for type in step.results):
         return None
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-    found = [nests(schedule(body), complete=True) for body in graphs]
+    found = [nests(schedule(body), limits, complete=True) for body in graphs]
     items = [item for body in found for item in body.items]
     return None if any(isinstance(item, Outside) for item in items) else found

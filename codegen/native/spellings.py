@@ -151,6 +151,8 @@ def _sign(args: Sequence[str], step: Step) -> str | None:
     (x,), kind = args, c_type(step.results[0].dtype)
     if step.operands[0].dtype.kind == "f":
         return f"{x} != {x} ? {x} : ({kind})(({x} > 0) - ({x} < 0))"
+    if step.operands[0].dtype.kind == "u":
+        return f"({kind})({x} > 0)"
     return f"({kind})(({x} > 0) - ({x} < 0))"
 
 

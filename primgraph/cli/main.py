@@ -21,6 +21,7 @@ from primgraph.autodiff.jacobian import hessian
 from primgraph.cli.targets import Target, find
 from primgraph.codegen import get_num_threads
 from primgraph.codegen.emit.standalone import standalone_source
+from primgraph.codegen.export.file import c_source, save_c
 from primgraph.codegen.plan.limits import cache_bytes
 from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError
 from primgraph.inspect.check import check_grads
@@ -111,12 +112,21 @@ def _parser() -> argparse.ArgumentParser:
     grad.add_argument("--forward", action="store_true", help="by forward mode")
     grad.add_argument("--source", action="store_true", help="print its NumPy source instead")
 
-    emit = _command(commands, "emit", _emit, "write functions that need NumPy only")
+    emit = _command(
+        commands, "emit", _emit, "write functions that need NumPy only, or nothing but C"
+    )
     _by(emit)
     emit.add_argument(
         "--what",
         default="value,gradient,hessian",
         help="some of value, gradient, hessian, separated by commas; by default all three",
+    )
+    emit.add_argument(
+        "--target",
+        dest="target_language",
+        choices=("numpy", "c"),
+        default="numpy",
+        help="a Python file that needs NumPy only (numpy), or C11 and its header (c)",
     )
     _output(emit, "the standard output")
 
@@ -245,6 +255,14 @@ def _emit(options: argparse.Namespace) -> None:
         optimized(_derived(target, options.wrt, "" if name == "value" else name, known[name]))
         for name in dict.fromkeys(names)
     ]
+    if options.target_language == "c":
+        if options.output is None:
+            print(*c_source(graphs, target.graph.name), sep="\n", end="")
+            return
+        save_c(options.output, graphs, force=options.force)
+        header = Path(options.output).with_suffix(".h")
+        print(f"{options.output}, {header}: {', '.join(g.name for g in graphs)}")
+        return
     source = standalone_source(graphs)
     if options.output is None:
         print(source, end="")

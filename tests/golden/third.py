@@ -11,6 +11,7 @@ def third(x):
     v0 = np.tanh(x)
     # in the gradient of golden_programs.py:59
     v1 = 1.0 - v0 * v0
-    v2 = v1 * v0 * -2.0
-    v3 = x * ((v2 * v0 + v1 * v1) * -2.0)
-    return v2 + (v2 + (v2 + v3))
+    v2 = v0 * v1
+    v3 = v2 * -2.0
+    v4 = v2 + x * (v1 * v1 + v0 * v3)
+    return (v3 - v4) * 2.0

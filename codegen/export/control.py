@@ -1,0 +1,225 @@
+"""Writes branches and loops: what their bodies do stands within them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from primgraph.codegen.export.formulas import kind_of
+from primgraph.codegen.export.needed import reads
+from primgraph.codegen.export.places import Place
+from primgraph.codegen.export.words import behind, index
+from primgraph.codegen.native.items import Control, Nests
+from primgraph.ir.types import TensorType
+from primgraph.primitives.control import cond, parted, scan, while_loop
+
+if TYPE_CHECKING:
+    from primgraph.codegen.export.function import Writer
+
+
+def control(page: Writer, item: Control) -> None:
+    """The lines of a branch or a loop."""
+    page.say(item.step.source)
+    # What is carried, and what counts trips, is declared where it begins.
+    p, begun = item.step.params, 0
+    if item.step.op is scan:
+        begun = p["carries"]
+    elif item.step.op is while_loop:
+        begun = len(item.operands) - p["consts"] + 1
+    for v in item.values[begun:]:
+        declare(page, page.place(v), page.type(v))
+    if item.step.op is cond:
+        _branches(page, item)
+    elif item.step.op is scan:
+        _scan(page, item)
+    elif item.step.op is while_loop:
+        _while(page, item)
+    else:
+        _within(page, item, 0, [*item.operands, *item.values])
+    for v in item.values:
+        place = page.place(v)
+        if v not in page.scope.read and place.text != "NULL" and place.text.isidentifier():
+            page.line(f"(void){place.text};")
+
+
+def declare(page: Writer, place: Place, type: TensorType, begin: str = "") -> None:
+    """The declaration of a number that several statements give a value."""
+    if place.is_number and not place.is_declared:
+        place.is_declared = True
+        page.line(f"{kind_of(type.dtype)} {place.text}{begin};")
+
+
+def _within(page: Writer, item: Control, which: int, places: Sequence[Place | int]) -> None:
+    """A body, with what it takes and gives, in order, at `places`, or where values around are."""
+    plan = item.bodies[which]
+    used = reads(plan).union(plan.outputs)
+    pairs = zip([*range(plan.schedule.inputs), *plan.outputs], places, strict=True)
+    around = [*pairs, *item.constants[which].items()]
+    # Tables of what nobody reads would stand in the file for nothing.
+    known = {v: page.place(p) if isinstance(p, int) else p for v, p in around if v in used}
+    page.body(plan, known)
+
+
+def _branches(page: Writer, item: Control) -> None:
+    index_, *operands = item.operands
+    chosen = page.place(index_).element("0")
+    places = [*operands, *item.values]
+    count = len(item.bodies)
+    flag = count == 2 and item.step.operands[0].dtype.kind == "b"
+    heads = [f"if ({chosen} <= {k})" for k in range(count - 1)] + [""]
+    order = [1, 0] if flag else list(range(count))
+    if flag:
+        heads = [f"if ({chosen})", ""]
+    page.open(heads[0])
+    for at, k in enumerate(order):
+        if at:
+            page.close(f"}} else {heads[at]} {{".replace("  ", " "))
+            page.reopen()
+        _within(page, item, k, places)
+    page.close()
+
+
+def _carried(
+    page: Writer, item: Control, begin: Sequence[int], kinds: Sequence[TensorType]
+) -> None:
+    """Let what is carried begin where it ends: at the places of the last of it."""
+    for v, first, type in zip(item.values, begin, kinds, strict=False):
+        same = page.same(first)
+        if same and type.size > 1:
+            filled(page, page.place(v), same, type)
+        else:
+            copied(page, page.place(v), page.place(first), type)
+
+
+def filled(page: Writer, target: Place, text: str, type: TensorType) -> None:
+    """A loop that gives all elements one value."""
+    i = page.loops[0]
+    page.open(f"for (long {i} = 0; {i} < {type.size}; {i}++)")
+    page.line(f"{target.element(i)} = {text};")
+    page.close()
+
+
+def copied(page: Writer, target: Place, source: Place, type: TensorType) -> None:
+    """Statements that copy an array."""
+    if type.size == 0:
+        return
+    if target.is_number:
+        kind = "" if target.is_declared else f"{kind_of(type.dtype)} "
+        target.is_declared = True
+        page.line(f"{kind}{target.text} = {source.element('0')};")
+    else:
+        size = f"{type.size} * sizeof *{target.text}"
+        page.line(f"memcpy({target.text}, {source.pointer}, {size});")
+
+
+def _next(
+    page: Writer, plan: Nests, kinds: Sequence[TensorType], hints: Mapping[int, str], start: int
+) -> list[Place]:
+    """Places for the next of what is carried."""
+    return [
+        page.new(t, f"next_{hints[start + k]}" if hints.get(start + k) else "next")
+        for k, t in enumerate(kinds)
+    ]
+
+
+def _row(
+    page: Writer, stack: Place, type: TensorType, count: int, trip: str, hint: str, *, const: bool
+) -> Place:
+    """A row of a stack."""
+    size = type.size // count if count else 0
+    if size == 0:
+        return Place("NULL", False)
+    if stack.is_number:
+        return Place(stack.text, True)
+    if size == 1:
+        return Place(stack.element(trip), True)
+    name = page.name(hint if hint not in page.names.taken else f"{hint}_row")
+    row = behind(stack.text, index(0, [trip], [size]))
+    page.line(f"{'const ' if const else ''}{kind_of(type.dtype)} *const {name} = {row};")
+    return Place(name, False)
+
+
+def _scan(page: Writer, item: Control) -> None:
+    p, (plan,) = item.step.params, item.bodies
+    given, types = item.operands[p["counted"] :], item.step.operands[p["counted"] :]
+    fixed, state, xs = parted(given, p["consts"], p["carries"])
+    _, kinds, stacks = parted(types, p["consts"], p["carries"])
+    count, length = len(state), p["length"]
+    ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
+    hints, used = page.hints(plan), reads(plan)
+    _carried(page, item, state, kinds)
+    bound = str(length)
+    if not length:
+        return
+    if p["counted"]:
+        for v, t in ys:
+            zeroed(page, page.place(v), t)
+        told, bound = page.place(item.operands[0]).element("0"), page.name("steps")
+        page.line(f"const long {bound} = {told} < {length} ? (long){told} : {length};")
+    trip = page.open_loop("step", bound)
+    if p["reverse"]:
+        back = page.name("row")
+        last = f"{bound} - 1" if p["counted"] else str(length - 1)
+        page.line(f"const long {back} = {last} - {trip};")
+        trip = back
+    mark = page.mark()
+    places: list[Place | int] = [*fixed, *item.values[:count]]
+    begin = len(places)
+    for k, (v, t) in enumerate(zip(xs, stacks, strict=True)):
+        if begin + k in used:
+            hint = hints.get(begin + k, "row")
+            places.append(_row(page, page.place(v), t, length, trip, hint, const=True))
+        else:
+            places.append(Place("NULL", False))
+    following = _next(page, plan, kinds, hints, len(fixed))
+    places += following
+    for v, t in ys:
+        places.append(_row(page, page.place(v), t, length, trip, "out", const=False))
+    _within(page, item, 0, places)
+    for v, place, type in zip(item.values, following, kinds, strict=False):
+        copied(page, page.place(v), place, type)
+    if p["reverse"]:
+        page.drop_unused(mark, trip)
+    page.close()
+
+
+def zeroed(page: Writer, place: Place, type: TensorType) -> None:
+    if type.size == 0:
+        return
+    if place.is_number:
+        page.line(f"{place.text} = 0;")
+    else:
+        page.line(f"memset({place.text}, 0, {type.size} * sizeof *{place.text});")
+
+
+def _while(page: Writer, item: Control) -> None:
+    p = item.step.params
+    consts, limit = p["consts"], p["limit"]
+    fixed, state = item.operands[:consts], item.operands[consts:]
+    kinds, count = item.step.operands[consts:], len(item.operands) - consts
+    ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
+    _, plan = item.bodies
+    hints = page.hints(plan)
+    for v, t in ys:
+        zeroed(page, page.place(v), t)
+    _carried(page, item, state, kinds)
+    trips = page.place(item.values[count])
+    if trips.is_declared:
+        page.line(f"{trips.text} = 0;")
+    declare(page, trips, item.step.results[count], " = 0")
+    if limit == 0:
+        return
+    page.open("for (;;)" if limit is None else f"while ({trips.text} < {limit})")
+    known: list[Place | int] = [*fixed, *item.values[:count]]
+    again = Place(page.name("again"), True, is_declared=False)
+    _within(page, item, 0, [*known, again])
+    page.open(f"if (!{again.text})")
+    page.line("break;")
+    page.close()
+    following = _next(page, plan, kinds, hints, len(fixed))
+    rows = [_row(page, page.place(v), t, limit, trips.text, "out", const=False) for v, t in ys]
+    _within(page, item, 1, [*known, *following, *rows])
+    for v, place, type in zip(item.values, following, kinds, strict=False):
+        copied(page, page.place(v), place, type)
+    page.line(f"{trips.text}++;")
+    page.close()

@@ -1,0 +1,327 @@
+"""Lays out files of C: a header that says how functions are called, and what they do."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from primgraph.codegen.emit.docstrings import docstring
+from primgraph.codegen.emit.names import comment
+from primgraph.codegen.emit.ordering import by_source
+from primgraph.codegen.emit.render import rendered
+from primgraph.codegen.emit.titles import called
+from primgraph.codegen.export.formulas import kind_of
+from primgraph.codegen.export.function import SERIAL, Part, Writer, extents
+from primgraph.codegen.export.places import Place, Tables
+from primgraph.codegen.export.unused import without_unused
+from primgraph.codegen.export.words import Names, function_name, is_name, require_name
+from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.parts import needed
+from primgraph.codegen.plan.schedule import schedule
+from primgraph.errors import ArgumentError, CompileError
+from primgraph.ir.form import result_names
+from primgraph.ir.graph import Graph
+from primgraph.ir.overwriting import require_own
+from primgraph.ir.types import TensorType
+
+_WORD = re.compile(r"\w+")
+_COMMENT = re.compile(r"/\*.*?\*/")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An argument of a function: its name, type, and whether a result is left there."""
+
+    name: str
+    type: TensorType
+    is_result: bool
+
+    @property
+    def place(self) -> Place:
+        if self.type.size == 1:
+            if self.type.shape:
+                return Place(f"{self.name}[0]", True)
+            return Place(f"*{self.name}" if self.is_result else self.name, True)
+        return Place(self.name, False)
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.type.dtype)
+
+    def declared(self, restrict: str = "") -> str:
+        kind = self.kind
+        if not self.type.shape:
+            return f"{kind} *{restrict}{self.name}" if self.is_result else f"{kind} {self.name}"
+        const = "" if self.is_result else "const "
+        if not self.type.size:
+            return f"{const}{kind} *{restrict}{self.name}"
+        return f"{const}{kind} {self.name}[{restrict}{extents(self.type)}]"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What the header and the file say of a function: lines, without indentation."""
+
+    name: str
+    parameters: list[Parameter]
+    remark: list[str]
+    members: list[tuple[str, str, int]]
+    nbytes: int
+    declaration: list[str]
+    parts: list[list[str]]
+
+    @property
+    def upper(self) -> str:
+        return self.name.upper()
+
+
+def c_source(graphs: Sequence[Graph], stem: str) -> tuple[str, str]:
+    """The texts of a header `stem.h` and of a file of C, with a function for each of `graphs`.
+
+    Raises `CompileError` for a graph with a primitive that C has no words for, with sizes that are
+    not known, or with a name that C has for something else; and for two functions of one name.
+    """
+    names = [function_name(g.name) for g in graphs]
+    if len(set(names)) < len(names):
+        raise CompileError(
+            f"a file has one function of a name, not {', '.join(names)}",
+            hint="a graph has the name of the program, or of the function that was traced",
+        )
+    tables = Tables()
+    functions, shared = [], {*names, *(f"{n}_workspace" for n in names)}
+    for graph, name in zip(graphs, names, strict=True):
+        functions.append(_function(graph, name, Names(shared), tables))
+        shared |= set(tables.known.values())
+    body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
+    helpers, words = needed(body), _words([body])
+    values = {
+        "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
+        "stem": comment(stem),
+        "guard": f"{re.sub(r'[^A-Z0-9]', '_', stem.upper())}_H",
+        "functions": functions,
+        "tables": [row for n, lines in tables.lines.items() if n in words for row in lines],
+        "helpers": helpers,
+        "moves": re.search(r"\bmem(cpy|set|move)\(", body + helpers) is not None,
+    }
+    return rendered("export.h.j2", values), rendered("export.c.j2", values)
+
+
+def save_c(path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool) -> None:
+    """Write a file of C, and the header beside it; over others' files only with `force`.
+
+    Raises `ArgumentError` for such files without it, and for a path that does not end in `.c`; and
+    what `c_source` raises.
+    """
+    file = Path(path)
+    if file.suffix != ".c":
+        raise ArgumentError(
+            f"{os.fspath(path)!r:.200}: C is saved to a path that ends in .c",
+            hint="the header is written beside it, and is for C++, too",
+        )
+    header = file.with_suffix(".h")
+    top, source = c_source(graphs, file.stem)
+    if not force:
+        for one in (file, header):
+            require_own(one, "save to another file, or say force=True")
+    header.write_text(top, encoding="ascii")
+    file.write_text(source, encoding="ascii")
+
+
+def function_of(graph: Graph) -> Function:
+    """What is written for one graph."""
+    name = function_name(graph.name)
+    names = Names([name, f"{name}_workspace"])
+    return _function(graph, name, names, Tables())
+
+
+def _function(graph: Graph, name: str, names: Names, tables: Tables) -> Function:
+    if graph.sizes:
+        raise CompileError(
+            f"{name} has sizes that are not known ({', '.join(graph.sizes)}), which files of C "
+            "cannot have yet",
+            hint="trace it with the shapes that it is for",
+        )
+    steps = by_source(schedule(graph))
+    for v, type in zip(graph.inputs, graph.input_types, strict=True):
+        _require_type(type, f"{name}: input {v.hint or '?'}")
+    for k, type in enumerate(graph.output_types):
+        _require_type(type, f"{name}: result {k}")
+    inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
+    outputs = _results(graph, steps, names)
+    plan = nests(steps, SERIAL, complete=True)
+    writer = Writer(plan, names, tables, name)
+    places = {k: p.place for k, p in enumerate(inputs)}
+    places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
+    writer.written(places)
+    parameters = [*inputs, *outputs]
+    workspace = writer.workspace
+    pointer = f"{name}_workspace *{writer.work}" if workspace.arenas else ""
+    stack = max(part.stack for part in writer.parts)
+    entry = _declared(name, parameters, pointer, "", writer.can_fail)
+    parts = _parts(name, writer, parameters, pointer)
+    return Function(
+        name,
+        parameters,
+        _remark(graph, inputs, outputs, workspace.nbytes, stack, writer.can_fail),
+        workspace.members,
+        workspace.nbytes,
+        entry,
+        parts,
+    )
+
+
+def _require_type(type: TensorType, what: str) -> None:
+    if not kind_of(type.dtype):
+        raise CompileError(
+            f"{what} is {type}, and C has no such numbers here",
+            hint="files of C have floats of 32 and 64 bits, integers and booleans; carry real and "
+            "imaginary parts in arrays of their own",
+        )
+
+
+def _input_name(hint: str, names: Names, function: str) -> str:
+    if not hint:
+        return names.fresh("", "x")
+    text = hint.replace(".", "_")
+    return names.fresh(require_name(text, f"an input of {function}"), "x")
+
+
+def _results(graph: Graph, steps: object, names: Names) -> list[Parameter]:
+    """Parameters for results: by their keys, or what the user calls them."""
+    plan = schedule(graph)
+    keys = result_names(graph.form, len(graph.outputs))
+    known = called(plan, graph.titles, keys)
+    found = []
+    for k, (v, key) in enumerate(zip(plan.outputs, keys, strict=True)):
+        hint = key or known.get(v, "")
+        if v < plan.inputs and not key:
+            hint = f"{hint}_out"
+        if not is_name(hint.replace(".", "_")):
+            hint = f"{hint}_" if is_name(f"{hint}_") else ""
+        alone = len(graph.outputs) == 1
+        name = names.fresh(hint or ("result" if alone else ""), "result")
+        found.append(Parameter(name, graph.output_types[k], True))
+    return found
+
+
+def _declared(
+    name: str, parameters: Sequence[Parameter], pointer: str, restrict: str, can_fail: bool
+) -> list[str]:
+    """The head of a function, in lines."""
+    name = f"{'int' if can_fail else 'void'} {name}"
+    listed = [p.declared(restrict) for p in parameters] + ([pointer] if pointer else [])
+    line = f"{name}({', '.join(listed) or 'void'})"
+    if len(line) <= 98:
+        return [line]
+    rows, row = [f"{name}("], ""
+    for k, text in enumerate(listed):
+        text += ")" if k + 1 == len(listed) else ","
+        if row and len(row) + 1 + len(text) > 92:
+            rows.append(f"    {row}")
+            row = text
+        else:
+            row = f"{row} {text}" if row else text
+    return [*rows, f"    {row}"]
+
+
+def _parts(
+    name: str, writer: Writer, parameters: Sequence[Parameter], pointer: str
+) -> list[list[str]]:
+    """The functions, the last of which calls the others."""
+    made = []
+    calls: list[str] = []
+    alone, can_fail = len(writer.parts) == 1, writer.can_fail
+    for part in writer.parts:
+        lines = without_unused([*(f"    {line}" for line in part.pointers.values()), *part.lines])
+        if part.is_watched:
+            lines.insert(0, "    int bad = 0;")
+        if part.can_fail:
+            lines.append(f"    return {'bad' if part.is_watched else '0'};")
+        words = _words(lines)
+        given = [p for p in parameters if p.name in words]
+        work = pointer if writer.work in words else ""
+        if alone:
+            made.append(_entry(name, parameters, pointer, lines, can_fail))
+            break
+        head = _declared(part.name, given, work, "restrict ", part.can_fail)
+        made.append(_braced([f"static {head[0]}", *head[1:]], lines))
+        arguments = [*(p.name for p in given), *([writer.work] if work else [])]
+        calls += _call(part, arguments)
+    if not alone:
+        begin = ["    int failed = 0;"] if can_fail else []
+        end = ["    return failed;"] if can_fail else []
+        made.append(_entry(name, parameters, pointer, [*begin, *calls, *end], can_fail))
+    return made
+
+
+def _words(lines: Sequence[str]) -> set[str]:
+    """All words of C in lines, but for those in comments."""
+    return set(_WORD.findall(_COMMENT.sub("", "\n".join(lines))))
+
+
+def _entry(
+    name: str, parameters: Sequence[Parameter], pointer: str, lines: Sequence[str], can_fail: bool
+) -> list[str]:
+    words = _words(lines)
+    unused = [f"    (void){p.name};" for p in parameters if p.name not in words]
+    head = _declared(name, parameters, pointer, "restrict ", can_fail)
+    return _braced(head, [*unused, *lines])
+
+
+def _call(part: Part, words: Sequence[str]) -> list[str]:
+    """Lines that call a part; nothing comes after one that fails."""
+    rows, row = [], f"    {'failed = ' if part.can_fail else ''}{part.name}("
+    for k, word in enumerate(words):
+        word += ");" if k + 1 == len(words) else ","
+        if len(row) + 1 + len(word) > 98:
+            rows.append(row)
+            row = f"        {word}"
+        else:
+            row += word if row.endswith("(") else f" {word}"
+    rows.append(row if words else f"{row});")
+    if part.can_fail:
+        rows += ["    if (failed) {", "        return failed;", "    }"]
+    return rows
+
+
+def _braced(head: Sequence[str], lines: Sequence[str]) -> list[str]:
+    *first, last = head
+    return [*first, f"{last} {{", *lines, "}"]
+
+
+def _remark(
+    graph: Graph,
+    inputs: Sequence[Parameter],
+    outputs: Sequence[Parameter],
+    nbytes: int,
+    stack: int,
+    can_fail: bool,
+) -> list[str]:
+    """What a function computes, and what its arguments are, as lines of a comment."""
+    told = docstring(
+        [(p.name, p.type) for p in inputs], [(p.name, p.type) for p in outputs], graph.titles
+    )
+    lines = [line.removeprefix('"""').removesuffix('"""') for line in told]
+    lines = [line for k, line in enumerate(lines) if line or 0 < k < len(lines) - 1]
+    lines = [
+        "Writes" + line.removeprefix("Returns") if line.startswith("Returns") else line
+        for line in lines
+    ]
+    more = []
+    if can_fail:
+        more.append(
+            "Returns 0, or else a number where NumPy raises an error: results are of no use."
+        )
+    if nbytes:
+        more.append(f"Needs {nbytes} bytes of workspace, whatever is in them.")
+    if stack:
+        more.append(f"Keeps arrays of {stack} bytes on the stack.")
+    lines += ["", *more] if more else []
+    safe = [comment(line).replace("*/", "* /").replace("/*", "/ *") for line in lines]
+    return [line.replace("??", "? ?") for line in safe]

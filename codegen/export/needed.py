@@ -1,0 +1,86 @@
+"""What of the items of a plan is needed: nothing is computed for arrays without elements."""
+
+from __future__ import annotations
+
+from math import prod
+
+from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Node, Product
+from primgraph.primitives.control import cond, scan, while_loop
+
+PLAIN = ("text", "call", "copy", "take")
+
+
+def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
+    """The items with what results depend on, None for those that nothing does; and the values in
+    memory that are read."""
+    roots = set(plan.outputs)
+    found: list[Item | None] = []
+    for item in reversed(plan.items):
+        if isinstance(item, Nest):
+            left = _nest(plan, item, roots)
+            found.append(left if left.nodes else None)
+            continue
+        # Files are written without blocks of rows.
+        assert not isinstance(item, Blocks)
+        values = (item.value,) if isinstance(item, Product) else item.values
+        if not any(v in roots and plan.types[v].size for v in values):
+            found.append(None)
+            continue
+        roots.update(read(plan, item))
+        found.append(item)
+    found.reverse()
+    return found, roots
+
+
+def read(plan: Nests, item: Item) -> set[int]:
+    """The values in memory that an item reads."""
+    if isinstance(item, Nest):
+        if not prod(item.domain):
+            return set()
+        return {o.root for n in item.nodes for o in n.operands if o.root >= 0}
+    if isinstance(item, Product):
+        empty = not plan.types[item.value].size or not item.step.operands[0].size
+        return set() if empty else {item.left.root, item.right.root}
+    assert not isinstance(item, Blocks)
+    return _of_control(item) if isinstance(item, Control) else set(item.operands)
+
+
+def _of_control(item: Control) -> set[int]:
+    """What the bodies of a branch or loop read, and what it goes on with from trip to trip."""
+    p, op = item.step.params, item.step.op
+    # What the bodies take begins behind the index of a branch, or the number of trips.
+    begin = 1 if op is cond else int(p["counted"]) if op is scan else 0
+    found = set(item.operands[:begin])
+    given = item.operands[begin:]
+    if op is scan:
+        found.update(given[p["consts"] : p["consts"] + p["carries"]])
+    elif op is while_loop:
+        found.update(given[p["consts"] :])
+    for plan, constants in zip(item.bodies, item.constants, strict=True):
+        used = reads(plan)
+        found.update(own for v, own in constants.items() if v in used)
+        found.update(v for k, v in enumerate(given) if k in used)
+    return found
+
+
+def reads(plan: Nests) -> set[int]:
+    """The values of a body that its items read."""
+    return {v for item in needed(plan)[0] if item is not None for v in read(plan, item)}
+
+
+def _nest(plan: Nests, nest: Nest, roots: set[int]) -> Nest:
+    values: set[int] = set()
+    kept: list[Node] = []
+    empty = not prod(nest.domain)
+    for node in reversed(nest.nodes):
+        left = node.value in roots and (node.value in nest.stored or node.kind not in PLAIN)
+        left = left and plan.types[node.value].size > 0
+        if (empty and node.kind in PLAIN) or not (left or node.value in values):
+            continue
+        kept.append(node)
+        if not empty:
+            values.update(o.value for o in node.operands if o.value >= 0)
+            roots.update(o.root for o in node.operands if o.root >= 0)
+    kept.reverse()
+    stored = {v: None for v in nest.stored if v in roots}
+    return Nest(nest.domain, kept, stored)

@@ -1,0 +1,192 @@
+"""Names, comments and indices in C: no text of the user's gets into a file but through here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, final
+
+from primgraph.codegen.emit.names import comment
+from primgraph.errors import CompileError
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+# C11 promises that so many characters of a name count.
+_LONGEST = 31
+
+_C = """
+auto break case char const continue default do double else enum extern float for goto if inline int
+long register restrict return short signed sizeof static struct switch typedef union unsigned void
+volatile while bool true false NULL
+"""
+_CPP = """
+alignas alignof and and_eq asm bitand bitor catch char16_t char32_t char8_t class co_await co_return
+co_yield compl concept const_cast consteval constexpr constinit decltype delete dynamic_cast
+explicit export friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+protected public reinterpret_cast requires static_assert static_cast template this thread_local
+throw try typeid typename using virtual wchar_t xor xor_eq
+"""
+_MATHEMATICS = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim
+floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb
+lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round scalbln scalbn
+sin sinh sqrt tan tanh tgamma trunc
+"""
+_OTHERS = """
+fpclassify isfinite isinf isnan isnormal signbit INFINITY NAN HUGE_VAL memchr memcmp memcpy memmove
+memset strlen strcmp strcpy strcat strchr strrchr strstr
+"""
+_ELSEWHERE = """
+main abort abs atexit calloc div exit free getenv labs llabs malloc printf fprintf sprintf putchar
+puts qsort raise rand realloc remove rename scanf signal system time tmpfile tolower toupper
+"""
+
+KEYWORDS = frozenset(_C.split())
+# A header is read by compilers of C++, too.
+_KEYWORDS_OF_CPP = frozenset(_CPP.split())
+# Functions and macros of the headers that files include.
+LIBRARY = frozenset(
+    [f"{name}{ending}" for name in _MATHEMATICS.split() for ending in ("", "f", "l")]
+    + _OTHERS.split()
+)
+# What functions cannot be called either: compilers know these, and a program has one `main`.
+_KNOWN_FUNCTIONS = frozenset(_ELSEWHERE.split())
+
+
+def is_name(text: str) -> bool:
+    """Whether a variable may be called so in any file of C or C++ that includes its headers."""
+    return (
+        len(text) <= _LONGEST
+        and _NAME.fullmatch(text) is not None
+        and text not in KEYWORDS
+        and text not in _KEYWORDS_OF_CPP
+        and text not in LIBRARY
+        and not text.startswith(("pg_", "INT", "UINT"))
+    )
+
+
+def require_name(text: str, what: str, *, function: bool = False) -> str:
+    """`text`, which the user calls an input or a function. Raises `CompileError` if C cannot."""
+    if is_name(text) and not (function and text in _KNOWN_FUNCTIONS):
+        return text
+    if _NAME.fullmatch(text) is None:
+        why = "no name in C"
+    elif text in KEYWORDS:
+        why = "a word of C"
+    elif text in _KEYWORDS_OF_CPP:
+        why = "a word of C++, which the header is for, too"
+    elif len(text) > _LONGEST:
+        why = f"longer than the {_LONGEST} characters of a name that C looks at"
+    else:
+        why = "a name that C has for something else"
+    raise CompileError(
+        f"{what} is called {comment(text)!r}, which is {why}",
+        hint="call it by letters, digits and underscores that mean nothing yet",
+    )
+
+
+def function_name(text: str) -> str:
+    """The name of a function for a graph of that name, which may be no name at all.
+
+    Raises `CompileError` for one that C has for something else.
+    """
+    if not _NAME.fullmatch(text):
+        return "kernel"
+    return require_name(text, "a function", function=True)
+
+
+@final
+class Names:
+    """Hands out names, each once within the block of statements that it is declared in."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self.taken = set(taken)
+        self._next: dict[str, int] = {}
+        # For each open block its names, and what the counters were before.
+        self._blocks: list[tuple[list[str], dict[str, int | None]]] = []
+
+    def fresh(self, hint: str, letter: str = "t", *, lasting: bool = False) -> str:
+        """`hint`, with a number behind it if it is taken; without one the next `t0`, `t1`, ...
+
+        What is not `lasting` is free again behind the block.
+        """
+        hint = hint.replace(".", "_")
+        if not is_name(hint):
+            hint = f"{hint}_" if is_name(f"{hint}_") else ""
+        key = hint or letter
+        name, count = hint, self._next.get(key, 2 if hint else 0)
+        while not name or name in self.taken:
+            name = f"{hint}_{count}" if hint else f"{letter}{count}"
+            count += 1
+        if self._blocks and not lasting:
+            names, before = self._blocks[-1]
+            names.append(name)
+            before.setdefault(key, self._next.get(key))
+        self._next[key] = count
+        self.taken.add(name)
+        return name
+
+    def open(self) -> None:
+        self._blocks.append(([], {}))
+
+    def close(self) -> None:
+        names, before = self._blocks.pop()
+        self.taken.difference_update(names)
+        for key, count in before.items():
+            if count is None:
+                self._next.pop(key, None)
+            else:
+                self._next[key] = count
+
+    def loops(self, count: int) -> list[str]:
+        """Names for variables of loops."""
+        letters = [c for c in "ijklmn" if c not in self.taken]
+        more = (f"i{k}" for k in range(count + len(self.taken)))
+        return [*letters, *(name for name in more if name not in self.taken)][:count]
+
+
+def remark(text: str) -> str:
+    """A comment of one line."""
+    safe = comment(text).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+    return f"/* {safe} */"
+
+
+# How tightly expressions bind.
+CHOICE, EITHER, RELATION, SUM, PRODUCT, SIGN, ATOM = range(7)
+
+
+class Text(NamedTuple):
+    """An expression of C, and how tightly it binds."""
+
+    code: str
+    rank: int = ATOM
+
+    def within(self, rank: int) -> str:
+        """The expression, in parentheses if it binds less tightly."""
+        return self.code if self.rank >= rank else f"({self.code})"
+
+
+def index(offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
+    """The place of an element, from the variables of loops and a stride for each of them."""
+    text = ""
+    pairs = [(v, s) for v, s in zip(variables, strides, strict=True) if s]
+    pairs.sort(key=lambda pair: -abs(pair[1]))
+    for name, stride in pairs:
+        if stride > 0:
+            text += f"{' + ' if text else ''}{_times(name, stride)}"
+    if offset > 0 or not text:
+        text += f" + {offset}" if text else str(offset)
+    elif offset < 0:
+        text += f" - {-offset}"
+    for name, stride in pairs:
+        if stride < 0:
+            text += f" - {_times(name, -stride)}"
+    return text
+
+
+def _times(name: str, stride: int) -> str:
+    return name if stride == 1 else f"{name} * {stride}"
+
+
+def behind(pointer: str, place: str | int) -> str:
+    """The address of the element at a place behind a pointer."""
+    return pointer if place in ("0", 0) else f"{pointer} + {place}"

@@ -1,0 +1,394 @@
+"""Kernels saved as C: files that compile without a warning and give what NumPy's kernels do."""
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+
+import numpy as np
+import pytest
+from exported import SANITIZED, STRICT, calling, check, compiler, drawn, loaded, written
+
+import primgraph as pg
+from primgraph.codegen.export import function
+from primgraph.codegen.export.file import c_source, function_of
+from primgraph.codegen.export.words import LIBRARY, remark
+from primgraph.codegen.native import parts
+from primgraph.codegen.native.spellings import FUNCTIONS
+
+needs_compiler = pytest.mark.skipif(not compiler(), reason="there is no C compiler")
+
+rng = np.random.default_rng(11)
+
+
+def attention(q, k, v):
+    s = pg.softmax((q @ k.T) / 4.0, axis=-1)
+    out = pg.sum((s @ v) * v)
+    return out, pg.grad(out, [q, k, v])
+
+
+def loops(rows, p):
+    def trip(c, row):
+        c = pg.cond(pg.sum(c) > p[0], lambda c: c * 0.5, lambda c: c + row, c)
+        return c, pg.sin(c)
+
+    last, ys = pg.scan(trip, 0 * rows[0], rows)
+    back = pg.scan(lambda c, r: (c * p[1] + r, c), last, rows, reverse=True)[1]
+    inner = pg.while_loop(lambda c: pg.sum(c) < 50.0, lambda c: c * 1.5 + 1, last, max_trips=9)
+    kept = pg.checkpoint(lambda v: pg.tanh(v) * p[0])(last)
+    chosen = pg.switch(pg.sum(last > 0), [lambda c: c, lambda c: c * 2, lambda c: -c], last)
+    return last, ys, back, inner, kept, chosen
+
+
+def slopes_of_loops(rows, p):
+    return pg.grad(sum(pg.sum(pg.cos(r)) for r in loops(rows, p)), [rows, p])
+
+
+def views(x, y):
+    z = pg.concatenate([x[::-1, 1:], pg.transpose(y)[:, ::2]], axis=1)
+    padded = pg.pad(z, ((1, 0), (0, 2))) * 2
+    again = pg.reshape(padded, (padded.size,))[3:-4:3]
+    spread = pg.exp(x - pg.max(x, axis=1, keepdims=True))
+    shares = spread / pg.sum(spread, axis=1, keepdims=True)
+    return z, again, shares, pg.sum(x, axis=0), pg.min(x), pg.prod(pg.cos(y), axis=(0, 1))
+
+
+def whole_numbers(a, b, small, flag):
+    wrapped = [a * b, a + b, a - b, -a, pg.sum(a), pg.prod(b), pg.max(a), pg.min(a), pg.abs(a)]
+    small = [small * small, small + small, pg.maximum(small, 0), pg.sum(small), pg.sign(small)]
+    truth = [flag & (a > b), ~flag, pg.where(flag, a, b), pg.astype(flag, "f4"), pg.any(flag)]
+    return wrapped, small, truth, a // b, a % b
+
+
+def places(x, i):
+    wide = pg.sum(x[i] ** 2)
+    return x[i], pg.grad(wide, x), pg.sort(x, axis=0), pg.argmax(x, axis=1), pg.cumsum(x, axis=1)
+
+
+TABLE = rng.normal(size=(3, 4))
+TABLE[0, :3] = -0.0, np.inf, 5e-324
+
+
+def constants(x):
+    return x + TABLE, TABLE, np.arange(5), np.array([True, False]), pg.full(3, np.nan)
+
+
+def several(x, n, empty):
+    rest = pg.sum(empty, axis=0), empty * 2, pg.sum(empty), empty @ empty.T
+    return x, x, x * n, {"half": n / 2, "both": (n, n + 1)}, rest
+
+
+def long_sums(x):
+    return pg.sum(x), pg.sum(x * x), pg.mean(x), pg.max(x), pg.sum(pg.reshape(x, (3, 1000)), axis=1)
+
+
+def products(a, b, stack):
+    return a @ b.T, b @ a.T, a[0] @ b[0], a @ b[0], stack @ pg.transpose(stack, (0, 2, 1)), a.T @ a
+
+
+ROWS, P = rng.normal(size=(5, 3)), np.array([1.0, 0.3])
+FUNCTIONS_OF = {
+    attention: [rng.normal(size=(6, 4)) for _ in range(3)],
+    loops: [ROWS, P],
+    slopes_of_loops: [ROWS, P],
+    views: [rng.normal(size=(7, 5)), rng.normal(size=(8, 7))],
+    whole_numbers: [
+        np.array([5, -7, 2**62, -(2**63)]), np.array([3, -2, 5, -1]),
+        np.array([200, 7, 0], "u1"), np.array([True, False, True, True]),
+    ],
+    places: [rng.normal(size=(4, 3)), np.array([2, -1, 2])],
+    constants: [rng.normal(size=(3, 4))],
+    several: [rng.normal(size=3), np.float64(0.7), np.zeros((0, 2))],
+    long_sums: [rng.normal(size=3000)],
+    products: [rng.normal(size=(5, 9)), rng.normal(size=(12, 9)), rng.normal(size=(2, 3, 4))],
+}  # fmt: skip
+IN_SINGLE = (attention, loops, slopes_of_loops, views, long_sums, products)
+
+
+def single(arrays):
+    return [a.astype("f4") if a.dtype == "f8" else a for a in arrays]
+
+
+def kernel_of(function, feeds, ending=""):
+    graph = pg.trace(function, *feeds)
+    graph = pg.Graph(
+        graph.inputs, graph.body, graph.outputs, graph.name + ending, graph.form, graph.titles
+    )
+    return pg.compile(graph)
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    found = [(kernel_of(f, feeds), feeds) for f, feeds in FUNCTIONS_OF.items()]
+    singles = [(f, single(FUNCTIONS_OF[f])) for f in IN_SINGLE]
+    found += [(kernel_of(f, feeds, "_in_single"), feeds) for f, feeds in singles]
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(kernels, tmp_path_factory):
+    made = tmp_path_factory.mktemp("exported")
+    first, *others = (kernel for kernel, _ in kernels)
+    first.save(made / "functions.c", *others)
+    return made
+
+
+@pytest.fixture(scope="module")
+def library(folder):
+    return loaded(folder, "functions")
+
+
+@needs_compiler
+def test_functions_give_what_kernels_do(kernels, library):
+    for kernel, feeds in kernels:
+        found = calling(library, kernel.graph)(*feeds)
+        tolerance = 2e-5 if kernel.graph.name.endswith("_in_single") else 1e-12
+        for a, b in zip(found, kernel.flat(*feeds), strict=True):
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            np.testing.assert_allclose(a, b, tolerance, tolerance, err_msg=kernel.graph.name)
+            if a.dtype.kind in "biu":
+                np.testing.assert_array_equal(a, b, err_msg=kernel.graph.name)
+
+
+@needs_compiler
+def test_constants_are_exact(kernels, library):
+    kernel, feeds = next(k for k in kernels if k[0].graph.name == "constants")
+    _, table, numbers, flags, nans = calling(library, kernel.graph)(*feeds)
+    assert table.tobytes() == TABLE.tobytes()
+    assert [*numbers, *flags] == [0, 1, 2, 3, 4, True, False]
+    assert np.isnan(nans).all()
+
+
+@needs_compiler
+def test_an_index_out_of_range_is_told(folder, library, kernels):
+    kernel, (x, i) = next(k for k in kernels if k[0].graph.name == "places")
+    run = calling(library, kernel.graph)
+    assert run(x, i) is not None
+    assert run.status == 0
+    run(x, i + 2)
+    assert run.status == 1
+    assert "int places(" in (folder / "functions.h").read_text()
+    assert "void views(" in (folder / "functions.h").read_text()
+
+
+@needs_compiler
+def test_other_compilers_have_nothing_to_say(folder):
+    for path in filter(None, map(shutil.which, ("gcc", "clang"))):
+        command = [path, *STRICT, "-fsyntax-only", folder / "functions.c"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr[:3000]
+
+
+def test_headers_are_those_of_c_and_cpp(folder):
+    (folder / "use.cpp").write_text(
+        '#include "functions.h"\n#include "functions.h"\n'
+        "int main() {\n    static places_workspace work;\n"
+        "    return sizeof work != PLACES_WORKSPACE_BYTES;\n}\n"
+    )
+    compiler_of_cpp = next(filter(None, map(shutil.which, ("c++", "g++", "clang++"))), None)
+    if compiler_of_cpp is None:
+        pytest.skip("there is no C++ compiler")
+    flags = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only"]
+    done = subprocess.run(
+        [compiler_of_cpp, *flags, folder / "use.cpp"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# What is written.
+
+
+def test_files_allocate_nothing_and_share_nothing(folder):
+    source = (folder / "functions.c").read_text()
+    assert "alloc" not in source
+    assert source.isascii()
+    assert max(map(len, source.splitlines())) <= 120
+    assert re.findall(r"#include .*", source) == [
+        '#include "functions.h"', "#include <math.h>", "#include <string.h>"
+    ]  # fmt: skip
+    # What is static is a function, a constant, or a check while compiling.
+    for line in source.splitlines():
+        if re.match(r"(static|extern|[a-z]\w* \w+( =|;|\[))", line):
+            assert re.match(r"static (inline )?(const |.*\()|(int|void) \w+\(", line), line
+
+
+def test_names_and_lines_are_the_users(folder):
+    source = (folder / "functions.c").read_text()
+    header = (folder / "functions.h").read_text()
+    assert "double q_bar[6 * 4]" in header
+    assert "/* test_export_c.py:" in source
+    assert "s = pg.softmax((q @ k.T) / 4.0, axis=-1) */" in source
+    assert "in the gradient of test_export_c.py:" in source
+    assert "ATTENTION_WORKSPACE_BYTES" in header
+    assert "q, k, v: float64, shape (6, 4)" in header
+    assert "bytes on the stack" in header
+
+
+def test_a_file_reads_as_a_person_would_write_it():
+    def damped(position, velocity, dt):
+        force = -4.0 * position - 0.5 * velocity
+        faster = velocity + dt * force
+        return position + dt * faster, faster
+
+    kernel = pg.compile(pg.trace(damped, pg.spec(3), pg.spec(3), pg.spec(())))
+    header, source = c_source([kernel.graph], "damped")
+    found = re.sub(r"test_export_c.py:\d+", "FILE", source)
+    assert found[found.index("void damped") :] == GOLDEN
+    begin, end = header.index("/* Compute"), header.index("\n#ifdef __cplusplus\n}")
+    assert header[begin:end] == GOLDEN_HEADER
+
+
+GOLDEN = """void damped(
+    const double position[restrict 3], const double velocity[restrict 3], double dt,
+    double result0[restrict 3], double faster[restrict 3]) {
+    /* FILE  force = -4.0 * position - 0.5 * velocity */
+    for (long i = 0; i < 3; i++) {
+        const double force = -4.0 * position[i] - 0.5 * velocity[i];
+        /* FILE  faster = velocity + dt * force */
+        const double faster_i = velocity[i] + dt * force;
+        faster[i] = faster_i;
+        /* FILE  return position + dt * faster, faster */
+        result0[i] = position[i] + dt * faster_i;
+    }
+}
+"""
+GOLDEN_HEADER = """/* Compute result0 and faster.
+ *
+ * position, velocity: float64, shape (3,)
+ * dt: float64, shape ()
+ * Writes result0, faster: float64, shape (3,) */
+void damped(
+    const double position[3], const double velocity[3], double dt, double result0[3],
+    double faster[3]);
+"""
+
+
+def test_large_graphs_are_several_functions(tmp_path, monkeypatch):
+    monkeypatch.setattr(function, "CHUNK", 40)
+
+    def chained(x, y):
+        z = x
+        for k in range(90):
+            z = pg.tanh(pg.cumsum(z * 1.0625)) + (y if k % 7 else x)
+        return z, pg.sum(z)
+
+    feeds = [rng.normal(size=5), rng.normal(size=5)]
+    kernel = kernel_of(chained, feeds)
+    source = written(tmp_path, [kernel.graph], "chained")
+    assert source.count("static void chained_part") > 3
+    if compiler():
+        found = calling(loaded(tmp_path, "chained", ["-O0"]), kernel.graph)(*feeds)
+        for a, b in zip(found, kernel.flat(*feeds), strict=True):
+            np.testing.assert_allclose(a, b, 1e-9)
+
+
+def test_every_spelling_is_one_for_files():
+    for name in FUNCTIONS.values():
+        assert name in LIBRARY or parts.needed(f"pg_{name}_f64"), name
+        assert f"{name}f" in LIBRARY or parts.needed(f"pg_{name}_f32"), name
+
+
+@needs_compiler
+def test_random_programs_are_sound(tmp_path):
+    left: Counter[str] = Counter()
+    programs = [each for seed in range(14) for each in drawn(seed, left)]
+    assert len(programs) > 10
+    check(programs, tmp_path, ["-O0", *SANITIZED])
+
+
+# What cannot be saved.
+
+
+def named(name):
+    graph = pg.trace(lambda x: x * 2, pg.spec(3))
+    return pg.Graph(graph.inputs, graph.body, graph.outputs, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("int", "a function is called 'int', which is a word of C"),
+        ("class", "a word of C\\+\\+, which the header is for, too"),
+        ("exp", "a name that C has for something else"),
+        ("main", "a name that C has for something else"),
+        ("a" * 35, "longer than the 31 characters"),
+    ],
+)
+def test_names_that_mean_something_are_refused(name, message, tmp_path):
+    with pytest.raises(pg.CompileError, match=message) as caught:
+        pg.compile(named(name)).save(tmp_path / "model.c")
+    assert "letters, digits and underscores" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_inputs_have_names_of_c(tmp_path):
+    for name in ("double", "restrict", "this", "my input", "sin"):
+        with pg.Program() as program:
+            x = pg.data(name, (3,))
+            y = x * 2
+        graph = program.graph([y])
+        with pytest.raises(pg.CompileError, match=f"an input of .* is called '{name}'"):
+            pg.compile(graph).save(tmp_path / "model.c")
+
+
+def test_names_of_results_and_lambdas_are_made_fitting():
+    def named_double(x):
+        double = x * 2
+        return {"double": double, "a key": double + 1, "x": x}
+
+    told = function_of(pg.trace(named_double, pg.spec(2)))
+    assert [p.name for p in told.parameters] == ["x", "double_", "result0", "x_2"]
+    assert function_of(named("<lambda>")).name == "kernel"
+
+
+def test_what_has_no_words_is_told_with_its_line(tmp_path):
+    def transformed(x):
+        return pg.abs(pg.fft.fft(x))
+
+    with pytest.raises(pg.CompileError, match="fft") as caught:
+        pg.compile(pg.trace(transformed, pg.spec(4))).save(tmp_path / "model.c")
+    text = str(caught.value)
+    assert "return pg.abs(pg.fft.fft(x))" in text
+    assert "transformed cannot be saved as C" in text
+    assert "compute it outside" in text
+
+    def inside(rows):
+        return pg.scan(lambda c, r: (pg.real(pg.fft.fft(c)) + r, None), rows[0], rows)[0]
+
+    with pytest.raises(pg.CompileError, match="fft"):
+        pg.compile(pg.trace(inside, pg.spec((3, 4)))).save(tmp_path / "model.c")
+
+
+def test_complex_numbers_and_open_sizes_are_refused(tmp_path):
+    z = pg.compile(pg.trace(lambda z: z * 2, np.zeros(2, "c16")))
+    with pytest.raises(pg.CompileError, match="no such numbers"):
+        z.save(tmp_path / "model.c")
+    graph = pg.trace(lambda x: x * 2, pg.spec(("N", 3)))
+    with pytest.raises(pg.CompileError, match="sizes that are not known"):
+        pg.compile(graph, style="readable").save(tmp_path / "model.c")
+
+
+def test_paths(tmp_path):
+    kernel = pg.compile(named("doubled"))
+    for ending in (".h", ".cpp", ".cc", ".C"):
+        with pytest.raises(pg.ArgumentError, match=r"C is saved to a path that ends in \.c"):
+            kernel.save(tmp_path / f"model{ending}")
+    with pytest.raises(pg.ArgumentError, match="imports nothing"):
+        kernel.save(tmp_path / "model.c", scipy=True)
+    with pytest.raises(pg.CompileError, match="one function of a name"):
+        kernel.save(tmp_path / "model.c", kernel)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "model.h").write_text("/* mine */\n")
+    with pytest.raises(pg.ArgumentError, match="is there already"):
+        kernel.save(tmp_path / "model.c")
+    assert not (tmp_path / "model.c").exists()
+    kernel.save(tmp_path / "model.c", force=True)
+    # What primgraph wrote itself may be written over.
+    kernel.save(tmp_path / "model.c")
+    first = (tmp_path / "model.c").read_bytes()
+    kernel.save(tmp_path / "model.c")
+    assert (tmp_path / "model.c").read_bytes() == first
+
+
+def test_comments_cannot_end_early():
+    assert remark("a */ b /* c ??/ d\n") == "/* a * / b / * c ? ?/ d\\u000a */"
