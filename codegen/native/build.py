@@ -186,6 +186,17 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def fault_of(text: str) -> str:
+    """What the compiler has against the C in `text`; nothing if it is fine."""
+    found = compiler()
+    assert found is not None
+    flags = ("-std=c11", "-fsyntax-only", "-Werror=implicit-function-declaration", "-xc", "-")
+    done = subprocess.run(
+        [*found.command, *flags], input=text, capture_output=True, text=True, timeout=TIME_LIMIT
+    )
+    return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
+
+
 def library(text: str, *, runtime: bool = True) -> Path:
     """The shared library that the C in `text` is, with the runtime in it.
 

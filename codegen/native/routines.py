@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 
 from primgraph.codegen.native import systems
@@ -24,7 +24,10 @@ def routine(step: Step) -> Lines | None:
     if found is None or any(c_type(t.dtype) is None for t in (*step.operands, *step.results)):
         return None
     kinds, lines = found
-    return lines if step.operands[0].dtype.kind in kinds else None
+    if step.operands and step.operands[0].dtype.kind not in kinds:
+        return None
+    fits = FITS.get(step.op)
+    return lines if fits is None or fits(step) else None
 
 
 # Sorting more than this takes NumPy less time than C, which does not look at many at once.
@@ -33,10 +36,12 @@ _MOST_SORTED = 256
 
 def pays(step: Step) -> bool:
     """Whether C is no slower than a call of NumPy's, where that is possible."""
-    shape = step.operands[0].shape
     if step.op in systems.ROUTINES:
+        shape = step.operands[0].shape
         return typical(max(shape[-2:], key=typical)) <= systems.MOST_ROWS
-    return step.op is not sorting.sort or typical(shape[step.params["axis"]]) <= _MOST_SORTED
+    if step.op is not sorting.sort:
+        return True
+    return typical(step.operands[0].shape[step.params["axis"]]) <= _MOST_SORTED
 
 
 def along(shape: Shape, axis: int) -> str:
@@ -131,6 +136,9 @@ def _root_of_squares(call: Call) -> Iterator[str]:
     yield "    z++;"
     yield "}"
 
+
+# Which steps a function is for, where that is not told by the kind of an operand.
+FITS: dict[Op, Callable[[Step], bool]] = {}
 
 # What writes calls, with the kinds of the first operand that it is for.
 ROUTINES: dict[Op, tuple[str, Lines]] = {
