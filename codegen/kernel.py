@@ -202,7 +202,10 @@ class Kernel(Fixed, Drawn):
 
     @property
     def plan(self) -> Plan:
-        """What the planned style does with memory, and in blocks; it prints as text."""
+        """What the planned style does with memory, and in blocks; it prints as text.
+
+        Of a native kernel it tells first what C does, and which steps NumPy is left with.
+        """
         return self._recipe.plan
 
     @property

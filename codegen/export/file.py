@@ -236,6 +236,7 @@ def _parts(
     """The functions, the last of which calls the others."""
     made = []
     calls: list[str] = []
+    passed: list[Parameter] = []
     alone, can_fail = len(writer.parts) == 1, writer.can_fail
     for part in writer.parts:
         lines = without_unused([*(f"    {line}" for line in part.pointers.values()), *part.lines])
@@ -244,19 +245,21 @@ def _parts(
         if part.can_fail:
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
         words = _words(lines)
-        given = [p for p in parameters if p.name in words]
+        # Functions on whole arrays may have such a name for something of their own.
+        given = [p for p in parameters if p.name in words and p.place.text in part.asked]
         work = pointer if writer.work in words else ""
         if alone:
-            made.append(_entry(name, parameters, pointer, lines, can_fail))
+            made.append(_entry(name, parameters, given, pointer, lines, can_fail))
             break
         head = _declared(part.name, given, work, "restrict ", part.can_fail)
         made.append(_braced([f"static {head[0]}", *head[1:]], lines))
         arguments = [*(p.name for p in given), *([writer.work] if work else [])]
         calls += _call(part, arguments)
+        passed += given
     if not alone:
         begin = ["    int failed = 0;"] if can_fail else []
         end = ["    return failed;"] if can_fail else []
-        made.append(_entry(name, parameters, pointer, [*begin, *calls, *end], can_fail))
+        made.append(_entry(name, parameters, passed, pointer, [*begin, *calls, *end], can_fail))
     return made
 
 
@@ -266,12 +269,15 @@ def _words(lines: Sequence[str]) -> set[str]:
 
 
 def _entry(
-    name: str, parameters: Sequence[Parameter], pointer: str, lines: Sequence[str], can_fail: bool
+    name: str,
+    parameters: Sequence[Parameter],
+    used: Sequence[Parameter],
+    pointer: str,
+    lines: Sequence[str],
+    can_fail: bool,
 ) -> list[str]:
-    words = _words(lines)
-    unused = [f"    (void){p.name};" for p in parameters if p.name not in words]
-    head = _declared(name, parameters, pointer, "restrict ", can_fail)
-    return _braced(head, [*unused, *lines])
+    unused = [f"    (void){p.name};" for p in parameters if p not in used]
+    return _braced(_declared(name, parameters, pointer, "restrict ", can_fail), [*unused, *lines])
 
 
 def _call(part: Part, words: Sequence[str]) -> list[str]:

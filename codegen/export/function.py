@@ -42,6 +42,7 @@ from primgraph.primitives.control import while_loop
 from primgraph.source import Source
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_RETURN, _COMMENT = re.compile(r"\breturn \w"), re.compile(r"/\*.*?\*/")
 # Memory that a function of whole arrays asks for, with its type.
 _ROOM = re.compile(r"\((?:const )?(\w+) \*\)@(\d+)@")
 # No blocks of rows: files know of no threads, and little of caches.
@@ -61,6 +62,8 @@ class Part:
     name: str
     lines: list[str] = field(default_factory=list)
     pointers: dict[str, str] = field(default_factory=dict)
+    # The expressions of places that something was written with.
+    asked: set[str] = field(default_factory=set)
     stack: int = 0
 
     @property
@@ -70,7 +73,7 @@ class Part:
 
     @property
     def can_fail(self) -> bool:
-        return self.is_watched or any(line.lstrip().startswith("return ") for line in self.lines)
+        return self.is_watched or any(_RETURN.search(_COMMENT.sub("", line)) for line in self.lines)
 
 
 @final
@@ -177,6 +180,8 @@ class Writer:
         if value in self.rooms and self.scope is self.top:
             return self.crossed(value)
         found = self.scope.places.get(value)
+        if found is not None:
+            self.parts[-1].asked.add(found.text)
         if found is None and not self.type(value).size:
             return Place("NULL", False)
         if found is None:
@@ -306,7 +311,7 @@ class Writer:
             declare(self, self.place(v), self.type(v))
         values, count = (*item.operands, *item.values), len(item.operands)
         kinds = [kind_of(self.type(v).dtype) for v in values]
-        pointers = [self.place(v).pointer for v in values]
+        pointers = [self.address(v) for v in values]
         rooms: list[int] = []
 
         def written() -> list[str]:
@@ -339,6 +344,15 @@ class Writer:
             self.line(_ROOM.sub(lambda found: self.scratch(found[1], rooms[int(found[2])]), line))
         for _ in range(own + bool(shadowed)):
             self.close()
+
+    def address(self, value: int) -> str:
+        """A pointer to the elements of a value, of a number that is constant to one like it."""
+        place = self.place(value)
+        if value in self.scope.plan.constants and place.is_number:
+            name = self.names.fresh("", "given")
+            self.line(f"const {kind_of(self.type(value).dtype)} {name} = {place.text};")
+            return f"&{name}"
+        return place.pointer
 
     def scratch(self, kind: str, size: int) -> str:
         """Memory of so many bytes for the current item, for elements of that type of C."""

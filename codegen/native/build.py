@@ -35,21 +35,15 @@ from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
 
-# What kernels call, and what calls them: parts of one file each.
-_RUNTIME = ("runtime.c", "products.c")
-_CALLER = ("call.c", "crew.c")
-
 # Where NaNs, infinities and the order of sums stay as they are written.
 _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native")
-# Of a kernel, and of the runtime, in which a product and a sum may be rounded once.
-KERNEL_FLAGS = (
-    *_FLAGS,
-    "-O2",
-    "-ftree-vectorize",
-    "-fvect-cost-model=dynamic",
-    "-ffp-contract=off",
-)
-RUNTIME_FLAGS = (*_FLAGS, "-O3", "-ffp-contract=fast")
+_VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
+# Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
+KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+RUNTIME = {
+    "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
+    "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
+}
 # Of elementary functions, whose roundings are where they are written: branches that limit arguments
 # are not to be drawn out of them.
 FUNCTION_FLAGS = (
@@ -222,27 +216,34 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def fault_of(text: str) -> str:
+    """What the compiler has against the C in `text`; nothing if it is fine."""
+    found = compiler()
+    assert found is not None
+    flags = ("-std=c11", "-fsyntax-only", "-Werror=implicit-function-declaration", "-xc", "-")
+    done = subprocess.run(
+        [*found.command, *flags], input=text, capture_output=True, text=True, timeout=TIME_LIMIT
+    )
+    return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
+
+
 def library(text: str, *, runtime: bool = True) -> Path:
     """The shared library that the C in `text` is, with the runtime in it.
 
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects = [_runtime(), *map(_family, families(text))] if runtime else []
+    objects = [*map(_part, RUNTIME), *map(_family, families(text))] if runtime else []
     return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
 
 
-def _runtime() -> Path:
+def _part(name: str) -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
-    return _made(_texts(_RUNTIME), ".o", RUNTIME_FLAGS, ["-c"], [])
+    return _made((_HERE / name).read_text(), ".o", RUNTIME[name], ["-c"], [])
 
 
 def _family(name: str) -> Path:
     return _made(family(name), ".o", FUNCTION_FLAGS, ["-c"], [])
-
-
-def _texts(names: Sequence[str]) -> str:
-    return "".join([(_HERE / name).read_text() for name in names])
 
 
 @once
@@ -258,7 +259,8 @@ def caller() -> Path:
     ending = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     flags = (*_FLAGS[:3], "-O2", "-pthread", *include)
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-    return _made(_texts(_CALLER), ending, flags, ["-shared"], extra)
+    text = "".join([(_HERE / name).read_text() for name in ("call.c", "crew.c")])
+    return _made(text, ending, flags, ["-shared"], extra)
 
 
 def _made(
