@@ -186,7 +186,7 @@ def hessian_plan(
     check: bool = False,
 ) -> Plan:
     """Which products tell the Hessian of `y` by `x`."""
-    traced = Traced.of(name, with_gradient(y, x, 0), x)
+    traced = Traced.of(name, with_gradient(name, y, x, 0), x)
     slopes = traced.slopes(False, slice(1, None), symmetric=True)
     found = _pattern_of(name, slopes, pattern, check)
     if found != found.T:

@@ -16,6 +16,7 @@ from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_late, checked_methods
+from primgraph.ir.sizes import fitted
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
 from primgraph.operators.promotion import array_of
@@ -74,9 +75,13 @@ def scipy_objective(
 
     `parameters` are by default all trainable ones that `loss` depends on, in the order of their
     creation. What `feed` has for the inputs, and what the program's scope holds for other
-    states, is taken once and stays the same for all evaluations; the updates of the program are
-    not made. SciPy itself is not needed, but for `hess="sparse"`, by which the Hessian is a
-    `scipy.sparse.csr_array` with those elements that may be other than zero, had by few products.
+    states, is taken once and stays the same for all evaluations, and sizes that have names are
+    those of what is fed; the updates of the program are not made.
+
+    SciPy itself is not needed, but for `hess="sparse"`, by which the Hessian is a
+    `scipy.sparse.csr_array` with those elements that may be other than zero, had by few products:
+    trust-constr and Newton-CG take it. For trust-ncg and trust-krylov there is `hessp`, and
+    trust-exact and dogleg take dense arrays only.
 
     `target` is as in `pg.compile`: "numpy", "c" or "auto".
 
@@ -156,6 +161,7 @@ class Objective:
         others = self._record.others
         check_names(program, feed, [v.hint for v in others if v not in program.states])
         self._others = input_values(program, others, feed)
+        self._record.fit(self._others)
         self._latest: tuple[bytes, float, Array] | None = None
 
     @property
@@ -261,11 +267,12 @@ class _Record:
         style: str | None = None,
     ) -> None:
         self.style = style
+        self.parameters = parameters
         self.builder = builder = Builder(program.name, source=caller())
         count = sum(p.size for p in parameters)
         self.type = TensorType((count,), FLOAT64)
         self.theta = Variable(builder, builder.input(self.type, program.free_name("theta")))
-        self.parts = self._slices(parameters)
+        self.parts = self._slices()
         moved = {p.value: part.value for p, part in zip(parameters, self.parts, strict=True)}
         body = program.builder.slice([loss.value])
         used = {v for eqn in body for v in eqn.inputs} | {loss.value}
@@ -278,9 +285,27 @@ class _Record:
         builder.stopped.update(moved[v] for v in program.builder.stopped if v in moved)
         self.loss = Variable(builder, moved[loss.value])
 
-    def _slices(self, parameters: Sequence[Variable]) -> list[Variable]:
+    def fit(self, arrays: Sequence[Array]) -> None:
+        """Let sizes that have names be those of the arrays, which are the same for all vectors."""
+        inputs = [self.theta.value, *self.constants]
+        if not any(v.type.names for v in inputs):
+            return
+        stopped = [v for v in self.builder.stopped if v not in inputs]
+        held = [v in self.builder.stopped for v in inputs]
+        outputs = [self.loss.value, *stopped]
+        graph = Graph(inputs, self.builder.slice(outputs), outputs, self.builder.name)
+        known = fitted(graph, [np.zeros(self.type.shape), *arrays])
+        builder = self.builder = Builder(self.builder.name, source=self.builder.source)
+        theta, *constants = (builder.input(v.type, v.hint) for v in known.inputs)
+        loss, *stopped = builder.inline(known, [theta, *constants])
+        flagged = (v for v, h in zip((theta, *constants), held, strict=True) if h)
+        builder.stopped.update((*stopped, *flagged))
+        self.theta, self.constants = Variable(builder, theta), constants
+        self.loss, self.parts = Variable(builder, loss), self._slices()
+
+    def _slices(self) -> list[Variable]:
         parts, start = [], 0
-        for p in parameters:
+        for p in self.parameters:
             part = self.theta[start : start + p.size]
             parts.append(reshape(part, p.shape).astype(p.dtype))
             start += p.size
