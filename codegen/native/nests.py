@@ -206,10 +206,10 @@ def _join(draft: Draft, step: Step) -> None:
         at = draft.put(value, x, type.shape, offset, strides, first + 1)
     else:
         (x, y), (_, type) = step.inputs, step.operands
-        first = draft.put(value, x, shape, 0, strides)
         offset = sum(n * s for n, s in zip(p["starts"], strides, strict=True))
         by = tuple([n * s for n, s in zip(p["steps"], strides, strict=True)])
-        at = draft.put(value, y, type.shape, offset, by, first + 1)
+        draft.overlay(value, x, y, type.shape, offset, by)
+        return
     draft.put_together(value, at)
 
 

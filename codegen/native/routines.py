@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import prod
 
+import numpy as np
+
 from primgraph.codegen.native import systems
 from primgraph.codegen.native.access import row_major
 from primgraph.codegen.native.call_lines import Call, Lines
@@ -13,8 +15,8 @@ from primgraph.codegen.native.spellings import c_type, literal, type_name
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import Shape
-from primgraph.primitives import reductions, running, sorting
+from primgraph.ir.types import FLOAT64, Shape
+from primgraph.primitives import constants, reductions, running, sorting
 from primgraph.primitives.linalg import matmul
 
 
@@ -137,6 +139,21 @@ def _root_of_squares(call: Call) -> Iterator[str]:
     yield "}"
 
 
+def _random(call: Call) -> Iterator[str]:
+    """Random numbers for each key, in the order of Philox's counter."""
+    keys, result, p = call.step.operands[0], call.step.results[0], call.step.params
+    n = extent(prod(result.shape[keys.ndim :]))
+    name, more = "bernoulli", [literal(float(p["p"]), FLOAT64)] if "p" in p else []
+    if "p" not in p:
+        name, dtype = f"uniform_{type_name(result.dtype)}", result.dtype
+        low, high = float(p["low"]), float(p["high"])
+        top = np.nextafter(dtype.type(high), dtype.type(low))
+        more = [literal(v, FLOAT64) for v in (low, high - low)] + [literal(top, dtype)]
+    yield f"for (long k = 0; k < {extent(keys.size)}; k++)"
+    args = f"({call.result()}) + k * {n}, (uint64_t)({call.operand(0)})[k], {n}"
+    yield f"    pg_{name}({args}, {', '.join(more)});"
+
+
 # Which steps a function is for, where that is not told by the kind of an operand.
 FITS: dict[Op, Callable[[Step], bool]] = {}
 
@@ -152,5 +169,7 @@ ROUTINES: dict[Op, tuple[str, Lines]] = {
     sorting.argsort: ("biuf", _argsort),
     sorting.searchsorted: ("biuf", _searchsorted),
     matmul: ("iu", _product),
+    constants.random_uniform: ("iu", _random),
+    constants.random_bernoulli: ("iu", _random),
     reductions.root_of_squares: ("f", _root_of_squares),
 }

@@ -191,6 +191,8 @@ class _Writer:
     # Items.
 
     def lines(self, item: Item) -> Iterator[str]:
+        if isinstance(item, Nest) and not item.nodes:
+            return
         if isinstance(item, Nest):
             yield from statements(item, self.type, self.place, self.plan.added)
         elif isinstance(item, Product):
