@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -144,6 +145,15 @@ def test_all_workloads_agree_with_numpy_by_hand(tmp_path):
     means = {row[0]: row[1] for row in rows if row[0].startswith("geometric mean")}
     assert means["geometric mean"].endswith(f" of {len(cases)}")
     assert set(means) == {"geometric mean", "geometric mean but W1"}
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_native_code_stands_beside_c_by_hand():
+    only = ("W1 n=100 order=3", "W2 N=20 f32", "W6 sparse", "W8 arith")
+    rows = short("run.py", "--tools", "native,hand_c", "--threads", "1", "--only", *only)
+    ratios = {row[0]: row[1] for row in rows[rows.index(["native's time /", "hand_c"]) + 1 :]}
+    assert all(float(ratios[name].split()[0]) > 0 for name in ratios if name in only)
+    assert ratios["geometric mean"].endswith("of 4")
 
 
 FOREIGN = """

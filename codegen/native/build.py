@@ -33,21 +33,15 @@ from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
 
-# What kernels call, and what calls them: parts of one file each.
-_RUNTIME = ("runtime.c", "products.c")
-_CALLER = ("call.c", "crew.c")
-
 # Where NaNs, infinities and the order of sums stay as they are written.
 _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native")
-# Of a kernel, and of the runtime, in which a product and a sum may be rounded once.
-KERNEL_FLAGS = (
-    *_FLAGS,
-    "-O2",
-    "-ftree-vectorize",
-    "-fvect-cost-model=dynamic",
-    "-ffp-contract=off",
-)
-RUNTIME_FLAGS = (*_FLAGS, "-O3", "-ffp-contract=fast")
+_VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
+# Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
+KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+RUNTIME = {
+    "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
+    "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
+}
 # Of elementary functions, whose roundings are where they are written: branches that limit arguments
 # are not to be drawn out of them.
 FUNCTION_FLAGS = (
@@ -92,9 +86,26 @@ class Compiler(NamedTuple):
 @once
 def compiler() -> Compiler | None:
     """The compiler of this machine; None, with one warning, where there is none."""
+    there = found()
+    if there is None:
+        warnings.warn(
+            f"no C compiler ({', '.join(_names())}) is to be found: native kernels are NumPy's "
+            "instead",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return there
+
+
+def _names() -> list[str]:
     wanted = os.environ.get("CC")
-    names = [wanted] if wanted else ["cc", "gcc", "clang"]
-    for name in names:
+    return [wanted] if wanted else ["cc", "gcc", "clang"]
+
+
+@once
+def found() -> Compiler | None:
+    """The compiler of this machine; None where there is none."""
+    for name in _names():
         # CC may have options behind the command.
         first, *options = shlex.split(name) or [""]
         path = shutil.which(first)
@@ -103,11 +114,6 @@ def compiler() -> Compiler | None:
         version = _version(path)
         if version is not None:
             return Compiler((path, *options), version)
-    warnings.warn(
-        f"no C compiler ({', '.join(names)}) is to be found: native kernels are NumPy's instead",
-        RuntimeWarning,
-        stacklevel=2,
-    )
     return None
 
 
@@ -180,27 +186,34 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def fault_of(text: str) -> str:
+    """What the compiler has against the C in `text`; nothing if it is fine."""
+    found = compiler()
+    assert found is not None
+    flags = ("-std=c11", "-fsyntax-only", "-Werror=implicit-function-declaration", "-xc", "-")
+    done = subprocess.run(
+        [*found.command, *flags], input=text, capture_output=True, text=True, timeout=TIME_LIMIT
+    )
+    return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
+
+
 def library(text: str, *, runtime: bool = True) -> Path:
     """The shared library that the C in `text` is, with the runtime in it.
 
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects = [_runtime(), *map(_family, families(text))] if runtime else []
+    objects = [*map(_part, RUNTIME), *map(_family, families(text))] if runtime else []
     return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
 
 
-def _runtime() -> Path:
+def _part(name: str) -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
-    return _made(_texts(_RUNTIME), ".o", RUNTIME_FLAGS, ["-c"], [])
+    return _made((_HERE / name).read_text(), ".o", RUNTIME[name], ["-c"], [])
 
 
 def _family(name: str) -> Path:
     return _made(family(name), ".o", FUNCTION_FLAGS, ["-c"], [])
-
-
-def _texts(names: Sequence[str]) -> str:
-    return "".join([(_HERE / name).read_text() for name in names])
 
 
 @once
@@ -216,15 +229,16 @@ def caller() -> Path:
     ending = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     flags = (*_FLAGS[:3], "-O2", "-pthread", *include)
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-    return _made(_texts(_CALLER), ending, flags, ["-shared"], extra)
+    text = "".join([(_HERE / name).read_text() for name in ("call.c", "crew.c")])
+    return _made(text, ending, flags, ["-shared"], extra)
 
 
 def _made(
     text: str, ending: str, flags: Sequence[str], kind: Sequence[str], others: Sequence[str]
 ) -> Path:
     """The file that the compiler makes of `text`, which may be there already."""
-    found = compiler()
-    if found is None:
+    chosen = compiler()
+    if chosen is None:
         raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
     parts = (
         text,
@@ -232,8 +246,8 @@ def _made(
         *flags,
         *kind,
         *others,
-        *found.command,
-        found.version,
+        *chosen.command,
+        chosen.version,
         _processor(),
         sys.version,
         np.__version__,
@@ -246,13 +260,13 @@ def _made(
             with cache.locked(folder, key, TIME_LIMIT):
                 if not cache.is_good(made):
                     with cache.work_in(folder) as work:
-                        command = [*found.command, *flags, *kind]
+                        command = [*chosen.command, *flags, *kind]
                         cache.keep(_compiled(text, command, others, work / f"out{ending}"), made)
                     cache.bound(folder)
         else:
             cache.used(made)
     except OSError as error:
-        raise UnavailableError(f"{found.name} cannot be used: {error}") from error
+        raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
     return made
 
 

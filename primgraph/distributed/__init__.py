@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, NoReturn
 
 from primgraph.distributed.chunks import Chunks, chunks
+from primgraph.distributed.ensembles import vmap
 from primgraph.distributed.mapped import jacobian, map
 from primgraph.distributed.objective import (
     Objective,
@@ -27,6 +28,7 @@ __all__ = [
     "objective",
     "plan",
     "value_and_grad",
+    "vmap",
 ]
 
 if not TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, final
 
@@ -94,34 +94,38 @@ class Kernels:
         return found
 
     def tasks(
-        self, engine: Engine, given: Given, do: Callable[..., Any] = run_chunk
+        self, engine: Engine, given: Given, numbers: Sequence[int] | None = None
     ) -> list[tuple[Any, ...]]:
-        """A task for each chunk that has rows."""
+        """A task for each chunk that has rows, or for each of those with these numbers."""
         if engine.client is not None:
             require_sendable(self.chunks)
         shared = engine.given(given)
         sent: dict[str, tuple[Any, list[Any]]] = {}
         found = []
-        for i in self.chunks.used():
+        for i in self.chunks.used() if numbers is None else numbers:
             parcel, large = self.packed(self.chunks.rows[i], given.debug)
             if parcel.digest not in sent:
                 sent[parcel.digest] = engine.parcel(parcel), engine.large(parcel, large)
             kernel, constants = sent[parcel.digest]
             items = self.chunks.items[i]
-            found.append((do, kernel, constants, shared, self.chunks.chunk(i), items))
+            found.append((run_chunk, kernel, constants, shared, self.chunks.chunk(i), items))
         return found
 
-    def numbers(self) -> list[Array]:
-        """The numbers of samples that kernels compute with: of all samples there are."""
+    def numbers(self, total: int | None = None) -> list[Array]:
+        """The numbers of samples that kernels compute with: of all there are, or of so many."""
         rows = next((n for n in self.chunks.rows if n), 1)
-        sizes: Mapping[str, int] = {self.summand.size: self.chunks.total}
+        sizes = {self.summand.size: self.chunks.total if total is None else total}
         return self.summand.drawn(rows).numbers(sizes)
 
     def given(
-        self, params: Sequence[Array], vectors: Sequence[Array] = (), debug: bool = False
+        self,
+        params: Sequence[Array],
+        vectors: Sequence[Array] = (),
+        debug: bool = False,
+        total: int | None = None,
     ) -> Given:
-        """What all chunks are given beside their rows."""
-        arrays = (*params, *self.summand.constants, *self.numbers(), *vectors)
+        """What all chunks are given beside their rows, of which there are so many in all."""
+        arrays = (*params, *self.summand.constants, *self.numbers(total), *vectors)
         return Given(tuple(arrays), debug)
 
 

@@ -35,7 +35,7 @@ from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values, state_values
 from primgraph.program.trace import trace, with_flags
 from primgraph.transforms.analysis.mixing import Mixing
-from primgraph.transforms.analysis.sampled import Parts, taken_apart
+from primgraph.transforms.analysis.sampled import Parts, cut_at_sums, taken_apart
 from primgraph.transforms.lower import lower
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -69,7 +69,7 @@ class Summand:
 
     `params` are the arrays that derivatives are taken by, with their names, `constants` others
     that are the same for all chunks. `draw` gives the graph for so many samples, or for any
-    number of them where that is None.
+    number of them where that is None, and `apart` takes it apart.
     """
 
     def __init__(
@@ -80,10 +80,11 @@ class Summand:
         constants: Sequence[Array],
         size: str,
         draw: Callable[[int | None], Graph],
+        apart: Callable[[Graph, Sequence[Value]], Parts | Mixing] = taken_apart,
     ) -> None:
         self.name, self.names, self.size = name, tuple(names), size
         self.params, self.constants = list(params), list(constants)
-        self._draw = draw
+        self._draw, self._apart = draw, apart
         self._drawn: dict[int | None, Drawn] = {}
 
     @cached_property
@@ -101,7 +102,7 @@ class Summand:
         found = self._drawn.get(key)
         if found is None:
             found = self._drawn[key] = self._made(rows)
-            if _numbers_in(found.raw) != _numbers_in(self._draw(rows + 1)):
+            if key is not None and not _is_like(found, self._made(rows + 1)):
                 raise ShapeError(
                     f"{self.name} computes with the number of its samples, which chunks do not "
                     "know",
@@ -114,7 +115,7 @@ class Summand:
         raw = self._draw(rows)
         plain, extents = _counted(lower(raw), len(self.params) + len(self.constants), self.size)
         first = len(self.params) + len(self.constants) + len(extents)
-        found = taken_apart(plain, plain.inputs[first:])
+        found = self._apart(plain, plain.inputs[first:])
         if isinstance(found, Mixing):
             raise mixed(found)
         return Drawn(raw, found, tuple(extents), len(plain.inputs) - first)
@@ -130,6 +131,12 @@ def mixed(fault: Mixing) -> MixedSamplesError:
         hint="a chunk has some of the samples only; what is computed of all of them is computed "
         "of their sums, outside",
     )
+
+
+def _is_like(one: Drawn, other: Drawn) -> bool:
+    """Whether graphs for different numbers of samples compute with the same numbers."""
+    rests = str(one.parts.rest), str(other.parts.rest)
+    return rests[0] == rests[1] and _numbers_in(one.raw) == _numbers_in(other.raw)
 
 
 def _numbers_in(graph: Graph) -> list[tuple[str, Any]]:
@@ -262,6 +269,48 @@ def of_program(
         return graph if rows is None else at_sizes(graph, {size: rows})
 
     return Summand(program.name, [v.hint for v in chosen], arrays, constants, size, draw)
+
+
+def step_of_program(
+    program: Program, loss: Variable, data: Mapping[str, TensorType], feed: Mapping[str, Any]
+) -> tuple[Summand, list[str]]:
+    """A run of a program with its updates, cut where sums over samples are ready.
+
+    It gives the loss, and then new values of the states that are named; its parameters are all
+    states, with the values that they have now.
+    """
+    builder, updates = program.builder, program.updates
+    outputs = [loss.value, *updates.values()]
+    _, ends = builder.computing(outputs)
+    used = {v for eqn in builder.slice(outputs) for v in eqn.inputs}.union(ends)
+    size = _size_of(program, data)
+    states = [v for v in builder.inputs if v in program.states and (v in used or v in updates)]
+    lead = [program.inputs[name].value for name in data]
+    others = [v for v in builder.inputs if v in used and v not in states and v not in lead]
+    wanted = [v.hint for v in (*others, *lead)]
+    check_names(program, {**feed, **data}, wanted)
+    constants = input_values(program, others, feed)
+    known = [program.states[v] for v in states]
+    arrays = state_values(program, program.scope, known)
+    graph = builder.part([*states, *others, *lead], outputs)
+    if builder.stopped:
+        graph = with_flags(graph, builder)
+
+    def draw(rows: int | None) -> Graph:
+        return graph if rows is None else at_sizes(graph, {size: rows})
+
+    def apart(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
+        found = cut_at_sums(graph, wrt)
+        return found if isinstance(found, Mixing) else Parts(found.each, found.rest, frozenset())
+
+    names = [v.hint for v in states]
+    changed = [v.hint for v in updates]
+    return Summand(program.name, names, arrays, constants, size, draw, apart), changed
+
+
+def sums_of(drawn: Drawn, graph: Graph, count: int) -> Graph:
+    """The graph as it was cut."""
+    return graph
 
 
 def _parameters(program: Program, params: Any, used: set[Value]) -> list[Value]:

@@ -127,15 +127,21 @@ def run_chunk(
         found: list[Array] = blas.single_threaded(kernel)(*given.arrays, *arrays)
         return found
     except PrimgraphError as error:
-        # What was being executed is dask's; the client says where it was asked for.
-        error.origin, error.place = (f"in {chunk.label}", *error.origin), None
-        raise
+        error.origin = (f"in {chunk.label}", *error.origin)
+        raise elsewhere(error) from error.__cause__
     finally:
         end = time.perf_counter()
         with spent.lock:
             spent.tasks += 1
             spent.loading += ready - start
             spent.kernels += end - ready
+
+
+def elsewhere(error: PrimgraphError) -> PrimgraphError:
+    """`error` without the line that was being executed: it is dask's, and the client knows which
+    line of the user's asked for it."""
+    error.place = None
+    return error
 
 
 def run_rows(
@@ -210,12 +216,11 @@ def look(chunk: Chunk, items: Sequence[Any]) -> tuple[Any, list[tuple[tuple[int,
         (item,) = _fetched(chunk, items)
         first = item.parts[0] if isinstance(item, Parts) and item.parts else item
         found = [np.asarray(a) for a in opened_whole(item)]
-        if any(a.dtype.hasobject for a in found):
+        if any(a.dtype.kind not in "biufc" for a in found):
             kind = type(first).__name__
             raise RunError(f"{chunk.label} has {kind} {first!r:.60}, and no array")
     except PrimgraphError as error:
-        error.place = None
-        raise
+        raise elsewhere(error) from error.__cause__
     return tree.structure(first), [(a.shape, a.dtype.str) for a in found]
 
 

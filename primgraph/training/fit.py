@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from primgraph.eager.tensor import Tensor, tensor
-from primgraph.errors import ArgumentError, BuildError, ShapeError
+from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
 from primgraph.ir.signature import applied, checked
 from primgraph.operators.variable import Variable
 from primgraph.optimizer import Optimizer
@@ -24,11 +26,18 @@ Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
 def fit(
     program: Program | Callable[..., Tensor],
     loss: Variable | str | Optimizer,
-    feeds: Feeds,
-    epochs: int,
+    feeds: Any,
+    epochs: int = 1,
     callback: Callable[[int, float], bool | None] | None = None,
     progress: bool | None = None,
     executor: Executor | None = None,
+    *,
+    target: str | None = None,
+    client: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int = 1,
+    chunks_per_step: int | None = None,
+    shuffle: int | None = None,
 ) -> list[float]:
     """Run `program`, with all its updates, once for each feed in each of `epochs` epochs.
 
@@ -45,20 +54,57 @@ def fit(
     `progress` tells how far it has come: in a notebook by a table that renews itself, on a
     terminal by a bar, for which rich has to be installed. By default these are shown where they
     can be, and nothing where the output is a file.
-    `executor` is a new one unless given.
+    `executor` is a new one unless given, for a `target` as `pg.compile` takes it: "numpy", "c" or
+    "auto". What is called as one goes takes what the environment variable PRIMGRAPH_TARGET says.
+
+    With a `client` of dask's `feeds` are the samples, a dict of arrays in chunks by the names of
+    inputs, as `pg.distributed.chunks` takes it. A step goes over `chunks_per_step` of them, by
+    default all: workers compute what they add to the gradients, which are put together in a fixed
+    order, and the updates are made once. With `shuffle`, an integer, chunks come in an order drawn
+    from it in each epoch. A `checkpoint` is a file, written after each epoch and `every` so many
+    steps, from which a call goes on where it is there, to the same bits. What a program does to
+    samples beside their sums, such as normalising by all of a batch, is refused with its line.
 
     Raises `BuildError` for a program that updates nothing, and for an optimizer that has no
-    parameters; `ShapeError` for a loss of more than one element, `ArgumentError` for arguments of
-    other kinds and for an epoch without feeds.
+    parameters; `ShapeError` for a loss of more than one element, `CompileError` for a target that
+    does not exist, `ArgumentError` for arguments of other kinds, for a target beside an executor or
+    a function, and for an epoch without feeds.
     """
+    if target is not None and (
+        executor is not None or client is not None or not isinstance(program, Program)
+    ):
+        raise ArgumentError(
+            "a target is for programs that a new executor runs in this process",
+            hint="say pg.Executor(target=...), or set PRIMGRAPH_TARGET for all else",
+        )
+    _require_epochs(epochs)
+    if client is not None:
+        if executor is not None:
+            raise ArgumentError("an executor runs in this process, and a client was given")
+        module = import_module("primgraph.distributed.training")
+        found: list[float] = module.fit(
+            program,
+            loss,
+            feeds,
+            epochs,
+            client=client,
+            callback=callback,
+            progress=progress,
+            checkpoint=checkpoint,
+            every=every,
+            chunks_per_step=chunks_per_step,
+            shuffle=shuffle,
+        )
+        return found
+    for name, value in (("checkpoint", checkpoint), ("chunks_per_step", chunks_per_step)):
+        if value is not None:
+            raise OptionError(f"{name} is for training with a client")
     if isinstance(program, Program):
-        run = _runner(program, loss, executor)
+        run = _runner(program, loss, Executor(target=target) if executor is None else executor)
         name = program.name
     else:
         run = _stepper(program, loss, executor)
         name = getattr(program, "__name__", type(program).__name__)
-    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
-        raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
     history: list[float] = []
     with shown(progress, epochs, name) as advance:
         for epoch in range(epochs):
@@ -76,7 +122,12 @@ def fit(
     return history
 
 
-def _runner(program: Program, loss: Any, executor: Executor | None) -> Callable[[Feed], float]:
+def _require_epochs(epochs: Any) -> None:
+    if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
+        raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
+
+
+def _runner(program: Program, loss: Any, runner: Executor) -> Callable[[Feed], float]:
     """What runs a program with a feed, and gives the loss."""
     if isinstance(loss, Optimizer):
         raise ArgumentError(
@@ -88,10 +139,9 @@ def _runner(program: Program, loss: Any, executor: Executor | None) -> Callable[
             "the program updates nothing, so there is nothing to train",
             hint="call the minimize of an optimizer on its loss first",
         )
-    target = program.variable(loss) if isinstance(loss, str) else loss
-    if target is not None and target.size != 1:
-        raise ShapeError(f"a loss has one element, not {target.type}")
-    runner = Executor() if executor is None else executor
+    found = program.variable(loss) if isinstance(loss, str) else loss
+    if found is not None and found.size != 1:
+        raise ShapeError(f"a loss has one element, not {found.type}")
     return lambda feed: float(runner.run(program, feed, [loss])[0].item())
 
 

@@ -17,13 +17,14 @@ from primgraph.ir.dims import names_in
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.primitive import Op, Primitive, recording
 from primgraph.ir.slices import backward_slice
-from primgraph.primitives.constants import filled, iota
+from primgraph.primitives.constants import filled, full, iota
 from primgraph.primitives.control import checkpoint, cond, scan, while_loop
 from primgraph.primitives.elementwise import add, neg, stop_gradient, sub
 from primgraph.primitives.indexing import gather, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import argmax, argmin, reduce_sum
 from primgraph.primitives.running import cummax, cummin, cumprod
+from primgraph.primitives.shapes import broadcast, reshape
 from primgraph.primitives.sorting import argsort, reorder, searchsorted, sort
 from primgraph.transforms.analysis.bodies import (
     Analysis,
@@ -58,6 +59,19 @@ class Parts:
     rows: frozenset[int]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A graph cut at its sums over samples.
+
+    `each` gives these sums for some of the samples; `rest` takes what `each` takes but for samples,
+    and then the sums over all of them, and gives the outputs.
+    """
+
+    each: Graph
+    rest: Graph
+
+
 _Kind: TypeAlias = "Place | Total"
 _Kinds: TypeAlias = "dict[Value, _Kind]"
 
@@ -66,6 +80,37 @@ _COUNTS = "counts samples from the first on, or draws numbers for them"
 _CURVED = "is computed of a sum over all samples in which it is not linear"
 _BODY = "goes into a branch or a loop as a sum over all samples"
 _PART = "takes some of the samples by where they are"
+
+
+def cut_at_sums(graph: Graph, wrt: Sequence[Value]) -> Cut | Mixing:
+    """`graph`, whose inputs `wrt`, the last ones, have samples along axis 0, in two: up to the sums
+    over samples, and from there; or the equation at which samples meet otherwise.
+
+    What comes after the sums may be anything.
+    """
+    needed = backward_slice(graph.body, graph.outputs)
+    plain = Graph(graph.inputs, needed, graph.outputs, graph.name)
+    try:
+        kinds = _followed(plain, dict.fromkeys(wrt, Place(0)), _rows_of(wrt), any_use=True)
+    except _Mixed as found:
+        return found.mixing
+    for value in plain.outputs:
+        if isinstance(kinds.get(value), Place):
+            return Mixing(_maker(plain, value), "gives rows, where a sum over them is needed")
+    sums = [
+        v
+        for eqn in plain.body
+        if not any(isinstance(kinds.get(x), Total) for x in eqn.inputs)
+        for v in eqn.outputs
+        if isinstance(kinds.get(v), Total)
+    ]
+    before = backward_slice(plain.body, sums)
+    each = Graph(plain.inputs, before, sums, graph.name)
+    known = set(sums)
+    late = [e for e in plain.body if known.isdisjoint(e.outputs)]
+    shared = plain.inputs[: len(plain.inputs) - len(wrt)]
+    after = backward_slice(late, plain.outputs)
+    return Cut(each, Graph([*shared, *sums], after, plain.outputs, graph.name))
 
 
 def taken_apart(graph: Graph, wrt: Sequence[Value]) -> Parts | Mixing:
@@ -106,24 +151,38 @@ class _Mixed(Exception):
         self.mixing = Mixing(eqn, why)
 
 
-def _followed(graph: Graph, starts: Mapping[Value, _Kind], rows: int) -> _Kinds:
-    """What each value is that depends on samples; raises `_Mixed`."""
+def _followed(
+    graph: Graph, starts: Mapping[Value, _Kind], rows: int, any_use: bool = False
+) -> _Kinds:
+    """What each value is that depends on samples; raises `_Mixed`.
+
+    With `any_use` sums may be used in any way that does not bring them back to samples.
+    """
     kinds: _Kinds = dict(starts)
     counted: set[Value] = set()
     counts = Counts(graph)
+    zeros: set[Value] = set()
     for eqn in graph.body:
+        if _is_zero(eqn, zeros):
+            zeros.update(eqn.outputs)
         given = [kinds.get(v) for v in eqn.inputs]
         if not any(given):
             if not counted.isdisjoint(eqn.inputs) or _tells_rows_apart(eqn, rows):
                 counted.update(eqn.outputs)
+            if _loses_rows(eqn, rows):
+                if eqn.op not in (reduce_sum, matmul) or not counted.isdisjoint(eqn.inputs):
+                    raise _Mixed(eqn, _COUNTS)
+                # As many times a number as there are samples is a sum over these.
+                kinds.update(dict.fromkeys(eqn.outputs, Total()))
             continue
         found: Sequence[_Kind | None]
         if any(isinstance(k, Total) for k in given):
-            found = [_after_total(eqn, given)] * len(eqn.outputs)
+            found = [_after_total(eqn, given, any_use)] * len(eqn.outputs)
         else:
             if not counted.isdisjoint(_not_indices(eqn)):
                 raise _Mixed(eqn, _COUNTS)
-            found = _after_rows(eqn, [k for k in given if not isinstance(k, Total)], counts, rows)
+            places = [k for k in given if not isinstance(k, Total)]
+            found = _after_rows(eqn, places, counts, rows, zeros)
         kinds.update((v, k) for v, k in zip(eqn.outputs, found, strict=True) if k is not None)
     for value in graph.outputs:
         if value in counted:
@@ -139,6 +198,19 @@ def _tells_rows_apart(eqn: Equation, rows: int) -> bool:
     return random and any(_has(n, rows) for v in eqn.outputs for n in v.shape)
 
 
+def _loses_rows(eqn: Equation, rows: int) -> bool:
+    """Whether operands have an element for each sample, and the result has not.
+
+    Where samples are a number, another extent may be that number by chance, and nothing is told.
+    """
+    if not names_in(rows):
+        return False
+    before, after = (
+        any(_has(n, rows) for v in values for n in v.shape) for values in (eqn.inputs, eqn.outputs)
+    )
+    return before and not after
+
+
 def _has(extent: int, rows: int) -> bool:
     """Whether an extent counts samples."""
     names = names_in(rows)
@@ -152,11 +224,18 @@ def _not_indices(eqn: Equation) -> tuple[Value, ...]:
     return eqn.inputs[:2] if eqn.op is scatter_add else eqn.inputs
 
 
+def _is_zero(eqn: Equation, zeros: set[Value]) -> bool:
+    """Whether all elements of the result are zero, by how it is written."""
+    if eqn.op is full:
+        return bool(eqn.kwargs["value"] == 0)
+    return eqn.op in (broadcast, reshape) and eqn.inputs[0] in zeros
+
+
 def _after_rows(
-    eqn: Equation, given: Sequence[Place | None], counts: Counts, rows: int
+    eqn: Equation, given: Sequence[Place | None], counts: Counts, rows: int, zeros: set[Value]
 ) -> Sequence[_Kind | None]:
     """What an equation makes of operands in which samples stay apart."""
-    if _is_sum(eqn, given):
+    if _is_sum(eqn, given) or _is_scattered_sum(eqn, given, zeros):
         return [Total()]
     found = _places(eqn, given, counts, rows)
     if isinstance(found, Mixing):
@@ -213,6 +292,18 @@ def _is_sum(eqn: Equation, given: Sequence[Place | None]) -> bool:
             return False
         return len({(p.before, p.after) for p in along}) == 1
     return False
+
+
+def _is_scattered_sum(eqn: Equation, given: Sequence[Place | None], zeros: set[Value]) -> bool:
+    """Whether samples are added to zeros, each at places of its own."""
+    if eqn.op is not scatter_add or eqn.inputs[0] not in zeros:
+        return False
+    _, part, *indices = given
+    first, rank = eqn.kwargs["axis"], eqn.inputs[2].type.ndim
+    if part is None or part.shift or not first <= part.axis < first + rank:
+        return False
+    own = Place(part.axis - first, part.before, part.after)
+    return all(p is None or p == own for p in indices)
 
 
 def _gathered(eqn: Equation, given: Sequence[Place | None], counts: Counts) -> Any:
@@ -309,9 +400,11 @@ def _stack(place: Place) -> Place:
 # Sums, and what is linear in them.
 
 
-def _after_total(eqn: Equation, given: Sequence[_Kind | None]) -> Total:
+def _after_total(eqn: Equation, given: Sequence[_Kind | None], any_use: bool) -> Total:
     if any(isinstance(k, Place) for k in given):
         raise _Mixed(eqn, _TWICE)
+    if any_use:
+        return Total()
     if eqn.op.has_bodies:
         raise _Mixed(eqn, _BODY)
     places = [i for i, k in enumerate(given) if k is not None]

@@ -1,0 +1,262 @@
+"""Thousands of independent solves or trainings: one member after the other, in blocks."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph import tree
+from primgraph.codegen.plan.limits import default_limits
+from primgraph.codegen.run import blas
+from primgraph.distributed.engine import dask_module, engine_of, new_name
+from primgraph.distributed.parcels import Parcel, opened, pack
+from primgraph.distributed.tasks import elsewhere, write_atomically
+from primgraph.errors import ArgumentError, LoadError, OptionError, PrimgraphError, RunError
+from primgraph.frames import is_interruption
+from primgraph.ir.form import put_together
+from primgraph.ir.slices import without_formal
+from primgraph.ir.types import INT64, TensorType
+from primgraph.operators.promotion import array_of
+from primgraph.program.compile import optimized, style_for
+from primgraph.program.trace import trace
+from primgraph.transforms.hoist import input_free
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+# How many members a task computes, unless somebody says.
+_BLOCK = 16
+# What a result that is not one of several is called.
+_ALONE = "result"
+
+
+def vmap(
+    f: Callable[..., Any],
+    over: Any,
+    *,
+    key: int | None = None,
+    client: Any = None,
+    block: int = _BLOCK,
+    out: str | os.PathLike[str] | None = None,
+    compiled: bool = True,
+) -> Any:
+    """`f` of each member of an ensemble, in the containers that `f` returns, one row a member.
+
+    `over` has the members: an array, or a container of arrays, whose rows `f` is called with one by
+    one; or their number, and `f` is called without one. With a `key`, an integer, `f` has a second
+    argument: the key of the member, an integer that `pg.random` draws from, a function of `key` and
+    of the number of the member alone. `block` members are a task.
+
+    `f` is compiled once, and a member has the bits that it has alone. With `compiled=False` it is
+    called as it is, with arrays, and may do anything, as train a network; it returns an array or a
+    dict of arrays.
+
+    With `out`, a folder that all workers reach, results are written as they come, and a call goes
+    on with what is not there yet; what is returned are then arrays of dask's that read them.
+
+    Raises `ArgumentError` for what are no members, `OptionError` for a folder with the results of
+    another ensemble, and what a member raises, with its number.
+    """
+    engine = engine_of(client)
+    if type(block) is not int or block < 1:
+        raise ArgumentError(f"block is an integer from 1 on, not {block!r:.60}")
+    if key is not None and type(key) is not int:
+        raise ArgumentError(f"key is an integer, not {key!r:.60}")
+    leaves, structure, count = _members(over)
+    keyed = key is not None
+    form: Any = None
+    parcel: Parcel | None = None
+    large: list[Array] = []
+    work: Any = f
+    if compiled:
+        parcel, large, form = _packed(f, leaves, structure, keyed)
+        work = engine.parcel(parcel)
+    folder = None if out is None else Path(out).absolute()
+    starts = list(range(0, count, block))
+    if folder is not None:
+        _claim(folder, _digest(f, parcel, leaves, count, key, block))
+    blocks = [
+        Block(
+            start,
+            tuple([a[start : start + block] for a in leaves]),
+            None if leaves else min(block, count - start),
+            structure,
+            key,
+            None if folder is None else str(folder / f"members-{start:09d}.npz"),
+        )
+        for start in starts
+    ]
+    waiting = [b for b in blocks if b.file is None or not Path(b.file).exists()]
+    constants = engine.large(parcel, large) if parcel is not None else []
+    tasks = [(run_block, work, constants, b) for b in waiting]
+    found: list[dict[str, Array]] = engine.gathered("vmap", tasks, []) if tasks else []
+    if folder is not None:
+        names, columns = _lazy([(b.file or "", len(b)) for b in blocks])
+    else:
+        names = list(found[0])
+        columns = [np.concatenate([saved[name] for saved in found]) for name in names]
+    if form is not None:
+        return put_together(form, iter(columns))
+    return columns[0] if names == [_ALONE] else dict(zip(names, columns, strict=True))
+
+
+def member_key(key: int, number: int) -> int:
+    """The key of a member: a function of the ensemble's key and of its number."""
+    state = np.random.SeedSequence([abs(key), int(key < 0), number]).generate_state(1, np.uint64)
+    return int(state[0] >> 1)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some members, from number `start` on, and where their results are written."""
+
+    start: int
+    arrays: tuple[Array, ...]
+    count: int | None
+    structure: tree.Structure
+    key: int | None
+    file: str | None
+
+    def __len__(self) -> int:
+        return len(self.arrays[0]) if self.count is None else self.count
+
+
+def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Array]:
+    """The results of the members of a block, by name; none where they are in a file."""
+    members: list[dict[str, Array]] = []
+    kernel = opened(work, large) if isinstance(work, Parcel) else None
+    for i in range(len(block)):
+        number = block.start + i
+        keys = [] if block.key is None else [member_key(block.key, number)]
+        leaves = [np.array(a[i]) for a in block.arrays]
+        try:
+            if kernel is not None:
+                found = blas.single_threaded(kernel)(*leaves, *[np.asarray(k) for k in keys])
+                members.append({str(k): a for k, a in enumerate(found)})
+            else:
+                given = [tree.unflatten(block.structure, leaves)] if leaves else []
+                members.append(_named(work(*given, *keys)))
+        except PrimgraphError as error:
+            error.origin = (f"in member {number}", *error.origin)
+            raise elsewhere(error) from error.__cause__
+        except Exception as error:
+            if is_interruption(error):
+                raise
+            text = f"member {number} failed: {type(error).__name__}: {error}"
+            raise elsewhere(RunError(text)) from error
+    stacked = {name: np.stack([m[name] for m in members]) for name in members[0]}
+    if block.file is None:
+        return stacked
+    memory = io.BytesIO()
+    saved: Any = stacked
+    np.savez(memory, **saved)
+    write_atomically(Path(block.file), lambda file: file.write(memory.getvalue()))
+    return {}
+
+
+def _named(result: Any) -> dict[str, Array]:
+    """What a member that is not compiled has returned: an array, or a dict of such."""
+    named = result if isinstance(result, dict) else {_ALONE: result}
+    found = {str(name): np.asarray(value) for name, value in named.items()}
+    for name, array in found.items():
+        if array.dtype.kind not in "biufc":
+            raise ArgumentError(
+                f"a member returns an array, or a dict of arrays, not {named[name]!r:.60}"
+            )
+    return found
+
+
+def _members(over: Any) -> tuple[list[Array], tree.Structure, int]:
+    """The arrays that have members along axis 0, and how many there are."""
+    if type(over) is int:
+        if over < 1:
+            raise ArgumentError(f"an ensemble has at least one member, not {over}")
+        return [], tree.structure(0.0), over
+    leaves, structure = tree.flatten(over)
+    arrays = [array_of(leaf) for leaf in leaves]
+    counts = {a.shape[:1] for a in arrays}
+    if len(counts) != 1 or () in counts or (0,) in counts:
+        raise ArgumentError(
+            "over has arrays with one number of members along axis 0, or is that number, not "
+            f"{[a.shape for a in arrays]}"
+        )
+    return arrays, structure, arrays[0].shape[0]
+
+
+def _packed(
+    f: Callable[..., Any], leaves: Sequence[Array], structure: tree.Structure, keyed: bool
+) -> tuple[Parcel, list[Array], Any]:
+    """The kernel of one member, packed, its large constants, and the form of what it returns."""
+    specs = [TensorType(a.shape[1:], a.dtype) for a in leaves]
+    given = [tree.unflatten(structure, specs)] if leaves else []
+    graph = trace(f, *given, *([TensorType((), INT64)] if keyed else []))
+    form = graph.form
+    assert form is not None
+    plain = without_formal(optimized(graph.in_form(None)))
+    limits = replace(default_limits(), processors=1)
+    parts: tuple[Any, ...] = plain, style_for("planned", None), {}, limits, input_free(plain), ()
+    return (*pack(parts), form.results)
+
+
+def _digest(
+    f: Any, parcel: Parcel | None, leaves: Sequence[Array], count: int, key: int | None, block: int
+) -> str:
+    """What tells an ensemble from others."""
+    found = hashlib.sha256(repr((count, key, block)).encode())
+    name = f"{getattr(f, '__module__', '')}.{getattr(f, '__qualname__', type(f).__qualname__)}"
+    found.update((name if parcel is None else parcel.digest).encode())
+    for array in leaves:
+        found.update(repr((array.shape, array.dtype.str)).encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def _claim(folder: Path, digest: str) -> None:
+    """Let `folder` be that of an ensemble, if it is not that of another one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = folder / "ensemble.json"
+    if about.exists():
+        try:
+            known = json.loads(about.read_text(encoding="utf-8"))["digest"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise LoadError(f"{about} does not tell of an ensemble: {error}") from None
+        if known != digest:
+            raise OptionError(
+                f"{folder} has results of another ensemble: of another function, other members, "
+                "keys or blocks",
+                hint="name another folder, or remove this one",
+            )
+        return
+    if any(folder.glob("members-*.npz")):
+        raise OptionError(f"{folder} has results, and nothing that tells of what")
+    text = json.dumps({"digest": digest}).encode()
+    write_atomically(about, lambda file: file.write(text))
+
+
+def _lazy(files: Sequence[tuple[str, int]]) -> tuple[list[str], list[Any]]:
+    """Names of results, and arrays of dask's that read them from files, of so many rows each."""
+    module = dask_module("dask.array")
+    with np.load(files[0][0]) as first:
+        kinds = {name: (first[name].shape[1:], first[name].dtype) for name in first.files}
+    columns = []
+    for name, (shape, dtype) in kinds.items():
+        own, zeros = new_name(f"members-{name}"), (0,) * len(shape)
+        layer = {(own, i, *zeros): (read_result, file, name) for i, (file, _) in enumerate(files)}
+        extents = tuple([count for _, count in files]), *((n,) for n in shape)
+        columns.append(module.Array(layer, own, extents, dtype=dtype))
+    return list(kinds), columns
+
+
+def read_result(file: str, name: str) -> Array:
+    """One result of the members in a file."""
+    with np.load(file) as found:
+        array: Array = found[name]
+        return array

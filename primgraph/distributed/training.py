@@ -1,0 +1,204 @@
+"""Synchronous training over chunks: gradients from all workers, one update, checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from primgraph.distributed.chunks import Chunks, chunks
+from primgraph.distributed.engine import Engine, engine_of
+from primgraph.distributed.kernels import Kernels
+from primgraph.distributed.plans import warn_early
+from primgraph.distributed.summands import step_of_program, sums_of
+from primgraph.distributed.tasks import write_atomically
+from primgraph.errors import ArgumentError, BuildError, LoadError, OptionError, ShapeError
+from primgraph.ir.signature import applied
+from primgraph.operators.variable import Variable
+from primgraph.program.compile import compiled
+from primgraph.program.program import Program
+from primgraph.training.progress import progress as shown
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+@final
+@dataclass
+class _Place:
+    """How far training has come: epochs that are over, steps of the next one, losses of both."""
+
+    steps: int = 0
+    losses: list[float] = field(default_factory=list)
+    history: list[float] = field(default_factory=list)
+
+
+def fit(
+    program: Program,
+    loss: Any,
+    data: Any,
+    epochs: int,
+    *,
+    client: Any = None,
+    callback: Callable[[int, float], bool | None] | None = None,
+    progress: bool | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    every: int = 1,
+    chunks_per_step: int | None = None,
+    shuffle: int | None = None,
+) -> list[float]:
+    """What `pg.fit` does with a client; see there."""
+    if not isinstance(program, Program):
+        raise ArgumentError(f"a client trains programs, not {type(program).__name__}")
+    if not program.updates:
+        raise BuildError(
+            "the program updates nothing, so there is nothing to train",
+            hint="call the minimize of an optimizer on its loss first",
+        )
+    target = program.variable(loss) if isinstance(loss, str) else loss
+    if not isinstance(target, Variable):
+        raise ArgumentError(f"the loss is a variable of the program, or its name, not {loss!r:.60}")
+    if target.size != 1:
+        raise ShapeError(f"a loss has one element, not {target.type}")
+    for name, number in (("every", every), ("chunks_per_step", chunks_per_step)):
+        if number is not None and (type(number) is not int or number < 1):
+            raise ArgumentError(f"{name} is an integer from 1 on, not {number!r:.60}")
+    trainer = _Trainer(engine_of(client), program, target, data, chunks_per_step, shuffle)
+    path = None if checkpoint is None else Path(checkpoint)
+    place = _Place() if path is None else trainer.restored(path)
+    with shown(progress, epochs, program.name) as advance:
+        for loss_before in place.history[:epochs]:
+            advance(loss_before)
+        while len(place.history) < epochs:
+            steps = trainer.steps(len(place.history))
+            while place.steps < len(steps):
+                place.losses.append(trainer.step(steps[place.steps]))
+                place.steps += 1
+                if path is not None and trainer.count % every == 0 and place.steps < len(steps):
+                    trainer.save(path, place)
+            place.history.append(float(np.mean(place.losses)))
+            place.losses, place.steps = [], 0
+            if path is not None:
+                trainer.save(path, place)
+            epoch = len(place.history) - 1
+            advance(place.history[-1])
+            if callback is not None and applied(callback, epoch, place.history[-1]) is True:
+                break
+    return place.history
+
+
+@final
+class _Trainer:
+    """Takes steps of a program over chunks."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        program: Program,
+        loss: Variable,
+        data: Any,
+        chunks_per_step: int | None,
+        shuffle: int | None,
+    ) -> None:
+        self.program, self.engine = program, engine
+        feed: dict[str, Any] = {}
+        if isinstance(data, Mapping):
+            inputs = program.inputs
+            feed = {n: a for n, a in data.items() if n in inputs and not inputs[n].type.names}
+            data = {n: a for n, a in data.items() if n not in feed}
+        self.data: Chunks = chunks(data).looked_at(engine)
+        structure = self.data.structure
+        if structure.kind is not dict:
+            raise ArgumentError("data of a program are a dict by the names of its inputs")
+        if not self.data.total:
+            raise ShapeError("there are no rows in the data")
+        columns = dict(zip(map(str, structure.keys), self.data.columns, strict=True))
+        summand, self.changed = step_of_program(program, loss, columns, feed)
+        self.kernels = Kernels(summand, self.data, sums_of)
+        self.used = self.data.used()
+        self.per_step = chunks_per_step or len(self.used)
+        self.shuffle = shuffle
+        self.count = 0
+        self._order = [summand.names.index(name) for name in self.changed]
+        rows = self.data.rows[self.used[0]]
+        drawn = summand.drawn(rows)
+        assert drawn.parts.rest is not None
+        self._rest = compiled(drawn.parts.rest)
+        warn_early(self.kernels, engine)
+
+    def steps(self, epoch: int) -> list[list[int]]:
+        """The numbers of the chunks of each step of an epoch."""
+        order = self.used
+        if self.shuffle is not None:
+            drawn = np.random.default_rng([self.shuffle, epoch]).permutation(len(order))
+            order = [order[i] for i in drawn]
+        return [order[i : i + self.per_step] for i in range(0, len(order), self.per_step)]
+
+    def step(self, numbers: list[int]) -> float:
+        """Let all parameters take a step by these chunks; the loss of before."""
+        states = self.states()
+        total = sum(self.data.rows[i] for i in numbers)
+        given = self.kernels.given(states, total=total)
+        sums = self.engine.total(
+            "fit",
+            lambda: self.kernels.tasks(self.engine, given, numbers),
+            self.data.sources,
+        )
+        loss, *new = self._rest(*given.arrays, *sums)
+        self.program.set_state_dict(dict(zip(self.changed, new, strict=True)))
+        self.count += 1
+        return float(loss.item())
+
+    def states(self) -> list[Array]:
+        """The values that all states have now."""
+        known = self.program.state_dict()
+        return [known[name] for name in self.kernels.summand.names]
+
+    @property
+    def digest(self) -> str:
+        """What tells this training from others: the program, the chunks, how they come."""
+        graph = self.kernels.graph(None)
+        about = (str(graph), self.data.rows, self.per_step, self.shuffle, self.changed)
+        return hashlib.sha256(repr(about).encode()).hexdigest()
+
+    def save(self, path: Path, place: _Place) -> None:
+        """Write what training goes on from, as a whole or not at all."""
+        about = {
+            "digest": self.digest,
+            "count": self.count,
+            "steps": place.steps,
+            "losses": [x.hex() for x in place.losses],
+            "history": [x.hex() for x in place.history],
+        }
+        arrays: Any = {f"state {name}": a for name, a in self.program.state_dict().items()}
+        text = np.frombuffer(json.dumps(about).encode(), np.uint8)
+        memory = io.BytesIO()
+        np.savez(memory, about=text, **arrays)
+        write_atomically(path, lambda file: file.write(memory.getvalue()))
+
+    def restored(self, path: Path) -> _Place:
+        """Where training stopped, if there is a checkpoint; the program's states are of then."""
+        if not path.exists():
+            return _Place()
+        try:
+            with np.load(path) as found:
+                about = json.loads(found["about"].tobytes())
+                states = {n[6:]: found[n] for n in found.files if n.startswith("state ")}
+        except (OSError, ValueError, KeyError) as error:
+            raise LoadError(f"{path} is no checkpoint of fit: {error}") from None
+        if about["digest"] != self.digest:
+            raise OptionError(
+                f"the checkpoint {path} is of another training: the program, the chunks or the "
+                "steps differ",
+                hint="name another file, or remove this one",
+            )
+        self.program.set_state_dict(states)
+        self.count = about["count"]
+        losses, history = ([float.fromhex(x) for x in about[n]] for n in ("losses", "history"))
+        return _Place(about["steps"], losses, history)

@@ -1,0 +1,248 @@
+"""Training and ensembles over chunks, on two worker processes and in this process."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import primgraph as pg
+
+pytest.importorskip("distributed", reason="dask and distributed are not installed")
+pytest.importorskip("dask.array", reason="dask is not installed")
+
+from distributed import Client, LocalCluster
+
+D = pg.distributed
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((600, 4))
+Y = np.sin(X @ np.arange(4.0))
+SAMPLES = D.chunks({"x": X, "y": Y}, rows=90)
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def network(optimizer=None):
+    """A program that trains itself, with a penalty, a bias, and a table by integers."""
+    with pg.Program("net") as program:
+        x, y = pg.data("x", ("N", 4)), pg.data("y", ("N",))
+        w = pg.create_parameter((4, 8), name="w")
+        b = pg.create_parameter((8,), name="b", is_bias=True)
+        v = pg.create_parameter((8,), name="v")
+        loss = pg.mean((pg.tanh(x @ w + b) @ v - y) ** 2) + 0.001 * pg.sum(w * w)
+        (optimizer or pg.optimizer.Adam(0.01)).minimize(loss)
+    return program, loss
+
+
+def states(program):
+    return {name: array.tobytes() for name, array in program.state_dict().items()}
+
+
+def test_steps_are_those_of_all_samples_at_once(client):
+    for optimizer in (
+        pg.optimizer.SGD(0.1),
+        pg.optimizer.AdamW(0.01, grad_clip=pg.optimizer.clip_by_global_norm(0.5)),
+    ):
+        program, loss = network(optimizer)
+        start = program.state_dict()
+        executor = pg.Executor()
+        feed = {"x": X, "y": Y}
+        expected = [float(executor.run(program, feed, [loss])[0]) for _ in range(4)]
+        after = program.state_dict()
+        program.set_state_dict(start)
+        found = pg.fit(program, loss, SAMPLES, 4, client=client)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        for name, array in program.state_dict().items():
+            np.testing.assert_allclose(array, after[name], rtol=1e-9, atol=1e-13)
+
+
+def test_what_a_table_learns_is_added_up_by_its_rows(client):
+    words = RNG.integers(0, 5, 600)
+    with pg.Program("table") as program:
+        x, y = pg.data("x", ("N",), "int64"), pg.data("y", ("N",))
+        table = pg.create_parameter((5,), name="table")
+        loss = pg.mean((table[x] - y) ** 2)
+        pg.optimizer.SGD(0.1).minimize(loss)
+    start = program.state_dict()
+    pg.Executor().run(program, {"x": words, "y": Y}, [loss])
+    after = program.state_dict()["table"]
+    program.set_state_dict(start)
+    pg.fit(program, loss, D.chunks({"x": words, "y": Y}, rows=100), client=client)
+    np.testing.assert_allclose(program.state_dict()["table"], after, rtol=1e-12)
+
+
+class Gone(Exception):
+    """The client has gone away."""
+
+
+def test_training_goes_on_from_its_checkpoint_to_the_same_bits(client, tmp_path):
+    options = {"client": client, "chunks_per_step": 2, "shuffle": 5}
+    program, loss = network()
+    history = pg.fit(program, loss, SAMPLES, 5, **options)
+    expected = states(program)
+    file = tmp_path / "run.npz"
+
+    def leave(epoch, value):
+        if epoch == 2:
+            raise Gone
+
+    program, loss = network()
+    with pytest.raises(Gone):
+        pg.fit(program, loss, SAMPLES, 5, leave, checkpoint=file, **options)
+    program, loss = network()
+    assert pg.fit(program, loss, SAMPLES, 5, checkpoint=file, every=3, **options) == history
+    assert states(program) == expected
+    # What is finished stays as it is, and goes on where there is more to do.
+    program, loss = network()
+    assert pg.fit(program, loss, SAMPLES, 5, checkpoint=file, **options) == history
+    assert states(program) == expected
+    assert len(pg.fit(program, loss, SAMPLES, 6, checkpoint=file, **options)) == 6
+    with pytest.raises(pg.OptionError, match="another training"):
+        pg.fit(program, loss, SAMPLES, 5, checkpoint=file, client=client)
+    file.write_bytes(b"nothing")
+    with pytest.raises(pg.LoadError, match="no checkpoint of fit"):
+        pg.fit(program, loss, SAMPLES, 5, checkpoint=file, **options)
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+import primgraph as pg
+from distributed import Client
+sys.path.insert(0, sys.argv[3])
+from test_distributed_training import SAMPLES, network
+
+def leave(epoch, value):
+    if epoch == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+with Client(sys.argv[1], set_as_default=False) as client:
+    program, loss = network()
+    pg.fit(program, loss, SAMPLES, 4, leave, client=client, checkpoint=sys.argv[2],
+           chunks_per_step=3)
+"""
+
+
+def test_a_client_that_is_killed_is_gone_on_from(client, tmp_path, request):
+    file = tmp_path / "run.npz"
+    address = client.scheduler.address
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), address, str(file)]
+    done = subprocess.run([*command, str(request.path.parent)], check=False, capture_output=True)
+    assert done.returncode == -9, done.stderr
+    assert file.exists()
+    program, loss = network()
+    history = pg.fit(program, loss, SAMPLES, 4, client=client, chunks_per_step=3)
+    expected = states(program)
+    program, loss = network()
+    found = pg.fit(program, loss, SAMPLES, 4, client=client, checkpoint=file, chunks_per_step=3)
+    assert found == history
+    assert states(program) == expected
+
+
+def test_training_refuses_what_it_cannot_do(client):
+    program, loss = network()
+    with pytest.raises(pg.ArgumentError, match="every is an integer"):
+        pg.fit(program, loss, SAMPLES, 1, client=client, every=0)
+    with pytest.raises(pg.OptionError, match="checkpoint is for training with a client"):
+        pg.fit(program, loss, [{"x": X, "y": Y}], 1, checkpoint="run.npz")
+    with pytest.raises(pg.ArgumentError, match="a client trains programs"):
+        pg.fit(lambda x: x, pg.optimizer.SGD(0.1), SAMPLES, 1, client=client)
+    with pytest.raises(pg.FeedError, match="missing 'y'"):
+        pg.fit(program, loss, {"x": X}, 1, client=client)
+    with pg.Program("centred") as program:
+        x = pg.data("x", ("N", 4))
+        w = pg.create_parameter((4,), name="w")
+        loss = pg.mean(((x - pg.mean(x, axis=0)) @ w - 1.0) ** 2)
+        pg.optimizer.SGD(0.1).minimize(loss)
+    with pytest.raises(pg.MixedSamplesError, match="beside a sum over all"):
+        pg.fit(program, loss, {"x": X}, 1, client=client)
+    with pg.Program("fixed") as program:
+        x = pg.data("x", (600, 4))
+        loss = pg.mean((x @ pg.create_parameter((4,), name="w")) ** 2)
+        pg.optimizer.SGD(0.1).minimize(loss)
+    with pytest.raises(pg.ArgumentError, match="data has no arrays"):
+        pg.fit(program, loss, {"x": X}, 1, client=client)
+
+
+def test_a_programs_objective_goes_to_scipy_in_three_lines(client):
+    optimize = pytest.importorskip("scipy.optimize", reason="SciPy is not installed")
+    with pg.Program("line") as program:
+        x, y = pg.data("x", ("N", 4)), pg.data("y", ("N",))
+        loss = pg.mean((x @ pg.create_parameter((4,), name="w") - y) ** 2)
+    total = pg.scipy_objective(program, loss, feed=SAMPLES, client=client)
+    found = optimize.minimize(total.fun_and_jac, total.x0, jac=True, method="L-BFGS-B")
+    total.assign(found.x)
+    expected = np.linalg.lstsq(X, Y, rcond=None)[0]
+    np.testing.assert_allclose(program.state_dict()["w"], expected, atol=1e-4)
+
+
+# Ensembles.
+
+
+def solved(member, key):
+    start = pg.random.normal(key, (3,))
+    end = pg.fori_loop(0, 10, lambda i, c: c * member["a"] + member["b"], start)
+    return {"end": end, "sum": pg.sum(start)}
+
+
+MEMBERS = {"a": np.linspace(0.1, 1.0, 20), "b": np.arange(20.0)}
+
+
+def test_members_have_keys_of_their_own_and_the_bits_they_have_alone(client, tmp_path):
+    found = D.vmap(solved, MEMBERS, key=3)
+    assert found["end"].shape == (20, 3)
+    assert len(set(found["sum"])) == 20
+    for options in ({"block": 7}, {"client": client, "block": 3}):
+        other = D.vmap(solved, MEMBERS, key=3, **options)
+        for name in found:
+            np.testing.assert_array_equal(other[name], found[name])
+    lazy = D.vmap(solved, MEMBERS, key=3, client=client, out=tmp_path / "members")
+    np.testing.assert_array_equal(lazy["end"].compute(scheduler="threads"), found["end"])
+    assert not np.array_equal(D.vmap(solved, MEMBERS, key=4)["sum"], found["sum"])
+    np.testing.assert_array_equal(D.vmap(lambda x: 2.0 * x, np.arange(4.0)), np.arange(4.0) * 2)
+    assert D.vmap(lambda key: pg.random.uniform(key, ()), 5, key=1).shape == (5,)
+
+
+def drawn(member, key):
+    if member["b"] == 13 and member["a"] < 0:
+        raise ValueError("this one fails")
+    return {"v": np.random.default_rng(key).normal(size=2) * member["b"]}
+
+
+def test_a_restart_leaves_out_what_is_done(tmp_path):
+    folder = tmp_path / "trained"
+    bad = {**MEMBERS, "a": -MEMBERS["a"]}
+    options = {"key": 1, "block": 4, "compiled": False}
+    with pytest.raises(pg.RunError, match="member 13 failed: ValueError: this one fails"):
+        D.vmap(drawn, bad, out=tmp_path / "bad", **options)
+    found = D.vmap(drawn, MEMBERS, out=folder, **options)
+    files = sorted(folder.glob("members-*.npz"))
+    assert len(files) == 5
+    expected = found["v"].compute(scheduler="threads")
+    np.testing.assert_array_equal(D.vmap(drawn, MEMBERS, **options)["v"], expected)
+    times = [f.stat().st_mtime_ns for f in files]
+    files[2].unlink()
+    again = D.vmap(drawn, MEMBERS, out=folder, **options)
+    np.testing.assert_array_equal(again["v"].compute(scheduler="threads"), expected)
+    kept = [f.stat().st_mtime_ns == t for f, t in zip(files, times, strict=True)]
+    assert kept == [True, True, False, True, True]
+    with pytest.raises(pg.OptionError, match="results of another ensemble"):
+        D.vmap(drawn, bad, out=folder, **options)
+
+
+def test_ensembles_refuse_what_are_no_members():
+    for over in (0, np.float64(3.0), {"a": np.ones(3), "b": np.ones(4)}, np.ones((0, 2))):
+        with pytest.raises(pg.ArgumentError, match="member"):
+            D.vmap(lambda x: x, over)
+    with pytest.raises(pg.ArgumentError, match="a dict of arrays"):
+        D.vmap(lambda x: "text", np.ones(2), compiled=False)
+    with pytest.raises(pg.ArgumentError, match="block is an integer"):
+        D.vmap(lambda x: x, np.ones(2), block=0)
