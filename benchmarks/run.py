@@ -15,6 +15,7 @@ import json
 import math
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -29,7 +30,8 @@ from cases import Case, cases
 from tables import environment_line, first_calls, ratios, times
 from worker import blas_threads
 
-OWN = ("primgraph", "hand", "jax", "autograd")
+OWN = ("primgraph", "native", "hand", "hand_c", "jax", "autograd")
+BY_COMPILER = ("native", "hand_c")
 FOLDER = Path(__file__).parent
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -147,8 +149,10 @@ def faults(results: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def installed() -> list[str]:
-    """Our own tools, without the peers that are not installed."""
-    return [t for t in OWN if t in ("primgraph", "hand") or importlib.util.find_spec(t)]
+    """Our own tools, without the peers that are not installed, and what needs a compiler."""
+    by_compiler = BY_COMPILER if any(map(shutil.which, ("cc", "gcc", "clang"))) else ()
+    there = ("primgraph", "hand", *by_compiler)
+    return [t for t in OWN if t in there or (importlib.util.find_spec(t) and t not in BY_COMPILER)]
 
 
 def environment(options: argparse.Namespace) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 
 Results = Sequence[dict[str, Any]]
 
-BASE = "primgraph"
+# What others are compared with, of which there may be both.
+BASES = ("primgraph", "native")
 
 
 def environment_line(found: dict[str, Any]) -> str:
@@ -57,9 +58,9 @@ def times(results: Results, names: Sequence[str]) -> list[str]:
     return table(["time", *names, "others' cores"], rows)
 
 
-def _ratio(result: dict[str, Any], name: str) -> tuple[float, float] | None:
-    """How many times as long primgraph takes: the median over rounds, and the shortest times."""
-    mine, other = result["tools"].get(BASE, {}), result["tools"].get(name, {})
+def _ratio(result: dict[str, Any], base: str, name: str) -> tuple[float, float] | None:
+    """How many times as long `base` takes: the median over rounds, and the shortest times."""
+    mine, other = result["tools"].get(base, {}), result["tools"].get(name, {})
     if "rounds" not in mine or "rounds" not in other:
         return None
     pairs = zip(mine["rounds"], other["rounds"], strict=True)
@@ -67,23 +68,29 @@ def _ratio(result: dict[str, Any], name: str) -> tuple[float, float] | None:
 
 
 def ratios(results: Results, names: Sequence[str]) -> list[str]:
-    """primgraph's time over that of every other tool, with geometric means.
+    """primgraph's time over that of every other tool, with geometric means; native code's, too.
 
     In brackets the ratio of the shortest times, which tells more where others use the machine.
     """
-    others = [n for n in names if n != BASE]
+    bases = [b for b in BASES if b in names] or [BASES[0]]
+    tables = [_ratios_of(base, results, names) for base in bases]
+    return [line for k, lines in enumerate(tables) for line in ([""] if k else []) + lines]
+
+
+def _ratios_of(base: str, results: Results, names: Sequence[str]) -> list[str]:
+    others = [n for n in names if n != base]
     rows = []
     for result in results:
-        found = [_ratio(result, n) for n in others]
+        found = [_ratio(result, base, n) for n in others]
         rows.append([result["case"], *("-" if r is None else _shown(r) for r in found)])
     for title, chosen in _groups(results):
         cells = []
         for name in others:
-            known = [r for result in chosen if (r := _ratio(result, name)) is not None]
+            known = [r for result in chosen if (r := _ratio(result, base, name)) is not None]
             means = [statistics.geometric_mean(column) for column in zip(*known, strict=True)]
             cells.append(f"{_shown(means)} of {len(known)}" if means else "-")
         rows.append([title, *cells])
-    return table(["primgraph's time /", *others], rows)
+    return table([f"{base}'s time /", *others], rows)
 
 
 def _shown(pair: Sequence[float]) -> str:

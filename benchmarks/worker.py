@@ -31,6 +31,12 @@ def open_tool(name: str, folder: str | None) -> Any:
     match name:
         case "primgraph":
             return importlib.import_module("workloads")
+        case "native":
+            tool = importlib.import_module("workloads")
+            tool.target = "c"
+            return tool
+        case "hand_c":
+            return importlib.import_module("hand_c")
         case "hand":
             return importlib.import_module("hand")
         case "jax":

@@ -1,7 +1,8 @@
 """The workloads as primgraph's users would write them; what each computes is said in cases.py.
 
 `build` gives a callable and the arrays to call it with. Each case is compiled at two levels of
-mathematics: "exact", the default, and "fast", which may reassociate as programs by hand do.
+mathematics: "exact", the default, and "fast", which may reassociate as programs by hand do. A
+kernel is NumPy's unless `target` says otherwise.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ Function = Callable[..., Any]
 Built = tuple[Callable[..., list[Array]], list[Array]]
 Builder = Callable[[Case, str], Built]
 
+target = "numpy"
+
 
 def variants(case: Case) -> tuple[str, ...]:
     """The ways to compute a case, of which the fastest counts."""
@@ -41,7 +44,7 @@ def build(case: Case, variant: str = "") -> Built:
 
 
 def _compiled(function: Function, arrays: list[Array], math: str) -> Built:
-    return pg.compile(pg.trace(function, *arrays), math=math).flat, arrays
+    return pg.compile(pg.trace(function, *arrays), math=math, target=target).flat, arrays
 
 
 def _with_gradient(loss: Function, wrt: slice) -> Function:

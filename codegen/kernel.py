@@ -202,7 +202,10 @@ class Kernel(Fixed, Drawn):
 
     @property
     def plan(self) -> Plan:
-        """What the planned style does with memory, and in blocks; it prints as text."""
+        """What the planned style does with memory, and in blocks; it prints as text.
+
+        Of a native kernel it tells first what C does, and which steps NumPy is left with.
+        """
         return self._recipe.plan
 
     @property
@@ -235,11 +238,13 @@ class Kernel(Fixed, Drawn):
         *others: Kernel,
         force: bool = False,
         scipy: bool = False,
+        blas: bool = False,
     ) -> None:
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
         To a path that ends in .c it writes C11 that needs nothing but the C library, and beside it
-        a header that says how its functions are called.
+        a header that says how its functions are called. With `blas` large products of matrices in
+        it are calls of BLAS, by the names that `cblas.h` has for them.
 
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
         for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape. To a
@@ -275,8 +280,13 @@ class Kernel(Fixed, Drawn):
                     hint="leave scipy out",
                 )
             home = importlib.import_module("primgraph.codegen.export.file")
-            home.save_c(path, graphs, force=force)
+            home.save_c(path, graphs, force=force, blas=blas)
             return
+        if blas:
+            raise ArgumentError(
+                f"{os.fspath(path)!r:.200}: blas is for files of C",
+                hint="leave it out: NumPy has a BLAS of its own",
+            )
         save_source(path, graphs, force=force, scipy=scipy)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
@@ -102,7 +103,12 @@ class Recipe:
         if self.once:
             first, graph = parted(graph, self.once)
             options = replace(options, kept=len(first.outputs))
-        return plan_with_bodies(graph, options, self.limits or default_limits())
+        limits = self.limits or default_limits()
+        plan = plan_with_bodies(graph, options, limits)
+        if self.style == "native":
+            home = importlib.import_module("primgraph.codegen.native.listing")
+            plan = replace(plan, native=home.listing(graph, limits))
+        return plan
 
     @property
     def plan_of_once(self) -> tuple[Plan, int] | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from primgraph.codegen.cards.card import Card
 from primgraph.codegen.cards.table import give_card, spell, spelled
+from primgraph.codegen.native.spelled import spell_c
 from primgraph.errors import CheckError, unknown_name
 from primgraph.inspect.check import check_grads
 from primgraph.ir.builder import Builder
@@ -58,6 +59,7 @@ __all__ = [
     "rebuild",
     "registered",
     "spell",
+    "spell_c",
     "spelled",
     "transform",
     "with_batch_axis",

@@ -28,6 +28,7 @@ import primgraph as pg
 from primgraph.codegen.export.file import c_source, function_of
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
+from primgraph.ir.slices import without_formal
 from primgraph.transforms import clean_up, linearize, lower, transpose
 
 Arrays = Sequence[np.ndarray]
@@ -119,13 +120,13 @@ def derivative(graph: Graph) -> Graph | None:
     jvp = linearize(graph.with_outputs(ends), wrt)
     linear = jvp.with_outputs(jvp.outputs[len(ends) :])
     count = len(graph.inputs)
-    return clean_up(transpose(linear, range(count, count + len(wrt))))
+    return without_formal(clean_up(transpose(linear, range(count, count + len(wrt)))))
 
 
 def drawn(seed: int, left: Counter[str]) -> list[tuple[Graph, Arrays]]:
     """A random program that C has words for, and its derivative, with feeds."""
     program = random_program(seed)
-    graph = spelled(clean_up(lower(program.graph)), left)
+    graph = spelled(without_formal(clean_up(lower(program.graph))), left)
     if graph is None:
         return []
     found = [(named(graph, f"program_{seed}"), list(program.feeds))]

@@ -1,7 +1,9 @@
 """Random programs, as many as asked for: `python tests/fuzz.py --programs 20000 --seed 0`.
 
 It prints what fails, shrunk, and at the end which primitives and rules were exercised how often.
-The exit status is 1 if a program failed, or if some primitive was in none of them.
+The exit status is 1 if a program failed, or if some primitive was in none of them. With
+`--target c` programs are compiled to C, and nothing else is checked; `CC` may have options, such as
+`CC="cc -fsanitize=undefined"`.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from program_guard_checks import check_guarded  # noqa: E402
 from program_guards import GuardedProgram  # noqa: E402
 from program_jets import check_jets  # noqa: E402
 from program_named import check_named, named_program  # noqa: E402
+from program_native import TOGETHER, native_faults  # noqa: E402
 from program_numpy import NumpyProgram  # noqa: E402
 from program_numpy_checks import check_numpy  # noqa: E402
 from program_singular import SingularProgram  # noqa: E402
@@ -97,6 +100,8 @@ def main() -> int:
     seen: Counter[str] = Counter()
     primitives: Counter[str] = Counter()
     sizes: Counter[str] = Counter(sides())
+    if options.target == "c":
+        return natively(options)
     start, failures, done = time.monotonic(), 0, 0
     for seed in range(options.seed, options.seed + options.programs):
         if time.monotonic() - start > 60 * options.minutes or failures >= _ENOUGH_FAILURES:
@@ -139,6 +144,23 @@ def main() -> int:
         return int(failures > 0)
     unused = table(primitives, coverage, seen, sizes)
     return int(failures > 0 or bool(unused))
+
+
+def natively(options: argparse.Namespace) -> int:
+    """Check what C makes of programs; whether one failed."""
+    start, failures, done = time.monotonic(), 0, 0
+    end = options.seed + options.programs
+    for first in range(options.seed, end, TOGETHER):
+        if time.monotonic() - start > 60 * options.minutes or failures >= _ENOUGH_FAILURES:
+            break
+        seeds = range(first, min(first + TOGETHER, end))
+        for seed, fault in native_faults(seeds):
+            failures += 1
+            print(f"{'=' * 90}\nseed {seed} failed in C: {fault[:2000]}", flush=True)
+        done += len(seeds)
+        told(done, failures, start, options.progress)
+    print(f"\n{done} programs in C from seed {options.seed}, {failures} failed")
+    return int(failures > 0)
 
 
 def told(done: int, failures: int, start: float, every: int) -> None:
@@ -212,6 +234,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--numpy", action="store_true", help="programs in NumPy only")
+    parser.add_argument("--target", choices=["numpy", "c"], default="numpy")
     parser.add_argument("--progress", type=int, default=1000, help="programs between reports")
     return parser.parse_args()
 

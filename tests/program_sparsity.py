@@ -61,7 +61,7 @@ def check_sparse_values(program: Program, seen: Counter[str]) -> None:
     with builder:
         ends = [Variable(builder, v) for v in builder.inline(graph, given)]
         starts = [Variable(builder, given[i]) for i in wrt]
-        dense = [_dense(ends, starts, mode) for mode in (None, "reverse")]
+        dense = _dense(ends, starts)
         plans = [jacobian_plan("sparse_jacobian", ends, starts, None, m) for m in (None, "reverse")]
         parts = [plan.values() for plan in plans]
     seen["sparse values"] += 1
@@ -87,10 +87,15 @@ def _apart(elements: np.ndarray, truth: np.ndarray, bound: float) -> np.ndarray:
         return known & ~(np.abs(elements - truth) <= allowed)
 
 
-def _dense(ends: list[Variable], starts: list[Variable], mode: str | None) -> Variable:
-    matrix = Jacobian(ends, starts)
-    matrix._slopes.choose(mode)
-    return matrix.whole()
+def _dense(ends: list[Variable], starts: list[Variable]) -> list[Variable]:
+    """The Jacobian as a whole, by each mode that there is."""
+    found = []
+    for mode in ("reverse", "forward"):
+        matrix = Jacobian(ends, starts)
+        if mode == "reverse" or matrix._slopes.goes_forward:
+            matrix._slopes.choose(mode)
+            found.append(matrix.whole())
+    return found
 
 
 def _floats(graph: Graph) -> set[np.dtype]:

@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +92,15 @@ def test_orders_of_all_modes_agree_and_stay_small():
         assert min(map(float, counts[f"{mode}, µs a later run"])) > 0
 
 
+@pytest.mark.long
+def test_jets_and_operators_are_measured_with_both_back_ends():
+    rows = {row[0]: row[1:] for row in short("jets.py")}
+    for name in ("tanh, 3", "partials, 2"):
+        times = rows[name][1:]
+        assert all(float(cell.replace(",", "")) >= 0 for cell in times if cell)
+        assert times[0]
+
+
 def test_import_time_tells_both_times_and_what_costs_most():
     rows = short("import_time.py")
     times = {row[0]: float(row[1]) for row in rows if row[0] in ("numpy", "primgraph")}
@@ -135,6 +145,15 @@ def test_all_workloads_agree_with_numpy_by_hand(tmp_path):
     means = {row[0]: row[1] for row in rows if row[0].startswith("geometric mean")}
     assert means["geometric mean"].endswith(f" of {len(cases)}")
     assert set(means) == {"geometric mean", "geometric mean but W1"}
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_native_code_stands_beside_c_by_hand():
+    only = ("W1 n=100 order=3", "W2 N=20 f32", "W6 sparse", "W8 arith")
+    rows = short("run.py", "--tools", "native,hand_c", "--threads", "1", "--only", *only)
+    ratios = {row[0]: row[1] for row in rows[rows.index(["native's time /", "hand_c"]) + 1 :]}
+    assert all(float(ratios[name].split()[0]) > 0 for name in ratios if name in only)
+    assert ratios["geometric mean"].endswith("of 4")
 
 
 FOREIGN = """

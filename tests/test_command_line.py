@@ -196,6 +196,20 @@ def test_emit_writes_value_gradient_and_hessian(command, model):
     assert command("emit model.py:energy 3 2 --wrt x")[1] == (model / "made.py").read_text()
 
 
+def test_emit_writes_c(command, model):
+    status, text, _ = command("emit model.py:energy 3 2 --wrt x --target c -o made.c")
+    assert (status, text) == (0, "made.c, made.h: energy, energy_gradient, energy_hessian\n")
+    header, source = ((model / f"made{end}").read_text() for end in (".h", ".c"))
+    assert "void energy(const double x[3], const double stiffness[2], double *" in header
+    assert '#include "made.h"' in source
+    both = command("emit model.py:energy 3 2 --wrt x --target c")[1]
+    assert both == f"{header}\n{source}".replace("made", "energy").replace("MADE", "ENERGY")
+    (model / "made.h").write_text("/* mine */\n")
+    status, _, error = command("emit model.py:energy 3 2 --target c -o made.c")
+    assert status == 1
+    assert "made.h' is there already" in error
+
+
 def test_emitted_functions_take_and_return_containers(command, model):
     assert command("emit model.py:nested --what value,gradient -o made.py")[0] == 0
     made, x = runpy.run_path("made.py"), np.array([1.0, 2.0, 3.0])
@@ -320,6 +334,8 @@ FAULTS = [
         "emit model.py:energy 3 2 --what jacobian",
         "value, gradient, hessian, not",
     ),
+    ("emit model.py:energy 3 2 --target c -o made.txt", "C is saved to a path that ends in .c"),
+    ("emit model.py:energy 3 2 --target rust", None),
     ("emit model.py:pair 3", "a Hessian is that of one output, and there are 2"),
     ("emit model.py:rows 3", "of one element, and the output is f64[3]"),
     ("check model.py:energy 5 4 --feed model.py", "no .npz file of arrays"),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from exported import SANITIZED, STRICT, compiled, compiler
 
 import primgraph as pg
 
@@ -62,6 +63,24 @@ def test_the_example_runs(name, tmp_path):
         pytest.importorskip("distributed", reason="dask and distributed are not installed")
     words, variables = RUNS[name]
     assert words in run(name, tmp_path, **variables)
+
+
+# The robot in C.
+
+
+def test_the_robot_drives_the_same_way_in_c(tmp_path):
+    if not compiler():
+        pytest.skip("there is no C compiler")
+    shutil.copy(EXAMPLES / "embedded" / "main.c", tmp_path)
+    expected = run("embedded/robot_model", tmp_path)
+    files = [tmp_path / "main.c", tmp_path / "robot.c"]
+    compiled([*STRICT, *SANITIZED, "-o", tmp_path / "robot", *files, "-lm"])
+    found = subprocess.run([tmp_path / "robot"], capture_output=True, text=True, check=True)
+    assert found.stdout == expected
+    assert len(expected.splitlines()) == 6
+    # It has come to its goal, and knows that.
+    x, y = map(float, expected.splitlines()[-1].split()[1:3])
+    assert math.hypot(x - 3.0, y - 1.0) < 0.25
 
 
 # The mixture of Gaussians.

@@ -1,5 +1,6 @@
 """Kernels saved as C: files that compile without a warning and give what NumPy's kernels do."""
 
+import ctypes
 import re
 import shutil
 import subprocess
@@ -296,6 +297,50 @@ def test_random_programs_are_sound(tmp_path):
     check(programs, tmp_path, ["-O0", *SANITIZED])
 
 
+# What CBLAS has, for machines that have it; one that counts its calls for those that do not.
+CBLAS = """
+enum { CblasRowMajor = 101, CblasNoTrans = 111, CblasTrans = 112 };
+extern int calls;
+static inline void cblas_dgemm(int order, int a_is, int b_is, int m, int n, int k, double one,
+                               const double *a, int lda, const double *b, int ldb, double zero,
+                               double *c, int ldc) {
+    calls += order == CblasRowMajor;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) {
+            double sum = zero;
+            for (int l = 0; l < k; l++)
+                sum += one * a[a_is == CblasTrans ? l * lda + i : i * lda + l] *
+                       b[b_is == CblasTrans ? j * ldb + l : l * ldb + j];
+            c[i * ldc + j] = sum;
+        }
+}
+"""
+
+
+@needs_compiler
+def test_large_products_are_those_of_blas_only_if_asked(tmp_path):
+    def multiplied(a, b, stack):
+        return a @ b, b.T @ a.T, a @ a.T, stack @ stack.mT, a[:3, ::2] @ b[::2]
+
+    feeds = [rng.normal(size=(40, 50)), rng.normal(size=(50, 36)), rng.normal(size=(2, 40, 40))]
+    kernel = kernel_of(multiplied, feeds)
+    kernel.save(tmp_path / "plain.c")
+    assert "blas" not in (tmp_path / "plain.c").read_text()
+    kernel.save(tmp_path / "multiplied.c", blas=True)
+    text = (tmp_path / "multiplied.c").read_text()
+    assert "#include <cblas.h>" in text
+    assert text.count("cblas_dgemm(") == 4
+    (tmp_path / "multiplied.c").write_text(f"{text}\nint calls = 0;\n")
+    (tmp_path / "cblas.h").write_text(CBLAS)
+    library = loaded(tmp_path, "multiplied", [f"-I{tmp_path}"])
+    found = calling(library, kernel.graph)(*feeds)
+    for a, b in zip(found, kernel.flat(*feeds), strict=True):
+        np.testing.assert_allclose(a, b, 1e-11, 1e-11)
+    assert ctypes.c_int.in_dll(library, "calls").value == 5
+    with pytest.raises(pg.ArgumentError, match="blas is for files of C"):
+        kernel.save(tmp_path / "multiplied.py", blas=True)
+
+
 # What cannot be saved.
 
 
@@ -364,8 +409,12 @@ def test_complex_numbers_and_open_sizes_are_refused(tmp_path):
     with pytest.raises(pg.CompileError, match="no such numbers"):
         z.save(tmp_path / "model.c")
     graph = pg.trace(lambda x: x * 2, pg.spec(("N", 3)))
-    with pytest.raises(pg.CompileError, match="sizes that are not known"):
-        pg.compile(graph, style="readable").save(tmp_path / "model.c")
+    for kernel in (pg.compile(graph, style="readable"), pg.compile(graph)):
+        with pytest.raises(pg.CompileError, match="sizes that are not known") as caught:
+            kernel.save(tmp_path / "model.c")
+        assert "kernel.at(N=32).save(" in str(caught.value)
+    pg.compile(graph).at(N=4).save(tmp_path / "model.c")
+    assert "const double x[4 * 3]" in (tmp_path / "model.h").read_text()
 
 
 def test_paths(tmp_path):
@@ -377,6 +426,13 @@ def test_paths(tmp_path):
         kernel.save(tmp_path / "model.c", scipy=True)
     with pytest.raises(pg.CompileError, match="one function of a name"):
         kernel.save(tmp_path / "model.c", kernel)
+    shouted, other = (pg.compile(named(n)) for n in ("Doubled", "doubled_workspace"))
+    for another in (shouted, other):
+        with pytest.raises(pg.CompileError, match="one function of a name"):
+            kernel.save(tmp_path / "model.c", another)
+    for stem in ("math", 'a"b', "grün"):
+        with pytest.raises(pg.ArgumentError, match="could not be included under that name"):
+            kernel.save(tmp_path / f"{stem}.c")
     assert not list(tmp_path.iterdir())
     (tmp_path / "model.h").write_text("/* mine */\n")
     with pytest.raises(pg.ArgumentError, match="is there already"):
@@ -388,6 +444,12 @@ def test_paths(tmp_path):
     first = (tmp_path / "model.c").read_bytes()
     kernel.save(tmp_path / "model.c")
     assert (tmp_path / "model.c").read_bytes() == first
+
+
+def test_guards_are_names():
+    graph = pg.compile(named("doubled")).graph
+    for stem, guard in (("2d-model", "FILE_2D_MODEL_H"), ("a b.c", "A_B_C_H")):
+        assert f"#ifndef {guard}\n#define {guard}\n" in c_source([graph], stem)[0]
 
 
 def test_comments_cannot_end_early():

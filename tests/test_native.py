@@ -460,3 +460,21 @@ def test_parts_of_one_array_may_be_computed_at_several_places_of_a_loop():
         return pg.concatenate([x * 2, pg.tanh(pg.exp(y) * x), pg.sin(y)], axis=1) * 3
 
     same(f, rng.normal(size=(4, 5)), rng.normal(size=(4, 5)))
+
+
+def test_parts_laid_on_one_array_share_its_memory():
+    def f(x, y):
+        z = pg.zeros(11)
+        z = pg.set_slice(z, slice(0, 10, 2), x)
+        z = pg.set_slice(z, slice(1, 11, 2), y)
+        whole = pg.set_slice(z, slice(10, 11), pg.sum(x, keepdims=True))
+        # Parts that overlap are laid in their order, and what is read again is kept.
+        twice = pg.set_slice(pg.set_slice(whole * 2, slice(2, 7), y), slice(4, 9), x)
+        kept = pg.set_slice(twice, slice(0, 1), x[:1])
+        return [whole, twice, kept, pg.set_slice(x, slice(1, 3), y[:2]), x + twice[:5]]
+
+    x, y = rng.normal(size=5), rng.normal(size=5)
+    kernel = same(f, x, y)
+    text = source(nests(schedule(kernel.graph)), "kernel").text
+    # Nothing of what is laid over as a whole is filled before.
+    assert " = 0.0;" not in text

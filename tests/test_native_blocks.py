@@ -15,7 +15,8 @@ from thread_checks import threads_at_work
 
 import primgraph as pg
 from primgraph.codegen import compile_graph
-from primgraph.codegen.native.items import Blocks
+from primgraph.codegen.native.flat import flattened
+from primgraph.codegen.native.items import Blocks, Nest
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
@@ -206,3 +207,31 @@ def test_a_child_process_has_threads_of_its_own(shared):
             os._exit(0 if same else 1)
         assert os.waitpid(child, 0)[1] == 0
         assert bits(kernel(*arrays)) == known
+
+
+# Short axes.
+
+
+@pytest.mark.parametrize("width", [2, 10])
+def test_nests_with_a_short_last_axis_go_through_rows_at_once(width):
+    def f(x, column, row, z):
+        shifted = x - pg.max(x, axis=1, keepdims=True)
+        spread = pg.exp(shifted * row + column)
+        whole = spread / pg.sum(spread, axis=1, keepdims=True)
+        pairs = pg.sum(z * pg.tanh(z + row), axis=2)
+        return [
+            whole, pg.prod(pg.cos(x), axis=1), pg.min(x + row, axis=1), pairs,
+            pg.sum(z * row, axis=(0, 2)), pg.concatenate([spread * 2.0, x * column], axis=0),
+            pg.sum(pg.broadcast_to(column, x.shape) * 1.0, axis=1),
+        ]  # fmt: skip
+
+    for dtype, rtol in ((np.float64, 1e-13), (np.float32, 2e-5)):
+        shapes = (301, width), (301, 1), (width,), (7, 43, width)
+        arrays = [rng.normal(size=shape).astype(dtype) for shape in shapes]
+        arrays[0][5, 1] = arrays[3][2, 40, 0] = np.nan
+        graph = traced(f, *arrays)
+        nests_of = [i for i in nests(schedule(graph)).items if isinstance(i, Nest)]
+        assert any(flattened(nest) is not None for nest in nests_of)
+        found = compile_graph(graph, style="native")(*arrays)
+        for a, b in zip(found, interpret(graph, *arrays), strict=True):
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)

@@ -7,7 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from density import starts
 from native_checks import faults, outside, together
+from program_native import TOGETHER, native_faults
 from test_native import same
 from test_primitives import CASES
 
@@ -37,8 +39,8 @@ BY_NUMPY = {
     "beta", "betainc", "betaln", "by_scipy", "cofactors",
     "eig", "eigh", "eigvalsh", "erfcinv", "erfcx", "erfinv", "expm",
     "expm_slope", "gamma_function", "gammainc", "gammaln", "log_ndtr",
-    "logit", "logm", "logm_slope", "pinv", "polygamma", "qr", "random_bernoulli",
-    "random_uniform", "random_variate", "sqrtm", "sqrtm_slope", "svd",
+    "logit", "logm", "logm_slope", "pinv", "polygamma", "qr",
+    "random_variate", "sqrtm", "sqrtm_slope", "svd",
     "svdvals", "xlog1py", "xlogy",
 }  # fmt: skip
 
@@ -119,9 +121,11 @@ def test_elements_are_numpys_at_edges():
 
 
 def test_floats_become_integers():
-    x = np.array([0.0, -0.9, 1.5, -7.99, 127.0, -128.5, 3e4, -3e4])
+    x = np.array([0.0, -0.0, -0.9, 1.5, -7.99, 127.0, -128.5, 3e4, -3e4])
     names = ("i8", "i4", "i2", "u8", "bool", "f4")
     all_in_c(lambda x: [pg.cast(x, n) for n in names] + [pg.cast(pg.abs(x), "u4")], x)
+    turned = all_in_c(lambda x: [pg.cast(pg.cast(x, n), "f8") for n in ("i8", "i4", "i1")], x - 0.0)
+    assert not any(np.signbit(a[x > -1]).any() for a in turned(x))
     wide = np.array([1e300, np.nan, -np.inf, 2.0**62, -(2.0**63), 2.0**63])
     all_in_c(lambda x: [pg.cast(x, "i8"), pg.cast(x, "u8")], wide)
 
@@ -254,3 +258,16 @@ def test_a_matrix_without_a_factor_is_numpys_error():
 def test_a_singular_matrix_has_a_determinant():
     a = np.array([[1.0, 2.0], [2.0, 4.0]])
     all_in_c(lambda a: [pg.linalg.det(a), *pg.linalg.slogdet(a), *pg.linalg.slogdet(-a)], a)
+
+
+@pytest.mark.parametrize("start", starts(70_000, 200, TOGETHER, dense=TOGETHER))
+def test_random_programs_in_one_file(start):
+    assert not list(native_faults(range(start, start + TOGETHER)))
+
+
+def test_random_numbers_have_the_same_bits():
+    graph = pg.trace(lambda k: pg.random.uniform(k, (3, 7)), np.array([5, 2**62]))
+    k = np.array([-1, 12345678901])
+    native, numpy = pg.compile(graph, target="c"), pg.compile(graph)
+    assert not outside(graph)
+    np.testing.assert_array_equal(native(k), numpy(k))

@@ -180,3 +180,56 @@ def test_what_does_not_fit_is_refused():
             objective.fun(wrong)
     with pytest.raises(pg.ShapeError, match="vector of 4 elements"):
         objective.hessp(objective.x0, np.zeros(3))
+
+
+def test_sizes_with_names_are_those_of_what_is_fed():
+    rng = np.random.default_rng(0)
+    feed = {"points": rng.standard_normal((50, 3)), "targets": rng.standard_normal(50)}
+
+    def objective(rows, **options):
+        with pg.Program() as program:
+            points, targets = pg.data("points", (rows, 3)), pg.data("targets", (rows,))
+            weights = pg.create_parameter((3,), name="weights")
+            chain = pg.create_parameter((5,), name="chain")
+            held = pg.mean(points * weights)
+            held.stop_gradient = True
+            fit = pg.mean((points @ weights - targets) ** 2) * held
+            loss = fit + pg.sum((chain[1:] - chain[:-1] ** 2) ** 2)
+        return pg.scipy_objective(program, loss, feed=feed, **options)
+
+    named, known, sparse = objective("N"), objective(50), objective("N", hess="sparse")
+    theta, direction = rng.standard_normal((2, 8))
+    assert named.fun(theta) == known.fun(theta)
+    np.testing.assert_array_equal(named.jac(theta), known.jac(theta))
+    np.testing.assert_array_equal(named.hessp(theta, direction), known.hessp(theta, direction))
+    np.testing.assert_array_equal(named.hess(theta), known.hess(theta))
+    pytest.importorskip("scipy.sparse")
+    found = sparse.hess(theta)
+    assert found.nnz == 9 + 13
+    np.testing.assert_allclose(found.toarray(), known.hess(theta), rtol=1e-10, atol=1e-12)
+    with pytest.raises(pg.FeedError, match="N"):
+        _with_other_rows(feed)
+
+
+def _with_other_rows(feed):
+    with pg.Program() as program:
+        points, targets = pg.data("points", ("N", 3)), pg.data("targets", ("N",))
+        weights = pg.create_parameter((3,), name="weights")
+        loss = pg.sum((points @ weights - targets) ** 2)
+    return pg.scipy_objective(program, loss, feed={**feed, "targets": np.ones(3)})
+
+
+@pytest.mark.parametrize("method", ["trust-constr", "Newton-CG", "trust-ncg", "trust-krylov"])
+def test_methods_of_scipy_take_what_a_sparse_objective_gives(method):
+    optimize = pytest.importorskip("scipy.optimize")
+    with pg.Program() as program:
+        a = pg.create_parameter((12,), name="a")
+        loss = pg.sum(100 * (a[1:] - a[:-1] ** 2) ** 2 + (1 - a[:-1]) ** 2)
+    objective = pg.scipy_objective(program, loss, hess="sparse")
+    curvature = {"hess": objective.hess}
+    if method in ("trust-ncg", "trust-krylov"):
+        curvature = {"hessp": objective.hessp}
+    found = optimize.minimize(
+        objective.fun_and_jac, np.full(12, 0.8), jac=True, method=method, **curvature
+    )
+    np.testing.assert_allclose(found.x, np.ones(12), atol=1e-3)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.autodiff import patterns
 from primgraph.errors import ArgumentError, NotDifferentiable, NotScalarError, ShapeError
 from primgraph.sparsity.pattern import Pattern
+from primgraph.sparsity.rows import listed
 from primgraph.transforms.analysis.sparsity import dependencies, pattern_rows
 from primgraph.transforms.lower import lower
 
@@ -248,3 +250,51 @@ def test_terms_that_are_added_one_by_one_are_an_interval():
     graph = lower(pg.trace(terms, pg.spec(100)))
     (found,), _ = dependencies(graph, graph.inputs)
     assert len(found) == 1, "an interval that grows"
+
+
+def test_patterns_of_long_programs_take_no_recursion():
+    def chained(x):
+        v = x
+        for i in range(2500):
+            v = pg.sin(v) * x + v if i % 500 else v[::-1]
+        return v
+
+    found = pg.jacobian_sparsity(chained, pg.spec(6))
+    mask = np.eye(6, dtype=bool)
+    assert found == Pattern.from_dense(mask | mask[::-1])
+
+
+def test_what_nothing_reaches_has_no_columns():
+    none = listed([], (2, 3), 7)
+    assert none.extent == 6
+    assert not none.columns.size
+
+    def padded(x):
+        # Of what is put into the rows nothing depends on the elements that are.
+        rows = pg.pad(pg.sum(x[:2], keepdims=True), ((1, 0),))
+        return x[np.array([2, 2, 0])] + pg.concatenate([rows[:1] * 0.0, rows])
+
+    mask = pg.jacobian_sparsity(padded, pg.spec(3)).to_dense()
+    assert mask.tolist() == [[False, False, True], [False, False, True], [True, True, False]]
+
+
+def test_dense_matrices_are_given_up_before_elements_are_listed(monkeypatch):
+    counts = []
+    original = patterns.pattern_rows
+
+    def noted(graph, wrt, most):
+        found = original(graph, wrt, most)
+        counts.append((most, found))
+        return found
+
+    monkeypatch.setattr(patterns, "pattern_rows", noted)
+    n = 400
+    matrix = np.random.default_rng(0).standard_normal((n, n))
+
+    def dense(x):
+        return pg.sum(pg.tanh(matrix @ x) ** 2)
+
+    pg.trace(lambda x: pg.hessian(dense(x), x), pg.spec(n))
+    pg.trace(lambda x: pg.laplacian(dense(x), x), pg.spec(n))
+    assert len(counts) >= 2
+    assert all(most <= n * n // 6 and found is None for most, found in counts)

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.sparsity.coloring import Coloring, coloring, symmetric_coloring
+from primgraph.sparsity import greedy, rounds
+from primgraph.sparsity.coloring import Coloring, _by_star, coloring, symmetric_coloring
 from primgraph.sparsity.greedy import ORDERS, acyclic_colors, star_colors
 from primgraph.sparsity.pattern import Pattern
 
@@ -181,3 +182,37 @@ def test_empty_patterns_have_colours_too():
         found = coloring(Pattern.from_dense(np.zeros(shape)))
         assert found.places.size == 0
     assert symmetric_coloring(Pattern.from_dense(np.zeros((0, 0)))).places.size == 0
+
+
+def test_colours_of_many_at_a_time_are_as_good_as_one_by_one():
+    rng = np.random.default_rng(3)
+    patterns = [random_pattern(s, symmetric=True) for s in range(40)]
+    n = 800
+    scattered = Pattern.from_coo(np.repeat(np.arange(n), 6), rng.integers(0, n, 6 * n), (n, n))
+    # More colours than a word has bits.
+    full = Pattern.from_dense(np.ones((150, 150)))
+    for pattern in (*patterns, scattered.union(scattered.T), full):
+        colors = rounds.column_colors(pattern)
+        places = colors[pattern.indices] * pattern.shape[0] + pattern.rows
+        assert np.unique(places).size == pattern.nnz
+        assert colors.max(initial=0) <= greedy.column_colors(pattern).max(initial=0) + 3
+        star = rounds.star_colors(pattern, 2)
+        assert star.min(initial=2) == 2
+        if pattern.shape[0] == n:
+            assert star.max() <= 1.1 * star_colors(pattern, "natural", 2).max() + 2
+        require_told(_by_star(pattern, star - 2), rng, symmetric=True)
+    for s in range(40):
+        pattern = random_pattern(s)
+        places = rounds.column_colors(pattern)[pattern.indices] * pattern.shape[0] + pattern.rows
+        assert np.unique(places).size == pattern.nnz
+    assert np.array_equal(rounds.column_colors(scattered), rounds.column_colors(scattered))
+
+
+def test_very_large_patterns_are_coloured_many_at_a_time(monkeypatch):
+    monkeypatch.setattr("primgraph.sparsity.coloring._LARGE", 1000)
+    rng = np.random.default_rng(4)
+    n = 500
+    pattern = Pattern.from_coo(np.repeat(np.arange(n), 4), rng.integers(0, n, 4 * n), (n, n))
+    require_told(coloring(pattern), rng)
+    require_told(coloring(pattern, "rows"), rng)
+    require_told(symmetric_coloring(pattern.union(pattern.T)), rng, symmetric=True)

@@ -29,6 +29,13 @@ from primgraph.ir.overwriting import require_own
 from primgraph.ir.types import TensorType
 
 _WORD = re.compile(r"\w+")
+_STEM = re.compile(r"[A-Za-z0-9_.+ -]+", re.ASCII)
+_OWN = """
+assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign
+stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar
+wchar wctype cblas
+"""
+_HEADERS = frozenset(_OWN.split())
 _COMMENT = re.compile(r"/\*.*?\*/")
 
 
@@ -81,14 +88,18 @@ class Function:
         return self.name.upper()
 
 
-def c_source(graphs: Sequence[Graph], stem: str) -> tuple[str, str]:
+def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple[str, str]:
     """The texts of a header `stem.h` and of a file of C, with a function for each of `graphs`.
+
+    With `blas` it calls BLAS for large products of matrices, by the names of CBLAS.
 
     Raises `CompileError` for a graph with a primitive that C has no words for, with sizes that are
     not known, or with a name that C has for something else; and for two functions of one name.
     """
     names = [function_name(g.name) for g in graphs]
-    if len(set(names)) < len(names):
+    known = {n.lower() for n in names} | {f"{n.lower()}_workspace" for n in names}
+    if len(known) < 2 * len(names):
+        # Constants of the header have these names in capitals.
         raise CompileError(
             f"a file has one function of a name, not {', '.join(names)}",
             hint="a graph has the name of the program, or of the function that was traced",
@@ -96,23 +107,26 @@ def c_source(graphs: Sequence[Graph], stem: str) -> tuple[str, str]:
     tables = Tables()
     functions, shared = [], {*names, *(f"{n}_workspace" for n in names)}
     for graph, name in zip(graphs, names, strict=True):
-        functions.append(_function(graph, name, Names(shared), tables))
+        functions.append(_function(graph, name, Names(shared), tables, blas))
         shared |= set(tables.known.values())
     body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
     helpers, words = needed(body), _words([body])
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
-        "stem": comment(stem),
-        "guard": f"{re.sub(r'[^A-Z0-9]', '_', stem.upper())}_H",
+        "stem": stem,
+        "guard": _guard(stem),
         "functions": functions,
         "tables": [row for n, lines in tables.lines.items() if n in words for row in lines],
         "helpers": helpers,
+        "blas": "cblas_" in body,
         "moves": re.search(r"\bmem(cpy|set|move)\(", body + helpers) is not None,
     }
     return rendered("export.h.j2", values), rendered("export.c.j2", values)
 
 
-def save_c(path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool) -> None:
+def save_c(
+    path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool, blas: bool = False
+) -> None:
     """Write a file of C, and the header beside it; over others' files only with `force`.
 
     Raises `ArgumentError` for such files without it, and for a path that does not end in `.c`; and
@@ -124,8 +138,13 @@ def save_c(path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool
             f"{os.fspath(path)!r:.200}: C is saved to a path that ends in .c",
             hint="the header is written beside it, and is for C++, too",
         )
+    if not _STEM.fullmatch(file.stem) or file.stem.lower() in _HEADERS:
+        raise ArgumentError(
+            f"{os.fspath(path)!r:.200}: its header could not be included under that name",
+            hint="name it by letters, digits and underscores, and not as a header of C's own",
+        )
     header = file.with_suffix(".h")
-    top, source = c_source(graphs, file.stem)
+    top, source = c_source(graphs, file.stem, blas=blas)
     if not force:
         for one in (file, header):
             require_own(one, "save to another file, or say force=True")
@@ -133,19 +152,26 @@ def save_c(path: str | os.PathLike[str], graphs: Sequence[Graph], *, force: bool
     file.write_text(source, encoding="ascii")
 
 
-def function_of(graph: Graph) -> Function:
+def _guard(stem: str) -> str:
+    """The name that tells whether a header was included already."""
+    name = re.sub(r"[^A-Z0-9]", "_", stem.upper())
+    return f"{name}_H" if name[:1].isalpha() else f"FILE_{name}_H"
+
+
+def function_of(graph: Graph, *, blas: bool = False) -> Function:
     """What is written for one graph."""
     name = function_name(graph.name)
     names = Names([name, f"{name}_workspace"])
-    return _function(graph, name, names, Tables())
+    return _function(graph, name, names, Tables(), blas)
 
 
-def _function(graph: Graph, name: str, names: Names, tables: Tables) -> Function:
+def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool) -> Function:
     if graph.sizes:
         raise CompileError(
             f"{name} has sizes that are not known ({', '.join(graph.sizes)}), which files of C "
             "cannot have yet",
-            hint="trace it with the shapes that it is for",
+            hint="save a kernel for given sizes, as in "
+            f"kernel.at({', '.join(f'{n}=32' for n in graph.sizes)}).save('{name}.c')",
         )
     steps = by_source(schedule(graph))
     for v, type in zip(graph.inputs, graph.input_types, strict=True):
@@ -155,7 +181,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables) -> Function
     inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
     outputs = _results(graph, steps, names)
     plan = nests(steps, SERIAL, complete=True)
-    writer = Writer(plan, names, tables, name)
+    writer = Writer(plan, names, tables, name, blas)
     places = {k: p.place for k, p in enumerate(inputs)}
     places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
     writer.written(places)
@@ -236,6 +262,7 @@ def _parts(
     """The functions, the last of which calls the others."""
     made = []
     calls: list[str] = []
+    passed: list[Parameter] = []
     alone, can_fail = len(writer.parts) == 1, writer.can_fail
     for part in writer.parts:
         lines = without_unused([*(f"    {line}" for line in part.pointers.values()), *part.lines])
@@ -244,19 +271,21 @@ def _parts(
         if part.can_fail:
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
         words = _words(lines)
-        given = [p for p in parameters if p.name in words]
+        # Functions on whole arrays may have such a name for something of their own.
+        given = [p for p in parameters if p.name in words and p.place.text in part.asked]
         work = pointer if writer.work in words else ""
         if alone:
-            made.append(_entry(name, parameters, pointer, lines, can_fail))
+            made.append(_entry(name, parameters, given, pointer, lines, can_fail))
             break
         head = _declared(part.name, given, work, "restrict ", part.can_fail)
         made.append(_braced([f"static {head[0]}", *head[1:]], lines))
         arguments = [*(p.name for p in given), *([writer.work] if work else [])]
         calls += _call(part, arguments)
+        passed += given
     if not alone:
         begin = ["    int failed = 0;"] if can_fail else []
         end = ["    return failed;"] if can_fail else []
-        made.append(_entry(name, parameters, pointer, [*begin, *calls, *end], can_fail))
+        made.append(_entry(name, parameters, passed, pointer, [*begin, *calls, *end], can_fail))
     return made
 
 
@@ -266,12 +295,15 @@ def _words(lines: Sequence[str]) -> set[str]:
 
 
 def _entry(
-    name: str, parameters: Sequence[Parameter], pointer: str, lines: Sequence[str], can_fail: bool
+    name: str,
+    parameters: Sequence[Parameter],
+    used: Sequence[Parameter],
+    pointer: str,
+    lines: Sequence[str],
+    can_fail: bool,
 ) -> list[str]:
-    words = _words(lines)
-    unused = [f"    (void){p.name};" for p in parameters if p.name not in words]
-    head = _declared(name, parameters, pointer, "restrict ", can_fail)
-    return _braced(head, [*unused, *lines])
+    unused = [f"    (void){p.name};" for p in parameters if p not in used]
+    return _braced(_declared(name, parameters, pointer, "restrict ", can_fail), [*unused, *lines])
 
 
 def _call(part: Part, words: Sequence[str]) -> list[str]:

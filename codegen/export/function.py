@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import final
 
@@ -42,6 +42,12 @@ from primgraph.primitives.control import while_loop
 from primgraph.source import Source
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_RETURN, _COMMENT = re.compile(r"\breturn \w"), re.compile(r"/\*.*?\*/")
+_CAST = re.compile(r"\((?:const )?(\w+) \*\)(&?[A-Za-z_]\w*)(?![\w\[(.-])")
+_DECLARES = re.compile(
+    r"(?:\*|\b(?:double|float|int|long|bool|size_t|u?int\d+_t) )([A-Za-z_]\w*) *[=;,\[]"
+    r"|, ([A-Za-z_]\w*) = "
+)
 # Memory that a function of whole arrays asks for, with its type.
 _ROOM = re.compile(r"\((?:const )?(\w+) \*\)@(\d+)@")
 # No blocks of rows: files know of no threads, and little of caches.
@@ -61,6 +67,8 @@ class Part:
     name: str
     lines: list[str] = field(default_factory=list)
     pointers: dict[str, str] = field(default_factory=dict)
+    # The expressions of places that something was written with.
+    asked: set[str] = field(default_factory=set)
     stack: int = 0
 
     @property
@@ -70,7 +78,7 @@ class Part:
 
     @property
     def can_fail(self) -> bool:
-        return self.is_watched or any(line.lstrip().startswith("return ") for line in self.lines)
+        return self.is_watched or any(_RETURN.search(_COMMENT.sub("", line)) for line in self.lines)
 
 
 @final
@@ -91,11 +99,14 @@ class Scope:
 class Writer:
     """The statements of a function.
 
-    `names` are those that have not been handed out to parameters; `tables` are those of the file.
+    `names` are those that have not been handed out to parameters; `tables` are those of the file,
+    which calls BLAS only if `blas`.
     """
 
-    def __init__(self, plan: Nests, names: Names, tables: Tables, own: str) -> None:
-        self.names, self.tables, self.own = names, tables, own
+    def __init__(
+        self, plan: Nests, names: Names, tables: Tables, own: str, blas: bool = False
+    ) -> None:
+        self.names, self.tables, self.own, self.blas = names, tables, own, blas
         self.workspace = Workspace()
         self.work = names.fresh("work")
         self.parts: list[Part] = []
@@ -177,6 +188,8 @@ class Writer:
         if value in self.rooms and self.scope is self.top:
             return self.crossed(value)
         found = self.scope.places.get(value)
+        if found is not None:
+            self.parts[-1].asked.add(found.text)
         if found is None and not self.type(value).size:
             return Place("NULL", False)
         if found is None:
@@ -306,25 +319,23 @@ class Writer:
             declare(self, self.place(v), self.type(v))
         values, count = (*item.operands, *item.values), len(item.operands)
         kinds = [kind_of(self.type(v).dtype) for v in values]
-        pointers = [self.place(v).pointer for v in values]
+        pointers = [self.address(v) for v in values]
         rooms: list[int] = []
 
         def written() -> list[str]:
             rooms.clear()
             call = Call(item.step, pointers[:count], pointers[count:], room)
-            return [_uncast(line, zip(pointers, kinds, strict=True)) for line in lines(call)]
+            told = set(zip(pointers, kinds, strict=True))
+            return [_uncast(line, told) for line in lines(call)]
 
         def room(size: int) -> str:
             rooms.append(size)
             return f"@{len(rooms) - 1}@"
 
         made = written()
-        shadowed = [
-            k
-            for k, pointer in enumerate(pointers)
-            # What such lines declare may have the name of something of the user's.
-            if any(is_declared(word, made) for word in _WORD.findall(pointer))
-        ]
+        # What such lines declare may have the name of something of the user's.
+        names = _declared(made)
+        shadowed = [k for k, p in enumerate(pointers) if names.intersection(_WORD.findall(p))]
         if shadowed:
             self.open("")
         for k in shadowed:
@@ -339,6 +350,15 @@ class Writer:
             self.line(_ROOM.sub(lambda found: self.scratch(found[1], rooms[int(found[2])]), line))
         for _ in range(own + bool(shadowed)):
             self.close()
+
+    def address(self, value: int) -> str:
+        """A pointer to the elements of a value, of a number that is constant to one like it."""
+        place = self.place(value)
+        if value in self.scope.plan.constants and place.is_number:
+            name = self.names.fresh("", "given")
+            self.line(f"const {kind_of(self.type(value).dtype)} {name} = {place.text};")
+            return f"&{name}"
+        return place.pointer
 
     def scratch(self, kind: str, size: int) -> str:
         """Memory of so many bytes for the current item, for elements of that type of C."""
@@ -359,18 +379,14 @@ class Writer:
         self.scope = around
 
 
-def _uncast(line: str, pointers: Iterable[tuple[str, str]]) -> str:
-    """A line without casts of pointers to what they point to."""
-    for pointer, kind in pointers:
-        for cast in (f"({kind} *){pointer}", f"(const {kind} *){pointer}"):
-            line = re.sub(rf"{re.escape(cast)}(?![\w\[(.-])", pointer, line)
-    return line
+def _uncast(line: str, kinds: Set[tuple[str, str]]) -> str:
+    """A line without casts of pointers to what they point to, which is told in pairs."""
+    return _CAST.sub(lambda m: m[2] if (m[2], m[1]) in kinds else m[0], line)
 
 
-def is_declared(name: str, lines: Sequence[str]) -> bool:
-    """Whether some line may declare that name."""
-    pattern = re.compile(rf"(?:\*|\b(?:double|float|int|long|bool|u?int\d+_t) ){name} *[=;,\[]")
-    return any(pattern.search(line) for line in lines)
+def _declared(lines: Sequence[str]) -> set[str]:
+    """The names that lines may declare."""
+    return {name for line in lines for pair in _DECLARES.findall(line) for name in pair if name}
 
 
 def extents(type: TensorType) -> str:

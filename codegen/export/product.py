@@ -1,83 +1,156 @@
-"""Writes products of matrices as loops."""
+"""Writes products of matrices as loops, or as calls of BLAS where that was asked for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.export.words import index
-from primgraph.codegen.native.access import row_major
+from primgraph.codegen.export.words import behind, index
+from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.items import Product
+from primgraph.codegen.native.spellings import type_name
+from primgraph.ir.types import Shape
 
 if TYPE_CHECKING:
     from primgraph.codegen.export.function import Writer
 
 # Rows of this many elements are added up as rows; shorter ones element by element.
 _LONG = 8
+# Sums of this many products lose fewer digits, and less time, in several runs.
+_DEEP = 16
+# Products of fewer multiplications are not worth a call of BLAS.
+_LARGE = 32**3
 
 
 def product(page: Writer, item: Product) -> None:
-    """The loops of a product; each element is a sum, in order."""
-    type = item.step.results[0]
-    if not type.size:
-        return
-    page.say(item.step.source)
-    kind, zero = kind_of(type.dtype), "0.0f" if type.dtype.itemsize == 4 else "0.0"
-    batch, (m, n) = type.shape[:-2], type.shape[-2:]
-    depth = item.step.operands[0].shape[-1]
-    axes = [d for d, extent in enumerate(batch) if extent != 1]
-    names = page.loops
-    outer, (row, column, along) = names[: len(axes)], names[len(axes) : len(axes) + 3]
-    place = page.place(item.value)
-    left, right = (page.place(v) if depth else place for v in (item.left.root, item.right.root))
-    strides = row_major(type.shape)
-    for d, name in zip(axes, outer, strict=True):
-        page.open(f"for (long {name} = 0; {name} < {batch[d]}; {name}++)")
+    """The statements of a product."""
+    if item.step.results[0].size:
+        _Loops(page, item).write()
 
-    def element(which: str, *inner: tuple[str, int]) -> str:
-        holder, offset, steps = {
-            "out": (place, 0, strides),
-            "left": (left, item.left.offset, item.left.strides),
-            "right": (right, item.right.offset, item.right.strides),
-        }[which]
-        variables = [*outer, *(name for name, _ in inner)]
-        by = [*(steps[d] for d in axes), *(steps[d] for _, d in inner)]
-        return holder.element(index(offset, variables, by))
 
-    opened = len(axes)
-    rows = (row, -2) if m > 1 else None
-    if rows:
-        page.open(f"for (long {row} = 0; {row} < {m}; {row}++)")
-        opened += 1
-    inner = [rows] if rows else []
-    if depth and n >= _LONG and item.right.strides[-1] == 1:
-        page.open(f"for (long {column} = 0; {column} < {n}; {column}++)")
-        page.line(f"{element('out', *inner, (column, -1))} = {zero};")
-        page.close()
-        page.open(f"for (long {along} = 0; {along} < {depth}; {along}++)")
-        factor = page.name("factor")
-        page.line(f"const {kind} {factor} = {element('left', *inner, (along, -1))};")
-        page.open(f"for (long {column} = 0; {column} < {n}; {column}++)")
-        target = element("out", *inner, (column, -1))
-        page.line(f"{target} += {factor} * {element('right', (along, -2), (column, -1))};")
-        page.close()
-        page.close()
-    else:
-        columns = [(column, -1)] if n > 1 else []
-        if columns:
-            page.open(f"for (long {column} = 0; {column} < {n}; {column}++)")
-            opened += 1
-        whole = place.is_number and not place.is_declared
-        total = place.text if whole else page.name("sum")
-        place.is_declared = True
-        page.line(f"{kind} {total} = {zero};")
-        if depth:
-            page.open(f"for (long {along} = 0; {along} < {depth}; {along}++)")
-            x = element("left", *inner, (along, -1))
-            y = element("right", (along, -2), *columns)
-            page.line(f"{total} += {x} * {y};")
+@final
+class _Loops:
+    """A product of stacks of matrices, in loops over all that is not 1."""
+
+    def __init__(self, page: Writer, item: Product) -> None:
+        type = item.step.results[0]
+        self.page, self.item, self.dtype = page, item, type.dtype
+        batch: Shape = type.shape[:-2]
+        self.m, self.n = type.shape[-2:]
+        self.depth = item.step.operands[0].shape[-1]
+        axes = [d for d, extent in enumerate(batch) if extent != 1]
+        count = len(axes)
+        self.outer = list(zip(axes, page.loops, strict=False))
+        self.extents = [batch[d] for d in axes]
+        self.row, self.column, self.along = page.loops[count : count + 3]
+        self.out = Access(item.value, 0, row_major(type.shape))
+
+    @property
+    def zero(self) -> str:
+        return "0.0f" if self.dtype.itemsize == 4 else "0.0"
+
+    def place(self, access: Access, *inner: tuple[str, int]) -> str:
+        """The place of the element of a matrix at these indices, each with its axis."""
+        variables = [name for _, name in self.outer] + [name for name, _ in inner]
+        strides = [access.strides[d] for d, _ in self.outer]
+        return index(access.offset, variables, strides + [access.strides[d] for _, d in inner])
+
+    def element(self, access: Access, *inner: tuple[str, int]) -> str:
+        return self.page.place(access.root).element(self.place(access, *inner))
+
+    def address(self, access: Access, *inner: tuple[str, int]) -> str:
+        held = self.page.place(access.root)
+        return held.pointer if held.is_number else behind(held.text, self.place(access, *inner))
+
+    def open(self, name: str, count: int) -> None:
+        self.page.open(f"for (long {name} = 0; {name} < {count}; {name}++)")
+
+    def write(self) -> None:
+        page, item = self.page, self.item
+        page.say(item.step.source)
+        for (_, name), count in zip(self.outer, self.extents, strict=True):
+            self.open(name, count)
+        inner = [(self.row, -2)] if self.m > 1 else []
+        if not (page.blas and self.by_blas()):
+            if inner:
+                self.open(self.row, self.m)
+            if self.depth and self.n >= _LONG and item.right.strides[-1] == 1:
+                self.by_rows(inner)
+            else:
+                self.by_elements(inner)
+            if inner:
+                page.close()
+        for _ in self.outer:
             page.close()
-        if not whole:
-            page.line(f"{element('out', *inner, *columns)} = {total};")
-    for _ in range(opened):
+
+    def by_rows(self, inner: list[tuple[str, int]]) -> None:
+        """Add multiples of the rows on the right."""
+        page, across = self.page, (self.column, -1)
+        self.open(self.column, self.n)
+        page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
         page.close()
+        self.open(self.along, self.depth)
+        factor, kind = page.name("factor"), kind_of(self.dtype)
+        page.line(
+            f"const {kind} {factor} = {self.element(self.item.left, *inner, (self.along, -1))};"
+        )
+        self.open(self.column, self.n)
+        term = self.element(self.item.right, (self.along, -2), across)
+        page.line(f"{self.element(self.out, *inner, across)} += {factor} * {term};")
+        page.close()
+        page.close()
+
+    def by_elements(self, inner: list[tuple[str, int]]) -> None:
+        """A sum for each element of the result."""
+        page, left, right = self.page, self.item.left, self.item.right
+        across = [(self.column, -1)] if self.n > 1 else []
+        if across:
+            self.open(self.column, self.n)
+        held = page.place(self.item.value)
+        whole = held.is_number and not held.is_declared
+        held.is_declared = True
+        kind, target = kind_of(self.dtype), self.element(self.out, *inner, *across)
+        if self.depth >= _DEEP:
+            x, y = self.address(left, *inner), self.address(right, *across)
+            text = (
+                f"pg_dot_{type_name(self.dtype)}({x}, {left.strides[-1]}, {y}, "
+                f"{right.strides[-2]}, {self.depth})"
+            )
+            page.line(f"{f'const {kind} {held.text}' if whole else target} = {text};")
+        else:
+            total = held.text if whole else page.name("sum")
+            page.line(f"{kind} {total} = {self.zero};")
+            if self.depth:
+                self.open(self.along, self.depth)
+                x = self.element(left, *inner, (self.along, -1))
+                y = self.element(right, (self.along, -2), *across)
+                page.line(f"{total} += {x} * {y};")
+                page.close()
+            if not whole:
+                page.line(f"{target} = {total};")
+        if across:
+            page.close()
+
+    def by_blas(self) -> bool:
+        """Write a call of BLAS, for products that are large, of matrices that it takes."""
+        m, n, k = self.m, self.n, self.depth
+        left, right = _apart(self.item.left, (m, k)), _apart(self.item.right, (k, n))
+        if m * n * k < _LARGE or left is None or right is None:
+            return False
+        single = self.dtype.itemsize == 4
+        name, one = ("cblas_sgemm", "1.0f") if single else ("cblas_dgemm", "1.0")
+        x, y, z = (self.address(a) for a in (self.item.left, self.item.right, self.out))
+        sizes = f"CblasRowMajor, {left[0]}, {right[0]}, {m}, {n}, {k}"
+        self.page.line(f"{name}({sizes}, {one},")
+        self.page.line(f"    {x}, {left[1]}, {y}, {right[1]}, {self.zero}, {z}, {n});")
+        return True
+
+
+def _apart(access: Access, shape: tuple[int, int]) -> tuple[str, int] | None:
+    """Whether BLAS is to take a matrix as it is or transposed, and how far its rows are apart."""
+    down, across = access.strides[-2:]
+    if across == 1 and down >= shape[1]:
+        return "CblasNoTrans", down
+    if down == 1 and across >= shape[0]:
+        return "CblasTrans", across
+    return None

@@ -213,3 +213,52 @@ static void pg_product_T(T *z, const T *x, const T *y, long m, long n, long k) {
                 z[i * n + j] = pg_plus_T(z[i * n + j], pg_times_T(x[i * k + l], y[l * n + j]));
     }
 }
+
+/* = */
+/* The 128 bits of a product. */
+static inline void pg_wide_product(uint64_t x, uint64_t y, uint64_t *high, uint64_t *low) {
+    const uint64_t x0 = x & 0xffffffffu, x1 = x >> 32, y0 = y & 0xffffffffu, y1 = y >> 32;
+    const uint64_t a = x0 * y0, b = x1 * y0 + (a >> 32), c = x0 * y1 + (b & 0xffffffffu);
+    *high = x1 * y1 + (b >> 32) + (c >> 32);
+    *low = x * y;
+}
+
+/* = */
+/* Four random numbers of 64 bits, by ten rounds of Philox (J. K. Salmon et al., Parallel random
+ * numbers: as easy as 1, 2, 3, 2011), of the counter `block` and of a key of one word. */
+static inline void pg_philox(uint64_t *z, uint64_t block, uint64_t key) {
+    uint64_t first = key, second = 0;
+    z[0] = block, z[1] = 0, z[2] = 0, z[3] = 0;
+    for (int round = 0; round < 10; round++) {
+        uint64_t h0, l0, h1, l1;
+        pg_wide_product(UINT64_C(0xD2E7470EE14C6C93), z[0], &h0, &l0);
+        pg_wide_product(UINT64_C(0xCA5A826395121157), z[2], &h1, &l1);
+        z[0] = h1 ^ z[1] ^ first;
+        z[1] = l1;
+        z[2] = h0 ^ z[3] ^ second;
+        z[3] = l0;
+        first += UINT64_C(0x9E3779B97F4A7C15);
+        second += UINT64_C(0xBB67AE8584CAA73B);
+    }
+}
+
+/* = f */
+/* n numbers from `low` on, less than `width` above, and at most `top`. */
+static void pg_uniform_T(T *z, uint64_t key, long n, double low, double width, T top) {
+    uint64_t four[4];
+    for (long i = 0; i < n; i++) {
+        if (i % 4 == 0) pg_philox(four, (uint64_t)(i / 4 + 1), key);
+        const T x = (T)(low + width * ((double)(four[i % 4] >> 11) * 0x1p-53));
+        z[i] = x < top ? x : top;
+    }
+}
+
+/* = */
+/* n truth values, of which a share is true. */
+static void pg_bernoulli(uint8_t *z, uint64_t key, long n, double share) {
+    uint64_t four[4];
+    for (long i = 0; i < n; i++) {
+        if (i % 4 == 0) pg_philox(four, (uint64_t)(i / 4 + 1), key);
+        z[i] = (double)(four[i % 4] >> 11) * 0x1p-53 < share;
+    }
+}

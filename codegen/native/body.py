@@ -30,8 +30,8 @@ class Body:
         place: Callable[[int], str],
         added: Set[int],
     ) -> None:
-        self.nest, self.types, self.place, self.added = nest, types, place, added
         self.walk = Walk(nest)
+        self.nest, self.types, self.place, self.added = self.walk.nest, types, place, added
         self.extents = self.walk.extents
         self.lines: list[str] = []
 
@@ -86,8 +86,9 @@ class Body:
         else:
             n = extent(self.extents[-1])
             if self.walk.start:
-                self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {STRIP}) {{")
-                self.lines.append(f"{pad}    const long n = {n} - s < {STRIP} ? {n} - s : {STRIP};")
+                strip = self.walk.strip
+                self.lines.append(f"{pad}for (long s = 0; s < {n}; s += {strip}) {{")
+                self.lines.append(f"{pad}    const long n = {n} - s < {strip} ? {n} - s : {strip};")
                 self._strip(pad + "    ", "n")
                 self.lines.append(f"{pad}}}")
             else:
@@ -108,10 +109,11 @@ class Body:
                     base = self.walk.base(0, self.walk.stored_strides)
                     self.buffer[node.value] = f"(w{node.value} + {base})"
                     self.direct.add(node.value)
-        few = not self.extents or is_few(self.extents[-1], STRIP)
-        size = prod(self.extents[-1:]) if few else STRIP
-        crossing = self.walk.crossing - self.direct
-        kinds = {v: moved_type(self.types(v).dtype) for v in crossing}
+        few = not self.extents or is_few(self.extents[-1], self.walk.strip)
+        size = prod(self.extents[-1:]) if few else self.walk.strip
+        self._spread_before(size)
+        crossing = self.walk.crossing - self.direct - self.buffer.keys()
+        kinds = {v: self.kind_of(v) for v in crossing}
         names, made = _shared(self.walk, kinds)
         self.buffer.update(names)
         self.lines += [f"{kind} {name}[{size}];" for name, kind in made.items()]
@@ -125,12 +127,69 @@ class Body:
             for node in nodes:
                 if node.kind == "call":
                     self._call(pad, node, count)
+                elif node.kind == "spread" and node.value not in self.before:
+                    self.lines += [f"{pad}{line}" for line in self._spread(node, count)]
             self._loop(pad, nodes, count)
             for node in nodes:
                 if node.kind in IDENTITY and self.walk.is_run(node):
                     self._reduce(pad, node, count)
 
     # One strip.
+
+    def kind_of(self, value: int) -> str:
+        """The type of C of a value, or of what is spread."""
+        flat = self.walk.flat
+        source = value if flat is None else flat.sources.get(value, value)
+        return moved_type(self.types(source).dtype)
+
+    def _spread_before(self, size: int) -> None:
+        """Spread what is the same for each strip ahead of all loops."""
+        self.before: set[int] = set()
+        for node in self.nest.nodes if self.walk.flat is not None else ():
+            o = node.operands[0] if node.operands else None
+            if node.kind != "spread" or o is None or any(s != 0 for s in o.strides[:-1]):
+                continue
+            self.before.add(node.value)
+            self.buffer[node.value] = f"h{node.value}"
+            self.lines.append(f"{self.kind_of(node.value)} h{node.value}[{size}];")
+            self.lines += self._spread(node, str(size))
+
+    def _spread(self, node: Node, count: str) -> Iterator[str]:
+        """Fill a strip with the elements of an operand, row by row."""
+        flat, (o,) = self.walk.flat, node.operands
+        assert flat is not None
+        n, first = flat.width, self.walk.first_row(o.offset, o.strides)
+        terms = [f"q * {extent(o.strides[flat.row])}", f"t * {extent(o.strides[-1])}"]
+        steps = [
+            x for x, s in zip(terms, (o.strides[flat.row], o.strides[-1]), strict=True) if s != 0
+        ]
+        place = " + ".join([first, *steps])
+        yield f"for (long q = 0; q < {count} / {n}; q++)"
+        yield f"    for (long t = 0; t < {n}; t++)"
+        yield f"        {self.buffer[node.value]}[q * {n} + t] = r{o.root}[{place}];"
+
+    def _reduce_rows(self, node: Node, count: str) -> Iterator[str]:
+        """Reduce each row of a strip."""
+        flat, (o,) = self.walk.flat, node.operands
+        assert flat is not None
+        n, kind = flat.width, moved_type(self.types(node.value).dtype)
+        if o.value >= 0:
+            source = self.buffer[o.value]
+        else:
+            source = f"r{o.root} + {self.walk.base(o.offset, o.strides)}"
+        first = self.walk.first_row(0, node.strides)
+        target = f"w{node.value}[{first} + q * {extent(node.strides[flat.row])}]"
+        name = type_name(self.types(node.value).dtype)
+        yield f"for (long q = 0; q < {count} / {n}; q++) {{"
+        yield f"    const {kind} *p = {source} + q * {n};"
+        if node.kind == "prod":
+            yield f"    {target} = pg_prod_{name}(p, 1, {n}, {target});"
+        elif node.kind == "sum" and n <= _FEW:
+            yield f"    {target} += {_in_pairs([f'p[{t}]' for t in range(n)])};"
+        else:
+            yield f"    const {kind} part = pg_{node.kind}_{name}(p, 1, {n});"
+            yield f"    {combined(node.kind, target, 'part')}"
+        yield "}"
 
     def _call(self, pad: str, node: Node, count: str) -> None:
         o = node.operands[0]
@@ -170,6 +229,8 @@ class Body:
         inside: list[str] = []
         here = {n.value for n in nodes if n.kind in ("text", "copy", "take")}
         for node in nodes:
+            if node.kind == "spread":
+                continue
             if node.kind == "call":
                 if node.value in self.nest.stored and node.value not in self.direct:
                     inside.append(self._store(node.value, f"{self.buffer[node.value]}[j]"))
@@ -253,6 +314,9 @@ class Body:
 
     def _reduce(self, pad: str, node: Node, count: str) -> None:
         (o,) = node.operands
+        if self.walk.flat is not None and self.walk.flat.is_segmented(node):
+            self.lines += [f"{pad}{line}" for line in self._reduce_rows(node, count)]
+            return
         type = self.types(node.value)
         kind = moved_type(type.dtype)
         target = f"w{node.value}[{self.walk.base(0, node.strides)}]"
@@ -272,6 +336,18 @@ class Body:
         self.lines.append(
             f"{pad}{{ const {kind} part = {value}; {combined(node.kind, target, 'part')} }}"
         )
+
+
+# As many elements are added up without a loop.
+_FEW = 16
+
+
+def _in_pairs(terms: Sequence[str]) -> str:
+    """The sum of some terms, in pairs, whose sums are added up in pairs."""
+    while len(terms) > 1:
+        pairs = [f"({' + '.join(terms[k : k + 2])})" for k in range(0, len(terms), 2)]
+        terms = pairs
+    return terms[0]
 
 
 def _shared(walk: Walk, kinds: Mapping[int, str]) -> tuple[dict[int, str], dict[str, str]]:

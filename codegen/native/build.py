@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import warnings
 from collections.abc import Sequence
 from functools import cache as once
@@ -33,21 +35,15 @@ from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
 
-# What kernels call, and what calls them: parts of one file each.
-_RUNTIME = ("runtime.c", "products.c")
-_CALLER = ("call.c", "crew.c")
-
 # Where NaNs, infinities and the order of sums stay as they are written.
 _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native")
-# Of a kernel, and of the runtime, in which a product and a sum may be rounded once.
-KERNEL_FLAGS = (
-    *_FLAGS,
-    "-O2",
-    "-ftree-vectorize",
-    "-fvect-cost-model=dynamic",
-    "-ffp-contract=off",
-)
-RUNTIME_FLAGS = (*_FLAGS, "-O3", "-ffp-contract=fast")
+_VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
+# Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
+KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+RUNTIME = {
+    "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
+    "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
+}
 # Of elementary functions, whose roundings are where they are written: branches that limit arguments
 # are not to be drawn out of them.
 FUNCTION_FLAGS = (
@@ -92,9 +88,26 @@ class Compiler(NamedTuple):
 @once
 def compiler() -> Compiler | None:
     """The compiler of this machine; None, with one warning, where there is none."""
+    there = found()
+    if there is None:
+        warnings.warn(
+            f"no C compiler ({', '.join(_names())}) is to be found: native kernels are NumPy's "
+            "instead",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return there
+
+
+def _names() -> list[str]:
     wanted = os.environ.get("CC")
-    names = [wanted] if wanted else ["cc", "gcc", "clang"]
-    for name in names:
+    return [wanted] if wanted else ["cc", "gcc", "clang"]
+
+
+@once
+def found() -> Compiler | None:
+    """The compiler of this machine; None where there is none."""
+    for name in _names():
         # CC may have options behind the command.
         first, *options = shlex.split(name) or [""]
         path = shutil.which(first)
@@ -103,11 +116,6 @@ def compiler() -> Compiler | None:
         version = _version(path)
         if version is not None:
             return Compiler((path, *options), version)
-    warnings.warn(
-        f"no C compiler ({', '.join(names)}) is to be found: native kernels are NumPy's instead",
-        RuntimeWarning,
-        stacklevel=2,
-    )
     return None
 
 
@@ -143,31 +151,59 @@ def _run(command: Sequence[str], limit: float) -> subprocess.CompletedProcess[st
 
     It is ended with all that it has started, then and where this run is interrupted.
     """
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
+    # Not by pipes: processes that split off meanwhile would hold their ends.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as told:
+        with _starting:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=told,
+                start_new_session=True,
+            )
         try:
-            out, told = process.communicate(timeout=limit)
+            _wait(process, limit)
         except subprocess.TimeoutExpired:
             _end(process)
             return None
         except BaseException:
             _end(process)
             raise
-    return subprocess.CompletedProcess(command, process.returncode, out, told)
+        texts = []
+        for file in (out, told):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    return subprocess.CompletedProcess(command, process.returncode, *texts)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+# Held while a process starts, in which none may split off: the start would wait for its end.
+_starting = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_starting.acquire,
+        after_in_parent=_starting.release,
+        after_in_child=_starting.release,
+    )
+
+
+def _wait(process: subprocess.Popen[bytes], limit: float) -> None:
+    """Wait for the end, without looking for it from time to time where that can be."""
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(process.pid)) as handle:
+            ended = select.poll()
+            ended.register(handle, select.POLLIN)
+            ended.poll(1000 * limit)
+            # What has ended has done so by now.
+            limit = 0.0
+    process.wait(limit)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
+    process.wait()
 
 
 @once
@@ -180,27 +216,34 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def fault_of(text: str) -> str:
+    """What the compiler has against the C in `text`; nothing if it is fine."""
+    found = compiler()
+    assert found is not None
+    flags = ("-std=c11", "-fsyntax-only", "-Werror=implicit-function-declaration", "-xc", "-")
+    done = subprocess.run(
+        [*found.command, *flags], input=text, capture_output=True, text=True, timeout=TIME_LIMIT
+    )
+    return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
+
+
 def library(text: str, *, runtime: bool = True) -> Path:
     """The shared library that the C in `text` is, with the runtime in it.
 
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects = [_runtime(), *map(_family, families(text))] if runtime else []
+    objects = [*map(_part, RUNTIME), *map(_family, families(text))] if runtime else []
     return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
 
 
-def _runtime() -> Path:
+def _part(name: str) -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
-    return _made(_texts(_RUNTIME), ".o", RUNTIME_FLAGS, ["-c"], [])
+    return _made((_HERE / name).read_text(), ".o", RUNTIME[name], ["-c"], [])
 
 
 def _family(name: str) -> Path:
     return _made(family(name), ".o", FUNCTION_FLAGS, ["-c"], [])
-
-
-def _texts(names: Sequence[str]) -> str:
-    return "".join([(_HERE / name).read_text() for name in names])
 
 
 @once
@@ -216,15 +259,16 @@ def caller() -> Path:
     ending = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     flags = (*_FLAGS[:3], "-O2", "-pthread", *include)
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-    return _made(_texts(_CALLER), ending, flags, ["-shared"], extra)
+    text = "".join([(_HERE / name).read_text() for name in ("call.c", "crew.c")])
+    return _made(text, ending, flags, ["-shared"], extra)
 
 
 def _made(
     text: str, ending: str, flags: Sequence[str], kind: Sequence[str], others: Sequence[str]
 ) -> Path:
     """The file that the compiler makes of `text`, which may be there already."""
-    found = compiler()
-    if found is None:
+    chosen = compiler()
+    if chosen is None:
         raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
     parts = (
         text,
@@ -232,8 +276,8 @@ def _made(
         *flags,
         *kind,
         *others,
-        *found.command,
-        found.version,
+        *chosen.command,
+        chosen.version,
         _processor(),
         sys.version,
         np.__version__,
@@ -246,13 +290,13 @@ def _made(
             with cache.locked(folder, key, TIME_LIMIT):
                 if not cache.is_good(made):
                     with cache.work_in(folder) as work:
-                        command = [*found.command, *flags, *kind]
+                        command = [*chosen.command, *flags, *kind]
                         cache.keep(_compiled(text, command, others, work / f"out{ending}"), made)
                     cache.bound(folder)
         else:
             cache.used(made)
     except OSError as error:
-        raise UnavailableError(f"{found.name} cannot be used: {error}") from error
+        raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
     return made
 
 

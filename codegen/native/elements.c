@@ -119,11 +119,14 @@ static inline T pg_sigmoid_T(T x) {
 /* What does not fit, and NaN, becomes the least number, as in the processors that NumPy is mostly
  * run on; of narrower types the last bits of that. */
 static inline int64_t pg_to_i64(double x) {
+    /* GCC takes there and back again for a truncation, which leaves a sign to zeros. */
+    if (x > -1 && x <= 0) return 0;
     return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
 }
 
 /* = */
 static inline int32_t pg_to_i32(double x) {
+    if (x > -1 && x <= 0) return 0;
     return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;
 }
 

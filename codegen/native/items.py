@@ -130,11 +130,12 @@ class Routine:
 @final
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A step that NumPy does."""
+    """A step that NumPy does; a loop or branch, for what its bodies have that C is `lacking`."""
 
     step: Step
     values: tuple[int, ...]
     operands: tuple[int, ...]
+    lacking: tuple[Step, ...] = ()
 
 
 Item: TypeAlias = Nest | Product | Control | Blocks | Routine | Outside

@@ -7,6 +7,18 @@
  * NumPy is left with. */
 
 /* = f */
+/* The sum of products of n pairs of elements that are so far apart, in four runs beside each
+ * other. */
+static inline T pg_dot_T(const T *x, long by_x, const T *y, long by_y, long n) {
+    T s[4] = {0, 0, 0, 0};
+    const long whole = n - n % 4;
+    for (long i = 0; i < whole; i += 4)
+        for (long k = 0; k < 4; k++) s[k] += x[(i + k) * by_x] * y[(i + k) * by_y];
+    for (long i = whole; i < n; i++) s[i - whole] += x[i * by_x] * y[i * by_y];
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+/* = f */
 /* Whether a number is other than zero, and finite. */
 static inline int pg_divides_T(T x) { return fabs_F(x) > 0 && isfinite(x); }
 

@@ -112,8 +112,8 @@ def _add(draft: Draft, step: Step) -> None:
         _reduce(draft, step)
     elif routine(step) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
-    elif op.has_bodies and (bodies := _bodies(step, draft.limits or LIMITS)) is not None:
-        _control(draft, step, bodies)
+    elif op.has_bodies:
+        _control(draft, step, _bodies(step, draft.limits or LIMITS))
     elif op is matmul and form.operands[0].dtype.kind == "f":
         _multiply(draft, step)
     else:
@@ -206,10 +206,10 @@ def _join(draft: Draft, step: Step) -> None:
         at = draft.put(value, x, type.shape, offset, strides, first + 1)
     else:
         (x, y), (_, type) = step.inputs, step.operands
-        first = draft.put(value, x, shape, 0, strides)
         offset = sum(n * s for n, s in zip(p["starts"], strides, strict=True))
         by = tuple([n * s for n, s in zip(p["steps"], strides, strict=True)])
-        at = draft.put(value, y, type.shape, offset, by, first + 1)
+        draft.overlay(value, x, y, type.shape, offset, by)
+        return
     draft.put_together(value, at)
 
 
@@ -221,10 +221,10 @@ def _multiply(draft: Draft, step: Step) -> None:
     draft.items.append(Product(step, step.outputs[0], left, right))
 
 
-def _outside(draft: Draft, step: Step) -> None:
+def _outside(draft: Draft, step: Step, lacking: tuple[Step, ...] = ()) -> None:
     operands = draft.whole_operands(step)
     draft.after_numpy = draft.next_item(step, operands) + 1
-    draft.items.append(Outside(step, step.outputs, operands))
+    draft.items.append(Outside(step, step.outputs, operands, lacking))
 
 
 def _routine(draft: Draft, step: Step) -> None:
@@ -234,21 +234,25 @@ def _routine(draft: Draft, step: Step) -> None:
 
 
 def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
+    """A branch or a loop, which is NumPy's as a whole where a step of a body is."""
+    outside = [item for body in bodies for item in body.items if isinstance(item, Outside)]
+    if outside or not bodies:
+        lacking = [step for item in outside for step in item.lacking or (item.step,)]
+        _outside(draft, step, tuple(lacking))
+        return
     operands = draft.whole_operands(step)
     at = draft.next_item(step, operands)
     constants = [draft.constants_of(body, at) for body in bodies]
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 
-def _bodies(step: Step, limits: Limits) -> list[Nests] | None:
-    """The items of the bodies of a branch or loop; None where one is not for this back end."""
+def _bodies(step: Step, limits: Limits) -> list[Nests]:
+    """The items of the bodies of a branch or loop; none where it is not for this back end."""
     p = step.params
     # A loop along stacks that grow may be left with none of them.
     if step.op not in CONTROL or (step.op is scan and p["length"] is TRIPS):
-        return None
+        return []
     if any(is_open(type.shape) for type in step.results):
-        return None
+        return []
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-    found = [nests(schedule(body), limits, complete=True) for body in graphs]
-    items = [item for body in found for item in body.items]
-    return None if any(isinstance(item, Outside) for item in items) else found
+    return [nests(schedule(body), limits, complete=True) for body in graphs]

@@ -1,5 +1,8 @@
 /* Products of matrices: of any strides, and through BLAS where they are large. */
 
+#include <stdint.h>
+#include <string.h>
+
 /* BLAS's dgemm and sgemm, where there is one, and whether its integers have 64 bits. */
 void *pg_gemm_f64, *pg_gemm_f32;
 int pg_gemm_wide;
@@ -20,8 +23,12 @@ int pg_gemm_wide;
 #define DEEPEST 192
 /* Rows that are computed before the next ones, as the second cache holds them. */
 #define MANY 256
-/* What is at hand in the nearest cache, in bytes. */
+/* What is at hand in the nearest cache, in bytes; it does not matter to few rows. */
 #define NEAR 32768
+#define FEW_ROWS 48
+
+/* How far ahead of what is read memory is asked for, in bytes. */
+#define AHEAD 12288
 
 #define UNROLLED _Pragma("GCC unroll 8")
 
@@ -63,12 +70,13 @@ typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), m
 LIBRARY_PRODUCT(double, f64)
 LIBRARY_PRODUCT(float, f32)
 
-/* A tile of out = a b or, with `add`, of out += a b: `rows` of at most R rows, `columns` of at most
- * V vectors. What `b` has lies in rows that are `step` apart, and may be read in whole vectors. */
+/* A tile of out = a b or, with `add`, of out += a b: `rows` of at most R rows, and V vectors of
+ * columns, of the last of which `ending` are there. What `b` has lies in rows that are `step` apart,
+ * and is read in whole vectors. */
 #define TILE(type, name)                                                               \
     static inline __attribute__((always_inline)) void tile_##name(                     \
         type *out, long n, const type *a, long a0, long a1, const type *b, long step,  \
-        long k, long rows, long columns, int add, const int R, const int V) {          \
+        long k, long rows, long ending, int add, const int R, const int V) {           \
         enum { LANES = VECTOR_BYTES / sizeof(type) };                                  \
         name##_vector t[ROWS][WIDE];                                                   \
         const type *x[ROWS];                                                           \
@@ -85,80 +93,111 @@ LIBRARY_PRODUCT(float, f32)
                 UNROLLED for (int v = 0; v < V; v++) t[r][v] += z * y[v];              \
             }                                                                          \
         }                                                                              \
-        if (rows == R && columns == V * LANES) {                                       \
-            UNROLLED for (int r = 0; r < R; r++)                                       \
-                UNROLLED for (int v = 0; v < V; v++) {                                 \
-                    name##_vector *o = (name##_vector *)(out + r * n + v * LANES);     \
+        UNROLLED for (int r = 0; r < R; r++) {                                         \
+            if (r >= rows) break;                                                      \
+            UNROLLED for (int v = 0; v < V; v++) {                                     \
+                type *to = out + r * n + v * LANES;                                    \
+                name##_vector *o = (name##_vector *)to;                                \
+                if (v < V - 1 || ending == LANES) {                                    \
                     if (add) t[r][v] += *o;                                            \
                     *o = t[r][v];                                                      \
+                } else {                                                               \
+                    type left[LANES];                                                  \
+                    *(name##_vector *)left = t[r][v];                                  \
+                    for (long c = 0; c < ending; c++) to[c] = add ? to[c] + left[c] : left[c]; \
                 }                                                                      \
-            return;                                                                    \
+            }                                                                          \
         }                                                                              \
-        type left[ROWS][WIDE * LANES];                                                 \
-        UNROLLED for (int r = 0; r < R; r++)                                           \
-            UNROLLED for (int v = 0; v < V; v++)                                       \
-                *(name##_vector *)(left[r] + v * LANES) = t[r][v];                     \
-        for (long r = 0; r < rows; r++)                                                \
-            for (long c = 0; c < columns; c++)                                         \
-                out[r * n + c] = add ? out[r * n + c] + left[r][c] : left[r][c];       \
     }                                                                                  \
-    /* All rows of `columns` columns. */                                               \
-    static void slab_##name(type *out, long n, const type *a, long a0, long a1,        \
-                            const type *b, long step, long k, long m, long columns,    \
-                            int add) {                                                 \
-        enum { LANES = VECTOR_BYTES / sizeof(type) };                                  \
-        const long vectors = (columns + LANES - 1) / LANES;                            \
-        for (long i = 0; i < m; i += ROWS) {                                           \
-            const long rows = m - i < ROWS ? m - i : ROWS;                             \
+    static inline __attribute__((always_inline)) void tiles_##name(                    \
+        type *out, long n, const type *a, long a0, long a1, const type *b, long step,  \
+        long k, long m, long ending, int add, const int V) {                           \
+        for (long i = 0; i < m;) {                                                     \
+            /* The last two tiles are about as high as each other. */                  \
+            const long left = m - i, high = left > ROWS && left < 2 * ROWS ? (left + 1) / 2 : left; \
+            const long rows = high < ROWS ? high : ROWS;                               \
             type *o = out + i * n;                                                     \
             const type *x = a + i * a0;                                                \
-            if (vectors == 3)                                                          \
-                tile_##name(o, n, x, a0, a1, b, step, k, rows, columns, add, ROWS, 3); \
-            else if (vectors == 2)                                                     \
-                tile_##name(o, n, x, a0, a1, b, step, k, rows, columns, add, ROWS, 2); \
+            if (rows > ROWS * 3 / 4)                                                   \
+                tile_##name(o, n, x, a0, a1, b, step, k, rows, ending, add, ROWS, V);  \
+            else if (rows > ROWS / 2)                                                  \
+                tile_##name(o, n, x, a0, a1, b, step, k, rows, ending, add, ROWS * 3 / 4, V); \
             else                                                                       \
-                tile_##name(o, n, x, a0, a1, b, step, k, rows, columns, add, ROWS, 1); \
+                tile_##name(o, n, x, a0, a1, b, step, k, rows, ending, add, ROWS / 2, V); \
+            i += rows;                                                                 \
         }                                                                              \
     }                                                                                  \
+    /* All rows of some vectors of columns. */                                         \
+    static void slab_##name(type *out, long n, const type *a, long a0, long a1,        \
+                            const type *b, long step, long k, long m, long vectors,    \
+                            long ending, int add) {                                    \
+        if (vectors == 3)                                                              \
+            tiles_##name(out, n, a, a0, a1, b, step, k, m, ending, add, 3);            \
+        else if (vectors == 2)                                                         \
+            tiles_##name(out, n, a, a0, a1, b, step, k, m, ending, add, 2);            \
+        else                                                                           \
+            tiles_##name(out, n, a, a0, a1, b, step, k, m, ending, add, 1);            \
+    }                                                                                  \
     /* Columns of `b` in rows without gaps, which end with zeros. */                   \
-    static void pack_##name(type *out, const type *b, long b0, long b1, long k,        \
+    static void pack_##name(type *restrict out, const type *b, long b0, long b1, long k, \
                             long columns, long across) {                               \
+        enum { LANES = VECTOR_BYTES / sizeof(type) };                                  \
         for (long l = 0; l < k; l++, b += b0, out += across) {                         \
+            long c = 0;                                                                \
             if (b1 == 1)                                                               \
-                memcpy(out, b, columns * sizeof *out);                                 \
-            else                                                                       \
-                for (long c = 0; c < columns; c++) out[c] = b[c * b1];                 \
-            for (long c = columns; c < across; c++) out[c] = 0;                        \
+                for (; c + LANES <= columns; c += LANES)                               \
+                    *(name##_vector *)(out + c) = *(const name##_vector *)(b + c);     \
+            for (; c < columns; c++) out[c] = b[c * b1];                               \
+            for (; c < across; c++) out[c] = 0;                                        \
         }                                                                              \
     }
 
 TILE(double, f64)
 TILE(float, f32)
 
-/* One row of a product, where the columns of the other matrix lie in a row each. */
+/* One row of a product: of columns that lie in a row each, several at once; or as a sum of rows. */
 #define ROW_OF_PRODUCT(type, name)                                                     \
-    static void dots_##name(type *out, const type *x, const type *b, long b1, long n,  \
-                            long k, int add) {                                         \
-        for (long j = 0; j < n; j++, b += b1) {                                        \
-            type t[8] = {0};                                                           \
-            long l = 0;                                                                \
-            for (; l + 8 <= k; l += 8)                                                 \
-                for (int q = 0; q < 8; q++) t[q] += x[l + q] * b[l + q];               \
-            for (; l < k; l++) t[l & 7] += x[l] * b[l];                                \
-            const type sum = ((t[0] + t[1]) + (t[2] + t[3])) + ((t[4] + t[5]) + (t[6] + t[7])); \
-            out[j] = add ? out[j] + sum : sum;                                         \
+    static inline __attribute__((always_inline)) void dots_##name(                     \
+        type *out, const type *x, const type *b, long b1, long k, int add, const int count) { \
+        enum { LANES = VECTOR_BYTES / sizeof(type) };                                  \
+        name##_vector t[4] = {{0}};                                                    \
+        type rest[4] = {0};                                                            \
+        long l = 0;                                                                    \
+        for (; l + LANES <= k; l += LANES) {                                           \
+            const name##_vector y = *(const name##_vector *)(x + l);                   \
+            UNROLLED for (int q = 0; q < count; q++) {                                 \
+                const type *at = b + q * b1 + l;                                       \
+                __builtin_prefetch(at + AHEAD / sizeof(type));                         \
+                t[q] += y * *(const name##_vector *)at;                                \
+            }                                                                          \
+        }                                                                              \
+        for (; l < k; l++)                                                             \
+            UNROLLED for (int q = 0; q < count; q++) rest[q] += x[l] * b[q * b1 + l];  \
+        UNROLLED for (int q = 0; q < count; q++) {                                     \
+            type sums[LANES];                                                          \
+            *(name##_vector *)sums = t[q];                                             \
+            UNROLLED for (int half = LANES / 2; half; half /= 2)                       \
+                UNROLLED for (int c = 0; c < half; c++) sums[c] += sums[c + half];     \
+            const type sum = sums[0] + rest[q];                                        \
+            out[q] = add ? out[q] + sum : sum;                                         \
         }                                                                              \
     }                                                                                  \
     static void row_##name(type *restrict out, const type *x, long a1, const type *b,  \
                            long b0, long b1, long n, long k, int add) {                \
         if (!add)                                                                      \
             for (long j = 0; j < n; j++) out[j] = 0;                                   \
-        for (long l = 0; l < k; l++, b += b0) {                                        \
+        long l = 0;                                                                    \
+        if (b1 == 1)                                                                   \
+            for (; l + 4 <= k; l += 4, b += 4 * b0) {                                  \
+                const type z0 = x[l * a1], z1 = x[(l + 1) * a1];                       \
+                const type z2 = x[(l + 2) * a1], z3 = x[(l + 3) * a1];                 \
+                const type *y1 = b + b0, *y2 = y1 + b0, *y3 = y2 + b0;                 \
+                for (long j = 0; j < n; j++)                                           \
+                    out[j] = (((out[j] + z0 * b[j]) + z1 * y1[j]) + z2 * y2[j]) + z3 * y3[j]; \
+            }                                                                          \
+        for (; l < k; l++, b += b0) {                                                  \
             const type z = x[l * a1];                                                  \
-            if (b1 == 1)                                                               \
-                for (long j = 0; j < n; j++) out[j] += z * b[j];                       \
-            else                                                                       \
-                for (long j = 0; j < n; j++) out[j] += z * b[j * b1];                  \
+            for (long j = 0; j < n; j++) out[j] += z * b[j * b1];                      \
         }                                                                              \
     }
 
@@ -180,11 +219,15 @@ ROW_OF_PRODUCT(float, f32)
             n = m, m = 1;                                                              \
         }                                                                              \
         if (m == 1 || n == 1 || (double)m * (double)n * (double)k < 64) {              \
-            for (long i = 0; i < m; i++)                                               \
-                if (b1 != 1 && b0 == 1 && a1 == 1)                                     \
-                    dots_##name(out + i * n, a + i * a0, b, b1, n, k, add);            \
-                else                                                                   \
-                    row_##name(out + i * n, a + i * a0, a1, b, b0, b1, n, k, add);     \
+            for (long i = 0; i < m; i++, a += a0, out += n) {                          \
+                if (b1 == 1 || b0 != 1 || a1 != 1) {                                   \
+                    row_##name(out, a, a1, b, b0, b1, n, k, add);                      \
+                    continue;                                                          \
+                }                                                                      \
+                long j = 0;                                                            \
+                for (; j + 4 <= n; j += 4) dots_##name(out + j, a, b + j * b1, b1, k, add, 4); \
+                for (; j < n; j++) dots_##name(out + j, a, b + j * b1, b1, k, add, 1); \
+            }                                                                          \
             return;                                                                    \
         }                                                                              \
         if (k == 0 && !add)                                                            \
@@ -196,22 +239,25 @@ ROW_OF_PRODUCT(float, f32)
             return;                                                                    \
         }                                                                              \
         type packed[DEEPEST * ACROSS];                                                 \
-        for (long j = 0; j < n; j += ACROSS)                                           \
+        const long vectors = (n + LANES - 1) / LANES, slabs = (vectors + WIDE - 1) / WIDE; \
+        for (long s = 0; s < slabs; s++)                                               \
             for (long l = 0; l < k; l += DEEPEST) {                                    \
-                const long columns = n - j < ACROSS ? n - j : ACROSS;                  \
+                /* Slabs are about as wide as each other. */                           \
+                const long v = vectors * s / slabs, wide = vectors * (s + 1) / slabs - v; \
+                const long j = v * LANES, across = wide * LANES;                       \
+                const long columns = n - j < across ? n - j : across;                  \
                 const long deep = k - l < DEEPEST ? k - l : DEEPEST;                   \
-                const long across = (columns + LANES - 1) / LANES * LANES;             \
                 const type *first = b + l * b0 + j * b1;                               \
                 long step = b0;                                                        \
                 /* Rows lie as they should, and none is read beyond its end. */        \
-                const int near = b1 == 1 && deep * b0 * (long)sizeof *b <= NEAR;       \
-                if (across > columns || !near) {                                       \
+                const int near = deep * b0 * (long)sizeof *b <= NEAR || m < FEW_ROWS;  \
+                if (across > columns || b1 != 1 || !near) {                            \
                     pack_##name(packed, first, b0, b1, deep, columns, across);         \
                     first = packed;                                                    \
                     step = across;                                                     \
                 }                                                                      \
-                slab_##name(out + j, n, a + l * a1, a0, a1, first, step, deep, m, columns, \
-                            add || l > 0);                                             \
+                slab_##name(out + j, n, a + l * a1, a0, a1, first, step, deep, m, wide, \
+                            LANES - (across - columns), add || l > 0);                 \
             }                                                                          \
     }                                                                                  \
     void pg_matmul_##name(type *restrict out, const type *a, long a0, long a1,         \

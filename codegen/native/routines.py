@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
+
+import numpy as np
 
 from primgraph.codegen.native import systems
 from primgraph.codegen.native.access import row_major
@@ -13,8 +15,8 @@ from primgraph.codegen.native.spellings import c_type, literal, type_name
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.dims import typical
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import Shape
-from primgraph.primitives import reductions, running, sorting
+from primgraph.ir.types import FLOAT64, Shape
+from primgraph.primitives import constants, reductions, running, sorting
 from primgraph.primitives.linalg import matmul
 
 
@@ -24,7 +26,10 @@ def routine(step: Step) -> Lines | None:
     if found is None or any(c_type(t.dtype) is None for t in (*step.operands, *step.results)):
         return None
     kinds, lines = found
-    return lines if step.operands[0].dtype.kind in kinds else None
+    if step.operands and step.operands[0].dtype.kind not in kinds:
+        return None
+    fits = FITS.get(step.op)
+    return lines if fits is None or fits(step) else None
 
 
 # Sorting more than this takes NumPy less time than C, which does not look at many at once.
@@ -33,10 +38,12 @@ _MOST_SORTED = 256
 
 def pays(step: Step) -> bool:
     """Whether C is no slower than a call of NumPy's, where that is possible."""
-    shape = step.operands[0].shape
     if step.op in systems.ROUTINES:
+        shape = step.operands[0].shape
         return typical(max(shape[-2:], key=typical)) <= systems.MOST_ROWS
-    return step.op is not sorting.sort or typical(shape[step.params["axis"]]) <= _MOST_SORTED
+    if step.op is not sorting.sort:
+        return True
+    return typical(step.operands[0].shape[step.params["axis"]]) <= _MOST_SORTED
 
 
 def along(shape: Shape, axis: int) -> str:
@@ -132,6 +139,24 @@ def _root_of_squares(call: Call) -> Iterator[str]:
     yield "}"
 
 
+def _random(call: Call) -> Iterator[str]:
+    """Random numbers for each key, in the order of Philox's counter."""
+    keys, result, p = call.step.operands[0], call.step.results[0], call.step.params
+    n = extent(prod(result.shape[keys.ndim :]))
+    name, more = "bernoulli", [literal(float(p["p"]), FLOAT64)] if "p" in p else []
+    if "p" not in p:
+        name, dtype = f"uniform_{type_name(result.dtype)}", result.dtype
+        low, high = float(p["low"]), float(p["high"])
+        top = np.nextafter(dtype.type(high), dtype.type(low))
+        more = [literal(v, FLOAT64) for v in (low, high - low)] + [literal(top, dtype)]
+    yield f"for (long k = 0; k < {extent(keys.size)}; k++)"
+    args = f"({call.result()}) + k * {n}, (uint64_t)({call.operand(0)})[k], {n}"
+    yield f"    pg_{name}({args}, {', '.join(more)});"
+
+
+# Which steps a function is for, where that is not told by the kind of an operand.
+FITS: dict[Op, Callable[[Step], bool]] = {}
+
 # What writes calls, with the kinds of the first operand that it is for.
 ROUTINES: dict[Op, tuple[str, Lines]] = {
     reductions.cumsum: ("iuf", _running("cumsum")),
@@ -144,5 +169,7 @@ ROUTINES: dict[Op, tuple[str, Lines]] = {
     sorting.argsort: ("biuf", _argsort),
     sorting.searchsorted: ("biuf", _searchsorted),
     matmul: ("iu", _product),
+    constants.random_uniform: ("iu", _random),
+    constants.random_bernoulli: ("iu", _random),
     reductions.root_of_squares: ("f", _root_of_squares),
 }

@@ -26,7 +26,7 @@ from primgraph.codegen.native.items import (
 )
 from primgraph.codegen.native.parts import needed
 from primgraph.codegen.native.routines import routine
-from primgraph.codegen.native.spellings import c_type, type_name
+from primgraph.codegen.native.spellings import CODES, c_type, type_name
 from primgraph.codegen.native.told import SIZES, Told
 from primgraph.errors import WRITTEN
 from primgraph.ir.types import TensorType
@@ -191,6 +191,8 @@ class _Writer:
     # Items.
 
     def lines(self, item: Item) -> Iterator[str]:
+        if isinstance(item, Nest) and not item.nodes:
+            return
         if isinstance(item, Nest):
             yield from statements(item, self.type, self.place, self.plan.added)
         elif isinstance(item, Product):
@@ -344,6 +346,10 @@ _TWO = "const {0} *, long, const {0} *, long, long"
 def _declared(plan: Nests) -> Iterator[str]:
     """The functions of the runtime that a plan calls, but for those of its bodies."""
     for item in plan.items:
+        steps = [n.step for n in item.nodes] if isinstance(item, Nest) else []
+        if isinstance(item, Routine):
+            steps.append(item.step)
+        yield from [CODES[s.op] for s in steps if s is not None and s.op in CODES]
         if isinstance(item, Blocks):
             yield SHARED
             yield STOP

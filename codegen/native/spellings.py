@@ -238,6 +238,9 @@ SPELLINGS: dict[Op, Spelling] = {
     logic.select: lambda args, step: "{} ? {} : {}".format(*args),
 }
 
+# C that a primitive's own needs, of primitives from outside.
+CODES: dict[Op, str] = {}
+
 # Functions of runs of elements, which the runtime has by these names.
 FUNCTIONS: dict[Op, str] = {
     e.exp: "exp",

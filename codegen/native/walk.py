@@ -7,6 +7,7 @@ from typing import final
 
 from primgraph.codegen.native.access import row_major
 from primgraph.codegen.native.extents import extent, is_few
+from primgraph.codegen.native.flat import flattened
 from primgraph.codegen.native.items import Nest, Node
 from primgraph.ir.dims import typical
 
@@ -29,20 +30,19 @@ class Walk:
     """
 
     def __init__(self, nest: Nest) -> None:
-        self.nest = nest
-        self.order = _loop_order(nest)
+        self.flat = flattened(nest)
+        self.nest = nest = nest if self.flat is None else self.flat.nest
+        self.order = _loop_order(nest) if self.flat is None else list(range(len(nest.domain)))
+        # The elements of a strip: whole rows of a flat nest.
+        self.strip = STRIP if self.flat is None else STRIP // self.flat.width * self.flat.width
         self.extents = [nest.domain[i] for i in self.order]
         self.stored_strides = row_major(nest.domain)
         self.levels: list[int] = []
         self.find_levels()
         self.collapse()
-
-    @property
-    def start(self) -> str:
-        """The variable of the first element of a strip; empty where there is but one strip."""
-        return (
-            "s" if self.in_strips and self.extents and not is_few(self.extents[-1], STRIP) else ""
-        )
+        # The variable of the first element of a strip; empty where there is but one strip.
+        several = bool(self.extents) and not is_few(self.extents[-1], self.strip)
+        self.start = "s" if several and self.in_strips else ""
 
     def find_levels(self) -> None:
         """The loop of a strip that each node is in; functions are between two of them."""
@@ -66,7 +66,7 @@ class Walk:
                     continue
                 if level[o.value] < here or (node.kind in IDENTITY and self.is_run(node)):
                     found.add(o.value)
-            if node.kind == "call":
+            if node.kind in ("call", "spread"):
                 found.add(node.value)
         return found
 
@@ -80,7 +80,7 @@ class Walk:
 
     @property
     def in_strips(self) -> bool:
-        return any(
+        return self.flat is not None or any(
             n.kind == "call" or (n.kind in IDENTITY and self.is_run(n)) for n in self.nest.nodes
         )
 
@@ -91,7 +91,9 @@ class Walk:
             rows += [o.strides for o in node.operands if o.root >= 0 or o.strides]
             if node.strides:
                 rows.append(node.strides)
-        k = 0
+        k, last = 0, self.order[-1:]
+        if self.flat is not None:
+            del self.order[-1], self.extents[-1]
         while k + 1 < len(self.order):
             outer, inner = self.order[k], self.order[k + 1]
             n = self.extents[k + 1]
@@ -102,6 +104,18 @@ class Walk:
                 k = max(k - 1, 0)
             else:
                 k += 1
+        if self.flat is not None:
+            self.order[-1:] = last
+            self.extents[-1] *= self.flat.width
+
+    def first_row(self, offset: int, strides: Sequence[int]) -> str:
+        """The place of the first row of a strip, where a flat nest has an element for each."""
+        assert self.flat is not None
+        outer = [(f"i{d}", strides[i]) for d, i in enumerate(self.order[:-1])]
+        if self.start:
+            outer.append((f"{self.start} / {self.flat.width}", strides[self.flat.row]))
+        terms = [f"{name} * {extent(s)}" for name, s in outer if s != 0]
+        return " + ".join([*terms, extent(offset)])
 
     def base(self, offset: int, strides: Sequence[int]) -> str:
         """The place of the first element of a strip."""

@@ -183,7 +183,7 @@ class Plan:
     needed, and `buffers` in that in which they are taken. `arena` is the size of the arena in
     bytes, `least` the most that is alive at once, so that no arena could be smaller. `space` is
     the size of a second one, in which the buffers of blocks are: each thread has one. `cards`
-    are what the plan goes by.
+    are what the plan goes by. Of a native kernel `native` tells what C does, and what NumPy.
     """
 
     schedule: Schedule
@@ -199,6 +199,7 @@ class Plan:
     space: int
     cards: Cards
     bodies: tuple[Plan, ...] = ()
+    native: tuple[str, ...] = ()
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -222,7 +223,8 @@ class Plan:
         head = f"plan {self.schedule.name}({given}) -> {types}"
         arena = f"  arena of {self.arena} bytes, {self.least} in use at most{space}"
         text = "\n".join([head, arena, *_Listing(self.schedule).lines(self.body, "  ")])
-        return "\n\n".join([text, *map(str, self.bodies)])
+        first = ["\n".join(self.native), "where that does not run:"] if self.native else []
+        return "\n\n".join([*first, text, *map(str, self.bodies)])
 
 
 # Text.

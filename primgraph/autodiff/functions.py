@@ -133,15 +133,20 @@ def gradient_of(
     return gradient
 
 
+# What has an `is_batched`.
+_BATCHED = ("Hessian", "biharmonic", "hessian_diagonal", "laplacian")
+
+
 def require_scalar(name: str, value: Handle, rank: int) -> None:
     """Raise `NotScalarError` unless there is one element, for each of a batch if `rank` is 1."""
     lead = value.shape[:rank]
     sizes = value.type.with_shape(value.shape[rank:]).size
     if len(lead) != rank or sizes != 1:
         wanted = "shape (B,) or (B, 1)" if rank else "one element"
+        batched = ", or use is_batched=True for one of independent samples"
         raise NotScalarError(
             f"{name} needs a function of {wanted}, not {value.type}",
-            hint="" if rank else "sum it, or use is_batched=True for one of independent samples",
+            hint="" if rank else f"sum it{batched if name in _BATCHED else ''}",
         )
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from primgraph.autodiff.functions import gradient_of, require_scalar
 from primgraph.autodiff.grad import grad
 from primgraph.autodiff.independence import require_apart
-from primgraph.autodiff.lazy_matrix import Layout, Matrix, Slopes
+from primgraph.autodiff.layout import Layout, Matrix
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.matrix import DerivativeMatrix, blocks_in
 from primgraph.autodiff.request import (
     Request,
@@ -155,7 +156,7 @@ class Hessian(DerivativeMatrix):
             self._lay_out(made, made, blocks, flat)
             return
         with located(partial(origin_of, inputs)):
-            both = with_gradient(function, inputs, int(is_batched))
+            both = with_gradient("Hessian", function, inputs, int(is_batched))
             traced = Traced.of("Hessian", both, inputs)
             traced.require_direction(False)
             values = traced.slopes(is_batched, slice(1), check=check)
@@ -247,13 +248,13 @@ def _evaluated(matrix: DerivativeMatrix, single: bool, x: Variables) -> Any:
     return found[0] if single else found
 
 
-def with_gradient(function: Any, inputs: Any, rank: int) -> Function:
+def with_gradient(name: str, function: Any, inputs: Any, rank: int) -> Function:
     """A value and its gradients by all inputs: a function if there is one, else variables."""
     if callable(function):
-        return gradient_of("Hessian", function, rank=rank)
-    (value,) = _one("Hessian", function)
-    require_scalar("Hessian", value, rank)
-    listed = variables_of("Hessian", "inputs", inputs)
+        return gradient_of(name, function, rank=rank)
+    (value,) = _one(name, function)
+    require_scalar(name, value, rank)
+    listed = variables_of(name, "inputs", inputs)
     slopes = grad(value, listed, materialize_grads=True)
     return [value, *(g for g in slopes if g is not None)]
 

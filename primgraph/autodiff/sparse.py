@@ -14,9 +14,11 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.autodiff.jacobian import Traced, with_gradient
-from primgraph.autodiff.lazy_matrix import Layout, Matrix, Passes, Slopes, picked, zeros_of
+from primgraph.autodiff.layout import Layout, Matrix, Passes
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.patterns import pattern_of, too_large
+from primgraph.autodiff.pool import picked, zeros_of
 from primgraph.autodiff.sparse_matrix import FORMATS, TRIANGLES, SparseMatrix
 from primgraph.errors import ArgumentError, CheckError, OptionError, ShapeError
 from primgraph.ir.dims import names_in
@@ -99,7 +101,7 @@ class Plan:
         if self.slopes.symmetric:
             # Both images of an element are the one in the lower triangle.
             upper = pattern.rows < pattern.indices
-            mirror = np.argsort(pattern.indices, kind="stable")
+            mirror = pattern._by_column
             kinds = upper[wanted].astype(np.int64)
             wanted = np.where(upper, mirror, np.arange(pattern.nnz))[wanted]
         seed = forward_slice(graph.body, graph.inputs[-1:])
@@ -126,7 +128,7 @@ class Plan:
                 count += step.elements.size
                 known.append(found)
             whole = concatenate(known) if len(known) > 1 else known[0]
-        mirror = np.argsort(pattern.indices, kind="stable")
+        mirror = pattern._by_column
         return whole, np.where(place >= 0, place, place[mirror])
 
 
@@ -186,7 +188,7 @@ def hessian_plan(
     check: bool = False,
 ) -> Plan:
     """Which products tell the Hessian of `y` by `x`."""
-    traced = Traced.of(name, with_gradient(y, x, 0), x)
+    traced = Traced.of(name, with_gradient(name, y, x, 0), x)
     slopes = traced.slopes(False, slice(1, None), symmetric=True)
     found = _pattern_of(name, slopes, pattern, check)
     if found != found.T:
@@ -212,7 +214,7 @@ def matrix_of(plan: Plan, format: str, triangle: str | None) -> SparseMatrix:
         numbers = np.flatnonzero(rows >= columns if lower else rows <= columns)
         pattern = Pattern.from_coo(rows[numbers], columns[numbers], pattern.shape)
     if format == "csc":
-        numbers = numbers[np.argsort(pattern.indices, kind="stable")]
+        numbers = numbers[pattern._by_column]
     values = plan.values(numbers)
     return SparseMatrix(values, format, pattern, plan.coloring, triangle, plan.note)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from primgraph.autodiff.lazy_matrix import Passes, Slopes
+from primgraph.autodiff.layout import Passes
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.patterns import pattern_of
 from primgraph.autodiff.sparse import Plan
 from primgraph.ir.primitive import recording
@@ -22,7 +23,7 @@ from primgraph.transforms.optimize.clean_up import clean_up
 _SMALL = 24
 _FEWER = 3
 _SHARE = 6
-# On the way to a pattern so many elements may be listed, whatever the size of the matrix.
+# On the way to a pattern no more elements are listed than that, but so many of any matrix.
 _LISTED = 2**14
 
 
@@ -47,7 +48,7 @@ def whole_of(slopes: Slopes, wanted: int) -> tuple[Variable, Passes] | None:
 
 def _compressed(slopes: Slopes, wanted: int) -> tuple[Variable, Passes] | None:
     shape = slopes.outputs.offsets()[-1], slopes.inputs.offsets()[-1]
-    pattern = pattern_of(slopes, max(shape[0] * shape[1], _LISTED))
+    pattern = pattern_of(slopes, max(shape[0] * shape[1] // _SHARE, _LISTED))
     if pattern is None or pattern.nnz * _SHARE > shape[0] * shape[1]:
         return None
     width = int(np.diff(pattern.indptr).max(initial=0))

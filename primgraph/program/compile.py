@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +34,7 @@ from primgraph.transforms.optimize.values_alone import values_alone
 from primgraph.transforms.rules.rule import check_level
 from primgraph.transforms.split_loops import split_loops
 
-TARGETS = ("numpy", "c")
+TARGETS = ("numpy", "c", "auto")
 
 # What passes about linear algebra are for.
 _OF_MATRICES: frozenset[Op] = frozenset(
@@ -62,9 +64,11 @@ def compile(
     same bits whatever the feeds; "signs" ones may differ in signs of zeros, and where a product
     with a power of two over- or underflows on the way, which is what derivatives are always
     allowed; "finite" ones also where a NaN, an infinity, an overflow or an underflow occurs; "fast"
-    ones are true of real numbers and may round differently. `target` is "numpy", or "c" for native
+    ones are true of real numbers and may round differently. `target` is "numpy"; "c" for native
     code, which takes a C compiler on this machine, and is NumPy's with a warning where there is
-    none; by default what the environment variable PRIMGRAPH_TARGET says, or NumPy. `donated` maps
+    none; or "auto" for the one of these that takes less time in 10,000 calls, its compilation
+    included, as far as shapes tell. By default it is what the environment variable
+    PRIMGRAPH_TARGET says, or NumPy. `donated` maps
     positions of outputs to those of inputs of the same type, whose arrays they overwrite. What
     depends on no input is computed at the first call of the kernel, and kept by it.
 
@@ -126,9 +130,13 @@ def style_for(style: str, target: str | None) -> str:
     """The style of the code generator. Raises `CompileError` for a target or style of no name."""
     wanted = target_of(target)
     require_style(style)
-    if target == "c" and style == "readable":
+    if target in _STYLES and style == "readable":
         raise CompileError("readable code is NumPy's", hint="leave out style or target")
-    return "native" if wanted == "c" and style == "planned" else style
+    return _STYLES.get(wanted, style) if style == "planned" else style
+
+
+# Planned code of targets, as the code generator calls it; "auto" is not decided yet.
+_STYLES = {"c": "native", "auto": "auto"}
 
 
 def compiled(
@@ -156,7 +164,8 @@ def generic(
     It trusts the sizes of what it is given.
     """
     plain = optimized(graph, math)
-    chosen = "native" if style == "native" else "readable"
+    native = _decided(style, plain) == "native"
+    chosen = "native" if native else "readable"
     return compile_graph(plain, style=chosen, donated=donated, handed=handed)
 
 
@@ -243,7 +252,23 @@ def _kernel(
     """What every program, function and graph is run by, in whatever way it is compiled."""
     graph = without_formal(graph)
     once = () if graph.sizes else input_free(graph)
-    return compile_graph(graph, style=style, donated=donated, once=once, handed=handed)
+    chosen = _decided(style, graph)
+    if style == "auto" and chosen == "native":
+        try:
+            return compile_graph(graph, style=chosen, donated=donated, once=once, handed=handed)
+        except CompileError as error:
+            # Nobody asked for C.
+            warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
+            chosen = "planned"
+    return compile_graph(graph, style=chosen, donated=donated, once=once, handed=handed)
+
+
+def _decided(style: str, graph: Graph) -> str:
+    """The style of a graph's code, where "auto" leaves it to what native code would save."""
+    if style != "auto":
+        return style
+    found: str = importlib.import_module("primgraph.program.targets").style_of(graph)
+    return found
 
 
 def optimized(graph: Graph, math: str = "exact") -> Graph:

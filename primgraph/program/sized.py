@@ -321,14 +321,16 @@ class SizedKernel(Fixed, Drawn):
         *others: Kernel | SizedKernel,
         force: bool = False,
         scipy: bool = False,
+        blas: bool = False,
     ) -> None:
         """Write a Python file that needs NumPy only, with one function for all sizes.
 
         It refuses sizes that contradict each other, or are not as the graph assumes, by ValueError.
-        Otherwise it is as `Kernel.save` says.
+        Otherwise it is as `Kernel.save` says. A file of C is that of given sizes: save a kernel
+        `at` those.
         """
         kernels = [k.generic if isinstance(k, SizedKernel) else k for k in others]
-        self.generic.save(path, *kernels, force=force, scipy=scipy)
+        self.generic.save(path, *kernels, force=force, scipy=scipy, blas=blas)
 
     @property
     def sizes(self) -> tuple[str, ...]:

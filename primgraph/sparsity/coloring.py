@@ -13,7 +13,8 @@ from typing import final
 import numpy as np
 
 from primgraph.errors import ArgumentError, OptionError, ShapeError
-from primgraph.sparsity.greedy import ORDERS, acyclic_colors, column_colors, star_colors
+from primgraph.sparsity import greedy, rounds
+from primgraph.sparsity.greedy import ORDERS, acyclic_colors
 from primgraph.sparsity.lattices import fullest, lattice_colors, rows_of
 from primgraph.sparsity.pattern import Indices, Pattern
 
@@ -23,8 +24,10 @@ SYMMETRIC = ("auto", "star", "acyclic", "columns")
 # where the vertices and their neighbours have so many neighbours together.
 _SMALL = 100_000
 _WORK = 1_000_000
-# Beyond so many elements one side is coloured only.
+# Beyond so many elements one side is coloured only, and many vertices at a time, where no row or
+# column has very many.
 _LARGE = 2_000_000
+_WIDE = 256
 # Elements that are found by substitution wait for so many others at most.
 _DEPTH = 200
 
@@ -115,6 +118,8 @@ def coloring(pattern: Pattern, side: str = "auto", order: str = "auto") -> Color
         other = _fewest(sides[1 - first][1], order)
         if _count(other) + (first == 0) <= found.count:
             found = sides[1 - first][0](pattern, other)
+    if pattern.nnz > _LARGE:
+        return found
     return _mixed(pattern, order, found.count) or found
 
 
@@ -181,14 +186,14 @@ def _fewest(pattern: Pattern, order: str) -> Indices:
     """Colours of the columns, by number where that is as good as any, else one by one."""
     least = fullest(pattern)
     if order != "auto":
-        return column_colors(pattern, order)
-    best = column_colors(pattern) if pattern.nnz <= _SMALL else None
+        return _column_colors(pattern, order)
+    best = _column_colors(pattern) if pattern.nnz <= _SMALL else None
     if best is None or _count(best) > least:
         found = lattice_colors(pattern, least)
         if found is not None:
             return found
     for name in _orders(pattern, order):
-        found = best if best is not None and name == "natural" else column_colors(pattern, name)
+        found = best if best is not None and name == "natural" else _column_colors(pattern, name)
         if best is None or _count(found) < _count(best):
             best = found
         if _count(best) <= least:
@@ -211,11 +216,28 @@ def _star(pattern: Pattern, order: str, first: int) -> Indices:
             if pattern.nnz > _SMALL:
                 return best
     for name in _orders(pattern, order):
-        found = star_colors(pattern, name, first)
+        found = _star_colors(pattern, name, first)
         if best is None or _count(found) < _count(best):
             best = found
     assert best is not None
     return best
+
+
+def _is_vast(pattern: Pattern, order: str) -> bool:
+    """Whether colours one by one would take long, and those of many at a time will do."""
+    wide = max(fullest(pattern), fullest(pattern.T))
+    return order == "natural" and pattern.nnz > _LARGE and wide <= _WIDE
+
+
+def _column_colors(pattern: Pattern, order: str = "natural") -> Indices:
+    vast = _is_vast(pattern, order)
+    return rounds.column_colors(pattern) if vast else greedy.column_colors(pattern, order)
+
+
+def _star_colors(pattern: Pattern, order: str, first: int) -> Indices:
+    if _is_vast(pattern, order):
+        return rounds.star_colors(pattern, first)
+    return greedy.star_colors(pattern, order, first)
 
 
 def _acyclic(pattern: Pattern, order: str) -> Indices:
@@ -320,15 +342,9 @@ def _by_star(pattern: Pattern, colors: Indices) -> Coloring:
     mirrored = colors[rows] * size + columns
     lower = rows >= columns
     first, second = np.where(lower, keys, mirrored), np.where(lower, mirrored, keys)
-    at = _mirror(pattern)
+    at = pattern._by_column
     lower_alone = np.where(lower, alone, alone[at])
     return Coloring(pattern, colors, None, np.where(lower_alone, first, second))
-
-
-def _mirror(pattern: Pattern) -> Indices:
-    """For each element of a symmetric pattern the number of its mirror image."""
-    found: Indices = np.argsort(pattern.indices, kind="stable")
-    return found
 
 
 def _by_substitution(pattern: Pattern, colors: Indices) -> Coloring:
@@ -339,7 +355,7 @@ def _by_substitution(pattern: Pattern, colors: Indices) -> Coloring:
     """
     size, count = pattern.shape[0], _count(colors)
     rows, columns = pattern.rows, pattern.indices
-    mirror = _mirror(pattern)
+    mirror = pattern._by_column
     lower = np.flatnonzero(rows >= columns)
     # The sums that an element and its mirror image are part of.
     sums = colors[columns] * size + rows

@@ -16,6 +16,9 @@ from primgraph.errors import ArgumentError, BoundsError, OptionError, ShapeError
 Array = np.ndarray[Any, Any]
 Indices: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
+# Bits of a positive number.
+_WORD = 63
+
 
 @final
 class Pattern:
@@ -124,8 +127,22 @@ class Pattern:
     @cached_property
     def T(self) -> Pattern:
         """The pattern of the transposed matrix."""
-        found = _from_keys(self.indices * self.shape[0] + self.rows, self.shape[::-1])
+        starts = _starts(np.bincount(self.indices, minlength=self.shape[1]))
+        found = Pattern._of(self.shape[::-1], starts, self.rows[self._by_column])
         found.__dict__["T"] = self
+        return found
+
+    @cached_property
+    def _by_column(self) -> Indices:
+        """The numbers of the elements, column by column: in a symmetric one, the mirror image."""
+        bits = self.nnz.bit_length()
+        if self.shape[1].bit_length() + bits < _WORD:
+            # Numbers that carry others along are sorted far faster than places of numbers.
+            both = np.sort(self.indices << bits | np.arange(self.nnz, dtype=np.int64))
+            found: Indices = both & ((1 << bits) - 1)
+        else:
+            found = np.argsort(self.indices, kind="stable")
+        found.setflags(write=False)
         return found
 
     def union(self, other: Pattern) -> Pattern:

@@ -32,6 +32,7 @@ def fit(
     progress: bool | None = None,
     executor: Executor | None = None,
     *,
+    target: str | None = None,
     client: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     every: int = 1,
@@ -53,7 +54,8 @@ def fit(
     `progress` tells how far it has come: in a notebook by a table that renews itself, on a
     terminal by a bar, for which rich has to be installed. By default these are shown where they
     can be, and nothing where the output is a file.
-    `executor` is a new one unless given.
+    `executor` is a new one unless given, for a `target` as `pg.compile` takes it: "numpy", "c" or
+    "auto". What is called as one goes takes what the environment variable PRIMGRAPH_TARGET says.
 
     With a `client` of dask's `feeds` are the samples, a dict of arrays in chunks by the names of
     inputs, as `pg.distributed.chunks` takes it. A step goes over `chunks_per_step` of them, by
@@ -64,9 +66,17 @@ def fit(
     samples beside their sums, such as normalising by all of a batch, is refused with its line.
 
     Raises `BuildError` for a program that updates nothing, and for an optimizer that has no
-    parameters; `ShapeError` for a loss of more than one element, `ArgumentError` for arguments of
-    other kinds and for an epoch without feeds.
+    parameters; `ShapeError` for a loss of more than one element, `CompileError` for a target that
+    does not exist, `ArgumentError` for arguments of other kinds, for a target beside an executor or
+    a function, and for an epoch without feeds.
     """
+    if target is not None and (
+        executor is not None or client is not None or not isinstance(program, Program)
+    ):
+        raise ArgumentError(
+            "a target is for programs that a new executor runs in this process",
+            hint="say pg.Executor(target=...), or set PRIMGRAPH_TARGET for all else",
+        )
     _require_epochs(epochs)
     if client is not None:
         if executor is not None:
@@ -90,7 +100,7 @@ def fit(
         if value is not None:
             raise OptionError(f"{name} is for training with a client")
     if isinstance(program, Program):
-        run = _runner(program, loss, executor)
+        run = _runner(program, loss, Executor(target=target) if executor is None else executor)
         name = program.name
     else:
         run = _stepper(program, loss, executor)
@@ -117,7 +127,7 @@ def _require_epochs(epochs: Any) -> None:
         raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
 
 
-def _runner(program: Program, loss: Any, executor: Executor | None) -> Callable[[Feed], float]:
+def _runner(program: Program, loss: Any, runner: Executor) -> Callable[[Feed], float]:
     """What runs a program with a feed, and gives the loss."""
     if isinstance(loss, Optimizer):
         raise ArgumentError(
@@ -129,10 +139,9 @@ def _runner(program: Program, loss: Any, executor: Executor | None) -> Callable[
             "the program updates nothing, so there is nothing to train",
             hint="call the minimize of an optimizer on its loss first",
         )
-    target = program.variable(loss) if isinstance(loss, str) else loss
-    if target is not None and target.size != 1:
-        raise ShapeError(f"a loss has one element, not {target.type}")
-    runner = Executor() if executor is None else executor
+    found = program.variable(loss) if isinstance(loss, str) else loss
+    if found is not None and found.size != 1:
+        raise ShapeError(f"a loss has one element, not {found.type}")
     return lambda feed: float(runner.run(program, feed, [loss])[0].item())
 
 

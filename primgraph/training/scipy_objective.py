@@ -16,11 +16,12 @@ from primgraph.errors import ArgumentError, BuildError, OptionError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.signature import checked_late, checked_methods
+from primgraph.ir.sizes import fitted
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
 from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
-from primgraph.program.compile import compiled
+from primgraph.program.compile import compiled, style_for
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values, state_values
 from primgraph.source import caller
@@ -39,6 +40,7 @@ def scipy_objective(
     feed: Mapping[str, Any] | None = None,
     *,
     hess: str = "dense",
+    target: str | None = None,
     client: None = None,
 ) -> Objective: ...
 @overload
@@ -49,6 +51,7 @@ def scipy_objective(
     feed: Any = None,
     *,
     hess: str = "dense",
+    target: str | None = None,
     client: Any,
 ) -> Any: ...
 @checked_late
@@ -59,6 +62,7 @@ def scipy_objective(
     feed: Any = None,
     *,
     hess: str = "dense",
+    target: str | None = None,
     client: Any = None,
 ) -> Any:
     """`loss` as a function of the elements of `parameters` in one float64 vector.
@@ -71,19 +75,31 @@ def scipy_objective(
 
     `parameters` are by default all trainable ones that `loss` depends on, in the order of their
     creation. What `feed` has for the inputs, and what the program's scope holds for other
-    states, is taken once and stays the same for all evaluations; the updates of the program are
-    not made. SciPy itself is not needed, but for `hess="sparse"`, by which the Hessian is a
-    `scipy.sparse.csr_array` with those elements that may be other than zero, had by few products.
+    states, is taken once and stays the same for all evaluations, and sizes that have names are
+    those of what is fed; the updates of the program are not made.
+
+    SciPy itself is not needed, but for `hess="sparse"`, by which the Hessian is a
+    `scipy.sparse.csr_array` with those elements that may be other than zero, had by few products:
+    trust-constr and Newton-CG take it. For trust-ncg and trust-krylov there is `hessp`, and
+    trust-exact and dogleg take dense arrays only.
+
+    `target` is as in `pg.compile`: "numpy", "c" or "auto".
 
     With a `client` of dask's, whose workers then compute it, `feed` has arrays in chunks, as
     `pg.distributed.chunks` takes them, for inputs with a named first extent. The loss is a sum or a
     mean over all rows, and what is returned is a `pg.distributed.Objective`, with products by the
     Hessian but without the Hessian itself; its errors are those of `pg.distributed.objective`.
 
-    Raises `OptionError` for another `hess`, `ShapeError` for a loss of more than one element,
-    `BuildError` where there is nothing to vary or a variable is no parameter of the program,
-    `FeedError` for feeds that do not fit, and `NotDifferentiable` as `grad` does.
+    Raises `OptionError` for another `hess`, `CompileError` for another target, `ShapeError` for a
+    loss of more than one element, `BuildError` where there is nothing to vary or a variable is no
+    parameter of the program, `FeedError` for feeds that do not fit, `ArgumentError` for a target
+    beside a client, and `NotDifferentiable` as `grad` does.
     """
+    if client is not None and target is not None:
+        raise ArgumentError(
+            "a target is for what this process computes, and a client was given",
+            hint="set PRIMGRAPH_TARGET for the workers",
+        )
     if client is not None and isinstance(program, Program):
         module = import_module("primgraph.distributed.objective")
         chosen = None if parameters is None else list(parameters)
@@ -96,7 +112,8 @@ def scipy_objective(
         raise ShapeError(f"a loss has one element, not {loss.type}")
     if hess not in ("dense", "sparse"):
         raise OptionError(f"hess is 'dense' or 'sparse', not {hess!r:.60}")
-    return Objective(program, loss, _chosen(program, loss, parameters), feed or {}, hess)
+    style = style_for("planned", target)
+    return Objective(program, loss, _chosen(program, loss, parameters), feed or {}, hess, style)
 
 
 def _chosen(
@@ -133,15 +150,18 @@ class Objective:
         parameters: Sequence[Variable],
         feed: Mapping[str, Any],
         hess: str = "dense",
+        style: str | None = None,
     ) -> None:
         self.program = program
+        self._style = style
         self._is_sparse = hess == "sparse"
         self.parameters = tuple(parameters)
         self._ends = list(accumulate(p.size for p in parameters))
-        self._record = _Record(program, loss, self.parameters)
+        self._record = _Record(program, loss, self.parameters, style)
         others = self._record.others
         check_names(program, feed, [v.hint for v in others if v not in program.states])
         self._others = input_values(program, others, feed)
+        self._record.fit(self._others)
         self._latest: tuple[bytes, float, Array] | None = None
 
     @property
@@ -207,14 +227,14 @@ class Objective:
     @cached_property
     def hessp_kernel(self) -> Kernel:
         """Computes the product of the Hessian with a vector."""
-        return compiled(self._record.curvature)
+        return compiled(self._record.curvature, style=self._style)
 
     @cached_property
     def hess_kernel(self) -> Kernel:
         """Computes the products of the Hessian with the rows of a matrix, all at once."""
         graph = clean_up(lower(self._record.curvature))
         axes = [None, 0, *(None for _ in self._others)]
-        return compiled(batch(graph, self.size, axes))
+        return compiled(batch(graph, self.size, axes), style=self._style)
 
     @cached_property
     def _sparse_hessian(self) -> tuple[Kernel, Any]:
@@ -239,12 +259,20 @@ class Objective:
 class _Record:
     """The loss on slices of a vector, in a builder of its own, with its derivatives."""
 
-    def __init__(self, program: Program, loss: Variable, parameters: Sequence[Variable]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        loss: Variable,
+        parameters: Sequence[Variable],
+        style: str | None = None,
+    ) -> None:
+        self.style = style
+        self.parameters = parameters
         self.builder = builder = Builder(program.name, source=caller())
         count = sum(p.size for p in parameters)
         self.type = TensorType((count,), FLOAT64)
         self.theta = Variable(builder, builder.input(self.type, program.free_name("theta")))
-        self.parts = self._slices(parameters)
+        self.parts = self._slices()
         moved = {p.value: part.value for p, part in zip(parameters, self.parts, strict=True)}
         body = program.builder.slice([loss.value])
         used = {v for eqn in body for v in eqn.inputs} | {loss.value}
@@ -257,9 +285,27 @@ class _Record:
         builder.stopped.update(moved[v] for v in program.builder.stopped if v in moved)
         self.loss = Variable(builder, moved[loss.value])
 
-    def _slices(self, parameters: Sequence[Variable]) -> list[Variable]:
+    def fit(self, arrays: Sequence[Array]) -> None:
+        """Let sizes that have names be those of the arrays, which are the same for all vectors."""
+        inputs = [self.theta.value, *self.constants]
+        if not any(v.type.names for v in inputs):
+            return
+        stopped = [v for v in self.builder.stopped if v not in inputs]
+        held = [v in self.builder.stopped for v in inputs]
+        outputs = [self.loss.value, *stopped]
+        graph = Graph(inputs, self.builder.slice(outputs), outputs, self.builder.name)
+        known = fitted(graph, [np.zeros(self.type.shape), *arrays])
+        builder = self.builder = Builder(self.builder.name, source=self.builder.source)
+        theta, *constants = (builder.input(v.type, v.hint) for v in known.inputs)
+        loss, *stopped = builder.inline(known, [theta, *constants])
+        flagged = (v for v, h in zip((theta, *constants), held, strict=True) if h)
+        builder.stopped.update((*stopped, *flagged))
+        self.theta, self.constants = Variable(builder, theta), constants
+        self.loss, self.parts = Variable(builder, loss), self._slices()
+
+    def _slices(self) -> list[Variable]:
         parts, start = [], 0
-        for p in parameters:
+        for p in self.parameters:
             part = self.theta[start : start + p.size]
             parts.append(reshape(part, p.shape).astype(p.dtype))
             start += p.size
@@ -280,7 +326,8 @@ class _Record:
         """From the vector and the constants to the value and the gradient."""
         with self.builder:
             outputs = [reshape(self.loss, ()).astype(FLOAT64), self.gradient]
-        return compiled(self._graph([self.theta.value, *self.constants], outputs))
+        graph = self._graph([self.theta.value, *self.constants], outputs)
+        return compiled(graph, style=self.style)
 
     def sparse_hessian(self) -> tuple[Kernel, Any]:
         """From the vector and the constants to elements of the Hessian, and where these are."""
@@ -289,7 +336,7 @@ class _Record:
             loss = reshape(self.loss, ()).astype(FLOAT64)
             matrix = module.sparse_hessian("scipy_objective", loss, self.theta)
         graph = self._graph([self.theta.value, *self.constants], [matrix.data])
-        return compiled(graph), matrix
+        return compiled(graph, style=self.style), matrix
 
     @cached_property
     def curvature(self) -> Graph:

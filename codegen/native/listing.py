@@ -1,0 +1,104 @@
+"""What native code does, as text: its items in order, and the steps that NumPy is left with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import final
+
+from primgraph.codegen.native.build import compiler
+from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Outside, Product
+from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.regions import LIMITS
+from primgraph.codegen.plan.limits import Limits, default_limits
+from primgraph.codegen.plan.schedule import Step, schedule
+from primgraph.ir.dims import is_open
+from primgraph.ir.graph import Graph
+from primgraph.ir.types import Shape
+from primgraph.primitives.control import scan, while_loop
+from primgraph.source import Source
+
+# Names of operations that are told of one nest of loops.
+_TOLD = 12
+
+
+def listing(graph: Graph, limits: Limits) -> tuple[str, ...]:
+    """The lines that tell what native code for `graph` does."""
+    if compiler() is None:
+        return ("NumPy does all: there is no C compiler",)
+    steps = schedule(graph)
+    if any(is_open(t.shape) for t in steps.types):
+        return ("NumPy does all: there are stacks that grow",)
+    plan = nests(steps, LIMITS if limits == default_limits() else limits)
+    outside = sum(isinstance(item, Outside) for item in plan.items)
+    number = "all of it" if not outside else f"all but {outside} step{'s' * (outside > 1)}"
+    return (f"native code for {number}", *_Listing().lines(plan.items, "  "))
+
+
+@final
+class _Listing:
+    """Lines of items, in groups that begin with the user's line that they come from."""
+
+    def __init__(self) -> None:
+        self.said: Source | None = None
+
+    def lines(self, items: Sequence[Item], indent: str) -> Iterator[str]:
+        for item in items:
+            steps = [n.step for n in item.nodes if n.step] if isinstance(item, Nest) else []
+            if not isinstance(item, Nest | Blocks):
+                steps = [item.step]
+            yield from self.comment(steps, indent)
+            yield indent + _told(item)
+            if isinstance(item, Control | Blocks):
+                yield from self.bodies(item.bodies, indent + "  ")
+
+    def bodies(self, bodies: Sequence[Nests], indent: str) -> Iterator[str]:
+        for k, body in enumerate(bodies):
+            if k:
+                yield f"{indent}or"
+            yield from self.lines(body.items, indent)
+
+    def comment(self, steps: Sequence[Step], indent: str) -> Iterator[str]:
+        """The line of the first step, where it is another one than before."""
+        source = steps[0].source if steps else None
+        if source is not None and source != self.said and source.is_told:
+            self.said = source
+            yield f"{indent}# {source}  {'' if source.is_derived else source.text}".rstrip()
+
+
+def _told(item: Item) -> str:
+    match item:
+        case Nest(domain=domain, nodes=nodes):
+            names = [n.step.op.name if n.step else n.kind for n in nodes]
+            told = [name for name in dict.fromkeys(names) if name not in ("copy", "put")]
+            text = ", ".join(told[:_TOLD]) + (", ..." if len(told) > _TOLD else "")
+            return f"loops over {_shape(domain)}: {text or 'copies'}"
+        case Product(step=step):
+            x, y = step.operands
+            return f"product of {x} and {y}"
+        case Control(step=step):
+            return f"{step.op.name}{_trips(step)}:"
+        case Blocks(extent=extent, rows=rows, groups=groups):
+            return f"{extent} rows in blocks of {rows}, in {groups} groups:"
+        case Outside(step=step, lacking=lacking):
+            because = ", ".join([f"{s.op.name}{_place(s)}" for s in lacking])
+            return f"by NumPy: {step.op.name}{_place(step)}" + (
+                f", as C has no {because}" if because else ""
+            )
+        case _:
+            return f"{item.step.op.name} of {', '.join(map(str, item.step.operands))}"
+
+
+def _shape(domain: Shape) -> str:
+    return " x ".join(map(str, domain)) or "one element"
+
+
+def _trips(step: Step) -> str:
+    if step.op is scan:
+        return f" of {step.params['length']} trips"
+    if step.op is while_loop and step.params["limit"] is not None:
+        return f" of up to {step.params['limit']} trips"
+    return ""
+
+
+def _place(step: Step) -> str:
+    return f" at {step.source}" if step.source is not None else ""

@@ -1,0 +1,205 @@
+"""C for primitives from outside: an expression in elements, or a call of a function of arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
+from string import Formatter
+from typing import Any, final
+
+from primgraph.codegen.native.build import compiler, fault_of
+from primgraph.codegen.native.call_lines import Call, Lines
+from primgraph.codegen.native.extents import extent
+from primgraph.codegen.native.routines import FITS, ROUTINES
+from primgraph.codegen.native.spellings import CODES, FUNCTIONS, FUNCTIONS_OF_TWO, SPELLINGS, c_type
+from primgraph.codegen.plan.schedule import Step
+from primgraph.errors import BuildError
+from primgraph.ir.primitive import Primitive
+from primgraph.ir.signature import checked
+from primgraph.ir.types import FLOAT32, TensorType, as_dtype
+
+_HINT = 'write it as in "hypot{f}({0}, {1})", or "smooth({0:double}, {out:double}, {0.size})"'
+
+
+@checked
+def spell_c(
+    op: Primitive[Any],
+    text: str,
+    *,
+    code: str = "",
+    dtypes: Sequence[str] = ("float64", "float32"),
+) -> None:
+    """Let native code have this C for `op`, which NumPy does in it otherwise.
+
+    Of an elementwise primitive `text` is an expression: `{0}`, `{1}` and so on stand for elements
+    of the operands, `{T}` for the type of the result, `{f}` for the `f` at the end of functions of
+    floats in the C library, and nothing for doubles. It is for operands of these `dtypes`.
+
+    Of any other one it is a call of a function that returns 0, or another number where NumPy is
+    to do it after all: `{0:double}` is the pointer to an operand whose elements have that type,
+    `{out:double}` that to the result, or `{out0:double}` and so on where there are several, and
+    `{0.size}` and `{0.shape[1]}` are numbers of elements. Arrays are in row-major order. It is for
+    operands and results of the types it names.
+
+    `{name}` is the parameter of that name, a number or one of several, as in `{sizes[0]}`. `code`
+    has what the text needs: static functions, and lines that include headers.
+
+    Raises `BuildError` for a primitive that has C already, and for what the compiler refuses, if
+    there is one.
+    """
+    if any(op in table for table in (SPELLINGS, FUNCTIONS, FUNCTIONS_OF_TWO, ROUTINES)):
+        raise BuildError(f"spell_c: primitive {op.name} is written in C already")
+    _require_c(op, text, code)
+    if op.elementwise:
+        known = {as_dtype(name) for name in dtypes}
+        SPELLINGS[op] = _of_elements(text, known)
+    else:
+        ROUTINES[op] = "biufc", _of_arrays(text)
+        FITS[op] = _fits(text)
+    if code:
+        CODES[op] = code
+
+
+def _of_elements(text: str, dtypes: set[Any]) -> Callable[[Sequence[str], Step], str | None]:
+    def spelled(args: Sequence[str], step: Step) -> str | None:
+        types = [*step.operands, *step.results]
+        params = _parameters(step.params)
+        if not all(t.dtype in dtypes for t in types) or params is None:
+            return None
+        result = step.results[0].dtype
+        words = {**params, "T": c_type(result), "f": "f" if result == FLOAT32 else ""}
+        return text.format(*[f"({a})" for a in args], **words)
+
+    return spelled
+
+
+def _of_arrays(text: str) -> Lines:
+    def lines(call: Call) -> Iterator[str]:
+        found = _written(text, call.step, call.operands, call.results)
+        assert found is not None
+        yield f"if ({found}) return 1;"
+
+    return lines
+
+
+def _fits(text: str) -> Callable[[Step], bool]:
+    """Whether a step has what a call is for."""
+
+    def fits(step: Step) -> bool:
+        places = [""] * len(step.operands), [""] * len(step.results)
+        return _written(text, step, *places) is not None
+
+    return fits
+
+
+def _written(text: str, step: Step, operands: Sequence[str], results: Sequence[str]) -> str | None:
+    """The call, unless arrays or parameters are not what it is for."""
+    params = _parameters(step.params)
+    if params is None:
+        return None
+    given = [_Array(p, t) for p, t in zip(operands, step.operands, strict=True)]
+    made = [_Array(p, t) for p, t in zip(results, step.results, strict=True)]
+    outs = {f"out{k}": a for k, a in enumerate(made)}
+    try:
+        return text.format(*given, **params, **outs, out=made[0])
+    except TypeError:
+        return None
+
+
+@final
+class _Array:
+    """An array in a text: its place with a type behind a colon, its `size` and its `shape`."""
+
+    def __init__(self, place: str, type: TensorType) -> None:
+        self.place, self.type = place, type
+
+    def __format__(self, spec: str) -> str:
+        if spec != c_type(self.type.dtype):
+            raise TypeError(f"{self.type} has no elements of type {spec!r}")
+        return f"({spec} *){self.place}"
+
+    @property
+    def size(self) -> str:
+        return extent(prod(self.type.shape))
+
+    @property
+    def shape(self) -> list[str]:
+        return [extent(n) for n in self.type.shape]
+
+
+def _parameters(params: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Parameters as C writes them; None where one is no number."""
+    found = {name: _number(value) for name, value in params.items()}
+    return None if any(v is None for v in found.values()) else found
+
+
+def _number(value: Any) -> Any:
+    match value:
+        case bool():
+            return str(int(value))
+        case int():
+            return str(value)
+        case float():
+            if math.isfinite(value):
+                return f"({value!r})"
+            return "((double)NAN)" if value != value else f"({'-' * (value < 0)}INFINITY)"
+        case tuple():
+            inner = [_number(v) for v in value]
+            return None if None in inner else inner
+        case _:
+            # What a call does not name may be anything.
+            return ""
+
+
+# Whether it is C.
+
+_TRIAL = """#include <math.h>
+#include <stdint.h>
+#include <string.h>
+{code}
+{head} {{ {unused} return {text}; }}
+"""
+
+
+@final
+class _Trial(Formatter):
+    """Writes a text for a trial: elements and arrays are arguments of a function."""
+
+    def __init__(self, elementwise: bool) -> None:
+        self.elementwise = elementwise
+        self.arguments: dict[str, str] = {}
+
+    def get_field(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        is_array = name.isdigit() or (not self.elementwise and name.rstrip("0123456789") == "out")
+        if is_array:
+            argument = f"x{name}" if name.isdigit() else f"z{name[3:]}"
+            self.arguments[argument] = "double " if self.elementwise else "void *"
+            return argument, name
+        return {"T": "double", "f": ""}.get(name, "1"), name
+
+    def format_field(self, value: Any, spec: str) -> Any:
+        if value not in self.arguments or self.elementwise:
+            return value
+        if not spec:
+            raise ValueError(f"what the elements of {value} are is not told")
+        return f"({spec} *){value}"
+
+
+def _require_c(op: Primitive[Any], text: str, code: str) -> None:
+    trial = _Trial(op.elementwise)
+    try:
+        written = trial.vformat(text, (), {})
+    except ValueError as error:
+        raise BuildError(f"spell_c: {text!r:.80} is no text: {error}", hint=_HINT) from None
+    if not op.elementwise and not any(name[0] == "z" for name in trial.arguments):
+        raise BuildError(f"spell_c: {text!r:.80} leaves no result in {{out}}", hint=_HINT)
+    if compiler() is None:
+        return
+    kind = "double" if op.elementwise else "int"
+    arguments = ", ".join([f"{kind_of}{n}" for n, kind_of in trial.arguments.items()]) or "void"
+    unused = " ".join(f"(void){n};" for n in trial.arguments)
+    head = f"{kind} pg_trial({arguments})"
+    fault = fault_of(_TRIAL.format(code=code, head=head, unused=unused, text=written))
+    if fault:
+        raise BuildError(f"spell_c: {text!r:.80} is no C:\n{fault}", hint=_HINT)
