@@ -122,7 +122,7 @@ def cases(service: float) -> list[Case]:
 
 
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#3ca951")
-WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 720, 400, 64, 24, 24, 132
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 400, 64, 24, 64, 132
 
 
 def drawn(rows: dict[str, list[float]]) -> str:
