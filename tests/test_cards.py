@@ -254,6 +254,9 @@ OTHER_MEANINGS = {
     "codegen/export/control.py": {"reverse"},
     "codegen/native/control.py": {"reverse"},
     "codegen/native/regions.py": {"add", "maximum", "minimum"},
+    # Names of parameters and of tasks.
+    "primgraph/distributed/mapped.py": {"constant"},
+    "primgraph/training/fit.py": {"checkpoint"},
     "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
     "primgraph/autodiff/jacobian.py": {"reverse"},
     "primgraph/autodiff/layout.py": {"reverse"},
