@@ -44,6 +44,7 @@ RUNTIME = {
     "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
     "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
 }
+_PRODUCTS = ("pg_matmul_", "pg_product_", "pg_added_")
 # Of elementary functions, whose roundings are where they are written: branches that limit arguments
 # are not to be drawn out of them.
 FUNCTION_FLAGS = (
@@ -233,8 +234,16 @@ def library(text: str, *, runtime: bool = True) -> Path:
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects = [*map(_part, RUNTIME), *map(_family, families(text))] if runtime else []
+    objects: list[Path] = []
+    if runtime:
+        products = ["products.c"] if has_products(text) else []
+        objects = [*map(_part, ["runtime.c", *products]), *map(_family, families(text))]
     return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
+
+
+def has_products(text: str) -> bool:
+    """Whether C calls products of matrices, which take as long to compile as all the rest."""
+    return any(name in text for name in _PRODUCTS)
 
 
 def _part(name: str) -> Path:
