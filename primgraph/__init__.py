@@ -270,7 +270,9 @@ else:
             if home in _BESIDE:
                 import_module(_BESIDE[home])
             return globals().setdefault(name, getattr(import_module(home), name))
-        raise unknown_name("primgraph", name, __all__, _instead(name))
+        # Nobody has mistyped what others ask for, of all that functions mention.
+        instead = "" if name.startswith("_") else _instead(name)
+        raise unknown_name("primgraph", name, __all__, instead)
 
     def __dir__() -> list[str]:
         return sorted(__all__)

@@ -245,6 +245,7 @@ OTHER_MEANINGS = {
     "codegen/native/control.py": {"reverse"},
     "codegen/plan/blocks.py": {"add", "maximum", "minimum"},
     "primgraph/autodiff/jacobian.py": {"reverse"},
+    "primgraph/autodiff/layout.py": {"reverse"},
     "primgraph/autodiff/lazy_matrix.py": {"reverse"},
     "primgraph/autodiff/sparse.py": {"reverse"},
     "primgraph/custom/traced.py": {"reverse"},

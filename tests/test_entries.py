@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
-from primgraph.autodiff.lazy_matrix import Passes
+from primgraph.autodiff.layout import Passes
 from primgraph.codegen import compile_graph
 from primgraph.ir.interpret import interpret
 from primgraph.program.compile import optimized

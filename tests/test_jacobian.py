@@ -7,7 +7,7 @@ import pytest
 from derive import build
 
 import primgraph as pg
-from primgraph.autodiff.lazy_matrix import Passes
+from primgraph.autodiff.layout import Passes
 from primgraph.ir.interpret import interpret
 from primgraph.primitives.constants import zeros_like
 from primgraph.primitives.elementwise import as_function_of

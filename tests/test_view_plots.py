@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -237,6 +238,18 @@ def test_spy_pictures_are_saved(tmp_path):
     assert (tmp_path / "eye.txt").read_text(encoding="utf-8") == str(found)
     with pytest.raises(ArgumentError, match=r"saved as \.svg or \.txt"):
         found.save(tmp_path / "eye.png")
+
+
+def test_a_large_matrix_keeps_its_shape_in_a_picture():
+    for shape in ((280, 500), (900, 450), (8, 3000)):
+        places = np.linspace(0, shape[0] - 1, 40).astype(int)
+        pattern = pg.Pattern.from_coo(places, places * shape[1] // shape[0], shape)
+        text = pg.spy(pattern).to_svg()
+        frame = re.search(r'class="frame" .* width="([\d.]+)" height="([\d.]+)"', text)
+        width, height = map(float, frame.groups())
+        seen, true = height / width, shape[0] / shape[1]
+        # Of eight rows nothing would be seen.
+        assert abs(seen / true - 1) < 0.02 if min(shape) > 8 else seen > 2 * true
 
 
 # Growth.

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from primgraph.autodiff.lazy_matrix import Layout, Slopes
+from primgraph.autodiff.layout import Layout
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.modes import record, reverse
 from primgraph.autodiff.patterns import sample_pattern
 from primgraph.autodiff.request import Request

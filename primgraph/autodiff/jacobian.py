@@ -13,7 +13,8 @@ import numpy as np
 from primgraph.autodiff.functions import gradient_of, require_scalar
 from primgraph.autodiff.grad import grad
 from primgraph.autodiff.independence import require_apart
-from primgraph.autodiff.lazy_matrix import Layout, Matrix, Slopes
+from primgraph.autodiff.layout import Layout, Matrix
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.matrix import DerivativeMatrix, blocks_in
 from primgraph.autodiff.request import (
     Request,

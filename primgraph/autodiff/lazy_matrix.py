@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from itertools import accumulate
-from math import prod
 from typing import Any, final
 
 import numpy as np
 
+from primgraph.autodiff.layout import Layout, Matrix, Passes, only_mode, owned
 from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.modes import record
+from primgraph.autodiff.pool import Pool, picked, zeros_of
 from primgraph.autodiff.subgraph import Path
-from primgraph.errors import MissingRuleError, OptionError
+from primgraph.errors import MissingRuleError
 from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.builder import Builder
-from primgraph.ir.dims import names_in
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.primitive import recording
 from primgraph.ir.rebuild import NOWHERE
 from primgraph.ir.slices import forward_slice
-from primgraph.ir.types import DType, Shape, TensorType
+from primgraph.ir.types import DType, TensorType
 from primgraph.operators.creation import eye, iota, one_hot
-from primgraph.operators.indexing import take
-from primgraph.operators.joining import concatenate, sliced
+from primgraph.operators.joining import sliced
 from primgraph.operators.logic import equal, where
 from primgraph.operators.promotion import broadcasted, lift, wrap
 from primgraph.operators.shaping import expand_dims, moveaxis, reshape
 from primgraph.operators.variable import Variable
-from primgraph.primitives.constants import filled
 from primgraph.primitives.elementwise import add, cast
 from primgraph.primitives.parts import real
 from primgraph.primitives.shapes import concat, split
@@ -41,92 +37,6 @@ from primgraph.transforms.diagonal import is_diagonal
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.strong_zeros import strong_zeros
 from primgraph.transforms.transpose import transpose
-
-
-@dataclass(frozen=True, slots=True)
-class Passes:
-    """How many rows were evaluated by reverse mode, and how many columns by forward mode."""
-
-    reverse: int = 0
-    forward: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How arrays lie one after the other in one vector, or in one for each of `batch` samples."""
-
-    shapes: tuple[Shape, ...]
-    batch: int | None
-
-    def extents(self) -> list[int]:
-        """How many elements, of one sample if there are samples, each array has."""
-        return [prod(self.sample(i)) for i in range(len(self.shapes))]
-
-    def sample(self, place: int) -> Shape:
-        """The shape of array `place`, of one sample if there are samples."""
-        return self.shapes[place] if self.batch is None else self.shapes[place][1:]
-
-    def offsets(self) -> list[int]:
-        """Where each array begins, and the whole extent."""
-        return list(accumulate(self.extents(), initial=0))
-
-    def lead(self) -> Shape:
-        return () if self.batch is None else (self.batch,)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The sizes that extents are made of."""
-        return names_in(self.shapes)
-
-
-class Matrix(ABC):
-    """A matrix of derivatives, of which parts are evaluated when they are asked for."""
-
-    outputs: Layout
-    inputs: Layout
-    dtype: DType
-    passes: Passes
-    # "forward" for columns, "reverse" for rows, None for whichever takes fewer passes.
-    mode: str | None
-    # The one of both that there is, where numbers are complex on one side only.
-    only: str | None
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What it is a matrix of."""
-
-    def choose(self, mode: str | None) -> None:
-        """Let rows, or columns, be evaluated. Raises `OptionError` where they are not numbers."""
-        if mode is not None and self.only not in (None, mode):
-            raise OptionError(
-                f"{mode} mode gives no derivatives of real numbers by complex ones, or the other "
-                "way round",
-                hint=f"{self.only} mode does",
-            )
-        self.mode = self.only or mode
-
-    @abstractmethod
-    def block(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
-        """The elements in `rows` and `columns`, in the order in which they are wanted."""
-
-    @abstractmethod
-    def arranged(self, block: Any, selection: Selection) -> Any:
-        """What an index gives, of the block of its rows and columns."""
-
-    @abstractmethod
-    def zeros(self, type: TensorType) -> Any:
-        """Zeros of that type."""
-
-    def whole(self, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
-        """So many rows from a first one on, and columns, where their number depends on sizes."""
-        raise NotImplementedError
-
-    def is_by_columns(self, rows: int, columns: int) -> bool:
-        """Whether to evaluate so many columns rather than so many rows."""
-        wide = self.inputs.offsets()[-1] >= self.outputs.offsets()[-1]
-        return rows > columns or (rows == columns and not wide)
-
 
 # So many rows or columns are evaluated one by one, whatever the others are.
 _FEW = 2
@@ -184,8 +94,8 @@ class Slopes(Matrix):
         self._is_diagonal = len(path.moved) == len(inputs.shapes) == len(
             outputs.shapes
         ) == 1 and is_diagonal(path.graph, path.moved)
-        self._rows = _Pool(builder)
-        self._columns = _Pool(builder)
+        self._rows = Pool(builder)
+        self._columns = Pool(builder)
 
     @property
     def name(self) -> str:
@@ -293,7 +203,7 @@ class Slopes(Matrix):
             )
         else:
             derivative = self._turned(tuple(i for i, m in enumerate(self._moved_outputs) if m))
-            seeds = seeds[:, _owned(range(seeds.shape[1]), self.outputs, self._moved_outputs)]
+            seeds = seeds[:, owned(range(seeds.shape[1]), self.outputs, self._moved_outputs)]
         given: list[Value | None] = [*self.free, None]
         with recording(self.builder):
             if len(seeds) == 1:
@@ -380,16 +290,16 @@ class Slopes(Matrix):
 
     def _live_rows(self, numbers: Sequence[int]) -> list[int]:
         """Those of outputs that depend on some input; the others are zero."""
-        return _owned(numbers, self.outputs, self.path.reached)
+        return owned(numbers, self.outputs, self.path.reached)
 
     def _live_columns(self, numbers: Sequence[int]) -> list[int]:
         """Those of inputs that some output depends on; the others are zero."""
-        return _owned(numbers, self.inputs, [p is not None for p in self.places])
+        return owned(numbers, self.inputs, [p is not None for p in self.places])
 
     def _evaluate_rows(self, numbers: list[int]) -> None:
         """Evaluate these rows together, through the outputs that they belong to."""
         axis, extent = len(self.outputs.lead()), self.inputs.offsets()[-1]
-        live = _owned(numbers, self.outputs, self._moved_outputs)
+        live = owned(numbers, self.outputs, self._moved_outputs)
         self._add_zeros(self._rows, numbers, live, axis, extent)
         numbers = live
         if not numbers:
@@ -435,7 +345,7 @@ class Slopes(Matrix):
         return True
 
     def _add_zeros(
-        self, pool: _Pool, numbers: Sequence[int], live: Sequence[int], axis: int, extent: int
+        self, pool: Pool, numbers: Sequence[int], live: Sequence[int], axis: int, extent: int
     ) -> None:
         """Note that those in `numbers` and not in `live` are zeros; each is of that extent."""
         dead = sorted(set(numbers) - set(live))
@@ -505,80 +415,7 @@ class Slopes(Matrix):
         return [found[i] for i in range(len(self.path.wrt))]
 
 
-def _owned(numbers: Sequence[int], layout: Layout, kept: Sequence[bool]) -> list[int]:
-    """The `numbers` of elements of the arrays that are kept."""
-    owners = np.searchsorted(layout.offsets(), numbers, side="right") - 1
-    return [n for n, owner in zip(numbers, owners.tolist(), strict=True) if kept[owner]]
-
-
 def _cast(x: Value, dtype: DType) -> Value:
     if x.type.is_complex and dtype.kind != "c":
         x = real(x)
     return x if x.dtype == dtype else cast(x, dtype=dtype)
-
-
-def only_mode(inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> str | None:
-    """The mode that alone gives the derivatives, where they are of complex numbers by real ones,
-    or the other way round; None for either."""
-    by, of = (any(t.is_complex for t in types) for types in (inputs, outputs))
-    if by == of:
-        return None
-    return "reverse" if by else "forward"
-
-
-@final
-class _Pool:
-    """Rows or columns that are there already: which variable has them, at which place."""
-
-    def __init__(self, builder: Builder) -> None:
-        self.builder = builder
-        self.axis = 0
-        self.known: dict[int, tuple[Variable, int]] = {}
-
-    def missing(self, numbers: Sequence[int]) -> list[int]:
-        """Those among `numbers` that are not there, in order, each once.
-
-        What was recorded in a scratch of the builder is gone with it.
-        """
-        return sorted(
-            n
-            for n in set(numbers)
-            if n not in self.known or self.known[n][0].value not in self.builder
-        )
-
-    def add(self, numbers: Sequence[int], found: Variable, axis: int) -> None:
-        """Note that `found` has these, in order, along `axis`."""
-        self.axis = axis
-        self.known.update((n, (found, i)) for i, n in enumerate(numbers))
-
-    def joined(self, numbers: Sequence[int]) -> Variable:
-        """These, in this order, along `axis` of one variable."""
-        with recording(self.builder):
-            values = {self.known[n][0].value: self.known[n][0] for n in numbers}
-            starts = accumulate((v.shape[self.axis] for v in values.values()), initial=0)
-            start = dict(zip(values, starts, strict=False))
-            parts = list(values.values())
-            whole = concatenate(parts, axis=self.axis) if len(parts) > 1 else parts[0]
-        places = [start[self.known[n][0].value] + self.known[n][1] for n in numbers]
-        return picked(whole, self.axis, places)
-
-
-def picked(x: Variable, axis: int, places: Sequence[int] | np.ndarray[Any, Any]) -> Variable:
-    """The entries of `axis` at `places`, by a slice if they are evenly spaced.
-
-    The axes of `places` stand in the place of `axis`.
-    """
-    numbers = np.asarray(places)
-    with recording(x.recorder):
-        if numbers.ndim == 1 and len(numbers):
-            steps = np.diff(numbers)
-            step = int(steps[0]) if len(steps) else 1
-            if step != 0 and bool(np.all(steps == step)):
-                return sliced(x, axis, int(numbers[0]), len(numbers), step)
-        return take(x, numbers, axis=axis)
-
-
-def zeros_of(builder: Builder, type: TensorType) -> Variable:
-    """Zeros in `builder`."""
-    with recording(builder):
-        return wrap(filled(0, type))

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, final
 
 from primgraph.autodiff.independence import require_independent
-from primgraph.autodiff.lazy_matrix import Layout, Matrix, Passes, Slopes
+from primgraph.autodiff.layout import Layout, Matrix, Passes
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.request import located, origin_of
 from primgraph.errors import ArgumentError, OptionError

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from primgraph.autodiff.grad import grad
-from primgraph.autodiff.lazy_matrix import Layout, Slopes
+from primgraph.autodiff.layout import Layout
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.errors import NotDifferentiable, NotScalarError, ShapeError
 from primgraph.ir.builder import Builder
 from primgraph.ir.graph import Graph, Value

@@ -14,9 +14,11 @@ from typing import Any, final
 import numpy as np
 
 from primgraph.autodiff.jacobian import Traced, with_gradient
-from primgraph.autodiff.lazy_matrix import Layout, Matrix, Passes, Slopes, picked, zeros_of
+from primgraph.autodiff.layout import Layout, Matrix, Passes
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.patterns import pattern_of, too_large
+from primgraph.autodiff.pool import picked, zeros_of
 from primgraph.autodiff.sparse_matrix import FORMATS, TRIANGLES, SparseMatrix
 from primgraph.errors import ArgumentError, CheckError, OptionError, ShapeError
 from primgraph.ir.dims import names_in

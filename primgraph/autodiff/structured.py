@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from primgraph.autodiff.lazy_matrix import Passes, Slopes
+from primgraph.autodiff.layout import Passes
+from primgraph.autodiff.lazy_matrix import Slopes
 from primgraph.autodiff.patterns import pattern_of
 from primgraph.autodiff.sparse import Plan
 from primgraph.ir.primitive import recording

@@ -9,7 +9,7 @@ import numpy as np
 
 from primgraph import operators as pg
 from primgraph.autodiff.functions import require_scalar
-from primgraph.autodiff.lazy_matrix import Layout, Matrix, Passes, only_mode
+from primgraph.autodiff.layout import Layout, Matrix, Passes, only_mode
 from primgraph.autodiff.matrix_index import Selection
 from primgraph.autodiff.request import require_direction
 from primgraph.eager import recording

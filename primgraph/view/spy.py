@@ -28,7 +28,9 @@ Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 
 # Larger matrices are drawn in cells of several rows and columns.
 _WIDEST_TEXT, _TALLEST_TEXT = 72, 36
-_MOST_CELLS = 240
+_MOST_CELLS = 300
+# Of fewer cells across or down no shape is seen.
+_LEAST_CELLS = 24
 _SIDE = 360.0
 _SHADES = "░▒▓█"
 
@@ -58,7 +60,7 @@ class Spy:
 
     def __str__(self) -> str:
         rows, columns = self.pattern.shape
-        shares = _shares(self.pattern, _TALLEST_TEXT, _WIDEST_TEXT)
+        shares = _shares(self.pattern, _sizes(self.pattern, _TALLEST_TEXT, _WIDEST_TEXT))
         lines = [self._title()]
         lines += ["".join(map(_letter, row)) for row in shares.tolist()]
         if shares.shape != self.pattern.shape:
@@ -71,7 +73,7 @@ class Spy:
 
     def to_svg(self) -> str:
         """The picture as SVG, a square for each element, or for each cell of a large matrix."""
-        shares = _shares(self.pattern, _MOST_CELLS, _MOST_CELLS)
+        shares = _shares(self.pattern, _square(self.pattern))
         rows, columns = shares.shape
         size = _SIDE / max(rows, columns, 1)
         side = size - 1 if size > 6 else size
@@ -173,17 +175,24 @@ def _at(matrix: DerivativeMatrix, feed: Mapping[str, Any]) -> Pattern:
     return Pattern.from_dense(np.any(found, axis=0) if found.ndim == 3 else found)
 
 
-def _shares(
-    pattern: Pattern, most_rows: int, most_columns: int
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """How full of elements that are not zero cells are, of which there are at most so many.
+def _sizes(pattern: Pattern, most_rows: int, most_columns: int) -> tuple[int, int]:
+    """How many rows and columns a cell has, for at most so many cells down and across."""
+    rows, columns = pattern.shape
+    return max(1, -(-rows // most_rows)), max(1, -(-columns // most_columns))
+
+
+def _square(pattern: Pattern) -> tuple[int, int]:
+    """The same, with as many rows as columns, so that a matrix has its shape, if that shows it."""
+    sizes = _sizes(pattern, _MOST_CELLS, _MOST_CELLS)
+    size = max(sizes)
+    return (size, size) if min(pattern.shape) >= _LEAST_CELLS * size else sizes
+
+
+def _shares(pattern: Pattern, sizes: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """How full of elements that are not zero cells of so many rows and columns are.
 
     It is the share of such elements, divided by that of the fullest cell.
     """
-    sizes = [
-        max(1, -(-n // most))
-        for n, most in zip(pattern.shape, (most_rows, most_columns), strict=True)
-    ]
     shape = [-(-n // size) for n, size in zip(pattern.shape, sizes, strict=True)]
     cells = pattern.rows // sizes[0] * max(shape[1], 1) + pattern.cols // sizes[1]
     shares = np.bincount(cells, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
