@@ -40,10 +40,14 @@ _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 # Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+# GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
+# again, unless statements outside loops are taken one by one.
+_NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
 RUNTIME = {
     "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
     "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
 }
+_PRODUCTS = ("pg_matmul_", "pg_product_", "pg_added_")
 # Of elementary functions, whose roundings are where they are written: branches that limit arguments
 # are not to be drawn out of them.
 FUNCTION_FLAGS = (
@@ -233,8 +237,17 @@ def library(text: str, *, runtime: bool = True) -> Path:
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects = [*map(_part, RUNTIME), *map(_family, families(text))] if runtime else []
-    return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
+    objects: list[Path] = []
+    if runtime:
+        products = ["products.c"] if has_products(text) else []
+        objects = [*map(_part, ["runtime.c", *products]), *map(_family, families(text))]
+    flags = (*KERNEL_FLAGS, *(_ONE_BY_ONE if _NARROWED in text else ()))
+    return _made(text, ".so", flags, ["-shared"], [*map(str, objects), "-lm"])
+
+
+def has_products(text: str) -> bool:
+    """Whether C calls products of matrices, which take as long to compile as all the rest."""
+    return any(name in text for name in _PRODUCTS)
 
 
 def _part(name: str) -> Path:

@@ -20,6 +20,7 @@ from primgraph.codegen.native.build import (
     UnavailableError,
     caller,
     compiler,
+    has_products,
     library,
 )
 from primgraph.codegen.native.cache import forget
@@ -177,7 +178,7 @@ def _loaded(text: str) -> ctypes.CDLL:
 def _held(text: str) -> ctypes.CDLL:
     """The library of functions of C, which knows of BLAS."""
     held = _loaded(text)
-    for name, bits in (("dgemm", 64), ("sgemm", 32)):
+    for name, bits in (("dgemm", 64), ("sgemm", 32)) if has_products(text) else ():
         found = blas.product(name)
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
