@@ -135,13 +135,25 @@ class Engine:
             kind = type("KernelGiven", (base,), {"setup": _setup, "teardown": _teardown})
             plugin = kind()
             plugin.parcel = parcel
-            self.client.register_plugin(plugin, name=_plugin_name(parcel.digest))
+            self._register(plugin, _plugin_name(parcel.digest))
             while len(known) >= _KEPT:
                 oldest = next(iter(known))
                 del known[oldest]
                 self.client.unregister_worker_plugin(_plugin_name(oldest))
         known[parcel.digest] = None
         return Named(parcel.digest)
+
+    def _register(self, plugin: Any, name: str) -> None:
+        """Give a plugin to all workers, again where one of them goes away meanwhile."""
+        for attempt in range(_TRIES):
+            try:
+                self.client.register_plugin(plugin, name=name)
+                return
+            except OSError:
+                # The connection to a worker that has died is closed; the scheduler hears of it.
+                if self.client.status != "running" or attempt == _TRIES - 1:
+                    raise
+                time.sleep(0.2 * (attempt + 1))
 
     def large(self, parcel: Parcel, arrays: Sequence[Array]) -> list[Any]:
         """Constants as arguments of tasks; they are scattered, each once."""
