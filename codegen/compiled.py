@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -34,10 +35,13 @@ from primgraph.codegen.plan.verify import verify
 from primgraph.codegen.run import blas
 from primgraph.ir.debug import debugging
 from primgraph.ir.form import Form, leaves_of, put_together
-from primgraph.ir.graph import Graph
+from primgraph.ir.graph import Equation, Graph
 from primgraph.primitives.control import scan
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+# Held by who writes code that others may ask for, too.
+_writing = threading.RLock()
 
 _shared: WeakValueDictionary[Any, Compiled] = WeakValueDictionary()
 
@@ -57,15 +61,20 @@ class Compiled:
 
     Where a part is computed but once, `once` is the code that does it, and `kept` its results
     when there are some; `run` and `scalar` take them after the other arrays.
+
+    Where `scalar` is native code, all else is there for what does not fit that, and is written when
+    it is asked for first.
     """
 
     __slots__ = (
         "__weakref__",
+        "_write",
         "bodies",
         "equations",
         "fit",
         "graph",
         "in_trips",
+        "is_native",
         "kept",
         "loaded",
         "once",
@@ -76,20 +85,45 @@ class Compiled:
         "users",
     )
 
-    def __init__(self, graph: Graph, steps: Schedule, module: Module) -> None:
+    equations: list[Equation]
+    loaded: Loaded
+    run: Callable[..., Any]
+    start: Callable[[], Any]
+    fit: Callable[..., bool]
+    bodies: list[Compiled]
+    in_trips: bool
+
+    def __init__(self, graph: Graph, write: Callable[[Compiled], None] | None = None) -> None:
         self.graph = graph
-        self.equations = [s.eqn for s in steps.steps]
-        self.loaded = Loaded(module, render(module))
-        self.run: Callable[..., Any] = self.loaded.function(module.entry)
-        self.start: Callable[[], Any] = _nothing
-        self.fit: Callable[..., bool] = _unknown
         self.scalar: Callable[..., Any] | None = None
         self.pool: list[tuple[Context, Any]] = []
-        self.users = bool(module.users)
-        self.bodies: list[Compiled] = []
-        self.in_trips = module.entry == "trips"
+        self.users = False
+        self.is_native = False
         self.once: Compiled | None = None
         self.kept: list[Array] | None = None
+        self._write = write
+
+    def written(self, steps: Schedule, module: Module) -> Compiled:
+        """The same, with its text."""
+        self.equations = [s.eqn for s in steps.steps]
+        self.loaded = Loaded(module, render(module))
+        self.run = self.loaded.function(module.entry)
+        self.start = _nothing
+        self.fit = _unknown
+        self.users = bool(module.users)
+        self.bodies = []
+        self.in_trips = module.entry == "trips"
+        return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A part of what is not written yet."""
+            with _writing:
+                if self._write is not None:
+                    self._write(self)
+                    self._write = None
+            return object.__getattribute__(self, name)
 
     def new_workspace(self) -> tuple[Context, Any]:
         """A workspace that nobody uses, and the context to run in, to be put into `pool` later."""
@@ -124,16 +158,25 @@ def compiled_readable(
 
     With `native` it has C beside it, for what comes as it should: that of a graph with sizes.
     """
+    scalar = _native(graph, options, default_limits()) if native else None
+    if scalar is not None:
+        code = Compiled(graph, lambda code: _write_readable(code, options, clocks))
+        code.scalar, code.is_native = scalar, True
+        return code
+    code = Compiled(graph)
+    _write_readable(code, options, clocks)
+    return code
+
+
+def _write_readable(code: Compiled, options: Options, clocks: list[Clocks] | None) -> None:
+    graph = code.graph
     sizes = Sizes(graph) if graph.sizes else None
     steps = by_source(schedule(graph, NONE if sizes is None else sizes.variables))
     module = readable(steps, form=graph.form, titles=graph.titles, sizes=sizes)
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
-    code = Compiled(graph, steps, module)
+    code.written(steps, module)
     code.run = _arrays_of(code, steps, options)
-    if native:
-        code.scalar = _native(graph, options, default_limits())
-    return code
 
 
 def _native(part: Graph, options: Options, limits: Limits) -> Callable[..., Any] | None:
@@ -185,6 +228,28 @@ def _compiled_part(
     native: bool = False,
 ) -> Compiled:
     """Planned code for a part of `graph`, to which its lines belong."""
+    scalar = _native(part, options, limits) if native and clocks is None else None
+    if scalar is not None and not debugging.get():
+        made = Compiled(graph, lambda code: _write_planned(code, part, options, limits))
+        made.users = _has_users(part)
+    else:
+        made = Compiled(graph)
+        _write_planned(made, part, options, limits, clocks, native=scalar is not None)
+    if scalar is not None:
+        made.scalar, made.is_native = scalar, True
+    return made
+
+
+def _write_planned(
+    made: Compiled,
+    part: Graph,
+    options: Options,
+    limits: Limits,
+    clocks: list[Clocks] | None = None,
+    *,
+    native: bool = True,
+) -> None:
+    """Write the planned code for `part`, with that for single numbers unless there is C."""
     plan = plan_for(part, options, limits)
     steps, module = plan.schedule, printed(plan)
     computes = not options.donated and not options.given
@@ -195,7 +260,7 @@ def _compiled_part(
     if clocks is not None:
         clocks.append(with_clocks(module, len(steps.steps)))
     bodies = given_bodies(module, limits)
-    made = Compiled(graph, steps, module)
+    made.written(steps, module)
     made.bodies = bodies
     made.start = made.loaded.function("workspace")
     if any(region.products for region in plan.regions):
@@ -203,9 +268,14 @@ def _compiled_part(
     made.fit = made.loaded.namespace.get("fit", _unknown)
     if scalar is not None:
         made.scalar = made.loaded.function("scalar")
-    if native and clocks is None:
-        made.scalar = _native(part, options, limits)
-    return made
+
+
+def _has_users(graph: Graph) -> bool:
+    """Whether functions of the user's are called."""
+    return any(
+        any(map(_has_users, e.bodies)) if e.op.has_bodies else CARDS.get(e.op) is None
+        for e in graph.body
+    )
 
 
 def given_bodies(module: Module, limits: Limits) -> list[Compiled]:

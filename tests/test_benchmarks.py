@@ -92,6 +92,15 @@ def test_orders_of_all_modes_agree_and_stay_small():
         assert min(map(float, counts[f"{mode}, µs a later run"])) > 0
 
 
+@pytest.mark.long
+def test_jets_and_operators_are_measured_with_both_back_ends():
+    rows = {row[0]: row[1:] for row in short("jets.py")}
+    for name in ("tanh, 3", "partials, 2"):
+        times = rows[name][1:]
+        assert all(float(cell.replace(",", "")) >= 0 for cell in times if cell)
+        assert times[0]
+
+
 def test_import_time_tells_both_times_and_what_costs_most():
     rows = short("import_time.py")
     times = {row[0]: float(row[1]) for row in rows if row[0] in ("numpy", "primgraph")}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import primgraph as pg
+from primgraph.transforms import clean_up, lower
 
 
 def line() -> str:
@@ -160,3 +161,23 @@ def test_long_chains() -> None:
             y = pg.sin(y) + 0.5
         found = pg.explain(y, x)
     assert (found.paths, found.equations) == (1, 6_000)
+
+
+def test_it_tells_how_derivatives_of_derivatives_are_taken():
+    with pg.Program() as program:
+        x = pg.data("x", (3,))
+        gradients = [pg.sum(pg.softmax(x) ** 2)]
+        for _ in range(4):
+            gradients.append(pg.grad(gradients[-1], x))
+        asked = [str(pg.explain(y, x)) for y in (*gradients, pg.sum(gradients[1] * x))]
+        elementwise = str(pg.explain(pg.tanh(x), x))
+    assert "it is taken by" not in asked[0]
+    assert "forward mode through a gradient" in asked[1]
+    assert "Taylor mode, as derivative 4 along one line" in asked[4]
+    assert "takes less than" in asked[5]
+    assert "forward mode: each element depends on one" in elementwise
+    # What is told is what is done, but for what several derivatives share.
+    for after, text in zip(gradients[2:], asked[1:], strict=False):
+        told = int(text.split("takes ")[1].split()[0])
+        done = len(clean_up(lower(program.graph([after]))))
+        assert 0.8 * done <= told <= 1.25 * done

@@ -8,10 +8,11 @@ arithmetic, which compilers vectorise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from math import prod
 from typing import final
 
+from primgraph.codegen.native.control import Writer
 from primgraph.codegen.native.extents import extent, is_few, is_zero
 from primgraph.codegen.native.items import Nest, Node, Operand
 from primgraph.codegen.native.spellings import SPELLINGS, moved_type, type_name
@@ -21,17 +22,12 @@ from primgraph.ir.types import TensorType
 
 @final
 class Body:
-    """The statements of one nest. `place` names the memory of a value."""
+    """The statements of one nest. `writer` names the memory of a value."""
 
-    def __init__(
-        self,
-        nest: Nest,
-        types: Callable[[int], TensorType],
-        place: Callable[[int], str],
-        added: Set[int],
-    ) -> None:
+    def __init__(self, nest: Nest, writer: Writer, added: Set[int]) -> None:
         self.walk = Walk(nest)
-        self.nest, self.types, self.place, self.added = self.walk.nest, types, place, added
+        self.nest, self.added = self.walk.nest, added
+        self.types, self.place, self.room = writer.type, writer.place, writer.room
         self.extents = self.walk.extents
         self.lines: list[str] = []
 
@@ -116,7 +112,12 @@ class Body:
         kinds = {v: self.kind_of(v) for v in crossing}
         names, made = _shared(self.walk, kinds)
         self.buffer.update(names)
-        self.lines += [f"{kind} {name}[{size}];" for name, kind in made.items()]
+        if is_few(size * len(made), _MOST_ON_STACK):
+            self.lines += [f"{kind} {name}[{size}];" for name, kind in made.items()]
+            return
+        for name, kind in made.items():
+            room = self.room(size * _WIDEST)
+            self.lines.append(f"{kind} *restrict {name} = ({kind} *){room};")
 
     def _strip(self, pad: str, count: str) -> None:
         levels: dict[int, list[Node]] = {}
@@ -338,6 +339,9 @@ class Body:
         )
 
 
+# Elements that strips have on the stack at most, and the bytes of the widest; there is more room in
+# the arena.
+_MOST_ON_STACK, _WIDEST = 4096, 16
 # As many elements are added up without a loop.
 _FEW = 16
 
@@ -403,19 +407,14 @@ def first_of(kind: str, type: TensorType) -> str:
     return f"INT{bits}_MAX" if signed else f"UINT{bits}_MAX"
 
 
-def statements(
-    nest: Nest,
-    types: Callable[[int], TensorType],
-    place: Callable[[int], str],
-    added: Set[int] = frozenset(),
-) -> Iterator[str]:
+def statements(nest: Nest, writer: Writer, added: Set[int]) -> Iterator[str]:
     """The lines of a nest; nothing where there are no indices.
 
     Reductions that are `added` go on from what is in their memory.
     """
     if not is_zero(prod(nest.domain)):
-        yield from Body(nest, types, place, added).text()
+        yield from Body(nest, writer, added).text()
     else:
-        body = Body(nest, types, place, added)
+        body = Body(nest, writer, added)
         body.fill_results()
         yield from body.lines

@@ -12,6 +12,7 @@ import hashlib
 import os
 import platform
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import warnings
 from collections.abc import Sequence
 from functools import cache as once
@@ -38,10 +40,14 @@ _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 # Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+# GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
+# again, unless statements outside loops are taken one by one.
+_NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
 RUNTIME = {
     "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
     "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
 }
+_PRODUCTS = ("pg_matmul_", "pg_product_", "pg_added_")
 # Of elementary functions, whose roundings are where they are written: branches that limit arguments
 # are not to be drawn out of them.
 FUNCTION_FLAGS = (
@@ -149,31 +155,59 @@ def _run(command: Sequence[str], limit: float) -> subprocess.CompletedProcess[st
 
     It is ended with all that it has started, then and where this run is interrupted.
     """
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
+    # Not by pipes: processes that split off meanwhile would hold their ends.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as told:
+        with _starting:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=told,
+                start_new_session=True,
+            )
         try:
-            out, told = process.communicate(timeout=limit)
+            _wait(process, limit)
         except subprocess.TimeoutExpired:
             _end(process)
             return None
         except BaseException:
             _end(process)
             raise
-    return subprocess.CompletedProcess(command, process.returncode, out, told)
+        texts = []
+        for file in (out, told):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    return subprocess.CompletedProcess(command, process.returncode, *texts)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+# Held while a process starts, in which none may split off: the start would wait for its end.
+_starting = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_starting.acquire,
+        after_in_parent=_starting.release,
+        after_in_child=_starting.release,
+    )
+
+
+def _wait(process: subprocess.Popen[bytes], limit: float) -> None:
+    """Wait for the end, without looking for it from time to time where that can be."""
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(process.pid)) as handle:
+            ended = select.poll()
+            ended.register(handle, select.POLLIN)
+            ended.poll(1000 * limit)
+            # What has ended has done so by now.
+            limit = 0.0
+    process.wait(limit)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(OSError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
+    process.wait()
 
 
 @once
@@ -203,8 +237,17 @@ def library(text: str, *, runtime: bool = True) -> Path:
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
     """
-    objects = [*map(_part, RUNTIME), *map(_family, families(text))] if runtime else []
-    return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
+    objects: list[Path] = []
+    if runtime:
+        products = ["products.c"] if has_products(text) else []
+        objects = [*map(_part, ["runtime.c", *products]), *map(_family, families(text))]
+    flags = (*KERNEL_FLAGS, *(_ONE_BY_ONE if _NARROWED in text else ()))
+    return _made(text, ".so", flags, ["-shared"], [*map(str, objects), "-lm"])
+
+
+def has_products(text: str) -> bool:
+    """Whether C calls products of matrices, which take as long to compile as all the rest."""
+    return any(name in text for name in _PRODUCTS)
 
 
 def _part(name: str) -> Path:

@@ -166,11 +166,34 @@ def locked(folder: Path, key: str, limit: float) -> Iterator[None]:
             with contextlib.suppress(OSError):
                 name = folder / f"lock-{int(key[:8], 16) % _LOCKS}"
                 handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                _held.add(handle)
                 _wait(handle, limit)
         yield
     finally:
-        if handle >= 0:
-            os.close(handle)
+        if handle in _held:
+            _held.discard(handle)
+            _let_go(handle)
+
+
+# Locks of this process. One that splits off has them, too, and would wait for itself.
+_held: set[int] = set()
+
+
+def _let_go(handle: int) -> None:
+    """Let go of a lock, whoever has its file open still."""
+    with contextlib.suppress(OSError):
+        locks = importlib.import_module("fcntl")
+        locks.flock(handle, locks.LOCK_UN)
+    os.close(handle)
+
+
+def _after_fork() -> None:
+    while _held:
+        os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _wait(handle: int, limit: float) -> None:

@@ -9,7 +9,7 @@ import importlib.util
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -20,6 +20,7 @@ from primgraph.codegen.native.build import (
     UnavailableError,
     caller,
     compiler,
+    has_products,
     library,
 )
 from primgraph.codegen.native.cache import forget
@@ -130,9 +131,15 @@ class _Library:
 
     def __init__(self, made: Source, told: Told | None, elements: int) -> None:
         self.made, self.told, self.elements = made, told, elements
+        self._held: ctypes.CDLL | None = None
 
-    @cached_property
+    @property
     def held(self) -> ctypes.CDLL:
+        if self._held is None:
+            self._held = self._compiled()
+        return self._held
+
+    def _compiled(self) -> ctypes.CDLL:
         text = self.made.text
         if self.told is not None:
             lines = self.told.functions(_NAME, self.made.arena, self.elements)
@@ -171,7 +178,7 @@ def _loaded(text: str) -> ctypes.CDLL:
 def _held(text: str) -> ctypes.CDLL:
     """The library of functions of C, which knows of BLAS."""
     held = _loaded(text)
-    for name, bits in (("dgemm", 64), ("sgemm", 32)):
+    for name, bits in (("dgemm", 64), ("sgemm", 32)) if has_products(text) else ():
         found = blas.product(name)
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]

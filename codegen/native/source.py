@@ -28,7 +28,9 @@ from primgraph.codegen.native.parts import needed
 from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.spellings import CODES, c_type, type_name
 from primgraph.codegen.native.told import SIZES, Told
+from primgraph.codegen.native.verify import Room, verify_memory
 from primgraph.errors import WRITTEN
+from primgraph.ir.debug import debugging
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import scan, while_loop
 
@@ -99,6 +101,8 @@ class _Writer:
         self.count = 0
         # Offsets and sizes of the memory of one item alone.
         self.rooms: list[tuple[Place, int]] = []
+        self.all_rooms: list[Room] = []
+        self.at = 0
 
     def made(self) -> Source:
         run: list[tuple[int, Item]] = []
@@ -110,6 +114,9 @@ class _Writer:
             else:
                 run.append((at, item))
         self.segment(run)
+        if debugging.get():
+            written = [made_by(item) for item in self.plan.items]
+            verify_memory(self.plan, written, self.offset, self.all_rooms)
         declared = sorted(dict.fromkeys(self.declared))
         parts = needed("\n".join(self.functions))
         opening = list(_OPENING)
@@ -162,6 +169,7 @@ class _Writer:
     # Memory.
 
     def take(self, at: int, item: Item) -> None:
+        self.at = at
         for v in made_by(item):
             if v in self.arrays:
                 self.place(v)
@@ -194,7 +202,7 @@ class _Writer:
         if isinstance(item, Nest) and not item.nodes:
             return
         if isinstance(item, Nest):
-            yield from statements(item, self.type, self.place, self.plan.added)
+            yield from statements(item, self, self.plan.added)
         elif isinstance(item, Product):
             yield from self.product(item)
         elif isinstance(item, Control):
@@ -213,6 +221,7 @@ class _Writer:
             return "w"
         offset = self.arena.take(size)
         self.rooms.append((offset, size))
+        self.all_rooms.append((self.at, offset, size))
         return f"(w + {self.arena.text(offset)})"
 
     def body(self, plan: Nests, constants: Mapping[int, int]) -> Body:

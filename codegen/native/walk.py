@@ -40,15 +40,9 @@ class Walk:
         self.levels: list[int] = []
         self.find_levels()
         self.collapse()
-
-    @property
-    def start(self) -> str:
-        """The variable of the first element of a strip; empty where there is but one strip."""
-        return (
-            "s"
-            if self.in_strips and self.extents and not is_few(self.extents[-1], self.strip)
-            else ""
-        )
+        # The variable of the first element of a strip; empty where there is but one strip.
+        several = bool(self.extents) and not is_few(self.extents[-1], self.strip)
+        self.start = "s" if several and self.in_strips else ""
 
     def find_levels(self) -> None:
         """The loop of a strip that each node is in; functions are between two of them."""

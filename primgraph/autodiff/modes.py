@@ -193,26 +193,69 @@ def _further(
     it does: each time that the rules are applied to what they gave before, that becomes twice as
     long.
     """
-    lines = [_line_of(request.builder, v) for v in request.outputs]
-    wanted = _line(request, seeds)
-    if wanted is None or None in lines:
+    known = _known_lines(request, seeds)
+    if not known:
         return None
-    known = [line for line in lines if line is not None]
-    if any(line._replace(base=wanted.base, order=1) != wanted for line in known):
-        return None
-    orders = {line.order + 1 for line in known}
-    if len(orders) > 1 or max(orders) < _ORDER_AT_ONCE:
-        return None
+    order = known[0].order + 1
     bases = replace(request, outputs=[line.base for line in known])
     jets = importlib.import_module("primgraph.autodiff.jets")
     most = _equations(path.linear("tangent")[0], seeds)
     results: list[Value | None] | None = jets.along_short_line(
-        bases, seeds, max(orders), lambda graph: _equations(graph, seeds) < most
+        bases, seeds, order, lambda graph: _equations(graph, seeds) < most
     )
     if results is None:
         return None
     _note(request, [line._replace(order=line.order + 1) for line in known], results)
     return results
+
+
+def _known_lines(request: Request, seeds: Sequence[Value | None]) -> list[Line]:
+    """What the outputs are the derivatives of, where all have the order before one that is high
+    enough, along the line of the seeds; nothing where they are not."""
+    lines = [_line_of(request.builder, v) for v in request.outputs]
+    wanted = _line(request, seeds)
+    if wanted is None or None in lines:
+        return []
+    known = [line for line in lines if line is not None]
+    if any(line._replace(base=wanted.base, order=1) != wanted for line in known):
+        return []
+    orders = {line.order + 1 for line in known}
+    return known if len(orders) == 1 and min(orders) >= _ORDER_AT_ONCE else []
+
+
+def way_of(request: Request) -> tuple[str, int | None]:
+    """In words, how `reverse` goes for the only output, with ones as cotangents, and how many
+    equations that takes; nothing by reverse mode itself, None where cotangents decide."""
+    path = request.path()
+    (y,) = request.outputs
+    passed: Passed = {}
+    if _is_diagonal(path):
+        words = "forward mode: each element depends on one"
+    elif _is_looped(path):
+        words = "forward mode: one number goes through a loop"
+    else:
+        passed = gradients_passed(request)
+        if not passed:
+            return "", None
+        words = "forward mode through a gradient, whose derivative is its own transpose"
+        if y not in passed:
+            return words, None
+    most = _equations(path.linear("tangent")[0], [None])
+    known = _known_lines(request, [None]) if path.wrt == request.inputs else []
+    if known:
+        order = known[0].order + 1
+        fewest = most
+
+        def looked(graph: Graph) -> bool:
+            nonlocal fewest
+            fewest = min(_equations(graph, [None]), most)
+            return False
+
+        jets = importlib.import_module("primgraph.autodiff.jets")
+        jets.along_short_line(replace(request, outputs=[known[0].base]), [None], order, looked)
+        if fewest < most:
+            return f"Taylor mode, as derivative {order} along one line", fewest
+    return words, most
 
 
 def _equations(derivative: Graph, seeds: Sequence[Value | None]) -> int:

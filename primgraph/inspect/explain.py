@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from primgraph.autodiff.modes import way_of
 from primgraph.autodiff.request import Request
 from primgraph.autodiff.subgraph import Path
 from primgraph.codegen.run.feeds import as_feed
@@ -179,7 +180,15 @@ class _Search:
             reason = "what the ways contribute cancels, or is multiplied by zero"
             return "zero", f"the derivative {pair} is zero everywhere: {reason}", []
         count = 0 if gradient is None else len(gradient)
-        return "present", f"the derivative {pair} takes {_counted(count)}", []
+        way, own = way_of(Request.of("explain", [self.handle(self.y)], [self.handle(self.x)]))
+        reasons = [f"it is taken by {way}"] if way else []
+        if own is None and way:
+            return "present", f"the derivative {pair} takes less than {_counted(count)}", reasons
+        counted = _counted(count if own is None else own)
+        return "present", f"the derivative {pair} takes {counted}", reasons
+
+    def handle(self, value: Value) -> Variable:
+        return Variable(self.builder, value)
 
     def _uses(self) -> list[str]:
         """Where the input is used, if it is."""
