@@ -74,7 +74,7 @@ class Part:
     @property
     def is_watched(self) -> bool:
         """Whether something in it may find that an element is wrong."""
-        return any("&bad" in line for line in self.lines)
+        return any("&bad" in _COMMENT.sub("", line) for line in self.lines)
 
     @property
     def can_fail(self) -> bool:
@@ -113,7 +113,7 @@ class Writer:
         self.depth = 1
         self.said: Source | None = None
         names.taken.add("bad")
-        self.loops = names.loops(12)
+        self.loops = names.loops(36)
         names.taken.update(self.loops)
         self.top = self.scope = Scope(plan, hints_of(plan), {}, *needed(plan))
         # Values that several parts of the function need, and where these are.
