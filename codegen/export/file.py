@@ -16,6 +16,7 @@ from primgraph.codegen.emit.render import rendered
 from primgraph.codegen.emit.titles import called
 from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.function import SERIAL, Part, Writer, extents
+from primgraph.codegen.export.given import given
 from primgraph.codegen.export.places import Place, Tables
 from primgraph.codegen.export.unused import without_unused
 from primgraph.codegen.export.words import Names, function_name, is_name, require_name
@@ -82,6 +83,7 @@ class Function:
     nbytes: int
     declaration: list[str]
     parts: list[list[str]]
+    codes: list[str]
 
     @property
     def upper(self) -> str:
@@ -110,7 +112,8 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         functions.append(_function(graph, name, Names(shared), tables, blas))
         shared |= set(tables.known.values())
     body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
-    helpers, words = needed(body), _words([body])
+    own = given([code for f in functions for code in f.codes], body)
+    helpers, words = needed("\n".join([own, body])), _words([body])
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
         "stem": stem,
@@ -118,8 +121,9 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         "functions": functions,
         "tables": [row for n, lines in tables.lines.items() if n in words for row in lines],
         "helpers": helpers,
+        "own": own,
         "blas": "cblas_" in body,
-        "moves": re.search(r"\bmem(cpy|set|move)\(", body + helpers) is not None,
+        "moves": re.search(r"\bmem(cpy|set|move)\(", body + helpers + own) is not None,
     }
     return rendered("export.h.j2", values), rendered("export.c.j2", values)
 
@@ -199,6 +203,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
         workspace.nbytes,
         entry,
         parts,
+        list(writer.codes),
     )
 
 
@@ -225,7 +230,8 @@ def _results(graph: Graph, steps: object, names: Names) -> list[Parameter]:
     known = called(plan, graph.titles, keys)
     found = []
     for k, (v, key) in enumerate(zip(plan.outputs, keys, strict=True)):
-        hint = key or known.get(v, "")
+        # Keys may be paths in containers.
+        hint = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_") or known.get(v, "")
         if v < plan.inputs and not key:
             hint = f"{hint}_out"
         if not is_name(hint.replace(".", "_")):

@@ -33,7 +33,7 @@ from primgraph.codegen.native.items import (
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.source import made_by
-from primgraph.codegen.native.spellings import C_TYPES, type_name
+from primgraph.codegen.native.spellings import C_TYPES, CODES, type_name
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.errors import CompileError
@@ -74,7 +74,7 @@ class Part:
     @property
     def is_watched(self) -> bool:
         """Whether something in it may find that an element is wrong."""
-        return any("&bad" in line for line in self.lines)
+        return any("&bad" in _COMMENT.sub("", line) for line in self.lines)
 
     @property
     def can_fail(self) -> bool:
@@ -113,11 +113,13 @@ class Writer:
         self.depth = 1
         self.said: Source | None = None
         names.taken.add("bad")
-        self.loops = names.loops(12)
+        self.loops = names.loops(36)
         names.taken.update(self.loops)
         self.top = self.scope = Scope(plan, hints_of(plan), {}, *needed(plan))
         # Values that several parts of the function need, and where these are.
         self.crossing: set[int] = set()
+        # C that users have given for primitives of theirs.
+        self.codes: dict[str, None] = {}
         self.rooms: dict[int, Room] = {}
 
     def written(self, places: Mapping[int, Place]) -> None:
@@ -302,6 +304,7 @@ class Writer:
             for node in item.nodes:
                 if node.kind == "text" and node.step is not None and formula(node.step) is None:
                     raise unspelled(node.step, self.own)
+            self.use(*(node.step for node in item.nodes))
             Loops(self, item).write()
         elif isinstance(item, Product):
             product(self, item)
@@ -311,10 +314,15 @@ class Writer:
             self.routine(item)
         self.give(at)
 
+    def use(self, *steps: Step | None) -> None:
+        """Take along what users have given for these steps."""
+        self.codes.update(dict.fromkeys([CODES[s.op] for s in steps if s and s.op in CODES]))
+
     def routine(self, item: Routine) -> None:
         """A call of a function on whole arrays."""
         lines = routine(item.step)
         assert lines is not None
+        self.use(item.step)
         for v in item.values:
             declare(self, self.place(v), self.type(v))
         values, count = (*item.operands, *item.values), len(item.operands)
