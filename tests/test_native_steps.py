@@ -126,6 +126,8 @@ def test_floats_become_integers():
     all_in_c(lambda x: [pg.cast(x, n) for n in names] + [pg.cast(pg.abs(x), "u4")], x)
     turned = all_in_c(lambda x: [pg.cast(pg.cast(x, n), "f8") for n in ("i8", "i4", "i1")], x - 0.0)
     assert not any(np.signbit(a[x > -1]).any() for a in turned(x))
+    two = np.array([0.1, 1.7])
+    all_in_c(lambda x: [pg.cast(pg.cast(x, "f4"), "f8"), pg.cast(x, "f4") * 2], two, rtol=0)
     wide = np.array([1e300, np.nan, -np.inf, 2.0**62, -(2.0**63), 2.0**63])
     all_in_c(lambda x: [pg.cast(x, "i8"), pg.cast(x, "u8")], wide)
 

@@ -40,6 +40,9 @@ _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 # Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+# GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
+# again, unless statements outside loops are taken one by one.
+_NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
 RUNTIME = {
     "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
     "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
@@ -238,7 +241,8 @@ def library(text: str, *, runtime: bool = True) -> Path:
     if runtime:
         products = ["products.c"] if has_products(text) else []
         objects = [*map(_part, ["runtime.c", *products]), *map(_family, families(text))]
-    return _made(text, ".so", KERNEL_FLAGS, ["-shared"], [*map(str, objects), "-lm"])
+    flags = (*KERNEL_FLAGS, *(_ONE_BY_ONE if _NARROWED in text else ()))
+    return _made(text, ".so", flags, ["-shared"], [*map(str, objects), "-lm"])
 
 
 def has_products(text: str) -> bool:
