@@ -215,6 +215,14 @@ def test_files_allocate_nothing_and_share_nothing(folder):
             assert re.match(r"static (inline )?(const |.*\()|(int|void) \w+\(", line), line
 
 
+def test_single_precision_has_no_doubles(kernels):
+    graphs = [kernel.graph for kernel, _ in kernels if kernel.graph.name.endswith("_in_single")]
+    assert len(graphs) == len(IN_SINGLE)
+    for text in c_source(graphs, "single"):
+        assert "float" in text
+        assert not re.search(r"\bdouble\b|f64", text)
+
+
 def test_names_and_lines_are_the_users(folder):
     source = (folder / "functions.c").read_text()
     header = (folder / "functions.h").read_text()
@@ -390,6 +398,7 @@ def named(name):
         ("class", "a word of C\\+\\+, which the header is for, too"),
         ("exp", "a name that C has for something else"),
         ("main", "a name that C has for something else"),
+        ("_own", "a name that C has for something else"),
         ("a" * 35, "longer than the 31 characters"),
     ],
 )
@@ -410,13 +419,26 @@ def test_inputs_have_names_of_c(tmp_path):
             pg.compile(graph).save(tmp_path / "model.c")
 
 
+def test_inputs_in_containers_have_the_names_of_their_paths():
+    def layered(params, _bias):
+        for weight, shift in params["layers"]:
+            _bias = pg.tanh(weight @ _bias + shift)
+        return {"out": _bias, "parts": (_bias[0], [{"deep": _bias[1]}])}
+
+    layers = {"layers": [(np.ones((3, 4)), np.zeros(3)), (np.ones((2, 3)), np.zeros(2))]}
+    told = function_of(pg.trace(layered, layers, np.ones(4)))
+    names = [p.name for p in told.parameters]
+    assert names[:2] == ["params_layers_0_0", "params_layers_0_1"]
+    assert names[4:] == ["_bias", "out", "parts_0", "parts_1_0_deep"]
+
+
 def test_names_of_results_and_lambdas_are_made_fitting():
     def named_double(x):
         double = x * 2
         return {"double": double, "a key": double + 1, "x": x}
 
     told = function_of(pg.trace(named_double, pg.spec(2)))
-    assert [p.name for p in told.parameters] == ["x", "double_", "result0", "x_2"]
+    assert [p.name for p in told.parameters] == ["x", "double_", "a_key", "x_2"]
     assert function_of(named("<lambda>")).name == "kernel"
 
 

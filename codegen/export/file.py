@@ -230,7 +230,8 @@ def _results(graph: Graph, steps: object, names: Names) -> list[Parameter]:
     known = called(plan, graph.titles, keys)
     found = []
     for k, (v, key) in enumerate(zip(plan.outputs, keys, strict=True)):
-        hint = key or known.get(v, "")
+        # Keys may be paths in containers.
+        hint = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_") or known.get(v, "")
         if v < plan.inputs and not key:
             hint = f"{hint}_out"
         if not is_name(hint.replace(".", "_")):

@@ -113,7 +113,7 @@ class Writer:
         self.depth = 1
         self.said: Source | None = None
         names.taken.add("bad")
-        self.loops = names.loops(12)
+        self.loops = names.loops(36)
         names.taken.update(self.loops)
         self.top = self.scope = Scope(plan, hints_of(plan), {}, *needed(plan))
         # Values that several parts of the function need, and where these are.

@@ -9,9 +9,9 @@ from typing import NamedTuple, final
 from primgraph.codegen.emit.names import comment
 from primgraph.errors import CompileError
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-# C11 promises that so many characters of a name count.
-_LONGEST = 31
+_NAME = re.compile(r"(?:_(?=[a-z]))?[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+# C11 promises that so many characters of a name count, and of one that other files see.
+_LONGEST, _LONGEST_OUTSIDE = 63, 31
 
 _C = """
 auto break case char const continue default do double else enum extern float for goto if inline int
@@ -66,7 +66,9 @@ def is_name(text: str) -> bool:
 
 def require_name(text: str, what: str, *, function: bool = False) -> str:
     """`text`, which the user calls an input or a function. Raises `CompileError` if C cannot."""
-    if is_name(text) and not (function and text in _KNOWN_FUNCTIONS):
+    longest = _LONGEST_OUTSIDE if function else _LONGEST
+    known = function and (text in _KNOWN_FUNCTIONS or text.startswith("_"))
+    if is_name(text) and len(text) <= longest and not known:
         return text
     if _NAME.fullmatch(text) is None:
         why = "no name in C"
@@ -74,8 +76,8 @@ def require_name(text: str, what: str, *, function: bool = False) -> str:
         why = "a word of C"
     elif text in _KEYWORDS_OF_CPP:
         why = "a word of C++, which the header is for, too"
-    elif len(text) > _LONGEST:
-        why = f"longer than the {_LONGEST} characters of a name that C looks at"
+    elif len(text) > longest:
+        why = f"longer than the {longest} characters of a name that C looks at"
     else:
         why = "a name that C has for something else"
     raise CompileError(
