@@ -74,6 +74,7 @@ class Compiled:
         "fit",
         "graph",
         "in_trips",
+        "is_native",
         "kept",
         "loaded",
         "once",
@@ -97,6 +98,7 @@ class Compiled:
         self.scalar: Callable[..., Any] | None = None
         self.pool: list[tuple[Context, Any]] = []
         self.users = False
+        self.is_native = False
         self.once: Compiled | None = None
         self.kept: list[Array] | None = None
         self._write = write
@@ -159,7 +161,7 @@ def compiled_readable(
     scalar = _native(graph, options, default_limits()) if native else None
     if scalar is not None:
         code = Compiled(graph, lambda code: _write_readable(code, options, clocks))
-        code.scalar = scalar
+        code.scalar, code.is_native = scalar, True
         return code
     code = Compiled(graph)
     _write_readable(code, options, clocks)
@@ -232,8 +234,9 @@ def _compiled_part(
         made.users = _has_users(part)
     else:
         made = Compiled(graph)
-        _write_planned(made, part, options, limits, clocks, native=native)
-    made.scalar = made.scalar if scalar is None else scalar
+        _write_planned(made, part, options, limits, clocks, native=scalar is not None)
+    if scalar is not None:
+        made.scalar, made.is_native = scalar, True
     return made
 
 

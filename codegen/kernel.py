@@ -178,10 +178,11 @@ class Kernel(Fixed, Drawn):
 
     def running_style(self, feeds: Sequence[Any]) -> str:
         """The code that these feeds run: "planned", "readable", "scalar" or "native"."""
-        fits = self._runner.scalar(self._code, feeds) is not None
+        if self._runner.scalar(self._code, feeds) is not None:
+            return "native" if self._code.is_native else "scalar"
         if self.style == "native":
-            return "native" if fits else "planned"
-        return "scalar" if fits else self.style
+            return "readable" if self._recipe.is_generic else "planned"
+        return self.style
 
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
         """The same kernel with a clock around each step, the clocks, and each step's equation.
@@ -319,7 +320,7 @@ def direct(kernel: Kernel) -> Callable[..., Any] | None:
 def is_for_all_sizes(kernel: Kernel) -> bool:
     """Whether it is native code for all sizes, with no loop in it that NumPy does."""
     scalar = kernel._code.scalar
-    native = scalar is not None and kernel.style == "native"
+    native = kernel._code.is_native
     return native and bool(kernel.graph.sizes) and getattr(scalar, "for_all_sizes", True) is True
 
 

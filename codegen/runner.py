@@ -141,7 +141,7 @@ class Runner:
                 if other or any(np.may_share_memory(lent, a) for a in others):
                     kept[k] = lent = np.empty(type.shape, type.dtype)
                 given[k] = lent
-        native = self.recipe.style == "native"
+        native = self.code.is_native
         by_number = self.code.scalar is not None and not native
         if native and types and self.scalar(self._code_into(), arrays, given) is not None:
             return given

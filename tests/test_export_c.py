@@ -508,5 +508,20 @@ def test_guards_are_names():
         assert f"#ifndef {guard}\n#define {guard}\n" in c_source([graph], stem)[0]
 
 
+@needs_compiler
+def test_lines_of_the_users_do_nothing(tmp_path):
+    def odd(x):
+        y = x * 2  # */ return 1; /* ??/ "&bad" \\ grün {
+        return pg.exp(y) + 1  # } #define exp(x) 7 // \\
+
+    feeds = [np.ones(3)]
+    kernel = kernel_of(odd, feeds)
+    text = written(tmp_path, [kernel.graph], "odd")
+    assert "gr\\u00fcn {" in text
+    assert "void odd(" in text
+    run = calling(loaded(tmp_path, "odd", ["-Wcomment", "-Wtrigraphs"]), kernel.graph)
+    np.testing.assert_allclose(run(*feeds)[0], np.exp(2.0) + 1)
+
+
 def test_comments_cannot_end_early():
     assert remark("a */ b /* c ??/ d\n") == "/* a * / b / * c ? ?/ d\\u000a */"

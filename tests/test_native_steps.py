@@ -271,3 +271,26 @@ def test_random_numbers_have_the_same_bits():
     native, numpy = pg.compile(graph, target="c"), pg.compile(graph)
     assert not outside(graph)
     np.testing.assert_array_equal(native(k), numpy(k))
+
+
+def test_arithmetic_of_complex_numbers():
+    def f(z, w, x):
+        put = pg.where(x > 0, z, w)
+        total = z * w - z / w + pg.conj(z) * 2j
+        same_ones = [z == w, z != w, z.astype(bool), put, total]
+        return [*same_ones, pg.real(total), pg.imag(-w), pg.complex(x, x + 1) * z, total[::-1].T]
+
+    graphs, feeds = [], []
+    numbers = [0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -2.5, 1e300, 1e-310]
+    with np.errstate(all="ignore"):
+        for name in ("c16", "c8"):
+            part = np.dtype(name[0].replace("c", "f") + str(int(name[1:]) // 2))
+            drawn = rng.choice(numbers, (4, 6, 6)).astype(part)
+            drawn[:, 3:] = rng.normal(size=(4, 3, 6))
+            arrays = [np.empty((6, 6), name), np.empty((6, 6), name), drawn[0]]
+            for k in range(2):
+                arrays[k].real, arrays[k].imag = drawn[2 * k], drawn[2 * k + 1]
+            graphs.append(clean_up(lower(pg.trace(f, *arrays))))
+            feeds.append(arrays)
+        assert not outside(together(graphs))
+        assert not list(faults(graphs, feeds))

@@ -74,7 +74,7 @@ class Part:
     @property
     def is_watched(self) -> bool:
         """Whether something in it may find that an element is wrong."""
-        return any("&bad" in line for line in self.lines)
+        return any("&bad" in _COMMENT.sub("", line) for line in self.lines)
 
     @property
     def can_fail(self) -> bool:
