@@ -11,7 +11,7 @@ import numpy as np
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT16, DType
-from primgraph.primitives import bits, logic, parts
+from primgraph.primitives import bits, logic, parts, special
 from primgraph.primitives import elementwise as e
 
 # The types of elements that this back end knows, by the letter and size of NumPy's.
@@ -194,6 +194,12 @@ def _powered(args: Sequence[str], step: Step) -> str | None:
     return f"pow{_suffix(step)}({args[0]}, {args[1]})" if dtype.kind == "f" else None
 
 
+def _first_order(text: str) -> Spelling:
+    """A function whose derivatives, which a parameter tells, have no words here."""
+    template = _template(text, "f")
+    return lambda args, step: None if step.params["n"] else template(args, step)
+
+
 SPELLINGS: dict[Op, Spelling] = {
     e.add: _arithmetic("+"),
     e.sub: _arithmetic("-"),
@@ -224,6 +230,16 @@ SPELLINGS: dict[Op, Spelling] = {
     bits.right_shift: _template("pg_right_shift_{t}({0}, {1})", "iu"),
     bits.gcd: _template("pg_gcd_{t}({0}, {1})", "iu"),
     bits.nextafter: _template("nextafter{f}({0}, {1})", "f"),
+    special.gammaln: _template("pg_gammaln_{t}({0})", "f"),
+    special.gamma_function: _template("pg_gamma_{t}({0})", "f"),
+    special.polygamma: _first_order("pg_digamma_{t}({0})"),
+    special.erfcx: _first_order("pg_erfcx_{t}({0})"),
+    special.erfinv: _template("pg_erfinv_{t}({0})", "f"),
+    special.erfcinv: _template("pg_erfcinv_{t}({0})", "f"),
+    special.log_ndtr: _template("pg_log_ndtr_{t}({0})", "f"),
+    special.xlogy: _template("pg_xlogy_{t}({0}, {1})", "f"),
+    special.xlog1py: _template("pg_xlog1py_{t}({0}, {1})", "f"),
+    special.logit: _template("pg_logit_{t}({0})", "f"),
     logic.unless_nan: _template("{1} != {1} ? {1} : {0}", "f"),
     logic.equal: _template("{0} == {1}"),
     logic.not_equal: _template("{0} != {1}"),
