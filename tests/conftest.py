@@ -4,6 +4,7 @@ Debug mode is switched on before primgraph is imported, so that contracts and th
 every transform; the observer below adds the round trip through text.
 """
 
+import importlib
 import os
 import signal
 
@@ -11,6 +12,7 @@ os.environ["PRIMGRAPH_DEBUG"] = "1"
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from density import DENSE, VARIABLE, drawn
@@ -96,3 +98,24 @@ def interrupts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """Two worker processes of dask's, for tests that have made sure that it is there."""
+    distributed = importlib.import_module("distributed")
+    with distributed.LocalCluster(
+        n_workers=2,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        memory_limit="1GB",
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def client(cluster: Any) -> Iterator[Any]:
+    distributed = importlib.import_module("distributed")
+    with distributed.Client(cluster, set_as_default=False) as client:
+        yield client

@@ -16,28 +16,10 @@ pytest.importorskip("dask.array", reason="dask is not installed")
 import dask
 import dask.array as da
 import dask.bag as db
-from distributed import Client, LocalCluster
+from distributed import Client
 
 D = pg.distributed
 ROWS = 1_050
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    with LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        memory_limit="1GB",
-    ) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def client(cluster):
-    with Client(cluster, set_as_default=False) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -12,22 +12,11 @@ import primgraph as pg
 pytest.importorskip("distributed", reason="dask and distributed are not installed")
 pytest.importorskip("dask.array", reason="dask is not installed")
 
-from distributed import Client, LocalCluster
-
 D = pg.distributed
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((600, 4))
 Y = np.sin(X @ np.arange(4.0))
 SAMPLES = D.chunks({"x": X, "y": Y}, rows=90)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 def network(optimizer=None):

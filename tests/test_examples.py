@@ -34,6 +34,7 @@ RUNS = {
     "gmm": ("spent outside the kernel", {}),
     "gaussian_process": ("within two standard deviations", {}),
     "vendored": ("runs without primgraph", {}),
+    "cluster": ("largest distance from the model", {"PRIMGRAPH_EXAMPLE_ROWS": "40000"}),
 }
 
 
@@ -57,6 +58,9 @@ def run(name, folder, *arguments, **variables):
 def test_the_example_runs(name, tmp_path):
     if name in ("gmm", "gaussian_process", "trajectory", "vendored"):
         pytest.importorskip("scipy", reason="SciPy is not installed")
+    if name == "cluster":
+        pytest.importorskip("scipy", reason="SciPy is not installed")
+        pytest.importorskip("distributed", reason="dask and distributed are not installed")
     words, variables = RUNS[name]
     assert words in run(name, tmp_path, **variables)
 

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 import primgraph as pg
 from primgraph import transforms
+from primgraph.autodiff import partials
 from primgraph.autodiff.directions import directions_for
 from primgraph.autodiff.partials import directions_of_biharmonic
 
@@ -195,6 +196,24 @@ def test_the_biharmonic_goes_along_what_matters():
     program = pg.trace(lambda x: pg.biharmonic(some(x), x, True), pg.spec(("N", 5)))
     at = np.array([[0.5, 9.0, 9.0, 0.0, 9.0]])
     assert_allclose(pg.compile(program)(at), 9 * np.sin([0.5]), rtol=1e-12)
+
+
+MIXED_ORDERS = [[(1, 1)], [(2, 1), (1, 1), (0, 4)], [(2, 2)], [(3, 1), (0, 0)]]
+
+
+@pytest.mark.parametrize("is_batched", [False, True])
+@pytest.mark.parametrize("orders", MIXED_ORDERS)
+def test_along_axes_and_along_directions_partials_are_the_same(orders, is_batched, monkeypatch):
+    at = np.array([[0.3, 0.7], [1.1, -0.4]]) if is_batched else np.array([0.3, 0.7])
+
+    def found():
+        function = pg.jit(lambda v: pg.partials(field(v), v, orders, is_batched))
+        return function(at)
+
+    along_axes = found()
+    monkeypatch.setattr(partials, "_MOST_PRODUCTS", 0)
+    for one, other in zip(along_axes, found(), strict=True):
+        assert_allclose(one, other, rtol=1e-9, atol=1e-10)
 
 
 def test_counts_of_equations_beside_nested_modes():

@@ -1,5 +1,7 @@
 """Functions of samples are taken apart into sums over these, or refused with the line."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -66,6 +68,27 @@ def test_rows_that_stay_apart_are_known(name):
     assert not isinstance(found, Mixing), found
     assert found.rows == {0}
     assert found.rest is None
+
+
+def test_eight_times_as_many_equations_take_about_eight_times_as_long():
+    def chain(count):
+        def function(w, x):
+            for i in range(count):
+                x = pg.sin(x) + float(i)
+            return pg.sum(x) + pg.sum(w)
+
+        return pg.transforms.lower(pg.trace(function, W, X))
+
+    def seconds(graph):
+        found = []
+        for _ in range(3):
+            start = time.process_time()
+            parts = taken_apart(graph, graph.inputs[1:])
+            found.append(time.process_time() - start)
+        assert not isinstance(parts, Mixing)
+        return min(found)
+
+    assert seconds(chain(4_000)) < 20 * seconds(chain(500))
 
 
 MIXED = {

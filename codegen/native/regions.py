@@ -36,7 +36,9 @@ Add: TypeAlias = Callable[[Draft, Step], None]
 
 # What nearby caches of any machine hold, so that results are the same on all, and blocks that are
 # long enough for their products; a group is worth its nanoseconds of NumPy's.
-LIMITS = Limits(cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000)
+LIMITS = Limits(
+    cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000, least_steps=1
+)
 # Blocks come in up to so many groups, whose totals take up no more bytes than that.
 _GROUPS, _MOST_ADDED = 16, 1 << 22
 # Products are computed for so many rows at once.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from primgraph.transforms.analysis.sparsity import pattern_rows
 from primgraph.transforms.batch_sum import batch_sum
 from primgraph.transforms.optimize.clean_up import clean_up
 from primgraph.transforms.strong_zeros import strong_zeros
+from primgraph.transforms.taylor_mode import expanded
 
 
 @checked_late
@@ -45,7 +47,8 @@ def partials(
 
     `x` has shape `(d,)`, or `(B, d)` with `is_batched`, and `orders` has a sequence of d numbers
     for each result, which has the type of `u`. All are sums of derivatives along directions, with
-    rational weights, and these are taken by Taylor mode in one vectorised pass.
+    rational weights, and these are taken by Taylor mode in one vectorised pass; a few low ones are
+    taken by Taylor mode along one axis after the other.
     """
     request = asked("partials", u, x)
     with located(request.origin):
@@ -63,9 +66,45 @@ def partials(
         found = dict.fromkeys(asked_for, u)
         if path.wrt and plan.vectors:
             with recording(request.builder):
-                results = _weighted(request, path, u, x, lead, plan, asked_for)
+                if _goes_along_axes(asked_for, plan):
+                    results = [_along_axes(request, path, u, x, a) for a in asked_for]
+                else:
+                    results = _weighted(request, path, u, x, lead, plan, asked_for)
             found.update(zip(asked_for, results, strict=True))
         return [found[a] if a in found else zeros_of(request, u, u.shape) for a in indices]
+
+
+# Along one axis after the other there may be so many products of coefficients in a product, and
+# this part of the coefficients that there are along directions.
+_MOST_PRODUCTS, _PART = 64, 0.8
+
+
+def _goes_along_axes(indices: Sequence[Index], plan: Directions) -> bool:
+    """Whether jets of jets along the axes have far fewer coefficients than jets along directions,
+    and not too many equations."""
+    boxes = {b for a in indices for b in product(*(range(n + 1) for n in a))}
+    products = sum(math.prod((n + 1) * (n + 2) // 2 for n in a) for a in {*indices})
+    order = max(map(sum, indices))
+    return products <= _MOST_PRODUCTS and len(boxes) - 1 <= _PART * order * len(plan.vectors)
+
+
+def _along_axes(request: Request, path: Path, u: Variable, x: Variable, a: Index) -> Variable:
+    """A derivative by jets along an axis of jets along another."""
+    axes = [i for i, n in enumerate(a) if n]
+    if not axes:
+        return u
+    graph, inner, (moving,) = path.graph, path.inner, path.moved
+    for i in axes:
+        graph, moved = expanded(graph, a[i], [moving], seeds=[[1]], given=path.ranges)
+        graph = graph.with_outputs(graph.outputs[-1:])
+        inner = [moved[v] for v in inner]
+    graph = path.from_inside(graph, inner)
+    for n in range(len(axes)):
+        graph = strong_zeros(clean_up(graph), len(path.free) + n, path.ranges_inside())
+    units = np.eye(x.shape[-1], dtype=x.dtype)[axes]
+    seeds = [broadcasted(lift(unit), x.shape).value for unit in units]
+    (found,) = record(request.builder, path, graph, [*path.free, *seeds])
+    return Variable(request.builder, found)
 
 
 # So many pairs of elements of outputs and of inputs are listed to see which inputs matter.

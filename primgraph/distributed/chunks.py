@@ -25,7 +25,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 _ONE = tree.structure(0.0)
 
 # What a chunk of arrays that are chunked here has, unless somebody says how many rows.
-CHUNK_BYTES = 1 << 25
+CHUNK_BYTES = 1 << 27
 # Arrays of the client's that are larger do not go along with tasks.
 SENT_BYTES = 10_000_000
 
@@ -40,7 +40,7 @@ def chunks(
 
     `data` is an array, or a dict or tuple of arrays with the same rows: arrays of dask's, chunked
     along axis 0 only; memory maps, whose files all workers can read, and small arrays, which are
-    chunked here, `rows` at a time (by default about 32 MiB). Or it is a list of paths with a
+    chunked here, `rows` at a time (by default about 128 MiB). Or it is a list of paths with a
     `loader`, which makes an array, or a dict or tuple of arrays, of each; a list of `dask.delayed`
     chunks; or a bag of such chunks. These are looked at once, before they are first used, as it has
     to be known how many rows they have. What is a `Chunks` already is given back.
@@ -102,8 +102,11 @@ class Chunks:
         """
         if self.is_known:
             return self
-        tasks = [(look, self.plain(i), self.items[i]) for i in range(len(self))]
-        found = engine.gathered("look", tasks, self.sources)
+        found = engine.gathered(
+            "look",
+            lambda: [(look, self.plain(i), self.items[i]) for i in range(len(self))],
+            self.sources,
+        )
         first, types = found[0]
         for (other, shapes), label in zip(found, self.labels, strict=True):
             if other != first:

@@ -6,7 +6,7 @@ import itertools
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Never, TypeAlias, final
 from weakref import WeakKeyDictionary
@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from primgraph.codegen.run.threads import get_num_threads
-from primgraph.distributed.parcels import Parcel
-from primgraph.distributed.tasks import Given, add_up, same
+from primgraph.distributed.parcels import MissingKernel, Named, Parcel, forget, keep
+from primgraph.distributed.tasks import Given, add_up
 from primgraph.errors import ArgumentError, OptionError, PrimgraphError, RunError
 from primgraph.source import caller
 
@@ -27,6 +27,8 @@ _Layer: TypeAlias = "tuple[dict[Any, Any], Any]"
 FAN_IN = 8
 # What is the same for all tasks, and smaller, goes along in the graph without another thought.
 _SMALL = 1 << 16
+# How many kernels the workers of a client have at a time.
+_KEPT = 64
 # How often what was lost with its workers is sent again.
 _TRIES = 4
 
@@ -46,14 +48,15 @@ def dask_module(name: str) -> Any:
 
 
 def engine_of(client: Any) -> Engine:
-    """What runs tasks on `client`; by default on dask's default one, or else in this process.
+    """What runs tasks on `client`; by default on dask's default one, or else in this process, as
+    "threads" are.
 
     Raises `ArgumentError` for what is no client, and for one that is closed.
     """
     dask_module("dask")
     if client is None:
         client = _default_client()
-    if client is None:
+    if client is None or client == "threads":
         return Engine(None)
     if isinstance(client, str):
         raise ArgumentError(
@@ -89,11 +92,25 @@ def new_name(what: str) -> str:
 
 # What each client's workers have been sent already, and how quick that is, by client.
 _sent: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_given: WeakKeyDictionary[Any, dict[str, None]] = WeakKeyDictionary()
 _speeds: WeakKeyDictionary[Any, tuple[float, float]] = WeakKeyDictionary()
 
 
 class _Lost(Exception):
     """What tasks were given was lost with the workers that had it."""
+
+
+def _setup(plugin: Any, worker: Any) -> None:
+    """What dask calls on each worker to which a kernel is given."""
+    keep(plugin.parcel)
+
+
+def _teardown(plugin: Any, worker: Any) -> None:
+    forget(plugin.parcel.digest)
+
+
+def _plugin_name(digest: str) -> str:
+    return f"primgraph-kernel-{digest}"
 
 
 @final
@@ -105,12 +122,26 @@ class Engine:
 
     # What is sent.
 
-    def parcel(self, parcel: Parcel) -> Any:
-        """`parcel` as an argument of tasks: it goes to each worker once, by its content."""
+    def parcel(self, parcel: Parcel) -> Parcel | Named:
+        """`parcel` as an argument of tasks: it goes to each worker once, by its content.
+
+        The scheduler gives it to workers that come later, or begin again, before they do anything.
+        """
         if self.client is None:
             return parcel
-        key = f"primgraph-kernel-{parcel.digest}"
-        return self._kept(key, lambda: self.client.submit(same, parcel, key=key))
+        known = _given.setdefault(self.client, {})
+        if parcel.digest not in known:
+            base = dask_module("distributed").WorkerPlugin
+            kind = type("KernelGiven", (base,), {"setup": _setup, "teardown": _teardown})
+            plugin = kind()
+            plugin.parcel = parcel
+            self.client.register_plugin(plugin, name=_plugin_name(parcel.digest))
+            while len(known) >= _KEPT:
+                oldest = next(iter(known))
+                del known[oldest]
+                self.client.unregister_worker_plugin(_plugin_name(oldest))
+        known[parcel.digest] = None
+        return Named(parcel.digest)
 
     def large(self, parcel: Parcel, arrays: Sequence[Array]) -> list[Any]:
         """Constants as arguments of tasks; they are scattered, each once."""
@@ -183,13 +214,12 @@ class Engine:
         return found
 
     def gathered(
-        self, what: str, tasks: Iterable[tuple[Any, ...]], sources: Sequence[Any]
+        self, what: str, draft: Callable[[], Sequence[tuple[Any, ...]]], sources: Sequence[Any]
     ) -> list[Any]:
-        """What tasks give, in their order."""
-        listed = list(tasks)
+        """What tasks give, in their order; see `total`."""
 
         def drafted(name: str) -> _Layer:
-            layer: dict[Any, Any] = {(name, 0, i): task for i, task in enumerate(listed)}
+            layer: dict[Any, Any] = {(name, 0, i): task for i, task in enumerate(draft())}
             layer[name, 1, 0] = (list, [*layer])
             return layer, (name, 1, 0)
 
@@ -237,7 +267,9 @@ class Engine:
                 f"workers died of a task, one after the other: {error}",
                 hint="where memory is what they lack, smaller chunks help: see pg.distributed.plan",
             ) from error
-        lost = isinstance(error, module.client.FutureCancelledError)
+        lost = isinstance(error, module.client.FutureCancelledError | MissingKernel)
+        if isinstance(error, MissingKernel):
+            _given.pop(self.client, None)
         if lost and self.client.status == "running" and attempt < _TRIES - 1:
             raise _Lost from error
         raise error

@@ -17,7 +17,7 @@ from primgraph import tree
 from primgraph.codegen.plan.limits import default_limits
 from primgraph.codegen.run import blas
 from primgraph.distributed.engine import dask_module, engine_of, new_name
-from primgraph.distributed.parcels import Parcel, opened, pack
+from primgraph.distributed.parcels import Named, Parcel, opened, pack
 from primgraph.distributed.tasks import elsewhere, write_atomically
 from primgraph.errors import ArgumentError, LoadError, OptionError, PrimgraphError, RunError
 from primgraph.frames import is_interruption
@@ -74,10 +74,8 @@ def vmap(
     form: Any = None
     parcel: Parcel | None = None
     large: list[Array] = []
-    work: Any = f
     if compiled:
         parcel, large, form = _packed(f, leaves, structure, keyed)
-        work = engine.parcel(parcel)
     folder = None if out is None else Path(out).absolute()
     starts = list(range(0, count, block))
     if folder is not None:
@@ -94,9 +92,13 @@ def vmap(
         for start in starts
     ]
     waiting = [b for b in blocks if b.file is None or not Path(b.file).exists()]
-    constants = engine.large(parcel, large) if parcel is not None else []
-    tasks = [(run_block, work, constants, b) for b in waiting]
-    found: list[dict[str, Array]] = engine.gathered("vmap", tasks, []) if tasks else []
+
+    def draft() -> list[tuple[Any, ...]]:
+        work = f if parcel is None else engine.parcel(parcel)
+        constants = engine.large(parcel, large) if parcel is not None else []
+        return [(run_block, work, constants, b) for b in waiting]
+
+    found: list[dict[str, Array]] = engine.gathered("vmap", draft, []) if waiting else []
     if folder is not None:
         names, columns = _lazy([(b.file or "", len(b)) for b in blocks])
     else:
@@ -132,7 +134,7 @@ class Block:
 def run_block(work: Any, large: Sequence[Array], block: Block) -> dict[str, Array]:
     """The results of the members of a block, by name; none where they are in a file."""
     members: list[dict[str, Array]] = []
-    kernel = opened(work, large) if isinstance(work, Parcel) else None
+    kernel = opened(work, large) if isinstance(work, Parcel | Named) else None
     for i in range(len(block)):
         number = block.start + i
         keys = [] if block.key is None else [member_key(block.key, number)]

@@ -157,6 +157,10 @@ class Objective:
 
     # What is computed.
 
+    def kernels(self, what: str) -> Kernels:
+        """What chunks are given to, for `what` as in `plan`."""
+        return self._kernels(_MAKERS[what])
+
     def _kernels(self, make: Maker) -> Kernels:
         found = self._made.get(make)
         if found is None:
@@ -227,9 +231,10 @@ def objective(
     arrays by name, or None for the values that parameters have.
 
     `data` are as in `pg.distributed.chunks`. Tasks run on `client`, by default on dask's default
-    one, or else in threads of this process; results are the same, to the last bit, wherever and in
-    whatever order they run, on machines of one kind. With `debug="nan"` each equation is looked at,
-    and the first NaN or infinity is an error that names chunk, file and equation.
+    one, or else in threads of this process, which `client="threads"` asks for; results are the
+    same, to the last bit, wherever and in whatever order they run, on machines of one kind. With
+    `debug="nan"` each equation is looked at, and the first NaN or infinity is an error that names
+    chunk, file and equation.
 
     Raises `MixedSamplesError`, with the line, for what is no sum over samples; `ShapeError` for
     chunks that do not fit, `ArgumentError` for a closed client and for arguments of other kinds,

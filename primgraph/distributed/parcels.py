@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from primgraph.codegen import Kernel
-from primgraph.errors import LoadError
+from primgraph.errors import LoadError, RunError
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -47,6 +47,18 @@ class Parcel:
     @property
     def nbytes(self) -> int:
         return len(self.blob)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A kernel that each worker has been given, by its content."""
+
+    digest: str
+
+
+class MissingKernel(RunError):
+    """A worker has not been given a kernel."""
 
 
 def pack(parts: tuple[Any, ...]) -> tuple[Parcel, list[Array]]:
@@ -93,20 +105,39 @@ class _Opener(pickle.Unpickler):
         return self._large[number]
 
 
+_parcels: dict[str, Parcel] = {}
 _kernels: dict[str, Kernel] = {}
 _lock = threading.Lock()
 
 
-def opened(parcel: Parcel, large: Sequence[Array] = ()) -> Kernel:
-    """The kernel in `parcel`; compiled once in this process while it is used now and then.
+def keep(parcel: Parcel) -> None:
+    """Let this process have a kernel by name. Raises `LoadError` as `opened` does."""
+    _require_version(parcel)
+    _parcels[parcel.digest] = parcel
 
-    Raises `LoadError` if another version of primgraph packed it.
-    """
+
+def forget(digest: str) -> None:
+    _parcels.pop(digest, None)
+
+
+def _require_version(parcel: Parcel) -> None:
     if parcel.version != version():
         raise LoadError(
             f"this kernel was made by primgraph {parcel.version}, and here is {version()}",
             hint="the client and all workers need the same version of primgraph",
         )
+
+
+def opened(named: Parcel | Named, large: Sequence[Array] = ()) -> Kernel:
+    """The kernel in a parcel; compiled once in this process while it is used now and then.
+
+    Raises `LoadError` if another version of primgraph packed it, and `MissingKernel` for a name
+    that is not known here.
+    """
+    parcel = named if isinstance(named, Parcel) else _parcels.get(named.digest)
+    if parcel is None:
+        raise MissingKernel(f"the kernel {named.digest} has not come here")
+    _require_version(parcel)
     # Two threads that need the same kernel wait for one that compiles it.
     with _lock:
         kernel = _kernels.pop(parcel.digest, None)

@@ -14,7 +14,7 @@ import numpy as np
 
 from primgraph import tree
 from primgraph.codegen.run import blas
-from primgraph.distributed.parcels import Parcel, opened
+from primgraph.distributed.parcels import Named, Parcel, opened
 from primgraph.errors import NumericalError, PrimgraphError, RunError, ShapeError
 from primgraph.frames import is_interruption
 from primgraph.ir.graph import Graph
@@ -92,20 +92,23 @@ class Given:
 @final
 @dataclass
 class Spent:
-    """What this process has done: tasks, and seconds in which it loaded chunks and ran kernels."""
+    """What this process has done: tasks, and seconds in which it loaded chunks and ran kernels;
+    and of the latter the seconds of processor time."""
 
     tasks: int = 0
     loading: float = 0.0
     kernels: float = 0.0
+    computing: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
 spent = Spent()
 
 
-def spent_here() -> tuple[int, int, float, float]:
-    """The process, and what it has done so far; for those who measure."""
-    return os.getpid(), spent.tasks, spent.loading, spent.kernels
+def spent_here() -> dict[str, float]:
+    """What this process has done so far, and all of its processor time; for those who measure."""
+    found = {n: getattr(spent, n) for n in ("tasks", "loading", "kernels", "computing")}
+    return {**found, "process": time.process_time()}
 
 
 def same(item: Any) -> Any:
@@ -113,13 +116,18 @@ def same(item: Any) -> Any:
 
 
 def run_chunk(
-    parcel: Parcel, large: Sequence[Array], given: Given, chunk: Chunk, items: Sequence[Any]
+    parcel: Parcel | Named,
+    large: Sequence[Array],
+    given: Given,
+    chunk: Chunk,
+    items: Sequence[Any],
 ) -> list[Array]:
     """What the kernel gives for one chunk."""
     start = ready = time.perf_counter()
+    begun = time.thread_time()
     try:
         arrays = loaded(chunk, items)
-        ready = time.perf_counter()
+        ready, begun = time.perf_counter(), time.thread_time()
         kernel = opened(parcel, large)
         if given.debug:
             return _checked(kernel.graph, given.arrays, arrays, chunk)
@@ -135,6 +143,7 @@ def run_chunk(
             spent.tasks += 1
             spent.loading += ready - start
             spent.kernels += end - ready
+            spent.computing += time.thread_time() - begun
 
 
 def elsewhere(error: PrimgraphError) -> PrimgraphError:

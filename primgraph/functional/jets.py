@@ -116,7 +116,9 @@ def partials(u: Any, x: Any, orders: Any, is_batched: bool = False, *, check: bo
     Each is a sum, with rational weights that are found exactly, of derivatives along a few
     directions, and these are taken by Taylor mode, all in one vectorised pass: 3 directions for
     `(1, 2)`, 4 for `(2, 2)` or `(1, 1, 1)`; those of several results are shared. A. Griewank,
-    J. Utke, A. Walther, Math. Comp. 69 (2000), 1117.
+    J. Utke, A. Walther, Math. Comp. 69 (2000), 1117. Where jets along one axis of jets along
+    another have fewer coefficients, as for a few derivatives of low order, these are taken. What
+    `u` does not depend on gives zeros, which cost nothing.
 
     Raises `ArgumentError` for orders that are no such numbers, `ShapeError` for another shape of
     `x`, and else as `pg.hessian_diagonal`.

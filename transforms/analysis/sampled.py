@@ -440,8 +440,8 @@ def _divided(graph: Graph, kinds: _Kinds, rows: frozenset[int]) -> Parts:
         inner = [kinds.get(v) for v in eqn.inputs]
         outer = [kinds.get(v) for v in eqn.outputs]
         if not any(isinstance(k, Total) for k in inner):
-            both = {**rest, **each}
-            found = builder.copy(eqn, tuple([both[v] for v in eqn.inputs]))
+            inputs = [each[v] if v in each else rest[v] for v in eqn.inputs]
+            found = builder.copy(eqn, tuple(inputs))
             (each if any(outer) else rest).update(zip(eqn.outputs, found, strict=True))
             continue
         places = [i for i, k in enumerate(inner) if k is not None]
