@@ -254,3 +254,19 @@ def test_single_numbers_take_pythons_where_there_is_no_compiler(monkeypatch):
     for n in (2, 3, 3, 3):
         np.testing.assert_array_equal(kernel(np.zeros(n)), np.zeros(n))
     assert kernel.generic.running_style((x,)) == "readable"
+
+
+def test_the_folder_is_the_users_wherever_that_is(monkeypatch, tmp_path):
+    def lost():
+        raise RuntimeError("no home")
+
+    monkeypatch.setenv("PRIMGRAPH_CACHE", "~/there")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.cache_folder() == tmp_path / "there"
+    monkeypatch.delenv("PRIMGRAPH_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache.cache_folder() == tmp_path / "xdg" / "primgraph"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache.cache_folder() == tmp_path / ".cache" / "primgraph"
+    monkeypatch.setattr(cache.Path, "home", lost)
+    assert str(os.getuid()) in str(cache.cache_folder())

@@ -38,9 +38,13 @@ _WORK = "making-"
 def cache_folder() -> Path:
     """Where compiled files are kept: $PRIMGRAPH_CACHE, or a folder in the user's cache."""
     given = os.environ.get("PRIMGRAPH_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        if given:
+            return Path(given).expanduser()
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        # There is no home.
+        base = Path(tempfile.gettempdir()) / f"cache-{getattr(os, 'getuid', int)()}"
     return Path(base) / "primgraph"
 
 
@@ -51,8 +55,7 @@ def usable_folder() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_private(folder) and os.access(folder, os.W_OK | os.X_OK):
             return folder
-    except (OSError, RuntimeError):
-        # RuntimeError: there is no home.
+    except OSError:
         pass
     return _temporary(os.getpid())
 
