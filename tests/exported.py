@@ -98,6 +98,11 @@ def named(graph: Graph, name: str) -> Graph:
     return Graph(graph.inputs, graph.body, graph.outputs, name)
 
 
+def doubled(name: str) -> Graph:
+    """A small graph of that name."""
+    return named(pg.trace(lambda x: x * 2, pg.spec(3)), name)
+
+
 def spelled(graph: Graph, left: Counter[str]) -> Graph | None:
     """The graph with those outputs that C has words for; None where there is none."""
     kept = []

@@ -147,6 +147,13 @@ def test_all_workloads_agree_with_numpy_by_hand(tmp_path):
     assert set(means) == {"geometric mean", "geometric mean but W1"}
 
 
+def test_processor_time_is_told_beside_that_of_programs_by_hand():
+    rows = short("processor.py", "--only", "W5 sparse", "W6")
+    names = [row[0] for row in rows[1:]]
+    assert names == ["W5 sparse n=12", "W6 dense n=9", "W6 sparse n=9", "geometric mean of 3"]
+    assert all(float(row[2]) > 0 for row in rows[1:])
+
+
 @pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
 def test_native_code_stands_beside_c_by_hand():
     only = ("W1 n=100 order=3", "W2 N=20 f32", "W6 sparse", "W8 arith")

@@ -294,3 +294,36 @@ def test_arithmetic_of_complex_numbers():
             feeds.append(arrays)
         assert not outside(together(graphs))
         assert not list(faults(graphs, feeds))
+
+
+def test_what_fails_leaves_inputs_as_they_were():
+    graph = pg.trace(lambda x, i: [x * 2, x[i]], np.zeros(4), np.zeros(2, int))
+    kernel = pg.compile(graph, target="c", donated={0: 0})
+    x = np.arange(4.0)
+    with pytest.raises(pg.RunError, match="out of bounds"):
+        kernel(x, np.array([0, 9]))
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+    doubled, taken = kernel(x, np.array([0, 3]))
+    assert doubled is x
+    assert taken.tolist() == [0.0, 3.0]
+
+
+def test_a_place_out_of_range_in_blocks_of_rows():
+    def f(x, i, w):
+        h = pg.tanh(x[i] @ w)
+        return [pg.sum(h * h), pg.grad(pg.sum(h * h), x)]
+
+    x, w, i = rng.normal(size=(50, 8)), rng.normal(size=(8, 4)), np.arange(20_000) % 50
+    kernel = all_in_c(f, x, i, w, rtol=1e-11)
+    wrong = i.copy()
+    wrong[17_777] = 50
+    with pytest.raises(pg.RunError, match="index 50 is out of bounds"):
+        kernel(x, wrong, w)
+
+
+def test_a_loop_without_a_bound_in_a_loop_that_sorts():
+    def trip(c, row):
+        y = pg.while_loop(lambda s: pg.sum(s) < 10.0, lambda s: s * 1.1 + 0.1, c)
+        return pg.sort(y - row), pg.argmax(y)
+
+    all_in_c(lambda x: pg.scan(trip, pg.zeros(3), x), rng.normal(size=(5, 3)))
