@@ -335,6 +335,8 @@ def _compiled(text: str, command: Sequence[str], others: Sequence[str], out: Pat
         raise UnavailableError(f"{command[0]} was killed by signal {-done.returncode}: {told}")
     if _NO_ROOM.search(told):
         raise UnavailableError(f"{command[0]} has no room: {told}")
+    if not source.is_file():
+        raise FileNotFoundError(f"{source.parent} was removed")
     if done.returncode or not out.is_file():
         # Names of a folder that is gone tell nothing.
         told = told.replace(f"{source.parent}{os.sep}", "")
