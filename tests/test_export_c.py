@@ -17,8 +17,10 @@ from exported import (
     doubled,
     drawn,
     loaded,
+    spelled,
     written,
 )
+from test_primitives import CASES
 
 import primgraph as pg
 from primgraph.codegen.export import function
@@ -307,6 +309,29 @@ def test_every_spelling_is_one_for_files():
     for name in FUNCTIONS.values():
         assert name in LIBRARY or parts.needed(f"pg_{name}_f64"), name
         assert f"{name}f" in LIBRARY or parts.needed(f"pg_{name}_f32"), name
+
+
+# Primitives that are written by other rules than elementwise ones are.
+SAMPLED = {
+    "while_loop", "scan", "cond", "sort", "argsort", "slogdet", "left_shift", "right_shift",
+    "gather", "scatter_add", "overlap_add", "placed", "cumsum", "searchsorted", "solve",
+}  # fmt: skip
+
+
+@needs_compiler
+def test_samples_of_primitives_are_what_they_are(tmp_path):
+    programs = []
+    for k, param in enumerate(CASES):
+        case = param.values[0]
+        own = [d for d in ("f64", "bool", "u8", "i64") if d in case.row.dtypes]
+        if case.op.name in SAMPLED and own:
+            dtype = own[k % len(own)]
+            graph = spelled(case.graph(dtype), Counter())
+            if graph is not None:
+                renamed = pg.Graph(graph.inputs, graph.body, graph.outputs, f"sample_{k}")
+                programs.append((renamed, case.arrays(dtype)))
+    assert len(programs) > 40
+    check(programs, tmp_path, ["-O0"])
 
 
 @needs_compiler

@@ -365,7 +365,9 @@ class Writer:
 
     def scratch(self, kind: str, size: int) -> str:
         """Memory of so many bytes for the current item, for elements of that type of C."""
-        dtype = next(np.dtype(name) for name, told in C_TYPES.items() if told == kind)
+        dtype = next(
+            np.dtype(name) for name, told in C_TYPES.items() if told == kind and name != "b1"
+        )
         room = self.workspace.take(TensorType((-(-size // dtype.itemsize),), dtype))
         self.scope.given.setdefault(self.scope.at, []).append(room)
         return self.room(room)
