@@ -163,6 +163,19 @@ def test_native_code_stands_beside_c_by_hand():
     assert ratios["geometric mean"].endswith("of 4")
 
 
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_native_code_is_timed_in_one_process():
+    found = subprocess.run(
+        [sys.executable, str(FOLDER / "native.py"), "--short", "W5 hvp", "W4"],
+        cwd=FOLDER, env={**os.environ, "PYTHONPATH": str(Path(pg.__file__).parent.parent)},
+        capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    rows = [[c.strip() for c in line.strip("|").split("|")] for line in found.stdout.splitlines()]
+    ratios = {row[0]: row[2] for row in rows}
+    assert float(ratios["W5 hvp n=12"]) > 0
+    assert ratios["W4 d=3 K=4 N=50"] == "-"
+
+
 FOREIGN = """
 import numpy as np
 

@@ -172,6 +172,12 @@ def test_results_have_the_same_bits_in_any_number_of_threads(shared):
                 assert bits(kernel(*arrays)) == known
 
 
+def test_one_nest_alone_is_not_in_blocks_unless_threads_share_it():
+    x = np.zeros(100_000)
+    assert not blocks_of(traced(lambda x: x[1:] * 2.0 + x[:-1], x), LIMITS)
+    assert blocks_of(traced(lambda x: pg.sin(x) * x, np.zeros(1_000_000)), LIMITS)
+
+
 def test_large_products_are_shared_by_rows():
     x, y = rng.normal(size=(500, 300)), rng.normal(size=(300, 200))
     kernel = compile_graph(traced(lambda x, y: x @ y, x, y), style="native")

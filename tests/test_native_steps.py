@@ -327,3 +327,16 @@ def test_a_loop_without_a_bound_in_a_loop_that_sorts():
         return pg.sort(y - row), pg.argmax(y)
 
     all_in_c(lambda x: pg.scan(trip, pg.zeros(3), x), rng.normal(size=(5, 3)))
+
+
+def test_strips_lie_where_vectors_may():
+    # Halves that are read across, fifteen in a row, in a function that calls no other.
+    def f(x, y):
+        return [pg.reshape(pg.transpose(v, (0, 2, 1)), (5, 15)) for v in (x, y)]
+
+    x, y = (rng.normal(size=(5, 5, 3)).astype(np.float16) for _ in range(2))
+    all_in_c(f, x, y)
+
+
+def test_a_program_that_reads_halves_across():
+    assert not list(native_faults(range(20_450, 20_460)))

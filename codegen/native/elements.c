@@ -43,10 +43,13 @@ static inline T pg_remainder_T(T x, T y) { return y == 0 ? 0 : (T)(x % y); }
 /* = u */
 static inline T pg_floor_divide_T(T x, T y) { return y == 0 ? 0 : (T)(x / y); }
 
-/* = iu */
+/* = i */
 static inline T pg_left_shift_T(T x, T y) {
     return y >= 0 && y < BITS ? (T)((U)x << y) : 0;
 }
+
+/* = u */
+static inline T pg_left_shift_T(T x, T y) { return y < BITS ? (T)((U)x << y) : 0; }
 
 /* = i */
 static inline T pg_right_shift_T(T x, T y) {
