@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from program_tolerance import differs
+from program_tolerance import differs, rounding_of
 
 from primgraph.codegen import compile_graph
 from primgraph.codegen.native.items import Outside
@@ -45,6 +45,7 @@ def faults(graphs: Sequence[Graph], feeds: Sequence[Feeds]) -> Iterator[tuple[in
         expected = interpret(graph, *given)
         part = found[at : at + len(expected)]
         at += len(expected)
-        fault = differs(graph, given, expected, part)
+        with rounding_of("native"):
+            fault = differs(graph, given, expected, part)
         if fault:
             yield k, fault

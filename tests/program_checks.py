@@ -16,7 +16,7 @@ from program_forms import check_forms
 from program_replayed import check_replayed
 from program_sparsity import check_sparse_values, check_sparsity
 from program_tensors import check_tensors
-from program_tolerance import differs, roughly_differs
+from program_tolerance import differs, roughly_differs, rounding_of
 from program_unrolled import check_unrolled
 from random_programs import Program
 from thread_checks import threads_at_work
@@ -255,6 +255,13 @@ def check_kernel(
     graph: Graph, style: str, feeds: Arrays, others: Arrays, rng: np.random.Generator
 ) -> None:
     """A kernel computes what the interpreter does, and shares memory with nothing."""
+    with rounding_of(style):
+        _check_kernel(graph, style, feeds, others, rng)
+
+
+def _check_kernel(
+    graph: Graph, style: str, feeds: Arrays, others: Arrays, rng: np.random.Generator
+) -> None:
     kernel = compile_graph(graph, style=style)
     expected = interpret(graph, *feeds)
     kept: list[tuple[Arrays, list[bytes]]] = []

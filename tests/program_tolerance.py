@@ -9,7 +9,8 @@ from the sign and payload of NaN.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -41,6 +42,29 @@ ULPS: dict[str, tuple[float, str]] = {
     **dict.fromkeys(("erf", "erfc"), (4, _FDLIBM)),
     **dict.fromkeys(("maximum", "minimum", "reduce_max", "reduce_min"), (0, _ZEROS)),
 }
+
+# What native code computes by the C library's logarithms and exponentials, and the interpreter by
+# NumPy's.
+_SPECIAL = dict.fromkeys(
+    ("gammaln", "gamma_function", "polygamma", "erfinv", "erfcinv", "erfcx", "log_ndtr", "logit",
+     "xlogy", "xlog1py"),
+    (4, "functions of the C library beside NumPy's"),
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def rounding_of(style: str) -> Iterator[None]:
+    """Inside, what is compared is of a kernel of that style."""
+    if style != "native":
+        yield
+        return
+    ULPS.update(_SPECIAL)
+    try:
+        yield
+    finally:
+        for name in _SPECIAL:
+            del ULPS[name]
+
 
 # Errors relative to what is added; `logaddexp` adds the larger operand and a logarithm.
 _SUMS = (

@@ -147,6 +147,13 @@ def test_all_workloads_agree_with_numpy_by_hand(tmp_path):
     assert set(means) == {"geometric mean", "geometric mean but W1"}
 
 
+def test_processor_time_is_told_beside_that_of_programs_by_hand():
+    rows = short("processor.py", "--only", "W5 sparse", "W6")
+    names = [row[0] for row in rows[1:]]
+    assert names == ["W5 sparse n=12", "W6 dense n=9", "W6 sparse n=9", "geometric mean of 3"]
+    assert all(float(row[2]) > 0 for row in rows[1:])
+
+
 @pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
 def test_native_code_stands_beside_c_by_hand():
     only = ("W1 n=100 order=3", "W2 N=20 f32", "W6 sparse", "W8 arith")
@@ -154,6 +161,19 @@ def test_native_code_stands_beside_c_by_hand():
     ratios = {row[0]: row[1] for row in rows[rows.index(["native's time /", "hand_c"]) + 1 :]}
     assert all(float(ratios[name].split()[0]) > 0 for name in ratios if name in only)
     assert ratios["geometric mean"].endswith("of 4")
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+def test_native_code_is_timed_in_one_process():
+    found = subprocess.run(
+        [sys.executable, str(FOLDER / "native.py"), "--short", "W5 hvp", "W4"],
+        cwd=FOLDER, env={**os.environ, "PYTHONPATH": str(Path(pg.__file__).parent.parent)},
+        capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    rows = [[c.strip() for c in line.strip("|").split("|")] for line in found.stdout.splitlines()]
+    ratios = {row[0]: row[2] for row in rows}
+    assert float(ratios["W5 hvp n=12"]) > 0
+    assert ratios["W4 d=3 K=4 N=50"] == "-"
 
 
 FOREIGN = """

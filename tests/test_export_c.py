@@ -8,11 +8,23 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from exported import SANITIZED, STRICT, calling, check, compiler, drawn, loaded, written
+from exported import (
+    SANITIZED,
+    STRICT,
+    calling,
+    check,
+    compiler,
+    doubled,
+    drawn,
+    loaded,
+    spelled,
+    written,
+)
+from test_primitives import CASES
 
 import primgraph as pg
 from primgraph.codegen.export import function
-from primgraph.codegen.export.file import c_source, function_of
+from primgraph.codegen.export.file import c_source
 from primgraph.codegen.export.words import LIBRARY, remark
 from primgraph.codegen.native import parts
 from primgraph.codegen.native.routines import FITS, ROUTINES
@@ -299,6 +311,29 @@ def test_every_spelling_is_one_for_files():
         assert f"{name}f" in LIBRARY or parts.needed(f"pg_{name}_f32"), name
 
 
+# Primitives that are written by other rules than elementwise ones are.
+SAMPLED = {
+    "while_loop", "scan", "cond", "sort", "argsort", "slogdet", "left_shift", "right_shift",
+    "gather", "scatter_add", "overlap_add", "placed", "cumsum", "searchsorted", "solve",
+}  # fmt: skip
+
+
+@needs_compiler
+def test_samples_of_primitives_are_what_they_are(tmp_path):
+    programs = []
+    for k, param in enumerate(CASES):
+        case = param.values[0]
+        own = [d for d in ("f64", "bool", "u8", "i64") if d in case.row.dtypes]
+        if case.op.name in SAMPLED and own:
+            dtype = own[k % len(own)]
+            graph = spelled(case.graph(dtype), Counter())
+            if graph is not None:
+                renamed = pg.Graph(graph.inputs, graph.body, graph.outputs, f"sample_{k}")
+                programs.append((renamed, case.arrays(dtype)))
+    assert len(programs) > 40
+    check(programs, tmp_path, ["-O0"])
+
+
 @needs_compiler
 def test_random_programs_are_sound(tmp_path):
     left: Counter[str] = Counter()
@@ -383,127 +418,11 @@ def test_large_products_are_those_of_blas_only_if_asked(tmp_path):
         kernel.save(tmp_path / "multiplied.py", blas=True)
 
 
-# What cannot be saved.
-
-
-def named(name):
-    graph = pg.trace(lambda x: x * 2, pg.spec(3))
-    return pg.Graph(graph.inputs, graph.body, graph.outputs, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("int", "a function is called 'int', which is a word of C"),
-        ("class", "a word of C\\+\\+, which the header is for, too"),
-        ("exp", "a name that C has for something else"),
-        ("main", "a name that C has for something else"),
-        ("_own", "a name that C has for something else"),
-        ("a" * 35, "longer than the 31 characters"),
-    ],
-)
-def test_names_that_mean_something_are_refused(name, message, tmp_path):
-    with pytest.raises(pg.CompileError, match=message) as caught:
-        pg.compile(named(name)).save(tmp_path / "model.c")
-    assert "letters, digits and underscores" in str(caught.value)
-    assert not list(tmp_path.iterdir())
-
-
-def test_inputs_have_names_of_c(tmp_path):
-    for name in ("double", "restrict", "this", "my input", "sin"):
-        with pg.Program() as program:
-            x = pg.data(name, (3,))
-            y = x * 2
-        graph = program.graph([y])
-        with pytest.raises(pg.CompileError, match=f"an input of .* is called '{name}'"):
-            pg.compile(graph).save(tmp_path / "model.c")
-
-
-def test_inputs_in_containers_have_the_names_of_their_paths():
-    def layered(params, _bias):
-        for weight, shift in params["layers"]:
-            _bias = pg.tanh(weight @ _bias + shift)
-        return {"out": _bias, "parts": (_bias[0], [{"deep": _bias[1]}])}
-
-    layers = {"layers": [(np.ones((3, 4)), np.zeros(3)), (np.ones((2, 3)), np.zeros(2))]}
-    told = function_of(pg.trace(layered, layers, np.ones(4)))
-    names = [p.name for p in told.parameters]
-    assert names[:2] == ["params_layers_0_0", "params_layers_0_1"]
-    assert names[4:] == ["_bias", "out", "parts_0", "parts_1_0_deep"]
-
-
-def test_names_of_results_and_lambdas_are_made_fitting():
-    def named_double(x):
-        double = x * 2
-        return {"double": double, "a key": double + 1, "x": x}
-
-    told = function_of(pg.trace(named_double, pg.spec(2)))
-    assert [p.name for p in told.parameters] == ["x", "double_", "a_key", "x_2"]
-    assert function_of(named("<lambda>")).name == "kernel"
-
-
-def test_what_has_no_words_is_told_with_its_line(tmp_path):
-    def transformed(x):
-        return pg.abs(pg.fft.fft(x))
-
-    with pytest.raises(pg.CompileError, match="fft") as caught:
-        pg.compile(pg.trace(transformed, pg.spec(4))).save(tmp_path / "model.c")
-    text = str(caught.value)
-    assert "return pg.abs(pg.fft.fft(x))" in text
-    assert "transformed cannot be saved as C" in text
-    assert "compute it outside" in text
-
-    def inside(rows):
-        return pg.scan(lambda c, r: (pg.real(pg.fft.fft(c)) + r, None), rows[0], rows)[0]
-
-    with pytest.raises(pg.CompileError, match="fft"):
-        pg.compile(pg.trace(inside, pg.spec((3, 4)))).save(tmp_path / "model.c")
-
-
-def test_complex_numbers_and_open_sizes_are_refused(tmp_path):
-    z = pg.compile(pg.trace(lambda z: z * 2, np.zeros(2, "c16")))
-    with pytest.raises(pg.CompileError, match="no such numbers"):
-        z.save(tmp_path / "model.c")
-    graph = pg.trace(lambda x: x * 2, pg.spec(("N", 3)))
-    for kernel in (pg.compile(graph, style="readable"), pg.compile(graph)):
-        with pytest.raises(pg.CompileError, match="sizes that are not known") as caught:
-            kernel.save(tmp_path / "model.c")
-        assert "kernel.at(N=32).save(" in str(caught.value)
-    pg.compile(graph).at(N=4).save(tmp_path / "model.c")
-    assert "const double x[4 * 3]" in (tmp_path / "model.h").read_text()
-
-
-def test_paths(tmp_path):
-    kernel = pg.compile(named("doubled"))
-    for ending in (".h", ".cpp", ".cc", ".C"):
-        with pytest.raises(pg.ArgumentError, match=r"C is saved to a path that ends in \.c"):
-            kernel.save(tmp_path / f"model{ending}")
-    with pytest.raises(pg.ArgumentError, match="imports nothing"):
-        kernel.save(tmp_path / "model.c", scipy=True)
-    with pytest.raises(pg.CompileError, match="one function of a name"):
-        kernel.save(tmp_path / "model.c", kernel)
-    shouted, other = (pg.compile(named(n)) for n in ("Doubled", "doubled_workspace"))
-    for another in (shouted, other):
-        with pytest.raises(pg.CompileError, match="one function of a name"):
-            kernel.save(tmp_path / "model.c", another)
-    for stem in ("math", 'a"b', "grün"):
-        with pytest.raises(pg.ArgumentError, match="could not be included under that name"):
-            kernel.save(tmp_path / f"{stem}.c")
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "model.h").write_text("/* mine */\n")
-    with pytest.raises(pg.ArgumentError, match="is there already"):
-        kernel.save(tmp_path / "model.c")
-    assert not (tmp_path / "model.c").exists()
-    kernel.save(tmp_path / "model.c", force=True)
-    # What primgraph wrote itself may be written over.
-    kernel.save(tmp_path / "model.c")
-    first = (tmp_path / "model.c").read_bytes()
-    kernel.save(tmp_path / "model.c")
-    assert (tmp_path / "model.c").read_bytes() == first
+# Names.
 
 
 def test_guards_are_names():
-    graph = pg.compile(named("doubled")).graph
+    graph = pg.compile(doubled("doubled")).graph
     for stem, guard in (("2d-model", "FILE_2D_MODEL_H"), ("a b.c", "A_B_C_H")):
         assert f"#ifndef {guard}\n#define {guard}\n" in c_source([graph], stem)[0]
 

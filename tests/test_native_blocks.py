@@ -21,6 +21,7 @@ from primgraph.codegen import compile_graph
 from primgraph.codegen.native.flat import flattened
 from primgraph.codegen.native.items import Blocks, Nest
 from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.regions import LIMITS
 from primgraph.codegen.native.source import made_by, source
 from primgraph.codegen.native.verify import verify_memory
 from primgraph.codegen.plan.schedule import schedule
@@ -28,19 +29,14 @@ from primgraph.errors import InternalError
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
 
-pytestmark = pytest.mark.skipif(
-    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+    ),
+    pytest.mark.usefixtures("native_cache"),
+]
 
 rng = np.random.default_rng(15)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_cache(tmp_path_factory):
-    """A folder for what is compiled, which all tests here share."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PRIMGRAPH_CACHE", str(tmp_path_factory.mktemp("native")))
-        yield
 
 
 def traced(function, *arrays):
@@ -153,7 +149,7 @@ def test_products_of_all_shapes_and_strides():
 
 
 @pytest.fixture(scope="module")
-def shared():
+def shared(native_cache):
     """A kernel whose blocks are in groups, and what it is called with."""
     arrays = network(6000)
     graph = traced(step, *arrays)
@@ -176,10 +172,30 @@ def test_results_have_the_same_bits_in_any_number_of_threads(shared):
                 assert bits(kernel(*arrays)) == known
 
 
+def test_one_nest_alone_is_not_in_blocks_unless_threads_share_it():
+    x = np.zeros(100_000)
+    assert not blocks_of(traced(lambda x: x[1:] * 2.0 + x[:-1], x), LIMITS)
+    assert blocks_of(traced(lambda x: pg.sin(x) * x, np.zeros(1_000_000)), LIMITS)
+
+
+def test_large_products_are_shared_by_rows():
+    x, y = rng.normal(size=(500, 300)), rng.normal(size=(300, 200))
+    kernel = compile_graph(traced(lambda x, y: x @ y, x, y), style="native")
+    found = set()
+    for count in (1, 2, 5):
+        with threads_at_work(count):
+            found.update(bits(kernel(x, y)))
+    assert len(found) == 1
+    np.testing.assert_allclose(kernel(x, y)[0], x @ y, rtol=1e-11, atol=1e-11)
+
+
 def test_large_work_is_shared_by_itself():
+    x = np.zeros(3_000_000)
+    (alone,) = blocks_of(traced(pg.tanh, x), LIMITS)
+    assert alone.groups > 1
     x = rng.normal(size=(20_000, 8))
     graph = traced(lambda x: pg.sum(pg.sin(x @ pg.transpose(x[:8])) * x, axis=0), x)
-    (item,) = blocks_of(graph, nests.__defaults__[0])
+    (item,) = blocks_of(graph, LIMITS)
     assert item.groups > 1
     found = compile_graph(graph, style="native")(x)
     np.testing.assert_allclose(found[0], interpret(graph, x)[0], rtol=1e-10)

@@ -8,6 +8,9 @@ import pytest
 
 import primgraph as pg
 from primgraph.codegen.native.functions import FAMILIES, definitions, families, family
+from primgraph.codegen.native.items import Outside
+from primgraph.codegen.native.nests import nests
+from primgraph.codegen.plan.schedule import schedule
 
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
@@ -169,3 +172,37 @@ def test_what_a_function_needs_stands_alone():
         text = family(name)
         for member in members:
             assert f"({member}" in text
+
+
+SPECIAL = {
+    "gammaln": [between(-9, 30), by_size(1e-300, 1e300), np.array([0.0, -2.0, 8.5, 1.0, 2.0])],
+    "gamma": [between(-9, 30), between(100, 172), np.array([0.0, -0.0, -3.0, 200.0, -200.5])],
+    "digamma": [between(-9, 30), by_size(1e-300, 1e300), np.array([0.0, -0.0, -2.0, 1.4616])],
+    "erfcx": [between(-27, 40), by_size(1e-300, 1e300), np.array([-30.0])],
+    "erfinv": [between(-1, 1), SMALL[0], np.array([1.0, -1.0, 1.5, 0.5])],
+    "erfcinv": [between(0, 2), SMALL[0], np.array([0.0, 2.0, -1.0, 1.0])],
+    "log_ndtr": [between(-40, 40), SMALL[1], np.array([0.0])],
+    "logit": [between(0, 1), SMALL[0], np.array([0.0, 1.0, 0.5, -1.0])],
+}
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("f8", 3e-13), ("f4", 1e-6)])
+def test_special_functions_are_numpys(dtype, rtol):
+    edges = np.array([np.inf, -np.inf, np.nan])
+    arrays = [np.concatenate([*parts, edges]) for parts in SPECIAL.values()]
+    with np.errstate(all="ignore"):
+        arrays = [a.astype(dtype) for a in arrays]
+
+    def f(*given):
+        found = [getattr(pg.special, n)(x) for n, x in zip(SPECIAL, given, strict=True)]
+        x = given[0]
+        return [*found, pg.special.xlogy(x, pg.abs(x)), pg.special.xlog1py(x, x * 0.0)]
+
+    graph = pg.trace(f, *arrays)
+    native, plain = (pg.compile(graph, target=t) for t in ("c", "numpy"))
+    with np.errstate(all="ignore"):
+        pairs = zip([*SPECIAL, "xlogy", "xlog1py"], native(*arrays), plain(*arrays), strict=True)
+        for name, a, b in pairs:
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * 0.01, err_msg=name)
+    assert native.running_style(arrays) == "native"
+    assert not any(isinstance(i, Outside) for i in nests(schedule(native.graph)).items)

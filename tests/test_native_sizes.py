@@ -164,6 +164,26 @@ def test_what_kernels_promise_holds_for_all_sizes():
     assert "tanh" in native.source
 
 
+def test_what_no_memory_holds_is_told_as_by_numpy():
+    def f(x):
+        y = pg.reshape(pg.exp(x[:, None, None] * x[None, :, None] + x), (-1,))
+        return pg.sum(pg.cumsum(y)) + y[::-1] @ y
+
+    def square(x):
+        return x[:, None] * x
+
+    x = np.broadcast_to(np.ones(1), 3_000_000).copy()
+    for function in (f, square):
+        native, numpy = both(function, pg.spec(("N",)))
+        same(native, numpy, np.ones(3))
+        said = []
+        for kernel in (native, numpy):
+            with pytest.raises(pg.RunError, match="MemoryError") as caught:
+                kernel(x)
+            said.append(caught.value.message)
+        assert said[0] == said[1]
+
+
 def test_threads_run_one_kernel_for_different_sizes():
     native, numpy = both(lambda x: pg.cumsum(pg.exp(pg.sin(x) - pg.max(x))) * 2, pg.spec(("N",)))
     arrays = [rng.normal(size=n) for n in (3, 70, 1000, 20000)]

@@ -118,12 +118,18 @@ def test_what_is_no_c_is_refused():
         (twice, "2 * {0} +", "", "is no C"),
         (twice, "double_it({0})", "", "double_it"),
         (twice, "2 * {0", "", "is no text"),
+        (twice, " ", "", "nothing in it"),
+        (twice, "twice({0:double})", "", "no types of their own"),
         (smooth, CALL, "", "smooth"),
         (smooth, "smooth({0}, {out})", SMOOTH, "is not told"),
         (smooth, "smooth({0:double})", SMOOTH, "leaves no result"),
     ):
         with pytest.raises(pg.BuildError, match=told):
             spell_c(op, text, code=code)
+    spell_c(twice, "{0} * {factor}")
+    graph = pg.trace(lambda x: emit(twice, lift(x)), np.ones(2))
+    with pytest.raises(pg.CompileError, match="names what it has not: 'factor'"):
+        pg.compile(graph, target="c")
     with pytest.raises(pg.BuildError, match="sin is written in C already"):
         spell_c(registry.lookup("sin"), "sin({0})")
 

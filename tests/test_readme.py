@@ -1,5 +1,6 @@
 """Every Python block of the README and of docs/ runs, and prints what the text below it says."""
 
+import importlib
 import re
 import sys
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from exported import STRICT, compiled, compiler
 from pages import blocks_of, pictures_of, printed_by
 
 import primgraph as pg
@@ -21,6 +23,7 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 # Pages that need what is not always there.
 NEEDS = {"tutorial/distributed": "dask"}
 FENCE = re.compile(r"^```(.*)$", re.MULTILINE)
+C_BLOCK = re.compile(r"^```c\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -35,6 +38,8 @@ each_page = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     """Forgets the primitives that a page declares."""
+    # Modules that register primitives of primgraph's own, when they are imported first.
+    importlib.import_module("primgraph.custom.primitives")
     ops, rows = dict(registry._registry), dict(CARDS)
     yield
     for table, before in ((registry._registry, ops), (CARDS, rows)):
@@ -61,12 +66,26 @@ def test_code_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
 
 
 @in_checkout
+@pytest.mark.skipif(not compiler(), reason="there is no C compiler")
+def test_c_on_pages_compiles_beside_the_files_that_they_write(tmp_path, monkeypatch):
+    with_c = [page for page in PAGES if "\n```c\n" in page.read_text(encoding="utf-8")]
+    assert with_c
+    for page in with_c:
+        monkeypatch.chdir(tmp_path)
+        list(printed_by(page, tmp_path))
+        for k, text in enumerate(C_BLOCK.findall(page.read_text(encoding="utf-8"))):
+            (tmp_path / f"block{k}.c").write_text(text)
+            compiled([*STRICT, "-fsyntax-only", "-I", tmp_path, tmp_path / f"block{k}.c"])
+
+
+@in_checkout
 @each_page
 def test_a_page_has_no_code_that_is_not_run(page):
     text = page.read_text(encoding="utf-8")
     fences = FENCE.findall(text)
     assert len(fences) % 2 == 0
-    allowed = {"python", "text", "sh", "", "{toctree}", "{eval-rst}"}
+    # C is compiled, by a test below.
+    allowed = {"python", "text", "sh", "c", "", "{toctree}", "{eval-rst}"}
     kinds = [f for f in fences[::2] if not f.startswith("{include} ")]
     assert set(kinds) <= allowed
     above = {before for before, kind in pairwise(["", *kinds]) if kind == "text"}

@@ -453,6 +453,29 @@ def test_jets_of_jets_of_solutions_and_of_functions_with_rules_of_their_own():
     np.testing.assert_allclose(pg.jet(fixed, at, [one, None])[1], slopes, rtol=1e-8)
 
 
+def test_directions_may_be_values_of_the_program_around_a_loop():
+    def bend(z):
+        return pg.sin(z) * z
+
+    ways = (
+        lambda c, v: pg.jet(bend, c, [v, None])[1][1],
+        lambda c, v: pg.taylor(bend(c), c, 2, v)[2],
+        lambda c, v: pg.forward_grad(bend(c), c, v, order=2),
+        lambda c, v: pg.forward_grad(pg.forward_grad(bend(c), c, v), c, v),
+        lambda c, v: v * v * (2.0 * pg.cos(c) - pg.sin(c) * c),
+        lambda c, v: v * pg.grad(pg.grad(bend(c), c, v), c),
+    )
+    with pg.Program() as program:
+        x, v = pg.data("x", (3,)), pg.data("v", (3,))
+        ends = [
+            pg.scan(lambda c, _, way=way: (way(c, v), None), x, None, length=2)[0] for way in ways
+        ]
+    feed = {"x": np.array([0.3, 0.5, 0.7]), "v": np.array([1.0, 2.0, -1.0])}
+    found = pg.Executor().run(program, feed, ends)
+    for one in found:
+        np.testing.assert_allclose(one, found[4], rtol=1e-9)
+
+
 MISTAKES = (
     (lambda x: pg.jet(pg.sin, x, []), pg.ArgumentError, "no derivatives"),
     (lambda x: pg.jet(pg.sin, (x,), ([x], [x])), pg.ArgumentError, "for each of 1 arguments"),

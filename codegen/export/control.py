@@ -221,5 +221,5 @@ def _while(page: Writer, item: Control) -> None:
     _within(page, item, 1, [*known, *following, *rows])
     for v, place, type in zip(item.values, following, kinds, strict=False):
         copied(page, page.place(v), place, type)
-    page.line(f"{trips.text}++;")
+    page.line(f"{trips.text} += 1;")
     page.close()

@@ -15,9 +15,10 @@ from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.render import rendered
 from primgraph.codegen.emit.titles import called
 from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.export.function import SERIAL, Part, Writer, extents
+from primgraph.codegen.export.function import Part, Writer, extents
 from primgraph.codegen.export.given import given
 from primgraph.codegen.export.places import Place, Tables
+from primgraph.codegen.export.unspelled import SERIAL
 from primgraph.codegen.export.unused import without_unused
 from primgraph.codegen.export.words import Names, function_name, is_name, require_name
 from primgraph.codegen.native.nests import nests

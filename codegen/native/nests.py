@@ -35,7 +35,14 @@ from primgraph.codegen.native.items import (
 )
 from primgraph.codegen.native.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.native.routines import pays, routine
-from primgraph.codegen.native.spellings import FUNCTIONS, SPELLINGS, c_type, function, literal
+from primgraph.codegen.native.spellings import (
+    FUNCTIONS,
+    SPELLINGS,
+    c_type,
+    function,
+    literal,
+    spelling,
+)
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.dims import TRIPS, is_open
@@ -104,6 +111,8 @@ def _add(draft: Draft, step: Step) -> None:
         (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
         _join(draft, step)
+    elif any(t.is_complex for t in (*form.operands, *form.results)) and spelling(step):
+        _compute(draft, step)
     elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
         _outside(draft, step)
     elif op in SPELLINGS or op in FUNCTIONS:
@@ -161,7 +170,8 @@ def _compute(draft: Draft, step: Step) -> None:
     if name and step.results[0].dtype.kind != "f":
         _outside(draft, step)
         return
-    if not name and SPELLINGS[step.op](["x"] * len(step.inputs), step) is None:
+    spelled = None if name else spelling(step)
+    if not name and (spelled is None or spelled(["x"] * len(step.inputs), step) is None):
         _outside(draft, step)
         return
     at, _ = draft.nest_for(shape, step.inputs)

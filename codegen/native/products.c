@@ -7,6 +7,9 @@
 void *pg_gemm_f64, *pg_gemm_f32;
 int pg_gemm_wide;
 
+/* In runtime.c. */
+int pg_share(int (*)(void *const *, char *, long), void *const *, char *, long, long);
+
 /* Products of fewer multiplications than this are done here, in tiles that registers hold: ROWS
  * rows of WIDE vectors. BLAS as NumPy brings it along does not always know the widest vectors. */
 #ifdef __AVX512F__
@@ -27,6 +30,9 @@ int pg_gemm_wide;
 #define NEAR 32768
 #define FEW_ROWS 48
 
+/* Multiplications that are worth another thread, and how many of these there may be at most. */
+#define SHARE 4e6
+#define MOST_PARTS 16
 /* How far ahead of what is read memory is asked for, in bytes. */
 #define AHEAD 12288
 
@@ -260,10 +266,34 @@ ROW_OF_PRODUCT(float, f32)
                             LANES - (across - columns), add || l > 0);                 \
             }                                                                          \
     }                                                                                  \
+    typedef struct {                                                                   \
+        type *out;                                                                     \
+        const type *a, *b;                                                             \
+        long a0, a1, b0, b1, m, n, k, rows;                                            \
+    } name##_product;                                                                  \
+    static int some_rows_##name(void *const *arrays, char *arena, long g) {            \
+        const name##_product *p = arrays[0];                                           \
+        const long i = g * p->rows, m = p->m - i < p->rows ? p->m - i : p->rows;       \
+        product_##name(p->out + i * p->n, p->a + i * p->a0, p->a0, p->a1, p->b, p->b0, \
+                       p->b1, m, p->n, p->k, 0);                                       \
+        (void)arena;                                                                   \
+        return 0;                                                                      \
+    }                                                                                  \
     void pg_matmul_##name(type *restrict out, const type *a, long a0, long a1,         \
                           const type *b, long b0, long b1, long m, long n, long k) {   \
         if (m > 1 && n > 1 && gemm_##name(out, a, a0, a1, b, b0, b1, m, n, k)) return; \
-        product_##name(out, a, a0, a1, b, b0, b1, m, n, k, 0);                         \
+        /* Which rows are computed together changes no bit. */                         \
+        const double parts = (double)m * (double)n * (double)k / SHARE;                \
+        const long most = parts < MOST_PARTS ? (long)parts : MOST_PARTS;               \
+        const long rows = most > 1 ? ((m + most - 1) / most + ROWS - 1) / ROWS * ROWS : m; \
+        if (rows < 2 * ROWS || rows >= m) {                                            \
+            product_##name(out, a, a0, a1, b, b0, b1, m, n, k, 0);                     \
+            return;                                                                    \
+        }                                                                              \
+        name##_product p = {out, a, b, a0, a1, b0, b1, m, n, k, rows};                 \
+        void *const arrays[] = {&p};                                                   \
+        char none;                                                                     \
+        pg_share(some_rows_##name, arrays, &none, (m + rows - 1) / rows, 0);           \
     }                                                                                  \
     /* The same in blocks of rows, by this file alone. */                              \
     void pg_product_##name(type *restrict out, const type *a, long a0, long a1,        \

@@ -36,7 +36,9 @@ Add: TypeAlias = Callable[[Draft, Step], None]
 
 # What nearby caches of any machine hold, so that results are the same on all, and blocks that are
 # long enough for their products; a group is worth its nanoseconds of NumPy's.
-LIMITS = Limits(cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000)
+LIMITS = Limits(
+    cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000, least_steps=1
+)
 # Blocks come in up to so many groups, whose totals take up no more bytes than that.
 _GROUPS, _MOST_ADDED = 16, 1 << 22
 # Products are computed for so many rows at once.
@@ -66,6 +68,10 @@ def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
         if body is None:
             return False
         bodies.append(body)
+    groups = _groups(draft, region, -(-region.extent // rows), limits)
+    if limits.rows is None and groups == 1 and len(bodies[0].items) == 1:
+        # One item alone keeps nothing in cache for another.
+        return False
     at = len(draft.items)
     places = {k: _rows_of(draft, v, axis, at) for k, (v, axis) in enumerate(given)
               if v not in draft.numbers}  # fmt: skip
@@ -75,11 +81,9 @@ def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
         draft.last_item(v, at)
     draft.reduced.update(totals, region.kept)
     constants = [draft.constants_of(body, at) for body in bodies]
-    blocks = -(-region.extent // rows)
     item = Blocks(
-        region.extent, rows, _groups(draft, region, blocks, limits), tuple(bodies), places,
-        totals, tuple(kept), tuple(constants),
-    )  # fmt: skip
+        region.extent, rows, groups, tuple(bodies), places, totals, tuple(kept), tuple(constants)
+    )
     draft.items.append(item)
     for i in region.views:
         add(draft, draft.schedule.steps[i])

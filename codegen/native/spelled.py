@@ -14,7 +14,7 @@ from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.routines import FITS, ROUTINES
 from primgraph.codegen.native.spellings import CODES, FUNCTIONS, FUNCTIONS_OF_TWO, SPELLINGS, c_type
 from primgraph.codegen.plan.schedule import Step
-from primgraph.errors import BuildError
+from primgraph.errors import BuildError, CompileError
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.signature import checked
 from primgraph.ir.types import FLOAT32, TensorType, as_dtype
@@ -69,7 +69,7 @@ def _of_elements(text: str, dtypes: set[Any]) -> Callable[[Sequence[str], Step],
             return None
         result = step.results[0].dtype
         words = {**params, "T": c_type(result), "f": "f" if result == FLOAT32 else ""}
-        return text.format(*[f"({a})" for a in args], **words)
+        return _filled(step, text, [f"({a})" for a in args], words)
 
     return spelled
 
@@ -102,9 +102,19 @@ def _written(text: str, step: Step, operands: Sequence[str], results: Sequence[s
     made = [_Array(p, t) for p, t in zip(results, step.results, strict=True)]
     outs = {f"out{k}": a for k, a in enumerate(made)}
     try:
-        return text.format(*given, **params, **outs, out=made[0])
+        return _filled(step, text, given, {**params, **outs, "out": made[0]})
     except TypeError:
         return None
+
+
+def _filled(step: Step, text: str, given: Sequence[Any], words: Mapping[str, Any]) -> str:
+    try:
+        return text.format(*given, **words)
+    except (KeyError, IndexError, AttributeError) as error:
+        raise CompileError(
+            f"the C of {step.op.name}, {text!r:.80}, names what it has not: {error}",
+            hint=f"it has {len(given)} operands, and {', '.join(sorted(words))}",
+        ) from None
 
 
 @final
@@ -179,6 +189,8 @@ class _Trial(Formatter):
         return {"T": "double", "f": ""}.get(name, "1"), name
 
     def format_field(self, value: Any, spec: str) -> Any:
+        if self.elementwise and spec:
+            raise ValueError("elements have no types of their own")
         if value not in self.arguments or self.elementwise:
             return value
         if not spec:
@@ -190,6 +202,8 @@ def _require_c(op: Primitive[Any], text: str, code: str) -> None:
     trial = _Trial(op.elementwise)
     try:
         written = trial.vformat(text, (), {})
+        if not written.strip():
+            raise ValueError("there is nothing in it")
     except ValueError as error:
         raise BuildError(f"spell_c: {text!r:.80} is no text: {error}", hint=_HINT) from None
     if not op.elementwise and not any(name[0] == "z" for name in trial.arguments):

@@ -10,8 +10,8 @@ import numpy as np
 
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.primitive import Op
-from primgraph.ir.types import DType
-from primgraph.primitives import bits, logic
+from primgraph.ir.types import FLOAT16, DType
+from primgraph.primitives import bits, logic, parts, special
 from primgraph.primitives import elementwise as e
 
 # The types of elements that this back end knows, by the letter and size of NumPy's.
@@ -194,6 +194,12 @@ def _powered(args: Sequence[str], step: Step) -> str | None:
     return f"pow{_suffix(step)}({args[0]}, {args[1]})" if dtype.kind == "f" else None
 
 
+def _first_order(text: str) -> Spelling:
+    """A function whose derivatives, which a parameter tells, have no words here."""
+    template = _template(text, "f")
+    return lambda args, step: None if step.params["n"] else template(args, step)
+
+
 SPELLINGS: dict[Op, Spelling] = {
     e.add: _arithmetic("+"),
     e.sub: _arithmetic("-"),
@@ -224,6 +230,16 @@ SPELLINGS: dict[Op, Spelling] = {
     bits.right_shift: _template("pg_right_shift_{t}({0}, {1})", "iu"),
     bits.gcd: _template("pg_gcd_{t}({0}, {1})", "iu"),
     bits.nextafter: _template("nextafter{f}({0}, {1})", "f"),
+    special.gammaln: _template("pg_gammaln_{t}({0})", "f"),
+    special.gamma_function: _template("pg_gamma_{t}({0})", "f"),
+    special.polygamma: _first_order("pg_digamma_{t}({0})"),
+    special.erfcx: _first_order("pg_erfcx_{t}({0})"),
+    special.erfinv: _template("pg_erfinv_{t}({0})", "f"),
+    special.erfcinv: _template("pg_erfcinv_{t}({0})", "f"),
+    special.log_ndtr: _template("pg_log_ndtr_{t}({0})", "f"),
+    special.xlogy: _template("pg_xlogy_{t}({0}, {1})", "f"),
+    special.xlog1py: _template("pg_xlog1py_{t}({0}, {1})", "f"),
+    special.logit: _template("pg_logit_{t}({0})", "f"),
     logic.unless_nan: _template("{1} != {1} ? {1} : {0}", "f"),
     logic.equal: _template("{0} == {1}"),
     logic.not_equal: _template("{0} != {1}"),
@@ -237,6 +253,60 @@ SPELLINGS: dict[Op, Spelling] = {
     logic.logical_not: _template("!{0}", "b"),
     logic.select: lambda args, step: "{} ? {} : {}".format(*args),
 }
+
+# Complex numbers, as pairs of their parts.
+
+
+def _pair(first: str, second: str) -> Spelling:
+    """A complex number of two expressions, in `{0}` and `{1}`."""
+
+    def spelled(args: Sequence[str], step: Step) -> str:
+        parts = first.format(*args), second.format(*args)
+        return f"({moved_type(step.results[0].dtype)}){{{', '.join(parts)}}}"
+
+    return spelled
+
+
+def _of_pairs(text: str) -> Spelling:
+    """An expression in pairs."""
+    return lambda args, step: text.format(*args, t=type_name(step.operands[0].dtype))
+
+
+def _cast_pair(args: Sequence[str], step: Step) -> str | None:
+    source, target = step.operands[0].dtype, step.results[0].dtype
+    if target.kind == "b":
+        return f"{args[0]}.first != 0 || {args[0]}.second != 0"
+    if source == FLOAT16 or target.kind != "c":
+        return None
+    kind = "float" if target.itemsize == 8 else "double"
+    if source.kind == "c":
+        return _pair(f"({kind}){{0}}.first", f"({kind}){{0}}.second")(args, step)
+    return _pair(f"({kind}){{0}}", "0")(args, step)
+
+
+_COMPLEX: dict[Op, Spelling] = {
+    e.add: _pair("{0}.first + {1}.first", "{0}.second + {1}.second"),
+    e.sub: _pair("{0}.first - {1}.first", "{0}.second - {1}.second"),
+    e.neg: _pair("-{0}.first", "-{0}.second"),
+    e.mul: _of_pairs("pg_mul_{t}({0}, {1})"),
+    e.div: _of_pairs("pg_div_{t}({0}, {1})"),
+    e.cast: _cast_pair,
+    logic.equal: _of_pairs("{0}.first == {1}.first && {0}.second == {1}.second"),
+    logic.not_equal: _of_pairs("{0}.first != {1}.first || {0}.second != {1}.second"),
+    logic.select: _of_pairs("{0} ? {1} : {2}"),
+    parts.real: _of_pairs("{0}.first"),
+    parts.imag: _of_pairs("{0}.second"),
+    parts.conj: _pair("{0}.first", "-{0}.second"),
+    parts.complex_: _pair("{0}", "{1}"),
+}
+
+
+def spelling(step: Step) -> Spelling | None:
+    """How the elements of a step are spelled, if they can be."""
+    types = (*step.operands, *step.results)
+    table = _COMPLEX if any(t.is_complex for t in types) else SPELLINGS
+    return table.get(step.op)
+
 
 # C that a primitive's own needs, of primitives from outside.
 CODES: dict[Op, str] = {}

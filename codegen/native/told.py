@@ -79,6 +79,14 @@ class Told:
             yield f"    z[{k + _FIRST}] = {PREFIX}{size};"
         for dim, k in self.extents.items():
             yield f"    z[{k}] = {extent(dim)};"
+        if any(type(n) is Dim for n in (arena, elements)):
+            # What no memory is as large as wraps round.
+            yield "    {"
+            for k, size in enumerate(self.names):
+                yield f"        const __int128 {PREFIX}{size} = z[{k + _FIRST}];"
+            yield f"        const __int128 most = {_wide(arena)}, all = {_wide(elements)};"
+            yield "        if (most > INT64_MAX / 2 || all > INT64_MAX / 2) return 0;"
+            yield "    }"
         yield "    return 1;"
         yield "}"
         yield f"int {name}_told(void *const *restrict a, char *restrict w) {{"
@@ -93,6 +101,10 @@ class Told:
         yield f"    if (of_{size} % {extent(factor)} != 0) return 0;"
         yield f"    const long {PREFIX}{size} = of_{size} / {extent(factor)};"
         yield f"    if ({PREFIX}{size} < 0) return 0;"
+
+
+def _wide(n: int) -> str:
+    return f"(__int128){extent(n)}"
 
 
 def _holds(condition: Condition) -> str:

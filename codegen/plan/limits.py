@@ -30,7 +30,8 @@ class Limits:
     gets work for `least_share` nanoseconds, or it costs more to wake it. A step takes `least_call`
     nanoseconds for a block, on average, as threads pass the interpreter's lock to each other now
     and then, which takes as long: for cheap steps on float64 that is 85,000 elements.
-    `rows` sets the number of rows outright, for tests.
+    Regions have `least_steps` that compute something: one alone gains from blocks if calls cost
+    nothing. `rows` sets the number of rows outright, for tests.
     """
 
     cache: int
@@ -40,6 +41,7 @@ class Limits:
     least_share: int = 500_000
     least_call: int = 12_000
     rows: int | None = None
+    least_steps: int = 2
 
 
 def default_limits() -> Limits:

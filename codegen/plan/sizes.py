@@ -60,7 +60,7 @@ def size_of(of: Candidate, limits: Limits) -> Size | None:
     if limits.processors == 1 or shares < 2:
         shares = 1
     if limits.rows is not None:
-        rows = limits.rows if shares > 1 or len(computing) > 1 else None
+        rows = limits.rows if shares > 1 or len(computing) >= limits.least_steps else None
     else:
         rows = _cached(of, limits)
         a_call = work / extent / len(computing)
@@ -99,7 +99,7 @@ def _cached(of: Candidate, limits: Limits) -> int | None:
     """How many rows fit into the cache, or make a call worth its while; None if half of all do."""
     extent, constant = of.extent, of.constant
     computing = [k for k, s in enumerate(of.steps) if not _is_view(of.schedule, s)]
-    if len(computing) < 2:
+    if len(computing) < limits.least_steps:
         return None
     bytes_per_row = _peak(of) / extent
     if bytes_per_row * extent <= limits.cache:

@@ -180,8 +180,9 @@ def forward(request: Request, seeds: Sequence[Value | None]) -> list[Value | Non
     return results
 
 
-# From this order on derivatives of derivatives along a line may be taken at once.
-_ORDER_AT_ONCE = 2
+# From this order on derivatives of derivatives along a line may be taken at once; through more
+# equations than so many from the next one on, as it takes time to compare both ways.
+_ORDER_AT_ONCE, _SMALL = 2, 500
 
 
 def _further(
@@ -193,7 +194,7 @@ def _further(
     it does: each time that the rules are applied to what they gave before, that becomes twice as
     long.
     """
-    known = _known_lines(request, seeds)
+    known = _known_lines(request, path, seeds)
     if not known:
         return None
     order = known[0].order + 1
@@ -209,7 +210,7 @@ def _further(
     return results
 
 
-def _known_lines(request: Request, seeds: Sequence[Value | None]) -> list[Line]:
+def _known_lines(request: Request, path: Path, seeds: Sequence[Value | None]) -> list[Line]:
     """What the outputs are the derivatives of, where all have the order before one that is high
     enough, along the line of the seeds; nothing where they are not."""
     lines = [_line_of(request.builder, v) for v in request.outputs]
@@ -220,7 +221,8 @@ def _known_lines(request: Request, seeds: Sequence[Value | None]) -> list[Line]:
     if any(line._replace(base=wanted.base, order=1) != wanted for line in known):
         return []
     orders = {line.order + 1 for line in known}
-    return known if len(orders) == 1 and min(orders) >= _ORDER_AT_ONCE else []
+    least = _ORDER_AT_ONCE + (len(path.graph.body) > _SMALL)
+    return known if len(orders) == 1 and min(orders) >= least else []
 
 
 def way_of(request: Request) -> tuple[str, int | None]:
@@ -241,7 +243,7 @@ def way_of(request: Request) -> tuple[str, int | None]:
         if y not in passed:
             return words, None
     most = _equations(path.linear("tangent")[0], [None])
-    known = _known_lines(request, [None]) if path.wrt == request.inputs else []
+    known = _known_lines(request, path, [None]) if path.wrt == request.inputs else []
     if known:
         order = known[0].order + 1
         fewest = most

@@ -199,7 +199,9 @@ def seeds_for(
     """
     seeds = _listed(name, given, len(values))
     with recording(builder):
-        return [_seed(name, s, v, count) for s, v in zip(seeds, values, strict=True)]
+        found = [_seed(name, s, v, count) for s, v in zip(seeds, values, strict=True)]
+    # In the body of a loop or a branch seeds may be values of the program around it.
+    return [None if v is None else builder.own(v) for v in found]
 
 
 def _listed(name: str, given: Any, count: int) -> list[Any]:

@@ -40,6 +40,8 @@ _NESTED = 3
 
 # Elements from which on moving them takes longer than calling a function.
 _LARGE = 2048
+# A slice that is so many times shorter is not worth computing the whole.
+_SHORTER = 8
 
 
 @OWN_SLOPES.rule(as_another)
@@ -122,6 +124,44 @@ def _sum_of_overlapping(seen: Seen, inputs: list[Value], params: dict[str, Any])
 def _slice_across(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
     """A short slice of what is joined needs only the pieces that it is of."""
     return slice_across(seen, inputs, params)
+
+
+@_rule(slice_)
+def _short_slice_of_sum(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """A short slice of a sum with a number is had without the rest, which nobody reads."""
+    found = _with_number(seen, inputs[0])
+    if found is None or _SHORTER * seen.type.size > inputs[0].type.size:
+        return None
+    if not seen.single(inputs[0]):
+        return None
+    other, number = found
+    return add(slice_(other, **params), filled(number, seen.type))
+
+
+@_rule(add, level="fast")
+def _numbers_around_slice(seen: Seen, inputs: list[Value], params: dict[str, Any]) -> Value | None:
+    """Numbers that are added before and after a slice is taken are added once."""
+    for part, added in (inputs, inputs[::-1]):
+        second, cut = seen.scalar(added), seen.made_by(slice_, part)
+        found = None if second is None or cut is None else _with_number(seen, cut.inputs[0])
+        if found is None or cut is None or second is None:
+            continue
+        inner, first = found
+        total = filled(seen.type.dtype.type(first + second).item(), seen.type)
+        return add(slice_(inner, **cut.kwargs), total)
+    return None
+
+
+def _with_number(seen: Seen, value: Value) -> tuple[Value, float] | None:
+    """What a number is added to, and the number."""
+    eqn = seen.made_by(add, value)
+    if eqn is None or not value.type.is_float:
+        return None
+    for other, added in (eqn.inputs, eqn.inputs[::-1]):
+        number = seen.scalar(added)
+        if number is not None and seen.scalar(other) is None:
+            return other, float(number)
+    return None
 
 
 @_rule(slice_assign)

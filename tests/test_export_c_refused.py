@@ -1,0 +1,132 @@
+"""What cannot be saved as C is refused, with what to do instead."""
+
+import numpy as np
+import pytest
+from exported import doubled
+
+import primgraph as pg
+from primgraph.codegen.export.file import function_of
+
+# What cannot be saved.
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("int", "a function is called 'int', which is a word of C"),
+        ("class", "a word of C\\+\\+, which the header is for, too"),
+        ("exp", "a name that C has for something else"),
+        ("main", "a name that C has for something else"),
+        ("_own", "a name that C has for something else"),
+        ("a" * 35, "longer than the 31 characters"),
+    ],
+)
+def test_names_that_mean_something_are_refused(name, message, tmp_path):
+    with pytest.raises(pg.CompileError, match=message) as caught:
+        pg.compile(doubled(name)).save(tmp_path / "model.c")
+    assert "letters, digits and underscores" in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_inputs_have_names_of_c(tmp_path):
+    for name in ("double", "restrict", "this", "my input", "sin"):
+        with pg.Program() as program:
+            x = pg.data(name, (3,))
+            y = x * 2
+        graph = program.graph([y])
+        with pytest.raises(pg.CompileError, match=f"an input of .* is called '{name}'"):
+            pg.compile(graph).save(tmp_path / "model.c")
+
+
+def test_inputs_in_containers_have_the_names_of_their_paths():
+    def layered(params, _bias):
+        for weight, shift in params["layers"]:
+            _bias = pg.tanh(weight @ _bias + shift)
+        return {"out": _bias, "parts": (_bias[0], [{"deep": _bias[1]}])}
+
+    layers = {"layers": [(np.ones((3, 4)), np.zeros(3)), (np.ones((2, 3)), np.zeros(2))]}
+    told = function_of(pg.trace(layered, layers, np.ones(4)))
+    names = [p.name for p in told.parameters]
+    assert names[:2] == ["params_layers_0_0", "params_layers_0_1"]
+    assert names[4:] == ["_bias", "out", "parts_0", "parts_1_0_deep"]
+
+
+def test_names_of_results_and_lambdas_are_made_fitting():
+    def named_double(x):
+        double = x * 2
+        return {"double": double, "a key": double + 1, "x": x}
+
+    told = function_of(pg.trace(named_double, pg.spec(2)))
+    assert [p.name for p in told.parameters] == ["x", "double_", "a_key", "x_2"]
+    assert function_of(doubled("<lambda>")).name == "kernel"
+
+
+def test_what_has_no_words_is_told_with_its_line(tmp_path):
+    def transformed(x):
+        return pg.abs(pg.fft.fft(x))
+
+    with pytest.raises(pg.CompileError, match="fft") as caught:
+        pg.compile(pg.trace(transformed, pg.spec(4))).save(tmp_path / "model.c")
+    text = str(caught.value)
+    assert "return pg.abs(pg.fft.fft(x))" in text
+    assert "transformed cannot be saved as C" in text
+    assert "compute it outside" in text
+
+    def inside(rows):
+        return pg.scan(lambda c, r: (pg.real(pg.fft.fft(c)) + r, None), rows[0], rows)[0]
+
+    with pytest.raises(pg.CompileError, match="fft"):
+        pg.compile(pg.trace(inside, pg.spec((3, 4)))).save(tmp_path / "model.c")
+
+
+def test_a_stack_without_a_bound_is_refused(tmp_path):
+    def slope(x):
+        last = pg.while_loop(lambda c: pg.sum(c) < 50.0, lambda c: pg.exp(c * 0.1), x)
+        return pg.grad(pg.sum(last), x)
+
+    with pytest.raises(pg.CompileError, match="without a bound on its trips") as caught:
+        pg.compile(pg.trace(slope, pg.spec(3))).save(tmp_path / "model.c")
+    assert "give the loop max_trips" in str(caught.value)
+    assert "in the gradient of" in str(caught.value)
+
+
+def test_complex_numbers_and_open_sizes_are_refused(tmp_path):
+    z = pg.compile(pg.trace(lambda z: z * 2, np.zeros(2, "c16")))
+    with pytest.raises(pg.CompileError, match="no such numbers"):
+        z.save(tmp_path / "model.c")
+    graph = pg.trace(lambda x: x * 2, pg.spec(("N", 3)))
+    for kernel in (pg.compile(graph, style="readable"), pg.compile(graph)):
+        with pytest.raises(pg.CompileError, match="sizes that are not known") as caught:
+            kernel.save(tmp_path / "model.c")
+        assert "kernel.at(N=32).save(" in str(caught.value)
+    pg.compile(graph).at(N=4).save(tmp_path / "model.c")
+    assert "const double x[4 * 3]" in (tmp_path / "model.h").read_text()
+
+
+def test_paths(tmp_path):
+    kernel = pg.compile(doubled("doubled"))
+    for ending in (".h", ".cpp", ".cc", ".C"):
+        with pytest.raises(pg.ArgumentError, match=r"C is saved to a path that ends in \.c"):
+            kernel.save(tmp_path / f"model{ending}")
+    with pytest.raises(pg.ArgumentError, match="imports nothing"):
+        kernel.save(tmp_path / "model.c", scipy=True)
+    with pytest.raises(pg.CompileError, match="one function of a name"):
+        kernel.save(tmp_path / "model.c", kernel)
+    shouted, other = (pg.compile(doubled(n)) for n in ("Doubled", "doubled_workspace"))
+    for another in (shouted, other):
+        with pytest.raises(pg.CompileError, match="one function of a name"):
+            kernel.save(tmp_path / "model.c", another)
+    for stem in ("math", 'a"b', "grün"):
+        with pytest.raises(pg.ArgumentError, match="could not be included under that name"):
+            kernel.save(tmp_path / f"{stem}.c")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "model.h").write_text("/* mine */\n")
+    with pytest.raises(pg.ArgumentError, match="is there already"):
+        kernel.save(tmp_path / "model.c")
+    assert not (tmp_path / "model.c").exists()
+    kernel.save(tmp_path / "model.c", force=True)
+    # What primgraph wrote itself may be written over.
+    kernel.save(tmp_path / "model.c")
+    first = (tmp_path / "model.c").read_bytes()
+    kernel.save(tmp_path / "model.c")
+    assert (tmp_path / "model.c").read_bytes() == first
