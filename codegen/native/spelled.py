@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from string import Formatter
@@ -168,8 +169,13 @@ _TRIAL = """#include <math.h>
 #include <stdint.h>
 #include <string.h>
 {code}
-{head} {{ {unused} return {text}; }}
+static {kind} pg_one({kind} x) {{ return x; }}
+{head} {{ {unused} const {kind} pg_z = {text}; return pg_z + pg_one({text}); }}
 """
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*(\[\d+\])*")
+_NAME_OR_EXTENT = re.compile(rf"{_NAME.pattern}|(\d+|out\d*)\.(size|shape\[\d+\])")
 
 
 @final
@@ -184,9 +190,16 @@ class _Trial(Formatter):
         is_array = name.isdigit() or (not self.elementwise and name.rstrip("0123456789") == "out")
         if is_array:
             argument = f"x{name}" if name.isdigit() else f"z{name[3:]}"
-            self.arguments[argument] = "double " if self.elementwise else "void *"
+            self.arguments[argument] = "const double " if self.elementwise else "void *"
             return argument, name
+        if not (_NAME if self.elementwise else _NAME_OR_EXTENT).fullmatch(name):
+            raise ValueError(f"{name!r} is nothing that there is")
         return {"T": "double", "f": ""}.get(name, "1"), name
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        if conversion:
+            raise ValueError(f"there are no conversions such as !{conversion}")
+        return value
 
     def format_field(self, value: Any, spec: str) -> Any:
         if self.elementwise and spec:
@@ -214,6 +227,6 @@ def _require_c(op: Primitive[Any], text: str, code: str) -> None:
     arguments = ", ".join([f"{kind_of}{n}" for n, kind_of in trial.arguments.items()]) or "void"
     unused = " ".join(f"(void){n};" for n in trial.arguments)
     head = f"{kind} pg_trial({arguments})"
-    fault = fault_of(_TRIAL.format(code=code, head=head, unused=unused, text=written))
+    fault = fault_of(_TRIAL.format(code=code, kind=kind, head=head, unused=unused, text=written))
     if fault:
         raise BuildError(f"spell_c: {text!r:.80} is no C:\n{fault}", hint=_HINT)
