@@ -116,6 +116,37 @@ def test_a_result_is_made_once_and_nothing_is_written_that_is_replaced():
     assert plan.arena < 2 * 8 * N
 
 
+NEGATED = """graph f(%x: f64[48000]) {
+  %0: f64[12000] = full(dtype=f64, shape=(12000,), value=0.0)
+  %1: f64[6000] = slice(%x, sizes=(6000,), starts=(0,), steps=(8,))
+  %2: f64[6000] = neg(%1)
+  %3: f64[12000] = slice_assign(%0, %2, starts=(0,), steps=(2,))
+  %4: f64[6000] = mul(%1, %1)
+  %5: f64[12000] = slice_assign(%3, %4, starts=(1,), steps=(2,))
+  return %5
+}"""
+
+
+@pytest.mark.parametrize(("dtype", "step"), [("f64", 8), ("i64", 8), ("f32", 4), ("i32", 4)])
+def test_what_numpy_negates_wrongly_between_other_elements_is_not_made_there(dtype, step):
+    text = NEGATED.replace("48000", str(6000 * step)).replace("(8,)", f"({step},)")
+    text = text.replace("f64", dtype).replace("0.0", "0" if dtype[0] == "i" else "0.0")
+    graph = parse(text)
+    (given,) = (np.resize(np.arange(-7, 30), v.shape).astype(v.dtype) for v in graph.inputs)
+    expected = np.empty(12000, given.dtype)
+    expected[::2], expected[1::2] = -given[::step], given[::step] ** 2
+    for style in ("planned", "readable"):
+        np.testing.assert_array_equal(compile_graph(graph, style=style)(given)[0], expected)
+    np.testing.assert_array_equal(poisoned_results(graph, [given], SMALL)[0], expected)
+    if dtype in ("f64", "f32"):
+        halves = text.replace("(0,), steps=(2,)", "(0,), steps=(1,)")
+        halves = parse(halves.replace("(1,), steps=(2,)", "(6000,), steps=(1,)"))
+        puts = [x for x in plan_for(halves, Options(), NEVER).flat() if isinstance(x, Put)]
+        assert [x.step.op.name for x in puts] == ["neg", "mul"]
+        found = np.concatenate([-given[::step], given[::step] ** 2])
+        np.testing.assert_array_equal(compile_graph(halves)(given)[0], found)
+
+
 def test_what_is_left_is_written_before():
     body = list(planned("with gaps").flat())
     first = next(x for x in body if isinstance(x, Compute) and x.step.op.name == "slice_assign")
