@@ -262,33 +262,11 @@ class Kernel(Fixed, Drawn):
         in a picture, for other endings of files of C or C++, and, unless `force` is true, for a
         file that is there and was not written by primgraph.
         """
-        strange = [other for other in others if not isinstance(other, Kernel)]
-        if strange:
-            raise ArgumentError(
-                f"Kernel.save: others are kernels, not {strange[0]!r:.60}",
-                hint="compile graphs with pg.compile(graph)",
-            )
+        _require_kernels(path, others)
         if Path(path).suffix.lower() in PICTURES:
-            if others:
-                raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
             super().save(path)
-            return
-        graphs = [self.graph, *(kernel.graph for kernel in others)]
-        if Path(path).suffix.lower() in _OF_C:
-            if scipy:
-                raise ArgumentError(
-                    f"{os.fspath(path)!r:.200}: a file of C imports nothing, and so no SciPy",
-                    hint="leave scipy out",
-                )
-            home = importlib.import_module("primgraph.codegen.export.file")
-            home.save_c(path, graphs, force=force, blas=blas)
-            return
-        if blas:
-            raise ArgumentError(
-                f"{os.fspath(path)!r:.200}: blas is for files of C",
-                hint="leave it out: NumPy has a BLAS of its own",
-            )
-        save_source(path, graphs, force=force, scipy=scipy)
+        else:
+            _save_code(path, [self, *others], force=force, scipy=scipy, blas=blas)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Kernel, self._recipe.parts
@@ -322,6 +300,38 @@ def is_for_all_sizes(kernel: Kernel) -> bool:
     scalar = kernel._code.scalar
     native = kernel._code.is_native
     return native and bool(kernel.graph.sizes) and getattr(scalar, "for_all_sizes", True) is True
+
+
+def _require_kernels(path: str | os.PathLike[str], others: Sequence[Any]) -> None:
+    """Require kernels, and none where one alone is drawn."""
+    strange = [other for other in others if not isinstance(other, Kernel)]
+    if strange:
+        raise ArgumentError(
+            f"Kernel.save: others are kernels, not {strange[0]!r:.60}",
+            hint="compile graphs with pg.compile(graph)",
+        )
+    if others and Path(path).suffix.lower() in PICTURES:
+        raise ArgumentError(f"{os.fspath(path)!r:.200} would be a picture of one kernel")
+
+
+def _save_code(
+    path: str | os.PathLike[str], kernels: list[Kernel], *, force: bool, scipy: bool, blas: bool
+) -> None:
+    """Write a file of C or of Python, as its name ends."""
+    told, graphs = f"{os.fspath(path)!r:.200}", [kernel.graph for kernel in kernels]
+    if Path(path).suffix.lower() in _OF_C:
+        if scipy:
+            raise ArgumentError(
+                f"{told}: a file of C imports nothing, and so no SciPy", hint="leave scipy out"
+            )
+        home = importlib.import_module("primgraph.codegen.export.file")
+        home.save_c(path, graphs, force=force, blas=blas)
+        return
+    if blas:
+        raise ArgumentError(
+            f"{told}: blas is for files of C", hint="leave it out: NumPy has a BLAS of its own"
+        )
+    save_source(path, graphs, force=force, scipy=scipy)
 
 
 def _become(kernel: Kernel, recipe: Recipe, code: Compiled) -> None:

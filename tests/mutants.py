@@ -87,6 +87,7 @@ TESTS: dict[str, list[str]] = {
     "transforms/analysis/ranges.py": GUARDS,
     "transforms/analysis/repeats.py": ["guarded_bodies", "guarded_programs", *GUARDS],
     "transforms/analysis/risks.py": GUARDS,
+    "transforms/analysis/sampled.py": ["sampled"],
     "transforms/analysis/sparsity.py": ["sparsity", "entries", "sparse_derivatives"],
     "transforms/analysis/supports.py": GUARDS,
     "transforms/masking.py": ["transforms", *GUARDS],

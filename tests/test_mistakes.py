@@ -13,6 +13,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 
 import primgraph as pg
 from primgraph.errors import PrimgraphError
+from primgraph.ir import primitive as registry
 
 PREAMBLE = """
 from pathlib import Path
@@ -541,6 +543,15 @@ def provoked(
         namespace["program"].__exit__()
         pg.set_default_dtype("float64")
     raise AssertionError(f"nothing was wrong with {text}")
+
+
+@pytest.fixture(autouse=True)
+def as_it_was() -> Iterator[None]:
+    """Forgets the primitives that a mistake was made with."""
+    before = dict(registry._registry)
+    yield
+    registry._registry.clear()
+    registry._registry.update(before)
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[m[0].splitlines()[-1] for m in MISTAKES])

@@ -279,7 +279,7 @@ def test_an_sdist_has_the_whole_checkout_and_passes_tests_from_there(tmp_path):
     tests = ["test_ir.py", "test_storage.py", "test_readme.py", "test_packaging.py"]
     chosen = "parse or load or README or links or listed_package or bare_import"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", chosen]
+        [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", "-k", chosen]
         + ["--basetemp", str(tmp_path / "inner")]
         + [f"tests/{name}" for name in tests],
         cwd=root,
@@ -290,7 +290,9 @@ def test_an_sdist_has_the_whole_checkout_and_passes_tests_from_there(tmp_path):
         timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "skipped" not in done.stdout
+    # Nothing is left out for want of a file; pages that need more than there is may be.
+    left_out = [row for row in done.stdout.splitlines() if row.startswith("SKIPPED")]
+    assert all(row.endswith(("is not installed", "no C compiler")) for row in left_out), left_out
 
 
 # Types are checked in all files, those at the root of the checkout included.

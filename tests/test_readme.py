@@ -1,6 +1,5 @@
 """Every Python block of the README and of docs/ runs, and prints what the text below it says."""
 
-import importlib
 import re
 import sys
 from collections.abc import Iterator
@@ -38,8 +37,6 @@ each_page = pytest.mark.parametrize(
 @pytest.fixture(autouse=True)
 def as_it_was() -> Iterator[None]:
     """Forgets the primitives that a page declares."""
-    # Modules that register primitives of primgraph's own, when they are imported first.
-    importlib.import_module("primgraph.custom.primitives")
     ops, rows = dict(registry._registry), dict(CARDS)
     yield
     for table, before in ((registry._registry, ops), (CARDS, rows)):

@@ -260,23 +260,6 @@ class Printer:
 
     # Instructions.
 
-    def _compute(self, x: Compute) -> None:
-        args = [self.use(p) for p in x.operands]
-        out = self._empty(x.out, CARDS[x.step.op].fresh) if x.new else self.use(x.out)
-        parts = [self.use(p) for p in x.parts]
-        statement = Statement(
-            self, x.step, x.operands, args, out, x.taken, parts, x.new, x.replaced
-        )
-        for line in CARDS[x.step.op].write(statement):
-            self.line(line)
-
-    def _put(self, x: Put) -> None:
-        args, part = [self.use(p) for p in x.operands], self.use(x.part)
-        for line in CARDS[x.step.op].write(
-            Statement(self, x.step, x.operands, args, part, None, [])
-        ):
-            self.line(line)
-
     def _create(self, x: Create) -> None:
         args, out = [self.use(p) for p in x.operands], name_of(x.out)
         self.line(f"{out} = {self.np(CARDS[x.step.op].ufunc)}({', '.join(args)})")
@@ -359,6 +342,25 @@ class Printer:
         return [*body, Line("turn()", -1, 1), *totals] if totals else body
 
 
+def _print_compute(printer: Printer, x: Compute) -> None:
+    args = [printer.use(p) for p in x.operands]
+    out = printer._empty(x.out, CARDS[x.step.op].fresh) if x.new else printer.use(x.out)
+    parts = [printer.use(p) for p in x.parts]
+    _print_statement(
+        Statement(printer, x.step, x.operands, args, out, x.taken, parts, x.new, x.replaced)
+    )
+
+
+def _print_put(printer: Printer, x: Put) -> None:
+    args, part = [printer.use(p) for p in x.operands], printer.use(x.part)
+    _print_statement(Statement(printer, x.step, x.operands, args, part, None, []))
+
+
+def _print_statement(statement: Statement) -> None:
+    for line in CARDS[statement.step.op].write(statement):
+        statement.printer.line(line)
+
+
 def _call_text(printer: Printer, step: Step, args: list[str]) -> str:
     """The expression of results, by the card of what has several of them, or by a user's `impl`."""
     card = CARDS.get(step.op)
@@ -413,8 +415,8 @@ def _starts(plan: Plan) -> list[int]:
 
 
 _PRINTERS: dict[Any, Any] = {
-    Compute: Printer._compute,
-    Put: Printer._put,
+    Compute: _print_compute,
+    Put: _print_put,
     Create: Printer._create,
     Call: _print_call,
     See: Printer._see,

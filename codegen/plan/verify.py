@@ -143,8 +143,7 @@ class _Run:
         late = loop.region.threads == 1 or not any(x in loop.body for x in totals.values())
         self._demand(late, "a total is added to out of turn")
         for place in filled:
-            there = place in self.holds or _given(place)
-            self._demand(there, f"{text_of(place)}, which a loop fills, is not there")
+            self._demand(place in self.holds or _given(place), f"{text_of(place)} is not there")
         before = {p: self.holds.get(p, _NOTHING) for p in filled}
         for _ in range(2):
             self.space = _Memory(self.plan.space)

@@ -99,6 +99,7 @@ def fit(
     for name, value in (("checkpoint", checkpoint), ("chunks_per_step", chunks_per_step)):
         if value is not None:
             raise OptionError(f"{name} is for training with a client")
+    _require_feeds(feeds)
     if isinstance(program, Program):
         run = _runner(program, loss, Executor(target=target) if executor is None else executor)
         name = program.name
@@ -125,6 +126,14 @@ def fit(
 def _require_epochs(epochs: Any) -> None:
     if isinstance(epochs, bool) or not isinstance(epochs, int | np.integer) or epochs < 0:
         raise ArgumentError(f"the number of epochs is an integer from 0 on, not {epochs!r:.80}")
+
+
+def _require_feeds(feeds: Any) -> None:
+    if not callable(feeds) and (isinstance(feeds, Mapping) or not isinstance(feeds, Iterable)):
+        raise ArgumentError(
+            f"feeds is a list or a function, not {type(feeds).__name__} {feeds!r:.60}",
+            hint="put it in a list" if isinstance(feeds, Mapping) else "",
+        )
 
 
 def _runner(program: Program, loss: Any, runner: Executor) -> Callable[[Feed], float]:
