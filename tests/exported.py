@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,23 @@ from primgraph.transforms import clean_up, linearize, lower, transpose
 Arrays = Sequence[np.ndarray]
 
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror")
-SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@cache
+def sanitized() -> tuple[str, ...]:
+    """The flags of the sanitizers that run here: that of addresses needs unlimited ones."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder) / "nothing.c", Path(folder) / "nothing"
+        source.write_text("int main(void) { return 0; }\n")
+        for kinds in ("address,undefined", "undefined"):
+            flags = ("-g", f"-fsanitize={kinds}", "-fno-sanitize-recover=all")
+            command = [*compiler(), *flags, "-o", str(made), str(source)]
+            if all(
+                subprocess.run(words, capture_output=True, check=False).returncode == 0
+                for words in (command, [str(made)])
+            ):
+                return flags
+    return ()
 
 
 def compiler() -> list[str]:
@@ -236,7 +253,7 @@ def main() -> None:
         programs = [each for seed in seeds for each in drawn(seed, left)]
         made += len(programs)
         with tempfile.TemporaryDirectory() as folder:
-            check(programs, Path(folder), ["-O1", *SANITIZED])
+            check(programs, Path(folder), ["-O1", *sanitized()])
         print(f"seeds {seeds.start} to {seeds.stop - 1}: {len(programs)} functions agree")
     print(f"{made} functions of {count} programs; outputs left out:")
     for what, times in left.most_common():

@@ -246,7 +246,7 @@ OTHER_MEANINGS = {
     "codegen/emit/planned.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
     # What nests do at places that others tell.
-    "codegen/export/nest.py": {"add"},
+    "codegen/export/elements.py": {"add"},
     "codegen/native/body.py": {"add"},
     "codegen/native/indexing.py": {"add"},
     "codegen/native/source.py": {"add"},

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exported import SANITIZED, STRICT, compiled, compiler
+from exported import STRICT, compiled, compiler, sanitized
 
 import primgraph as pg
 
@@ -74,7 +74,7 @@ def test_the_robot_drives_the_same_way_in_c(tmp_path):
     shutil.copy(EXAMPLES / "embedded" / "main.c", tmp_path)
     expected = run("embedded/robot_model", tmp_path)
     files = [tmp_path / "main.c", tmp_path / "robot.c"]
-    compiled([*STRICT, *SANITIZED, "-o", tmp_path / "robot", *files, "-lm"])
+    compiled([*STRICT, *sanitized(), "-o", tmp_path / "robot", *files, "-lm"])
     found = subprocess.run([tmp_path / "robot"], capture_output=True, text=True, check=True)
     assert found.stdout == expected
     assert len(expected.splitlines()) == 6

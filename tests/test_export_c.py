@@ -9,7 +9,6 @@ from collections import Counter
 import numpy as np
 import pytest
 from exported import (
-    SANITIZED,
     STRICT,
     calling,
     check,
@@ -17,6 +16,7 @@ from exported import (
     doubled,
     drawn,
     loaded,
+    sanitized,
     spelled,
     written,
 )
@@ -339,7 +339,7 @@ def test_random_programs_are_sound(tmp_path):
     left: Counter[str] = Counter()
     programs = [each for seed in range(9) for each in drawn(seed, left)]
     assert len(programs) > 8
-    check(programs, tmp_path, ["-O0", *SANITIZED])
+    check(programs, tmp_path, ["-O0", *sanitized()])
 
 
 @needs_compiler

@@ -1,5 +1,7 @@
 """Arrays that come to be part by part, in the array of a result at once, whatever is read."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from plan_checks import NEVER, SMALL, poisoned_results
@@ -145,6 +147,26 @@ def test_what_numpy_negates_wrongly_between_other_elements_is_not_made_there(dty
         assert [x.step.op.name for x in puts] == ["neg", "mul"]
         found = np.concatenate([-given[::step], given[::step] ** 2])
         np.testing.assert_array_equal(compile_graph(halves)(given)[0], found)
+
+
+COLUMNS = """graph f(%x: f64[51,24]) {
+  %0: f64[51,3] = slice(%x, sizes=(51, 3), starts=(0, 0), steps=(1, 8))
+  %1: f64[3,51] = permute(%0, axes=(1, 0))
+  %2: f64[3,51] = neg(%1)
+  %3: f64[3,51] = mul(%2, %1)
+  return %2, %3
+}"""
+
+
+def test_columns_are_negated_before_they_are_put():
+    graph = parse(COLUMNS)
+    (given,) = feeds(graph)
+    limits = replace(SMALL, rows=1)
+    plan = verify(plan_for(graph, Options(), limits))
+    assert plan.regions
+    expected = interpret(graph, given)
+    for one, other in zip(compile_graph(graph, limits=limits)(given), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_what_is_left_is_written_before():

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.needed import reads
+from primgraph.codegen.export.page import Page, declare
 from primgraph.codegen.export.places import Place
+from primgraph.codegen.export.scope import hints_of
 from primgraph.codegen.export.words import behind, index
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import cond, parted, scan, while_loop
 
-if TYPE_CHECKING:
-    from primgraph.codegen.export.function import Writer
+
+class Writer(Page, Protocol):
+    """What writes the items around."""
+
+    def open_loop(self, hint: str, bound: str) -> str:
+        """Open a loop of so many trips; the name of its variable, which is that of no other."""
+
+    def reopen(self) -> None:
+        """Go on in a block that what closed the last one has opened."""
+
+    def mark(self) -> int:
+        """Where the next line will be."""
+
+    def drop_unused(self, mark: int, name: str) -> None:
+        """Take back the line before `mark`, which declares a name, if none behind it has that."""
+
+    def new(self, type: TensorType, hint: str) -> Place:
+        """A place for an array that the current item needs."""
+
+    def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
+        """Write the items of a body, between what is written before and behind it."""
 
 
 def control(page: Writer, item: Control) -> None:
@@ -40,13 +61,6 @@ def control(page: Writer, item: Control) -> None:
         place = page.place(v)
         if v not in page.scope.read and place.text != "NULL" and place.text.isidentifier():
             page.line(f"(void){place.text};")
-
-
-def declare(page: Writer, place: Place, type: TensorType, begin: str = "") -> None:
-    """The declaration of a number that several statements give a value."""
-    if place.is_number and not place.is_declared:
-        place.is_declared = True
-        page.line(f"{kind_of(type.dtype)} {place.text}{begin};")
 
 
 def _within(page: Writer, item: Control, which: int, places: Sequence[Place | int]) -> None:
@@ -84,7 +98,7 @@ def _carried(
 ) -> None:
     """Let what is carried begin where it ends: at the places of the last of it."""
     for v, first, type in zip(item.values, begin, kinds, strict=False):
-        same = page.same(first)
+        same = page.scope.same(first)
         if same and type.size > 1:
             filled(page, page.place(v), same, type)
         else:
@@ -146,7 +160,7 @@ def _scan(page: Writer, item: Control) -> None:
     _, kinds, stacks = parted(types, p["consts"], p["carries"])
     count, length = len(state), p["length"]
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
-    hints, used = page.hints(plan), reads(plan)
+    hints, used = hints_of(plan), reads(plan)
     _carried(page, item, state, kinds)
     bound = str(length)
     if not length:
@@ -199,7 +213,7 @@ def _while(page: Writer, item: Control) -> None:
     kinds, count = item.step.operands[consts:], len(item.operands) - consts
     ys = list(zip(item.values[count + 1 :], item.step.results[count + 1 :], strict=True))
     _, plan = item.bodies
-    hints = page.hints(plan)
+    hints = hints_of(plan)
     for v, t in ys:
         zeroed(page, page.place(v), t)
     _carried(page, item, state, kinds)

@@ -12,13 +12,15 @@ from primgraph.codegen.export.words import (
     ATOM,
     CHOICE,
     EITHER,
+    LIBRARY,
     PRODUCT,
     RELATION,
     SIGN,
     SUM,
     Text,
 )
-from primgraph.codegen.native.spellings import SPELLINGS, c_type
+from primgraph.codegen.native import parts
+from primgraph.codegen.native.spellings import SPELLINGS, c_type, type_name
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import DType
 from primgraph.primitives import logic
@@ -153,3 +155,10 @@ def _is_closed(text: str) -> bool:
         if depth == 0 and i + 1 < len(text):
             return False
     return True
+
+
+def function_of(name: str, dtype: DType) -> str:
+    """The function of one element of that type; empty where files of C have none."""
+    plain = name + ("f" if dtype.itemsize == 4 else "")
+    own = f"pg_{name}_{type_name(dtype)}"
+    return plain if plain in LIBRARY else own if parts.needed(own) else ""

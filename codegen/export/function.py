@@ -3,50 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
-import numpy as np
-
-from primgraph.codegen.emit.titles import called
-from primgraph.codegen.export.control import control, declare
-from primgraph.codegen.export.formulas import formula, kind_of
-from primgraph.codegen.export.needed import needed
-from primgraph.codegen.export.nest import Loops
-from primgraph.codegen.export.places import Place, Room, Tables, Workspace, number
+from primgraph.codegen.export.control import control
+from primgraph.codegen.export.formulas import kind_of
+from primgraph.codegen.export.nest import nest
+from primgraph.codegen.export.places import Place, Room, Tables, Workspace
 from primgraph.codegen.export.product import product
-from primgraph.codegen.export.unspelled import unspelled
-from primgraph.codegen.export.words import LIBRARY, Names, behind, remark
-from primgraph.codegen.native import parts
-from primgraph.codegen.native.call_lines import Call
+from primgraph.codegen.export.routine import routine
+from primgraph.codegen.export.scope import scope_of
+from primgraph.codegen.export.unspelled import require_words, unspelled
+from primgraph.codegen.export.words import Names, behind, remark
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
     Item,
     Nest,
     Nests,
-    Node,
     Outside,
     Product,
     Routine,
 )
-from primgraph.codegen.native.routines import routine
 from primgraph.codegen.native.source import made_by
-from primgraph.codegen.native.spellings import C_TYPES, CODES, type_name
+from primgraph.codegen.native.spellings import CODES
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.types import TensorType
 from primgraph.source import Source
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _RETURN, _COMMENT = re.compile(r"\breturn \w"), re.compile(r"/\*.*?\*/")
-_CAST = re.compile(r"\((?:const )?(\w+) \*\)(&?[A-Za-z_]\w*)(?![\w\[(.-])")
-_DECLARES = re.compile(
-    r"(?:\*|\b(?:double|float|int|long|bool|size_t|u?int\d+_t) )([A-Za-z_]\w*) *[=;,\[]"
-    r"|, ([A-Za-z_]\w*) = "
-)
-# Memory that a function of whole arrays asks for, with its type.
-_ROOM = re.compile(r"\((?:const )?(\w+) \*\)@(\d+)@")
 # Bytes of arrays that a function keeps on the stack; larger ones, and more, are in the workspace.
 STACK = 2048
 # Steps in one function: compilers take more than linear time for longer ones.
@@ -77,20 +63,6 @@ class Part:
 
 
 @final
-@dataclass(slots=True)
-class Scope:
-    """The items of a graph, or of a body, and where their values are."""
-
-    plan: Nests
-    names: Mapping[int, str]
-    places: dict[int, Place]
-    items: Sequence[Item | None]
-    read: Set[int]
-    given: dict[int, list[Room]] = field(default_factory=dict)
-    at: int = 0
-
-
-@final
 class Writer:
     """The statements of a function.
 
@@ -110,7 +82,7 @@ class Writer:
         names.taken.add("bad")
         self.loops = names.loops(36)
         names.taken.update(self.loops)
-        self.top = self.scope = Scope(plan, hints_of(plan), {}, *needed(plan))
+        self.top = self.scope = scope_of(plan, {})
         # Values that several parts of the function need, and where these are.
         self.crossing: set[int] = set()
         # C that users have given for primitives of theirs.
@@ -128,7 +100,7 @@ class Writer:
             self.parts.append(Part(name))
             self.said = None
             for at in group:
-                self.item(at)
+                _write(self, at)
 
     @property
     def can_fail(self) -> bool:
@@ -209,37 +181,11 @@ class Writer:
     def type(self, value: int) -> TensorType:
         return self.scope.plan.types[value]
 
-    def same(self, value: int) -> str:
-        """The number that all elements of a constant are; empty for anything else."""
-        array = self.scope.plan.constants.get(value)
-        if array is None or array.size == 0:
-            return ""
-        first = array.reshape(-1)[:1]
-        return (
-            number(first[0], array.dtype) if array.tobytes() == first.tobytes() * array.size else ""
-        )
-
-    def hints(self, plan: Nests) -> dict[int, str]:
-        """What the user calls values of a body."""
-        return hints_of(plan)
-
     def hint(self, value: int) -> str:
         return self.scope.names.get(value, "")
 
     def name(self, hint: str) -> str:
         return self.names.fresh(hint)
-
-    def function(self, node: Node) -> str:
-        """The function of one element that a node calls."""
-        dtype = self.type(node.value).dtype
-        name = node.name + ("f" if dtype.itemsize == 4 else "")
-        if name in LIBRARY:
-            return name
-        own = f"pg_{node.name}_{type_name(dtype)}"
-        if not parts.needed(own):
-            assert node.step is not None
-            raise unspelled(node.step, self.own)
-        return own
 
     # Memory.
 
@@ -271,10 +217,14 @@ class Writer:
             part.stack += type.nbytes
             self.line(f"{kind} {name}[{extents(type)}];")
             return Place(name, False)
+        self.line(f"{kind} *const {name} = {self.held(type, last)};")
+        return Place(name, False)
+
+    def held(self, type: TensorType, last: int = -1) -> str:
+        """Memory of the workspace up to an item, by default the current one."""
         room = self.workspace.take(type)
         self.scope.given.setdefault(max(last, self.scope.at), []).append(room)
-        self.line(f"{kind} *const {name} = {self.room(room)};")
-        return Place(name, False)
+        return self.room(room)
 
     def room(self, room: Room) -> str:
         return behind(f"{self.work}->{room.member}", room.first)
@@ -285,123 +235,48 @@ class Writer:
 
     # Items.
 
-    def item(self, at: int) -> None:
-        item = self.scope.items[at]
-        self.scope.at = at
-        if item is None:
-            self.give(at)
-            return
-        if isinstance(item, Outside):
-            raise unspelled(item.step, self.own)
-        self.say(_source(item))
-        self.take(at)
-        if isinstance(item, Nest):
-            for node in item.nodes:
-                if node.kind == "text" and node.step is not None and formula(node.step) is None:
-                    raise unspelled(node.step, self.own)
-            self.use(*(node.step for node in item.nodes))
-            Loops(self, item).write()
-        elif isinstance(item, Product):
-            product(self, item)
-        elif isinstance(item, Control):
-            control(self, item)
-        elif isinstance(item, Routine):
-            self.routine(item)
-        self.give(at)
-
     def use(self, *steps: Step | None) -> None:
         """Take along what users have given for these steps."""
         self.codes.update(dict.fromkeys([CODES[s.op] for s in steps if s and s.op in CODES]))
 
-    def routine(self, item: Routine) -> None:
-        """A call of a function on whole arrays."""
-        lines = routine(item.step)
-        assert lines is not None
-        self.use(item.step)
-        for v in item.values:
-            declare(self, self.place(v), self.type(v))
-        values, count = (*item.operands, *item.values), len(item.operands)
-        kinds = [kind_of(self.type(v).dtype) for v in values]
-        pointers = [self.address(v) for v in values]
-        rooms: list[int] = []
-
-        def written() -> list[str]:
-            rooms.clear()
-            call = Call(item.step, pointers[:count], pointers[count:], room)
-            told = set(zip(pointers, kinds, strict=True))
-            return [_uncast(line, told) for line in lines(call)]
-
-        def room(size: int) -> str:
-            rooms.append(size)
-            return f"@{len(rooms) - 1}@"
-
-        made = written()
-        # What such lines declare may have the name of something of the user's.
-        names = _declared(made)
-        shadowed = [k for k, p in enumerate(pointers) if names.intersection(_WORD.findall(p))]
-        if shadowed:
-            self.open("")
-        for k in shadowed:
-            alias = self.names.fresh("given", "given")
-            self.line(f"{'const ' if k < count else ''}{kinds[k]} *const {alias} = {pointers[k]};")
-            pointers[k] = alias
-        made = written() if shadowed else made
-        own = len(made) > 1
-        if own:
-            self.open("")
-        for line in made:
-            self.line(_ROOM.sub(lambda found: self.scratch(found[1], rooms[int(found[2])]), line))
-        for _ in range(own + bool(shadowed)):
-            self.close()
-
-    def address(self, value: int) -> str:
-        """A pointer to the elements of a value, of a number that is constant to one like it."""
-        place = self.place(value)
-        if value in self.scope.plan.constants and place.is_number:
-            name = self.names.fresh("", "given")
-            self.line(f"const {kind_of(self.type(value).dtype)} {name} = {place.text};")
-            return f"&{name}"
-        return place.pointer
-
-    def scratch(self, kind: str, size: int) -> str:
-        """Memory of so many bytes for the current item, for elements of that type of C."""
-        dtype = next(
-            np.dtype(name) for name, told in C_TYPES.items() if told == kind and name != "b1"
-        )
-        room = self.workspace.take(TensorType((-(-size // dtype.itemsize),), dtype))
-        self.scope.given.setdefault(self.scope.at, []).append(room)
-        return self.room(room)
-
     def body(self, plan: Nests, places: Mapping[int, Place]) -> None:
         """Write the items of a body, between what is written before and behind it."""
         around = self.scope
-        self.scope = Scope(plan, hints_of(plan), dict(places), *needed(plan))
+        self.scope = scope_of(plan, places)
         for at in range(len(plan.items)):
-            self.item(at)
-        for left in self.scope.given.values():
-            for room in left:
-                self.workspace.give(room)
+            _write(self, at)
+        for at in list(self.scope.given):
+            self.give(at)
         self.scope = around
 
 
-def _uncast(line: str, kinds: Set[tuple[str, str]]) -> str:
-    """A line without casts of pointers to what they point to, which is told in pairs."""
-    return _CAST.sub(lambda m: m[2] if (m[2], m[1]) in kinds else m[0], line)
-
-
-def _declared(lines: Sequence[str]) -> set[str]:
-    """The names that lines may declare."""
-    return {name for line in lines for pair in _DECLARES.findall(line) for name in pair if name}
+def _write(writer: Writer, at: int) -> None:
+    """Write an item of the scope."""
+    item = writer.scope.items[at]
+    writer.scope.at = at
+    if item is None:
+        writer.give(at)
+        return
+    if isinstance(item, Outside):
+        raise unspelled(item.step, writer.own)
+    writer.say(_source(item))
+    writer.take(at)
+    if isinstance(item, Nest):
+        require_words(item, writer.scope.plan, writer.own)
+        writer.use(*(node.step for node in item.nodes))
+        nest(writer, item)
+    elif isinstance(item, Product):
+        product(writer, item)
+    elif isinstance(item, Control):
+        control(writer, item)
+    elif isinstance(item, Routine):
+        writer.use(item.step)
+        routine(writer, item)
+    writer.give(at)
 
 
 def extents(type: TensorType) -> str:
     return " * ".join(map(str, type.shape)) or "1"
-
-
-def hints_of(plan: Nests) -> dict[int, str]:
-    """What the user calls values."""
-    steps = plan.schedule
-    return called(steps, (), ("",) * len(steps.outputs))
 
 
 def _source(item: Item) -> Source | None:

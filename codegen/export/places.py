@@ -105,6 +105,14 @@ class Tables:
         return Place(name, False)
 
 
+def assigned(place: Place, text: str, dtype: DType, *, constant: bool) -> str:
+    """A statement that gives a number, with its declaration if there is none yet."""
+    if place.is_declared:
+        return f"{place.text} = {text};"
+    place.is_declared = True
+    return f"{'const ' if constant else ''}{kind_of(dtype)} {place.text} = {text};"
+
+
 def number(value: Any, dtype: DType) -> str:
     """A number, in parentheses if it has a sign."""
     if dtype.kind == "b":

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 from primgraph.codegen.export.formulas import kind_of
+from primgraph.codegen.export.page import Page
 from primgraph.codegen.export.words import behind, index
 from primgraph.codegen.native.access import Access, row_major
 from primgraph.codegen.native.items import Product
 from primgraph.codegen.native.spellings import type_name
 from primgraph.ir.types import Shape
-
-if TYPE_CHECKING:
-    from primgraph.codegen.export.function import Writer
 
 # Rows of this many elements are added up as rows; shorter ones element by element.
 _LONG = 8
@@ -22,7 +20,7 @@ _DEEP = 16
 _LARGE = 32**3
 
 
-def product(page: Writer, item: Product) -> None:
+def product(page: Page, item: Product) -> None:
     """The statements of a product."""
     if item.step.results[0].size:
         _Loops(page, item).write()
@@ -32,7 +30,7 @@ def product(page: Writer, item: Product) -> None:
 class _Loops:
     """A product of stacks of matrices, in loops over all that is not 1."""
 
-    def __init__(self, page: Writer, item: Product) -> None:
+    def __init__(self, page: Page, item: Product) -> None:
         type = item.step.results[0]
         self.page, self.item, self.dtype = page, item, type.dtype
         batch: Shape = type.shape[:-2]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.native.items import Outside
+from primgraph.codegen.export.formulas import formula, function_of, kind_of
+from primgraph.codegen.native.items import Nest, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Step, schedule
@@ -35,6 +35,20 @@ def unspelled(step: Step, name: str) -> CompileError:
         hint="compute it outside and make it an input, or save NumPy source: "
         f"kernel.save('{name}.py')",
     )
+
+
+def require_words(nest: Nest, plan: Nests, name: str) -> None:
+    """Raise for a step of a nest that C has no words for."""
+    for node in nest.nodes:
+        if node.step is None:
+            continue
+        known: object = True
+        if node.kind == "text":
+            known = formula(node.step)
+        elif node.kind == "call":
+            known = function_of(node.name, plan.types[node.value].dtype)
+        if not known:
+            raise unspelled(node.step, name)
 
 
 def _cause(step: Step) -> Step:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from primgraph.codegen.native.body import combined, first_of
 from primgraph.codegen.native.control import Body, Writer
 from primgraph.codegen.native.items import Blocks
+from primgraph.codegen.native.reductions import combined, first_of
 from primgraph.codegen.native.spellings import moved_type
 
 STOP = "extern int (*pg_stop)(void);"

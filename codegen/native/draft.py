@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from primgraph.codegen.native.access import Access, row_major, whole
+from primgraph.codegen.native.access import Access, whole
 from primgraph.codegen.native.items import Item, Nest, Nests, Node, Operand
 from primgraph.codegen.native.spellings import zero as zero_text
 from primgraph.codegen.plan.limits import Limits
@@ -20,13 +20,9 @@ from primgraph.ir.types import Shape
 _LONGEST = 400
 
 
-# Of larger arrays it is not looked at which elements are written.
-_LOOKED_AT = 2**24
-
-
 @final
 @dataclass(slots=True)
-class _Overlaid:
+class Overlaid:
     """An array on which parts are laid: the nest and the node that fill it first, the last nest
     that lays a part on it, and for each element whether one has been, if that is known."""
 
@@ -66,7 +62,7 @@ class Draft:
         self.uses = Counter(schedule.outputs)
         for step in schedule.steps:
             self.uses.update(step.inputs)
-        self.overlaid: dict[int, _Overlaid] = {}
+        self.overlaid: dict[int, Overlaid] = {}
         for v in range(schedule.inputs):
             self.access[v] = whole(v, schedule.types[v].shape)
 
@@ -116,10 +112,14 @@ class Draft:
         strides = tuple([s for s, n in zip(access.strides, shape, strict=True) if n != 1])
         return Operand(root=access.root, offset=access.offset, strides=strides)
 
-    def node(self, at: int, node: Node) -> None:
+    def nest(self, at: int) -> Nest:
+        """The nest that is at that place."""
         nest = self.items[at]
         assert isinstance(nest, Nest)
-        nest.nodes.append(node)
+        return nest
+
+    def node(self, at: int, node: Node) -> None:
+        self.nest(at).nodes.append(node)
 
     def stored(self, root: int) -> None:
         """Let what is computed in a nest be left in memory."""
@@ -152,61 +152,6 @@ class Draft:
         zero = -1 - value
         self.numbers[zero] = zero_text(self.types[value].dtype)
         return zero
-
-    def put(
-        self,
-        value: int,
-        part: int,
-        shape: Shape,
-        offset: int,
-        strides: Sequence[int],
-        least: int = 0,
-    ) -> int:
-        """Leave `part`, of `shape`, in memory that is a part of `value`; in which nest."""
-        # All parts are put by one function of C.
-        at, _ = self.nest_for(shape, (part,), max(least, self.after_numpy))
-        operand = self.operand(part, shape, at)
-        along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
-        self.node(at, Node(None, value, "put", "", (operand,), along, offset))
-        return at
-
-    def overlay(
-        self, value: int, x: int, part: int, shape: Shape, offset: int, strides: Sequence[int]
-    ) -> None:
-        """Let `value` be `x` with a part laid on it, of `shape`: in the memory of `x`, where that
-        was made so, too, and nobody else reads it."""
-        type = self.types[value]
-        below = self.overlaid.get(x)
-        if below is None or self.uses[x] > 1 or below.filled < self.after_numpy:
-            known = not type.names and type.size <= _LOOKED_AT
-            laid = np.zeros(type.size, bool) if known else None
-            first = self.put(value, x, type.shape, 0, row_major(type.shape))
-            nest = self.items[first]
-            assert isinstance(nest, Nest)
-            below = _Overlaid(value, first, nest.nodes[-1], first, laid)
-        self.overlaid[value] = below
-        least = below.last + 1
-        if not all(isinstance(n, int) for n in (offset, *shape, *strides)):
-            below.laid = None
-        if below.laid is not None:
-            here = np.ndarray(shape, bool, below.laid, offset, tuple(strides))
-            # Parts that have no element in common may be laid in any order.
-            least = least if here.any() else below.filled + 1
-            here[...] = True
-        below.last = max(below.last, self.put(below.root, part, shape, offset, strides, least))
-        if below.laid is not None and below.laid.all():
-            nest = self.items[below.filled]
-            assert isinstance(nest, Nest)
-            nest.nodes[:] = [node for node in nest.nodes if node is not below.fill]
-        self.put_together(below.root, below.last)
-        self.access[value] = whole(below.root, type.shape)
-
-    def put_together(self, value: int, at: int) -> None:
-        """Let `value` be in memory, of which the last part is put by the nest at that place."""
-        self.access[value] = whole(value, self.types[value].shape)
-        self.made_by[value] = at
-        self.reduced.add(value)
-        self.last[value] = max(at, self.last.get(value, -1))
 
     def in_memory(self, value: int, at: int) -> Access:
         if value in self.numbers:

@@ -10,6 +10,7 @@ from primgraph.codegen.native.access import Access, row_major, whole
 from primgraph.codegen.native.draft import Draft
 from primgraph.codegen.native.extents import is_zero
 from primgraph.codegen.native.items import Node
+from primgraph.codegen.native.placing import put, put_together
 from primgraph.codegen.native.spellings import c_type
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.assumptions import is_at_least
@@ -98,7 +99,7 @@ def add_at(draft: Draft, step: Step) -> None:
     type, part, *types = step.operands
     shape, count = part.shape, len(indices)
     strides = row_major(type.shape)
-    first = draft.put(value, x, type.shape, 0, strides)
+    first = put(draft, value, x, type.shape, 0, strides)
     spread = _spread(draft, indices, types, shape, axis)
     at, _ = draft.nest_for(shape, (y, *spread), first + 1)
     reach = zip(type.shape[axis : axis + count], strides[axis:], strict=False)
@@ -106,20 +107,7 @@ def add_at(draft: Draft, step: Step) -> None:
     along = (*strides[:axis], *(0,) * types[0].ndim, *strides[axis + count :])
     longer = tuple([s for s, n in zip(along, shape, strict=True) if n != 1])
     draft.node(at, Node(step, value, "add", "", operands, longer, reach=tuple(reach)))
-    draft.put_together(value, at)
-
-
-def place(draft: Draft, step: Step) -> None:
-    """Operands at places of their own among zeros."""
-    (value,), p = step.outputs, step.params
-    shape, starts, steps = p["shape"], p["starts"], p["strides"]
-    strides = row_major(shape)
-    lead = step.operands[0].ndim - len(steps[0])
-    at = first = draft.put(value, draft.zero(value), shape, 0, strides)
-    for v, type, start, by in zip(step.inputs, step.operands, starts, steps, strict=True):
-        to = (*strides[:lead], *by)
-        at = max(at, draft.put(value, v, type.shape, start, to, first + 1))
-    draft.put_together(value, at)
+    put_together(draft, value, at)
 
 
 # Windows.

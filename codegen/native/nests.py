@@ -18,7 +18,6 @@ from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.indexing import (
     add_at,
     can_index,
-    place,
     strides_of_windows,
     take,
     take_along,
@@ -33,6 +32,7 @@ from primgraph.codegen.native.items import (
     Product,
     Routine,
 )
+from primgraph.codegen.native.placing import join, place
 from primgraph.codegen.native.regions import LIMITS, add_blocks, regions_of
 from primgraph.codegen.native.routines import pays, routine
 from primgraph.codegen.native.spellings import (
@@ -110,7 +110,7 @@ def _add(draft: Draft, step: Step) -> None:
     elif op in (gather, scatter_add) and can_index(step):
         (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
-        _join(draft, step)
+        join(draft, step)
     elif any(t.is_complex for t in (*form.operands, *form.results)) and spelling(step):
         _compute(draft, step)
     elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
@@ -198,29 +198,6 @@ def _reduce(draft: Draft, step: Step) -> None:
     draft.access[value] = whole(value, result)
     draft.made_by[value] = at
     draft.reduced.add(value)
-
-
-def _join(draft: Draft, step: Step) -> None:
-    """Leave operands in parts of the result."""
-    (value,), shape, p = step.outputs, step.results[0].shape, step.params
-    strides, at = row_major(shape), -1
-    if step.op is concat:
-        start = 0
-        for v, type in zip(step.inputs, step.operands, strict=True):
-            at = max(at, draft.put(value, v, type.shape, start * strides[p["axis"]], strides))
-            start += type.shape[p["axis"]]
-    elif step.op is pad:
-        (x,), (type,) = step.inputs, step.operands
-        first = draft.put(value, draft.zero(value), shape, 0, strides)
-        offset = sum(n * s for n, s in zip(p["low"], strides, strict=True))
-        at = draft.put(value, x, type.shape, offset, strides, first + 1)
-    else:
-        (x, y), (_, type) = step.inputs, step.operands
-        offset = sum(n * s for n, s in zip(p["starts"], strides, strict=True))
-        by = tuple([n * s for n, s in zip(p["steps"], strides, strict=True)])
-        draft.overlay(value, x, y, type.shape, offset, by)
-        return
-    draft.put_together(value, at)
 
 
 def _multiply(draft: Draft, step: Step) -> None:

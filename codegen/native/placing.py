@@ -1,0 +1,122 @@
+"""Values that consist of parts: joined, padded, among zeros, or laid over another value.
+
+Each part is left by a nest at its place in the memory of the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from primgraph.codegen.native.access import row_major, whole
+from primgraph.codegen.native.draft import Draft, Overlaid
+from primgraph.codegen.native.items import Node
+from primgraph.codegen.plan.schedule import Step
+from primgraph.ir.types import Shape
+from primgraph.primitives.shapes import concat, pad
+
+# Of larger arrays it is not looked at which elements are written.
+_LOOKED_AT = 2**24
+
+
+def put(
+    draft: Draft,
+    value: int,
+    part: int,
+    shape: Shape,
+    offset: int,
+    strides: Sequence[int],
+    least: int = 0,
+) -> int:
+    """Leave `part`, of `shape`, in memory that is a part of `value`; in which nest."""
+    # All parts are put by one function of C.
+    at, _ = draft.nest_for(shape, (part,), max(least, draft.after_numpy))
+    operand = draft.operand(part, shape, at)
+    along = tuple([s for s, n in zip(strides, shape, strict=True) if n != 1])
+    draft.node(at, Node(None, value, "put", "", (operand,), along, offset))
+    return at
+
+
+def put_together(draft: Draft, value: int, at: int) -> None:
+    """Let `value` be in memory, of which the last part is put by the nest at that place."""
+    draft.last_item(value, at)
+    draft.reduced.add(value)
+    draft.last[value] = max(at, draft.last.get(value, -1))
+
+
+def join(draft: Draft, step: Step) -> None:
+    """Leave operands in parts of the result."""
+    (value,), shape, p = step.outputs, step.results[0].shape, step.params
+    strides, at = row_major(shape), -1
+    if step.op is concat:
+        start = 0
+        for v, type in zip(step.inputs, step.operands, strict=True):
+            at = max(at, put(draft, value, v, type.shape, start * strides[p["axis"]], strides))
+            start += type.shape[p["axis"]]
+    elif step.op is pad:
+        (x,), (type,) = step.inputs, step.operands
+        first = put(draft, value, draft.zero(value), shape, 0, strides)
+        offset = sum(n * s for n, s in zip(p["low"], strides, strict=True))
+        at = put(draft, value, x, type.shape, offset, strides, first + 1)
+    else:
+        (x, y), (_, type) = step.inputs, step.operands
+        offset = sum(n * s for n, s in zip(p["starts"], strides, strict=True))
+        by = tuple([n * s for n, s in zip(p["steps"], strides, strict=True)])
+        _overlay(draft, value, x, y, type.shape, offset, by)
+        return
+    put_together(draft, value, at)
+
+
+def place(draft: Draft, step: Step) -> None:
+    """Operands at places of their own among zeros."""
+    (value,), p = step.outputs, step.params
+    shape, starts, steps = p["shape"], p["starts"], p["strides"]
+    strides = row_major(shape)
+    lead = step.operands[0].ndim - len(steps[0])
+    at = first = put(draft, value, draft.zero(value), shape, 0, strides)
+    for v, type, start, by in zip(step.inputs, step.operands, starts, steps, strict=True):
+        to = (*strides[:lead], *by)
+        at = max(at, put(draft, value, v, type.shape, start, to, first + 1))
+    put_together(draft, value, at)
+
+
+def _overlay(
+    draft: Draft,
+    value: int,
+    x: int,
+    part: int,
+    shape: Shape,
+    offset: int,
+    strides: Sequence[int],
+) -> None:
+    """Let `value` be `x` with a part laid on it, of `shape`: in the memory of `x`, where that was
+    made so, too, and nobody else reads it."""
+    type = draft.types[value]
+    below = draft.overlaid.get(x)
+    if below is None or draft.uses[x] > 1 or below.filled < draft.after_numpy:
+        below = _begun(draft, value, x)
+    draft.overlaid[value] = below
+    least = below.last + 1
+    if not all(isinstance(n, int) for n in (offset, *shape, *strides)):
+        below.laid = None
+    if below.laid is not None:
+        here = np.ndarray(shape, bool, below.laid, offset, tuple(strides))
+        # Parts that have no element in common may be laid in any order.
+        least = least if here.any() else below.filled + 1
+        here[...] = True
+    below.last = max(below.last, put(draft, below.root, part, shape, offset, strides, least))
+    if below.laid is not None and below.laid.all():
+        nest = draft.nest(below.filled)
+        nest.nodes[:] = [node for node in nest.nodes if node is not below.fill]
+    put_together(draft, below.root, below.last)
+    draft.access[value] = whole(below.root, type.shape)
+
+
+def _begun(draft: Draft, value: int, x: int) -> Overlaid:
+    """Memory for `value` that is filled with `x`, on which parts are to be laid."""
+    type = draft.types[value]
+    known = not type.names and type.size <= _LOOKED_AT
+    laid = np.zeros(type.size, bool) if known else None
+    first = put(draft, value, x, type.shape, 0, row_major(type.shape))
+    return Overlaid(value, first, draft.nest(first).nodes[-1], first, laid)
