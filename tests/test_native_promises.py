@@ -154,7 +154,7 @@ def test_other_threads_run_meanwhile():
     assert any(seen)
 
 
-def test_an_interrupt_ends_a_loop():
+def test_an_interrupt_ends_a_loop(interrupts):
     def forever(x):
         return pg.while_loop(lambda v: pg.sum(v) < 1e300, lambda v: v * 1.0, x)
 
