@@ -6,7 +6,7 @@ from primgraph.distributed.chunks import Chunks, chunks
 from primgraph.distributed.ensembles import vmap
 from primgraph.distributed.mapped import jacobian, map
 from primgraph.distributed.objective import (
-    Objective,
+    ChunkedObjective,
     gauss_newton_product,
     hessian_product,
     objective,
@@ -17,8 +17,8 @@ from primgraph.distributed.plans import Plan
 from primgraph.errors import unknown_name
 
 __all__ = [
+    "ChunkedObjective",
     "Chunks",
-    "Objective",
     "Plan",
     "chunks",
     "gauss_newton_product",

@@ -31,7 +31,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @final
-class Objective:
+class ChunkedObjective:
     """A sum over the samples of all chunks, as a function of its parameters; see `objective`.
 
     Parameters are the containers of arrays that were given first, or one flat vector `theta` of
@@ -217,7 +217,7 @@ def objective(
     *,
     loss: Any = None,
     debug: str | None = None,
-) -> Objective:
+) -> ChunkedObjective:
     """The sum of `f_or_program` over the samples of `data`, as a function of its parameters.
 
         total = pg.distributed.objective(f, {"w": np.zeros(20)}, (x, y), client)
@@ -251,12 +251,14 @@ def objective(
     summand = of_function(f_or_program, params, chunked.structure, chunked.columns)
     if not summand.params:
         raise ArgumentError("there are no parameters: params has no arrays")
-    return Objective(engine, chunked, summand, tree.structure(params), None, debug is not None)
+    return ChunkedObjective(
+        engine, chunked, summand, tree.structure(params), None, debug is not None
+    )
 
 
 def _of_program(
     engine: Engine, program: Program, params: Any, data: Any, loss: Any, debug: bool
-) -> Objective:
+) -> ChunkedObjective:
     if loss is None:
         raise ArgumentError("the loss of the program is needed", hint="loss=variable")
     feed: dict[str, Any] = {}
@@ -271,7 +273,7 @@ def _of_program(
     columns = dict(zip(map(str, structure.keys), chunked.columns, strict=True))
     summand = of_program(program, loss, params, columns, feed)
     form = tree.structure(dict.fromkeys(summand.names, 0.0))
-    return Objective(engine, chunked, summand, form, program, debug)
+    return ChunkedObjective(engine, chunked, summand, form, program, debug)
 
 
 def value_and_grad(

@@ -87,8 +87,9 @@ def scipy_objective(
 
     With a `client` of dask's, whose workers then compute it, `feed` has arrays in chunks, as
     `pg.distributed.chunks` takes them, for inputs with a named first extent. The loss is a sum or a
-    mean over all rows, and what is returned is a `pg.distributed.Objective`, with products by the
-    Hessian but without the Hessian itself; its errors are those of `pg.distributed.objective`.
+    mean over all rows, and what is returned is a `pg.distributed.ChunkedObjective`, with products
+    by the Hessian but without the Hessian itself; its errors are those of
+    `pg.distributed.objective`.
 
     Raises `OptionError` for another `hess`, `CompileError` for another target, `ShapeError` for a
     loss of more than one element, `BuildError` where there is nothing to vary or a variable is no
