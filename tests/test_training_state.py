@@ -313,10 +313,10 @@ def test_a_child_that_is_forked_while_another_thread_trains_can_train(tmp_path):
 
     thread = threading.Thread(target=train)
     thread.start()
-    codes, told = [], tmp_path / "told"
+    codes, locked, told = [], 0, tmp_path / "told"
     told.write_text("")
     try:
-        for _ in range(20):
+        while len(codes) < 20 and locked < 3:
             time.sleep(0.002)
             child = os.fork()
             if child == 0:
@@ -334,8 +334,9 @@ def test_a_child_that_is_forked_while_another_thread_trains_can_train(tmp_path):
             if code and told.read_text().partition("most recent call first")[2][3:].startswith(
                 '  File "<primgraph kernel'
             ):
-                code = 0
-            codes.append(code)
+                locked += 1
+            else:
+                codes.append(code)
     finally:
         done.set()
         thread.join()
