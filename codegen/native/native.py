@@ -24,6 +24,7 @@ from primgraph.codegen.native.build import (
     library,
 )
 from primgraph.codegen.native.cache import forget
+from primgraph.codegen.native.choice import tell_of_lapack
 from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.regions import LIMITS
@@ -183,6 +184,7 @@ def _held(text: str) -> ctypes.CDLL:
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
+    tell_of_lapack(held, text)
     ctypes.c_void_p.in_dll(held, "pg_crew").value = _caller().crew
     main = threading.main_thread().ident
     ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)
