@@ -161,7 +161,7 @@ def is_wrong_in_gaps(function, loop, out_steps):
 
 
 def ufuncs_of_cards(dtypes="?bhilefdFD"):
-    for name in {card.ufunc for card in CARDS.values()} - {""}:
+    for name in {made.ufunc for made in CARDS.values()} - {""}:
         function = getattr(np, name)
         for loop in function.types:
             if set(loop) <= {*dtypes, "-", ">"}:
@@ -172,7 +172,7 @@ def ufuncs_of_cards(dtypes="?bhilefdFD"):
 def test_functions_of_numpy_that_are_wrong_between_other_elements_are_not_spaced():
     """Where results lie side by side all are right, however operands lie."""
     wrong = {n for n, f, loop in ufuncs_of_cards() if is_wrong_in_gaps(f, loop, (2, 3, 8, -2))}
-    assert wrong <= {card.ufunc for card in CARDS.values() if not card.spaced}
+    assert wrong <= {made.ufunc for made in CARDS.values() if not made.spaced}
     assert not [n for n, f, loop in ufuncs_of_cards() if is_wrong_in_gaps(f, loop, (1,))]
 
 
