@@ -12,9 +12,9 @@ import numpy as np
 
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.emit.clocks import Clocks
-from primgraph.codegen.emit.standalone import save_source
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.program import Plan
+from primgraph.codegen.readable.standalone import save_source
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.codegen.runner import Runner

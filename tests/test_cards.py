@@ -229,7 +229,7 @@ OTHER_MEANINGS = {
     "primgraph/__init__.py": {"checkpoint", "cond", "fft", "scan", "while_loop"},
     "primgraph/ir/params.py": {"complex"},
     "primgraph/ir/text.py": {"complex"},
-    "codegen/emit/scalars.py": {
+    "codegen/scalar/function.py": {
         "cos",
         "cosh",
         "exp",
@@ -240,10 +240,10 @@ OTHER_MEANINGS = {
         "sqrt",
         "tan",
     },
-    "codegen/emit/control.py": {"reverse"},
+    "codegen/readable/control.py": {"reverse"},
     # Names of activations, as arguments.
     "primgraph/nn/recurrent.py": {"tanh"},
-    "codegen/emit/planned.py": {"maximum", "minimum"},
+    "codegen/planned/function.py": {"maximum", "minimum"},
     "codegen/loops.py": {"reverse"},
     # What nests do at places that others tell.
     "codegen/export/elements.py": {"add"},
