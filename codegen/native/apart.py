@@ -87,8 +87,7 @@ def _connected(nest: Nest) -> Iterator[_Group]:
             if o.value >= 0:
                 one, other = sorted((top(made[o.value]), top(k)))
                 above[other] = one
-        if node.kind not in ("put", "add"):
-            made[node.value] = k
+        made[node.value] = k
     found: dict[int, _Group] = {}
     for k, node in enumerate(nest.nodes):
         group = found.setdefault(top(k), _Group())
