@@ -25,8 +25,8 @@ la = pg.linalg
 @pytest.fixture
 def early(monkeypatch):
     """LAPACK is called from four rows on."""
-    for name in choice.FROM:
-        monkeypatch.setitem(choice.FROM, name, 4)
+    for op in choice.FROM:
+        monkeypatch.setitem(choice.FROM, op, 4)
 
 
 def systems_of(a, b):
@@ -36,7 +36,7 @@ def systems_of(a, b):
         la.solve(a, b), la.solve(a, b[..., :1]), la.inv(a), la.det(a), *la.slogdet(a), factor,
         pg.grad(pg.sum(factor * a), a), pg.forward_grad(factor, a, pg.sin(a)),
         *[la.solve_triangular(a * 0.02, b[..., :k], lower=low, trans=turned, unit_diagonal=low)
-          for k in (1, 3) for low in (False, True) for turned in (0, 1)],
+          for k, low, turned in ((1, 0, 0), (1, 1, 1), (3, 0, 0), (3, 0, 1), (3, 1, 0), (3, 1, 1))],
     ]  # fmt: skip
 
 
@@ -61,12 +61,15 @@ def compared(function, arrays, rtol):
     return native
 
 
+def few_of(a, b):
+    return [la.solve(a, b), la.slogdet(a)[1], la.cholesky(a @ a.mT), *la.eigh(a + a.mT), *la.svd(a)]
+
+
 def test_what_lapack_does_is_what_numpy_does(early):
-    for dtype, rtol in (("f8", 1e-11), ("f4", 2e-3)):
-        a = (rng.normal(size=(2, 9, 9)) + 6 * np.eye(9)).astype(dtype)
-        compared(systems_of, [a, rng.normal(size=(2, 9, 3)).astype(dtype)], rtol)
-        wide = rng.normal(size=(2, 5, 7)).astype(dtype)
-        compared(factors_of, [a, wide], rtol)
+    a, b = rng.normal(size=(2, 9, 9)) + 6 * np.eye(9), rng.normal(size=(2, 9, 3))
+    compared(systems_of, [a, b], 1e-11)
+    compared(factors_of, [a, rng.normal(size=(2, 5, 7))], 1e-11)
+    compared(few_of, [a.astype("f4"), b.astype("f4")], 1e-3)
 
 
 def test_large_matrices_are_lapacks_and_cross_its_blocks():
@@ -149,8 +152,7 @@ def test_functions_that_scipy_has_give_the_same(early, monkeypatch):
     for module in (choice, routines, systems):
         monkeypatch.setattr(module, "lapack", lambda: theirs)
     a = rng.normal(size=(6, 6)) + 6 * np.eye(6)
-    compared(systems_of, [a, rng.normal(size=(6, 3))], 1e-11)
-    compared(factors_of, [a, rng.normal(size=(4, 6))], 1e-11)
+    compared(few_of, [a, rng.normal(size=(6, 3))], 1e-11)
 
 
 def test_without_lapack_numpy_does_it(monkeypatch):

@@ -8,32 +8,35 @@ from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.extents import extent, is_few
 from primgraph.codegen.native.spellings import type_name
 from primgraph.codegen.run.lapack import lapack
+from primgraph.ir.primitive import Op
+from primgraph.primitives import matrix_functions, systems
 
 # Rows from which on LAPACK takes less time than the loops here.
-FROM = {
-    "solve": 80,
-    "slogdet": 96,
-    "det": 96,
-    "triangular": 56,
-    "cholesky": 112,
-    "cholesky_tangent": 64,
-    "cholesky_slope": 56,
-    "lu": 112,
+FROM: dict[Op, int] = {
+    systems.solve: 80,
+    systems.inv: 80,
+    systems.slogdet: 96,
+    systems.det: 96,
+    systems.triangular_solve: 56,
+    systems.cholesky: 112,
+    systems.cholesky_tangent: 64,
+    systems.cholesky_slope: 56,
+    matrix_functions.lu: 112,
 }
 
 
 def chosen(call: Call, name: str, n: int) -> str:
-    """The function of that name for matrices of n rows."""
+    """The function of that name for matrices of n rows, which a step calls."""
     kind = type_name(call.step.operands[0].dtype)
     own, other = f"pg_{name}_{kind}", f"pg_lapack_{name}_{kind}"
-    if not is_far(call, name, n):
+    if not is_far(call, n):
         return own
-    return other if type(n) is int else f"({extent(n)} < {FROM[name]} ? {own} : {other})"
+    return other if type(n) is int else f"({extent(n)} < {FROM[call.step.op]} ? {own} : {other})"
 
 
-def is_far(call: Call, name: str, n: int) -> bool:
+def is_far(call: Call, n: int) -> bool:
     """Whether LAPACK may do that, for some sizes at least."""
-    return call.numpy and not is_few(n, FROM[name] - 1) and lapack() is not None
+    return call.numpy and not is_few(n, FROM[call.step.op] - 1) and lapack() is not None
 
 
 def tell_of_lapack(library: ctypes.CDLL, text: str) -> None:

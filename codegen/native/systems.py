@@ -102,7 +102,7 @@ def _lu(call: Call) -> Iterator[str]:
     k = call.step.results[1].shape[-1]
     kind = type_name(call.step.operands[0].dtype)
     rows, columns, rank = extent(m), extent(n), extent(k)
-    if is_far(call, "lu", k):
+    if is_far(call, k):
         order = f"(int64_t *){call.room(8 * m)}"
         args = ["z0", "z1", "z2", "x0", _room(call, m * n), order, rows, columns, rank]
         yield from each_matrix(call, call.tried(f"pg_lapack_lu_{kind}({', '.join(args)})"))
