@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from cases import ARITHMETIC, DECAY, DIFFUSION, MIXED, Array, Case
 from hand_c_build import FLAGS, Built, compiled, fresh, one_function, pointers
-from hand_c_models import classifier, lstm, mixture
-from hand_chains import blocks, tanh_polynomial
-from hand_models import Pinn
+from hand_c_models import atoms, block, classifier, lstm, mixture
+from hand_chains import tanh_polynomial
+from hand_models import Edge, Pinn, network
 
 
 def variants(case: Case) -> tuple[str, ...]:
@@ -93,22 +93,23 @@ class _PinnInC(Pinn):
         self.library.back(ctypes.c_long(m), ctypes.c_long(n), *pointers(*arrays))
 
 
-def _pinn(case: Case, variant: str) -> Built:
-    inputs = case.arrays()
-    points, count = inputs[0], case["N"]
+def _network(points: Array, variant: str) -> type[Pinn]:
     single = points.dtype.itemsize == 4
     names = ("float", "tanhf") if single else ("double", "tanh")
     library = compiled(_PINN.replace("REAL", names[0]).replace("TANH", names[1]), variant)
-    own = type("Own", (_PinnInC,), {"library": library})
-    size = min(count, 512)
-    net, parts = own(inputs[1:], size, points.dtype), blocks(count, size)
+    return type("Own", (_PinnInC,), {"library": library})
 
-    def run(*_: Array) -> list[Array]:
-        net.clear()
-        loss = sum(net.add(points[b], count) for b in parts)
-        return [points.dtype.type(loss / count), *net.gradients]
 
-    return run, inputs
+def _pinn(case: Case, variant: str) -> Built:
+    inputs = case.arrays()
+    points, *weights = inputs
+    return network(_network(points, variant), points, weights), inputs
+
+
+def _step(case: Case, variant: str) -> Built:
+    points, places, known, *weights = inputs = case.arrays()
+    edge = Edge(weights, places, known)
+    return network(_network(points, variant), points, weights, edge), inputs
 
 
 def _rosenbrock(case: Case, variant: str) -> Built:
@@ -266,4 +267,7 @@ _BUILDERS: dict[str, Callable[[Case, str], Built]] = {
     "W7": lstm,
     "W8": _chain,
     "W9": _regression,
+    "W10": atoms,
+    "W11": block,
+    "W12": _step,
 }

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cases import Array, Case
+from cases import BENDING, EPSILON, STEEPNESS, Array, Case
 from hand_c_build import Built, compiled, pointers
 
 SOURCE = Path(__file__).with_name("hand_models.c")
 
 
-def _built(name: str, variant: str, inputs: list[Array], wanted: slice, **sizes: int) -> Built:
+def _built(name: str, variant: str, inputs: list[Array], wanted: slice, **sizes: float) -> Built:
     """`double name(inputs, outputs)` of hand_models.c; there is an output for each `wanted` input.
 
     `sizes` are its macros.
@@ -44,6 +44,16 @@ def classifier(case: Case, variant: str) -> Built:
 def mixture(case: Case, variant: str) -> Built:
     inputs, sizes = case.arrays(), {name: case[name] for name in ("K", "N")}
     return _built("mixture", variant, inputs, slice(0, 3), D=case["d"], **sizes)
+
+
+def atoms(case: Case, variant: str) -> Built:
+    return _built("atoms", variant, case.arrays(), slice(0, 1), N=case["n"])
+
+
+def block(case: Case, variant: str) -> Built:
+    numbers = {"EPSILON": EPSILON, "STEEPNESS": STEEPNESS, "BENDING": BENDING}
+    sizes = {"R": case["rows"], "D": case["d"], "HEADS": case["heads"]}
+    return _built("block", variant, case.arrays(), slice(2, None), **sizes, **numbers)
 
 
 def lstm(case: Case, variant: str) -> Built:

@@ -316,3 +316,160 @@ double lstm(const real *x, const real *targets, const real *w_input, const real 
     return loss / (T * SIZE);
 }
 #endif
+
+#ifdef ATOMS
+double atoms(const real *places, real *out) {
+    static real x[3][N], g[3][N];
+    real total = 0;
+    for (long i = 0; i < N; i++)
+        for (int c = 0; c < 3; c++) x[c][i] = places[3 * i + c];
+    memset(g, 0, sizeof g);
+    for (long i = 0; i < N; i++) {
+        const real xi = x[0][i], yi = x[1][i], zi = x[2][i];
+        real gx = 0, gy = 0, gz = 0;
+        for (long j = i + 1; j < N; j++) {
+            const real dx = xi - x[0][j], dy = yi - x[1][j], dz = zi - x[2][j];
+            const real near = 1 / (dx * dx + dy * dy + dz * dz), s = near * near * near;
+            const real pull = (24 * s - 48 * s * s) * near;
+            total += s * s - s;
+            gx += pull * dx, gy += pull * dy, gz += pull * dz;
+            g[0][j] -= pull * dx, g[1][j] -= pull * dy, g[2][j] -= pull * dz;
+        }
+        g[0][i] += gx, g[1][i] += gy, g[2][i] += gz;
+    }
+    for (long i = 0; i < N; i++)
+        for (int c = 0; c < 3; c++) out[3 * i + c] = g[c][i];
+    return 4 * total;
+}
+#endif
+
+#ifdef BLOCK
+enum { DEEP = D / HEADS, MIX = 3 * D, UP = 4 * D, MOST = (MIX + UP + R + D) * (UP + R + 2 * WIDTH) };
+
+static real panels[MOST];
+
+/* Rows of mean 0 and variance 1, factors that made them so, and what is scaled and shifted. */
+static void normalise(const real *x, const real *scale, const real *shift, real *rows, real *factor,
+                      real *out) {
+    for (long i = 0; i < R; i++, x += D, rows += D, out += D) {
+        real mean = 0, spread = 0;
+        for (long j = 0; j < D; j++) mean += x[j];
+        mean /= D;
+        for (long j = 0; j < D; j++) rows[j] = x[j] - mean, spread += rows[j] * rows[j];
+        factor[i] = 1 / (real)sqrt(spread / D + (real)EPSILON);
+        for (long j = 0; j < D; j++) {
+            rows[j] *= factor[i];
+            out[j] = rows[j] * scale[j] + shift[j];
+        }
+    }
+}
+
+/* Adds to `out` the cotangents of what went in, from those of what came out. */
+static void normalise_back(const real *g, const real *scale, const real *rows, const real *factor,
+                           real *out, real *restrict d_scale, real *restrict d_shift) {
+    memset(d_scale, 0, D * sizeof(real));
+    memset(d_shift, 0, D * sizeof(real));
+    for (long i = 0; i < R; i++, g += D, rows += D, out += D) {
+        real sum = 0, along = 0;
+        for (long j = 0; j < D; j++) {
+            const real s = g[j] * scale[j];
+            d_scale[j] += g[j] * rows[j], d_shift[j] += g[j];
+            sum += s, along += s * rows[j];
+        }
+        for (long j = 0; j < D; j++)
+            out[j] += factor[i] * (g[j] * scale[j] - sum / D - rows[j] * (along / D));
+    }
+}
+
+/* out = a w + b for rows of a; gradients of w and b, and of a, by the cotangents g of out. */
+static void layer(long n, long m, const real *a, const real *w, const real *b, real *out) {
+    pack(n, m, w, m, 1, panels);
+    for (long i = 0; i < R; i++) memcpy(out + i * m, b, m * sizeof(real));
+    product(R, m, n, a, n, 1, panels, n, out, m, 1);
+}
+
+static void layer_back(long n, long m, const real *a, const real *w, const real *g, real *da,
+                       real *dw, real *restrict db) {
+    memset(db, 0, m * sizeof(real));
+    for (long i = 0; i < R; i++)
+        for (long j = 0; j < m; j++) db[j] += g[i * m + j];
+    pack(R, m, g, m, 1, panels);
+    product(n, m, R, a, 1, n, panels, R, dw, m, 0);
+    pack(m, n, w, 1, m, panels);
+    product(R, n, m, g, m, 1, panels, m, da, n, 0);
+}
+
+double block(const real *x, const real *targets, const real *s1, const real *m1, const real *w_mix,
+             const real *b_mix, const real *w_read, const real *b_read, const real *s2,
+             const real *m2, const real *w_up, const real *b_up, const real *w_down,
+             const real *b_down, real *g_s1, real *g_m1, real *g_mix, real *gb_mix, real *g_read,
+             real *gb_read, real *g_s2, real *g_m2, real *g_up, real *gb_up, real *g_down,
+             real *gb_down) {
+    static real rows1[R * D], factor1[R], h1[R * D], rows2[R * D], factor2[R], h2[R * D];
+    static real mixed[R * MIX], d_mixed[R * MIX], p[HEADS][R][R], dp[R][R], read[R * D];
+    static real middle[R * D], z[R * UP], u[R * UP], slope[R * UP], y[R * D], du[R * UP];
+    static real d_read[R * D], d_h[R * D];
+    const real share = 1 / (real)sqrt((double)DEEP);
+    real loss = 0;
+    normalise(x, s1, m1, rows1, factor1, h1);
+    layer(D, MIX, h1, w_mix, b_mix, mixed);
+    for (long h = 0; h < HEADS; h++) {
+        const real *q = mixed + h * DEEP, *k = q + D, *v = k + D;
+        pack(DEEP, R, k, 1, MIX, panels);
+        product(R, R, DEEP, q, MIX, 1, panels, DEEP, p[h][0], R, 0);
+        for (long i = 0; i < R; i++) {
+            real *s = p[h][i], top = s[0], total = 0;
+            for (long j = 0; j < R; j++) top = s[j] > top ? s[j] : top;
+            for (long j = 0; j < R; j++) s[j] = EXP((s[j] - top) * share);
+            for (long j = 0; j < R; j++) total += s[j];
+            total = 1 / total;
+            for (long j = 0; j < R; j++) s[j] *= total;
+        }
+        pack(R, DEEP, v, MIX, 1, panels);
+        product(R, DEEP, R, p[h][0], R, 1, panels, R, read + h * DEEP, D, 0);
+    }
+    layer(D, D, read, w_read, b_read, middle);
+    for (long i = 0; i < R * D; i++) middle[i] += x[i];
+    normalise(middle, s2, m2, rows2, factor2, h2);
+    layer(D, UP, h2, w_up, b_up, z);
+    for (long i = 0; i < R * UP; i++) {
+        const real s = z[i] * z[i];
+        const real t = TANH((real)STEEPNESS * z[i] * (1 + (real)BENDING * s));
+        const real rise = (real)STEEPNESS * (1 + 3 * (real)BENDING * s);
+        u[i] = (real)0.5 * z[i] * (1 + t);
+        slope[i] = (real)0.5 * (1 + t) * (1 + z[i] * (1 - t) * rise);
+    }
+    layer(UP, D, u, w_down, b_down, y);
+    for (long i = 0; i < R * D; i++) {
+        y[i] += middle[i] - targets[i];
+        loss += y[i] * y[i];
+        y[i] *= (real)2 / (R * D);
+    }
+    layer_back(UP, D, u, w_down, y, du, g_down, gb_down);
+    for (long i = 0; i < R * UP; i++) du[i] *= slope[i];
+    layer_back(D, UP, h2, w_up, du, d_h, g_up, gb_up);
+    normalise_back(d_h, s2, rows2, factor2, y, g_s2, g_m2);
+    layer_back(D, D, read, w_read, y, d_read, g_read, gb_read);
+    for (long h = 0; h < HEADS; h++) {
+        const real *q = mixed + h * DEEP, *k = q + D, *v = k + D, *g = d_read + h * DEEP;
+        real *dq = d_mixed + h * DEEP, *dk = dq + D, *dv = dk + D;
+        pack(R, DEEP, g, D, 1, panels);
+        product(R, DEEP, R, p[h][0], 1, R, panels, R, dv, MIX, 0);
+        pack(DEEP, R, v, 1, MIX, panels);
+        product(R, R, DEEP, g, D, 1, panels, DEEP, dp[0], R, 0);
+        for (long i = 0; i < R; i++) {
+            const real *s = p[h][i];
+            real along = 0;
+            for (long j = 0; j < R; j++) along += dp[i][j] * s[j];
+            for (long j = 0; j < R; j++) dp[i][j] = s[j] * (dp[i][j] - along) * share;
+        }
+        pack(R, DEEP, k, MIX, 1, panels);
+        product(R, DEEP, R, dp[0], R, 1, panels, R, dq, MIX, 0);
+        pack(R, DEEP, q, MIX, 1, panels);
+        product(R, DEEP, R, dp[0], 1, R, panels, R, dk, MIX, 0);
+    }
+    layer_back(D, MIX, h1, w_mix, d_mixed, d_h, g_mix, gb_mix);
+    normalise_back(d_h, s1, rows1, factor1, y, g_s1, g_m1);
+    return loss / (R * D);
+}
+#endif

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 from cases import ARITHMETIC, DECAY, DIFFUSION, MIXED, Array, Case
-from hand_chains import blocks, tanh_polynomial
-from hand_models import Pinn
+from hand_chains import tanh_polynomial
+from hand_models import Edge, Pinn, network
 
 Function = Callable[..., Any]
 Built = tuple[Callable[..., list[Any]], list[Array]]
@@ -95,9 +95,7 @@ class _PinnInLoops(Pinn):
         type(self).backward(z, a, self.slope[k], self.bend[k], g)
 
 
-def _pinn(case: Case, compiled: Function) -> Built:
-    inputs = case.arrays()
-    points, count = inputs[0], case["N"]
+def _network(points: Array, compiled: Function) -> type[Pinn]:
     one, two = points.dtype.type(1), points.dtype.type(2)
 
     @compiled
@@ -129,16 +127,19 @@ def _pinn(case: Case, compiled: Function) -> Built:
                 g[3, i, j] = d * gxx
 
     functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-    size = min(count, 512)
-    net = type("Own", (_PinnInLoops,), functions)(inputs[1:], size, points.dtype)
-    parts = blocks(count, size)
+    return type("Own", (_PinnInLoops,), functions)
 
-    def run(*_: Array) -> list[Any]:
-        net.clear()
-        loss = sum(net.add(points[b], count) for b in parts)
-        return [points.dtype.type(loss / count), *net.gradients]
 
-    return run, inputs
+def _pinn(case: Case, compiled: Function) -> Built:
+    inputs = case.arrays()
+    points, *weights = inputs
+    return network(_network(points, compiled), points, weights), inputs
+
+
+def _step(case: Case, compiled: Function) -> Built:
+    points, places, known, *weights = inputs = case.arrays()
+    edge = Edge(weights, places, known)
+    return network(_network(points, compiled), points, weights, edge), inputs
 
 
 def _rosenbrock(case: Case, compiled: Function) -> Built:
@@ -288,6 +289,31 @@ def _regression(case: Case, compiled: Function) -> Built:
     return _summing(regression, inputs, np.empty_like(inputs[2]))
 
 
+def _atoms(case: Case, compiled: Function) -> Built:
+    inputs = case.arrays()
+
+    @compiled
+    def energy(x: Array, g: Array) -> float:
+        total = 0.0
+        g[:] = 0
+        for i in range(x.shape[0]):
+            for j in range(i + 1, x.shape[0]):
+                dx, dy, dz = x[i, 0] - x[j, 0], x[i, 1] - x[j, 1], x[i, 2] - x[j, 2]
+                near = 1 / (dx * dx + dy * dy + dz * dz)
+                s = near * near * near
+                pull = (24 * s - 48 * s * s) * near
+                total += s * s - s
+                g[i, 0] += pull * dx
+                g[i, 1] += pull * dy
+                g[i, 2] += pull * dz
+                g[j, 0] -= pull * dx
+                g[j, 1] -= pull * dy
+                g[j, 2] -= pull * dz
+        return 4 * total
+
+    return _summing(energy, inputs, np.empty_like(inputs[0]))
+
+
 _BUILDERS: dict[str, Callable[[Case, Function], Built]] = {
     "W1": _tanh,
     "W2": _pinn,
@@ -295,4 +321,6 @@ _BUILDERS: dict[str, Callable[[Case, Function], Built]] = {
     "W6": _brusselator,
     "W8": _chain,
     "W9": _regression,
+    "W10": _atoms,
+    "W12": _step,
 }
