@@ -443,7 +443,7 @@ static inline void cblas_dgemm(int order, int a_is, int b_is, int m, int n, int 
 @needs_compiler
 def test_large_products_are_those_of_blas_only_if_asked(tmp_path):
     def multiplied(a, b, stack):
-        added = a @ (2 * b) + a[::-1] @ b
+        added = a @ (2 * b) + (3 * a) @ b
         return a @ b, b.T @ a.T, a @ a.T, stack @ stack.mT, a[:3, ::2] @ b[::2], added
 
     feeds = [rng.normal(size=(40, 50)), rng.normal(size=(50, 36)), rng.normal(size=(2, 40, 40))]
