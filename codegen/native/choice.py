@@ -48,6 +48,6 @@ def tell_of_lapack(library: ctypes.CDLL, text: str) -> None:
     for name, functions in (("f64", there.doubles), ("f32", there.floats)):
         if f"void *pg_lapack_{name}[" in text:
             table = ctypes.c_void_p * len(functions)
-            table.in_dll(library, f"pg_lapack_{name}")[:] = functions
+            table.in_dll(library, f"pg_lapack_{name}")[:] = list(functions)
     if "int pg_lapack_wide" in text:
         ctypes.c_int.in_dll(library, "pg_lapack_wide").value = there.wide

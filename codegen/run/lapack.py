@@ -72,7 +72,8 @@ def _of_scipy() -> Lapack | None:
             for name in ("blas", "lapack")
         ]
         rows = [[tables[n not in _OF_BLAS][f"{kind}{n}"] for n in NAMES] for kind in "ds"]
-        return Lapack(*(tuple(map(_pointer, row)) for row in rows), False, "SciPy")
+        doubles, floats = (tuple(map(_pointer, row)) for row in rows)
+        return Lapack(doubles, floats, False, "SciPy")
     except (ImportError, AttributeError, KeyError, ValueError):
         return None
 
