@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from cases import DECAY, DIFFUSION, Array, Case
+from hand_block import block
 from hand_chains import LARGE, blocks, chain, shared, tanh
-from hand_models import Pinn, classifier, lstm, mixture
+from hand_models import Edge, Pinn, classifier, lstm, mixture
 
 Function = Callable[..., list[Array]]
 Built = tuple[Function, list[Array]]
@@ -29,7 +30,7 @@ def variants(case: Case) -> tuple[str, ...]:
             if case["n"] == 1:
                 return "polynomial", "scalar"
             return ("polynomial", "blocks", *threads) if case["n"] >= LARGE else ("polynomial",)
-        case "W2" | "W9":
+        case "W2" | "W9" | "W12":
             return "whole", "blocks", *threads
         case "W4":
             return "whole", "blocks"
@@ -244,6 +245,66 @@ def _pinn(case: Case, variant: str) -> Built:
     return run, inputs
 
 
+def _step(case: Case, variant: str) -> Built:
+    points, places, known, *weights = inputs = case.arrays()
+    count = len(points)
+    size = count if variant == "whole" else min(256, -(-count // 2))
+    parts = blocks(count, size)
+    nets = [Pinn(weights, size, points.dtype) for _ in range(2)]
+    edge = Edge(weights, places, known)
+
+    def some(i: int, parts: Sequence[slice]) -> float:
+        nets[i].clear()
+        return sum(nets[i].add(points[b], count) for b in parts)
+
+    halves = shared(some, parts)
+
+    def run(*_: Array) -> list[Array]:
+        gradients = nets[0].gradients
+        loss = (sum(halves()) if variant == "threads" else some(0, parts)) / count
+        if variant == "threads":
+            for mine, other in zip(gradients, nets[1].gradients, strict=True):
+                mine += other
+        return [points.dtype.type(loss + edge.add(gradients)), *gradients]
+
+    if variant == "threads":
+        run.blas_threads = 1  # type: ignore[attr-defined]
+    return run, inputs
+
+
+def _atoms(case: Case, _: str) -> Built:
+    (x,) = case.arrays()
+    n = len(x)
+    gradient = np.empty_like(x)
+    squares, powers, spare = (np.empty((n, n)) for _ in range(3))
+    differences = np.empty((3, n, n))
+
+    def energy(x: Array) -> list[Array]:
+        columns = x.T
+        np.subtract(columns[:, :, None], columns[:, None, :], out=differences)
+        np.einsum("kij,kij->ij", differences, differences, out=squares)
+        squares.reshape(-1)[:: n + 1] = 1.0
+        np.divide(1.0, squares, out=squares)
+        np.multiply(squares, squares, out=powers)
+        np.multiply(powers, squares, out=powers)
+        np.multiply(powers, powers, out=spare)
+        total = 2 * (spare.sum() - powers.sum())
+        # 24 (s - 2 s^2) / r^2 for s = 1 / r^6; on the diagonal the differences are 0.
+        np.multiply(spare, 2.0, out=spare)
+        np.subtract(powers, spare, out=powers)
+        np.multiply(powers, squares, out=powers)
+        np.multiply(powers, 24.0, out=powers)
+        np.einsum("kij,ij->ik", differences, powers, out=gradient)
+        return [total, gradient]
+
+    return energy, [x]
+
+
+def _block(case: Case, _: str) -> Built:
+    inputs = case.arrays()
+    return block(inputs, case["heads"]), inputs
+
+
 def _mixture(case: Case, variant: str) -> Built:
     inputs = case.arrays()
     size = case["N"] if variant == "whole" else min(case["N"], 128)
@@ -270,4 +331,7 @@ _BUILDERS: dict[str, Callable[[Case, str], Built]] = {
     "W7": _lstm,
     "W8": chain,
     "W9": _regression,
+    "W10": _atoms,
+    "W11": _block,
+    "W12": _step,
 }

@@ -8,27 +8,15 @@ the C library. As those of `hand.py`, results are the function's own arrays.
 from __future__ import annotations
 
 import ctypes
-import subprocess
-import tempfile
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from cases import ARITHMETIC, DECAY, DIFFUSION, MIXED, Array, Case
-from hand_chains import blocks, tanh_polynomial
-from hand_models import Pinn
-
-from primgraph.codegen.native import build as native
-
-Function = Callable[..., list[Array]]
-Built = tuple[Function, list[Array]]
-
-FLAGS = {
-    "strict": ["-O3", "-march=native"],
-    "fast": ["-O3", "-march=native", "-ffast-math", "-mprefer-vector-width=512"],
-}
-_FOLDER = tempfile.TemporaryDirectory()
+from hand_c_build import FLAGS, Built, compiled, fresh, one_function, pointers
+from hand_c_models import atoms, block, classifier, lstm, mixture
+from hand_chains import tanh_polynomial
+from hand_models import Edge, Pinn, network
 
 
 def variants(case: Case) -> tuple[str, ...]:
@@ -39,37 +27,6 @@ def variants(case: Case) -> tuple[str, ...]:
 def build(case: Case, variant: str = "") -> Built:
     """A function for `case`, and its inputs."""
     return _BUILDERS[case.workload](case, variant or "strict")
-
-
-def _compiled(text: str, variant: str) -> ctypes.CDLL:
-    compiler = native.compiler()
-    if compiler is None:
-        raise NotImplementedError("there is no C compiler")
-    source = Path(tempfile.mkdtemp(dir=_FOLDER.name), "hand.c")
-    source.write_text("#include <math.h>\n#include <string.h>\n" + text)
-    made = source.with_suffix(".so")
-    flags = [*FLAGS[variant], "-fPIC", "-shared"]
-    command = [*compiler.command, *flags, "-o", str(made), str(source), "-lm"]
-    subprocess.run(command, check=True)
-    return ctypes.CDLL(str(made))
-
-
-def _pointers(*arrays: Array) -> list[Any]:
-    return [ctypes.c_void_p(a.ctypes.data) for a in arrays]
-
-
-def _one_function(text: str, variant: str, inputs: list[Array], outputs: Sequence[Array]) -> Built:
-    """`double f(inputs, outputs)`, whose result is the first one if `text` says `return`."""
-    function = _compiled(text, variant).f
-    function.restype = ctypes.c_double if "return" in text else None
-    bound, kept = _pointers(*inputs, *outputs), [*inputs, *outputs]
-
-    def run(*_: Array) -> list[Any]:
-        value = function(*bound)
-        return [*outputs] if value is None else [value, *outputs]
-
-    run.keeps = kept  # type: ignore[attr-defined]
-    return run, inputs
 
 
 def _tanh(case: Case, variant: str) -> Built:
@@ -87,7 +44,7 @@ def _tanh(case: Case, variant: str) -> Built:
             o[i] = {value}{" * t" if odd else ""};
         }}
     }}"""
-    return _one_function(text, variant, [x], [np.empty_like(x)])
+    return one_function(text, variant, [x], [np.empty_like(x)])
 
 
 _PINN = """
@@ -128,30 +85,31 @@ class _PinnInC(Pinn):
     def _activate(self, k: int) -> None:
         m, n = self.slope[k].shape
         arrays = (self.before[k], self.b[k], self.after[k], self.slope[k], self.bend[k])
-        self.library.activate(ctypes.c_long(m), ctypes.c_long(n), *_pointers(*arrays))
+        self.library.activate(ctypes.c_long(m), ctypes.c_long(n), *pointers(*arrays))
 
     def _back(self, k: int) -> None:
         m, n = self.slope[k].shape
         arrays = (self.before[k], self.after[k], self.slope[k], self.bend[k], self.cotangent[k])
-        self.library.back(ctypes.c_long(m), ctypes.c_long(n), *_pointers(*arrays))
+        self.library.back(ctypes.c_long(m), ctypes.c_long(n), *pointers(*arrays))
+
+
+def _network(points: Array, variant: str) -> type[Pinn]:
+    single = points.dtype.itemsize == 4
+    names = ("float", "tanhf") if single else ("double", "tanh")
+    library = compiled(_PINN.replace("REAL", names[0]).replace("TANH", names[1]), variant)
+    return type("Own", (_PinnInC,), {"library": library})
 
 
 def _pinn(case: Case, variant: str) -> Built:
     inputs = case.arrays()
-    points, count = inputs[0], case["N"]
-    single = points.dtype.itemsize == 4
-    names = ("float", "tanhf") if single else ("double", "tanh")
-    library = _compiled(_PINN.replace("REAL", names[0]).replace("TANH", names[1]), variant)
-    own = type("Own", (_PinnInC,), {"library": library})
-    size = min(count, 512)
-    net, parts = own(inputs[1:], size, points.dtype), blocks(count, size)
+    points, *weights = inputs
+    return network(_network(points, variant), points, weights), inputs
 
-    def run(*_: Array) -> list[Array]:
-        net.clear()
-        loss = sum(net.add(points[b], count) for b in parts)
-        return [points.dtype.type(loss / count), *net.gradients]
 
-    return run, inputs
+def _step(case: Case, variant: str) -> Built:
+    points, places, known, *weights = inputs = case.arrays()
+    edge = Edge(weights, places, known)
+    return network(_network(points, variant), points, weights, edge), inputs
 
 
 def _rosenbrock(case: Case, variant: str) -> Built:
@@ -169,7 +127,7 @@ def _rosenbrock(case: Case, variant: str) -> Built:
                         - 400 * (x[i] * v[i + 1] + x[i - 1] * v[i - 1]);
                 o[n - 1] = 200 * v[n - 1] - 400 * x[n - 2] * v[n - 2];
             }}"""
-            return _one_function(text, variant, inputs, [np.empty(n)])
+            return one_function(text, variant, inputs, [np.empty(n)])
         case "sparse":
             text = f"""
             void f(const double *restrict x, double *restrict o) {{
@@ -182,7 +140,7 @@ def _rosenbrock(case: Case, variant: str) -> Built:
                 }}
                 o[3 * n - 4] = -400 * x[n - 2], o[3 * n - 3] = 200;
             }}"""
-            return _one_function(text, variant, inputs, [np.empty(3 * n - 2)])
+            return one_function(text, variant, inputs, [np.empty(3 * n - 2)])
     text = f"""
     void f(const double *restrict x, double *restrict o) {{
         const long n = {n}, d = n + 1;
@@ -192,21 +150,7 @@ def _rosenbrock(case: Case, variant: str) -> Built:
         }}
         o[(n - 1) * d] = 200;
     }}"""
-    return _fresh(text, variant, inputs, (n, n))
-
-
-def _fresh(text: str, variant: str, inputs: list[Array], shape: tuple[int, ...]) -> Built:
-    """`void f(inputs, output)` on zeros, a new array each time."""
-    function = _compiled(text, variant).f
-    function.restype = None
-    bound = _pointers(*inputs)
-
-    def run(*_: Array) -> list[Array]:
-        out = np.zeros(shape)
-        function(*bound, ctypes.c_void_p(out.ctypes.data))
-        return [out]
-
-    return run, inputs
+    return fresh(text, variant, inputs, (n, n))
 
 
 def _brusselator(case: Case, variant: str) -> Built:
@@ -225,7 +169,7 @@ def _brusselator(case: Case, variant: str) -> Built:
                 o[i < n - 1 ? 4 * i + 2 : 4 * n - 3] = u * u, p[i ? 4 * i - 1 : 0] = b - q;
             }}
         }}"""
-        return _one_function(text, variant, inputs, [np.full(8 * n - 4, c)])
+        return one_function(text, variant, inputs, [np.full(8 * n - 4, c)])
     text = f"""
     void f(const double *restrict y, double *restrict o) {{
         {head}
@@ -239,7 +183,7 @@ def _brusselator(case: Case, variant: str) -> Built:
             if (i < n - 1) top[1] = bottom[1] = c;
         }}
     }}"""
-    return _fresh(text, variant, inputs, (2 * n, 2 * n))
+    return fresh(text, variant, inputs, (2 * n, 2 * n))
 
 
 def _chain(case: Case, variant: str) -> Built:
@@ -276,7 +220,7 @@ def _chain(case: Case, variant: str) -> Built:
         }}
         return s;
     }}"""
-    return _one_function(text, variant, [x], [np.empty_like(x)])
+    return one_function(text, variant, [x], [np.empty_like(x)])
 
 
 def _regression(case: Case, variant: str) -> Built:
@@ -310,14 +254,20 @@ def _regression(case: Case, variant: str) -> Built:
         }}
         return loss / {count};
     }}"""
-    return _one_function(text, variant, inputs, [np.empty_like(inputs[2])])
+    return one_function(text, variant, inputs, [np.empty_like(inputs[2])])
 
 
 _BUILDERS: dict[str, Callable[[Case, str], Built]] = {
     "W1": _tanh,
     "W2": _pinn,
+    "W3": classifier,
+    "W4": mixture,
     "W5": _rosenbrock,
     "W6": _brusselator,
+    "W7": lstm,
     "W8": _chain,
     "W9": _regression,
+    "W10": atoms,
+    "W11": block,
+    "W12": _step,
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from cases import VISCOSITY, Array, below_diagonal
+from hand_chains import blocks
 
 Function = Callable[..., list[Array]]
 
@@ -40,7 +41,7 @@ class Pinn:
     def add(self, points: Array, count: int) -> float:
         """Add the gradient of these points to `gradients`; answer with their squared residual."""
         if len(points) != self.size:
-            rest = Pinn(
+            rest = type(self)(
                 [x for wb in zip(self.w, self.b, strict=True) for x in wb],
                 len(points),
                 points.dtype,
@@ -137,6 +138,57 @@ class Pinn:
         self.gradients[0][1] += g[1].sum(0)
         self.gradients[0][0] += g[2].sum(0)
         self.gradients[1] += g[0].sum(0)
+
+
+class Edge:
+    """The mean squared error of the network at places where its value is known."""
+
+    def __init__(self, weights: Sequence[Array], places: Array, known: Array) -> None:
+        self.w, self.b, self.known = weights[::2], weights[1::2], known
+        rows, dtype = len(places), places.dtype
+        self.layers = [places, *(np.empty((rows, w.shape[1]), dtype) for w in self.w)]
+        self.back = [np.empty_like(a) for a in self.layers[1:]]
+        self.parts = [np.empty_like(w) for w in self.w]
+
+    def add(self, gradients: Sequence[Array]) -> float:
+        """Add its gradient; answer with its value."""
+        layers, back, last = self.layers, self.back, len(self.w) - 1
+        for k, (w, b) in enumerate(zip(self.w, self.b, strict=True)):
+            np.dot(layers[k], w, out=layers[k + 1])
+            np.add(layers[k + 1], b, out=layers[k + 1])
+            if k < last:
+                np.tanh(layers[k + 1], out=layers[k + 1])
+        error = np.subtract(layers[-1], self.known, out=layers[-1])
+        loss = float(np.vdot(error, error)) / error.size
+        np.multiply(error, 2 / error.size, out=back[-1])
+        for k in range(last, -1, -1):
+            np.dot(layers[k].T, back[k], out=self.parts[k])
+            gradients[2 * k][...] += self.parts[k]
+            gradients[2 * k + 1][...] += back[k].sum(0)
+            if k:
+                np.dot(back[k], self.w[k].T, out=back[k - 1])
+                np.multiply(layers[k], layers[k], out=layers[k])
+                np.subtract(1, layers[k], out=layers[k])
+                np.multiply(back[k - 1], layers[k], out=back[k - 1])
+        return loss
+
+
+def network(
+    kind: type[Pinn], points: Array, weights: Sequence[Array], edge: Edge | None = None
+) -> Function:
+    """Loss and gradients of W2 by a network of some kind in blocks of 512, and those at an edge."""
+    count = len(points)
+    size = min(count, 512)
+    net, parts = kind(weights, size, points.dtype), blocks(count, size)
+
+    def run(*_: Array) -> list[Array]:
+        net.clear()
+        loss = sum(net.add(points[b], count) for b in parts) / count
+        if edge is not None:
+            loss += edge.add(net.gradients)
+        return [points.dtype.type(loss), *net.gradients]
+
+    return run
 
 
 def _product(x: Array, w: Array, out: Array) -> None:

@@ -1,4 +1,6 @@
-"""Native code beside C by hand and JAX, all in one process and one thread, by their shortest times.
+"""Native code beside programs by hand and JAX, in one process and one thread, by shortest times.
+
+By hand are C and, if it is installed, loops compiled by numba; the better of them has a column.
 
 That is quicker than `run.py`, and says more where others use the machine: `python
 benchmarks/native.py W5 "W8 arith"`. `--casadi` compares with CasADi's generated C instead, which is
@@ -23,11 +25,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hand
 import hand_c
 import numpy as np
 import workloads
-from cases import cases
+from cases import Case, cases
 from tables import seconds, table
+from worker import largest_error
 
 import primgraph as pg
 
@@ -49,11 +53,27 @@ def shortest(call: Callable[[], Any]) -> float:
     return best
 
 
-def of_tool(tool: Any, case: Any) -> float:
-    """The time of the fastest variant of a tool; infinite where there is none."""
+def results_by_hand(case: Case) -> list[Any]:
+    """What a case should give: NumPy's results by hand, in float64."""
+    exact = case.exact()
+    function, arguments = hand.build(exact, hand.variants(exact)[0])
+    return [np.array(r, np.float64) for r in function(*arguments)]
+
+
+def of_tool(tool: Any, case: Case, expected: list[Any]) -> float:
+    """The time of the fastest variant of a tool; infinite where there is none.
+
+    Raises `ArithmeticError` where results differ from those expected, before anything is timed.
+    """
     best = math.inf
     for variant in tool.variants(case):
         function, arguments = tool.build(case, variant)
+        results = function(*arguments)
+        error = largest_error(results, expected[-len(results) :])
+        if not error <= case.tolerance:
+            name = getattr(tool, "__name__", type(tool).__name__)
+            raise ArithmeticError(f"{case.name}: {name} {variant} differs by {error:.1e}")
+        del results
         best = min(best, shortest(lambda f=function, a=arguments: f(*a)))  # type: ignore[misc]
     return best
 
@@ -62,21 +82,29 @@ def workloads_table(only: list[str], short: bool) -> list[str]:
     """Native code's times, and their ratios to those of the others."""
     workloads.target = "c"
     others: dict[str, Any] = {"hand_c": hand_c}
+    if importlib.util.find_spec("numba"):
+        others["hand_numba"] = importlib.import_module("hand_numba")
+    by_hand = list(others)
     if importlib.util.find_spec("jax"):
         others["jax"] = importlib.import_module("peers").Jax()
-    rows, ratios = [], {name: [] for name in others}
+    columns = [*by_hand, "better by hand", *list(others)[len(by_hand) :]]
+    rows, ratios = [], {name: [] for name in columns}
     for case in cases(only, short=short):
-        own = of_tool(workloads, case)
-        cells = [case.name, seconds(own)]
-        for name, tool in others.items():
-            ratio = own / of_tool(tool, case)
-            cells.append(f"{ratio:.2f}" if ratio else "-")
-            if ratio and case.workload != "W1":
-                ratios[name].append(ratio)
-        rows.append(cells)
+        expected = results_by_hand(case)
+        own = of_tool(workloads, case, expected)
+        times = {name: of_tool(tool, case, expected) for name, tool in others.items()}
+        times["better by hand"] = min(times[name] for name in by_hand)
+        rows.append([case.name, seconds(own), *(_ratio(own, times[name]) for name in columns)])
+        for name in columns:
+            if math.isfinite(times[name]) and case.workload != "W1":
+                ratios[name].append(own / times[name])
     means = [f"{statistics.geometric_mean(r):.2f}" if r else "-" for r in ratios.values()]
     rows.append(["geometric mean but W1", "", *means])
-    return table(["case", "native", *(f"/ {name}" for name in others)], rows)
+    return table(["case", "native", *(f"/ {name}" for name in columns)], rows)
+
+
+def _ratio(own: float, other: float) -> str:
+    return f"{own / other:.2f}" if math.isfinite(other) else "-"
 
 
 def _compiling() -> float:

@@ -14,11 +14,14 @@ from typing import Any
 import numpy
 from cases import (
     ARITHMETIC,
+    BENDING,
     DECAY,
     DIFFUSION,
     ENDS,
+    EPSILON,
     FEED,
     MIXED,
+    STEEPNESS,
     VISCOSITY,
     Array,
     Case,
@@ -40,6 +43,9 @@ WITH_GRADIENT = {
     "W7": slice(2, None),
     "W8": slice(0, 1),
     "W9": slice(2, None),
+    "W10": slice(0, 1),
+    "W11": slice(2, None),
+    "W12": slice(3, None),
 }
 
 
@@ -50,6 +56,7 @@ class Library:
     np: Any
     logsumexp: Function
     sigmoid: Function
+    softmax: Function
 
 
 def network(lib: Library, points: Any, weights: Any) -> Any:
@@ -142,14 +149,44 @@ def regression(lib: Library, samples: Any, labels: Any, weights: Any) -> Any:
     return lib.np.mean(lib.np.logaddexp(0.0, -labels * lib.np.dot(samples, weights)))
 
 
+def atoms(lib: Library, x: Any) -> Any:
+    difference = x[:, None, :] - x[None, :, :]
+    s = (lib.np.sum(difference**2, axis=2) + numpy.eye(x.shape[0])) ** -3
+    return 2 * lib.np.sum(s * s - s)
+
+
+def normalised(lib: Library, x: Any, scale: Any, shift: Any) -> Any:
+    np = lib.np
+    centred = x - np.mean(x, axis=1, keepdims=True)
+    spread = np.mean(centred * centred, axis=1, keepdims=True)
+    return centred / np.sqrt(spread + EPSILON) * scale + shift
+
+
+def block(lib: Library, heads: int, x: Any, targets: Any, *weights: Any) -> Any:
+    np, (rows, width) = lib.np, x.shape
+    s1, m1, w_mix, b_mix, w_read, b_read, s2, m2, w_up, b_up, w_down, b_down = weights
+    mixed = np.dot(normalised(lib, x, s1, m1), w_mix) + b_mix
+    parts = np.transpose(np.reshape(mixed, (rows, 3, heads, width // heads)), (1, 2, 0, 3))
+    queries, keys, values = parts[0], parts[1], parts[2]
+    scores = np.matmul(queries, np.transpose(keys, (0, 2, 1))) * (width // heads) ** -0.5
+    answers = np.transpose(np.matmul(lib.softmax(scores), values), (1, 0, 2))
+    x = x + np.dot(np.reshape(answers, (rows, width)), w_read) + b_read
+    up = np.dot(normalised(lib, x, s2, m2), w_up) + b_up
+    gelu = 0.5 * up * (1 + np.tanh(STEEPNESS * (up + BENDING * up**3)))
+    return np.mean((x + np.dot(gelu, w_down) + b_down - targets) ** 2)
+
+
 def loss(lib: Library, case: Case) -> Function:
     """The function of the inputs of `case` whose value and gradients are asked for."""
+    if case.workload == "W11":
+        return lambda *arguments: block(lib, case["heads"], *arguments)
     found = {
         "W3": classifier,
         "W4": mixture,
         "W7": lstm,
         "W8": mixed_chain if case.params.get("kind") == "mixed" else arithmetic_chain,
         "W9": regression,
+        "W10": atoms,
     }[case.workload]
     return lambda *arguments: found(lib, *arguments)
 
@@ -163,7 +200,7 @@ class Jax:
         jax.config.update("jax_platforms", "cpu")
         self.jet = importlib.import_module("jax.experimental.jet").jet
         special = importlib.import_module("jax.scipy.special")
-        self.lib = Library(jax.numpy, special.logsumexp, jax.nn.sigmoid)
+        self.lib = Library(jax.numpy, special.logsumexp, jax.nn.sigmoid, jax.nn.softmax)
         # The start of JAX itself belongs to no workload.
         jax.block_until_ready(jax.jit(lambda x: x + 1)(numpy.ones(1)))
 
@@ -171,7 +208,7 @@ class Jax:
         match case.workload, case.params.get("kind"):
             case "W1", _:
                 return "jvp", "vjp", "jet"
-            case "W2", _:
+            case (("W2" | "W12"), _):
                 return "jvp", "vmap"
             case "W6", "dense":
                 return "forward", "reverse"
@@ -193,6 +230,8 @@ class Jax:
                 return self._tanh(case["order"], variant)
             case "W2":
                 return self._with_gradient(case, self._burgers(variant))
+            case "W12":
+                return self._with_gradient(case, self._step(variant))
             case "W5":
                 return self._rosenbrock(case)
             case "W6":
@@ -257,6 +296,15 @@ class Jax:
 
         return by_vmap if variant == "vmap" else by_jvp
 
+    def _step(self, variant: str) -> Function:
+        inside = self._burgers(variant)
+
+        def step(points: Any, places: Any, known: Any, *weights: Any) -> Any:
+            wrong = network(self.lib, places, weights) - known
+            return inside(points, *weights) + self.jax.numpy.mean(wrong**2)
+
+        return step
+
     def _rosenbrock(self, case: Case) -> Function:
         jax = self.jax
         gradient = jax.grad(lambda x: rosenbrock(self.lib, x))
@@ -302,13 +350,20 @@ class Autograd:
     def __init__(self) -> None:
         self.autograd = importlib.import_module("autograd")
         np = importlib.import_module("autograd.numpy")
-        self.lib = Library(np, self._logsumexp, lambda x: 0.5 * (np.tanh(0.5 * x) + 1))
+        self.lib = Library(
+            np, self._logsumexp, lambda x: 0.5 * (np.tanh(0.5 * x) + 1), self._softmax
+        )
 
     def _logsumexp(self, x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         np = self.lib.np
         top = np.max(x, axis=axis, keepdims=True)
         total = np.log(np.sum(np.exp(x - top), axis=axis, keepdims=True)) + top
         return total if keepdims else np.sum(total, axis=axis)
+
+    def _softmax(self, x: Any) -> Any:
+        np = self.lib.np
+        e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+        return e / np.sum(e, axis=-1, keepdims=True)
 
     def variants(self, case: Case) -> tuple[str, ...]:
         # Recording repeats itself at every order, and sparse results would need it for each row.
@@ -334,7 +389,8 @@ class Autograd:
         return lambda *a: [function(*a)], arrays
 
     def _with_gradient(self, case: Case, arrays: list[Array]) -> Function:
-        function = self._burgers if case.workload == "W2" else loss(self.lib, case)
+        own = {"W2": self._burgers, "W12": self._step}
+        function = own.get(case.workload) or loss(self.lib, case)
         wanted = tuple(range(len(arrays))[WITH_GRADIENT[case.workload]])
         both = self.autograd.value_and_grad(function, wanted)
 
@@ -343,6 +399,10 @@ class Autograd:
             return [value, *gradients]
 
         return run
+
+    def _step(self, points: Any, places: Any, known: Any, *weights: Any) -> Any:
+        wrong = network(self.lib, places, weights) - known
+        return self._burgers(points, *weights) + self.lib.np.mean(wrong**2)
 
     def _burgers(self, points: Any, *weights: Any) -> Any:
         np, slope = self.lib.np, self.autograd.elementwise_grad

@@ -30,8 +30,10 @@ from cases import Case, cases
 from tables import environment_line, first_calls, ratios, times
 from worker import blas_threads
 
-OWN = ("primgraph", "native", "hand", "hand_c", "jax", "autograd")
+OWN = ("primgraph", "native", "hand", "hand_c", "hand_numba", "jax", "autograd")
 BY_COMPILER = ("native", "hand_c")
+# What a tool needs that does not have its name.
+NEEDED = {"hand_numba": "numba"}
 FOLDER = Path(__file__).parent
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -152,12 +154,14 @@ def installed() -> list[str]:
     """Our own tools, without the peers that are not installed, and what needs a compiler."""
     by_compiler = BY_COMPILER if any(map(shutil.which, ("cc", "gcc", "clang"))) else ()
     there = ("primgraph", "hand", *by_compiler)
-    return [t for t in OWN if t in there or (importlib.util.find_spec(t) and t not in BY_COMPILER)]
+    absent = {*BY_COMPILER, *there}
+    peers = [t for t in OWN if t not in absent and importlib.util.find_spec(NEEDED.get(t, t))]
+    return [t for t in OWN if t in there or t in peers]
 
 
 def environment(options: argparse.Namespace) -> dict[str, Any]:
     versions = {}
-    for name in ("numpy", "jax", "autograd"):
+    for name in ("numpy", "numba", "jax", "autograd"):
         if importlib.util.find_spec(name):
             versions[name] = importlib.metadata.version(name)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []

@@ -35,10 +35,8 @@ def open_tool(name: str, folder: str | None) -> Any:
             tool = importlib.import_module("workloads")
             tool.target = "c"
             return tool
-        case "hand_c":
-            return importlib.import_module("hand_c")
-        case "hand":
-            return importlib.import_module("hand")
+        case "hand" | "hand_c" | "hand_numba":
+            return importlib.import_module(name)
         case "jax":
             return importlib.import_module("peers").Jax()
         case "autograd":

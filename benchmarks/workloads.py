@@ -8,6 +8,7 @@ kernel is NumPy's unless `target` says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from cases import (
     DECAY,
     DIFFUSION,
     ENDS,
+    EPSILON,
     FEED,
     MIXED,
     VISCOSITY,
@@ -67,18 +69,30 @@ def _tanh(case: Case, math: str) -> Built:
     return _compiled(derivative, case.arrays(), math)
 
 
+def network(h: pg.Variable, *weights: pg.Variable) -> pg.Variable:
+    *hidden, (w_last, b_last) = zip(weights[::2], weights[1::2], strict=True)
+    for w, b in hidden:
+        h = pg.tanh(h @ w + b)
+    return h @ w_last + b_last
+
+
 def burgers(points: pg.Variable, *weights: pg.Variable) -> pg.Variable:
     """The mean squared residual of Burgers' equation, its derivatives taken by forward mode."""
     x, t = points[:, :1], points[:, 1:]
     h = pg.concatenate([x, t], axis=1)
-    *hidden, (w_last, b_last) = zip(weights[::2], weights[1::2], strict=True)
-    for w, b in hidden:
-        h = pg.tanh(h @ w + b)
-    u = h @ w_last + b_last
+    u = network(h, *weights)
     u_t = pg.forward_grad(u, t)
     u_x = pg.forward_grad(u, x)
     u_xx = pg.forward_grad(u_x, x)
     return pg.mean((u_t + u * u_x - VISCOSITY * u_xx) ** 2)
+
+
+def step_of_example(
+    points: pg.Variable, places: pg.Variable, known: pg.Variable, *weights: pg.Variable
+) -> pg.Variable:
+    """The residual inside, and how far the network is from what is known at the edge."""
+    wrong = network(places, *weights) - known
+    return burgers(points, *weights) + pg.mean(wrong**2)
 
 
 def classifier(
@@ -170,12 +184,32 @@ def lstm(
     cell = state
     states = []
     for t in range(steps):
-        gates = inputs[t] @ w_input + state @ w_state + bias
-        entering, forgetting, leaving = pg.split(pg.sigmoid(gates[:, : 3 * width]), 3, axis=1)
-        cell = forgetting * cell + entering * pg.tanh(gates[:, 3 * width :])
-        state = leaving * pg.tanh(cell)
+        state, cell = _cell(state, cell, inputs[t], w_input, w_state, bias)
         states.append(state)
     return pg.mean((pg.stack(states) - targets) ** 2)
+
+
+def _cell(
+    state: pg.Variable, cell: pg.Variable, x: pg.Variable, *weights: pg.Variable
+) -> tuple[pg.Variable, pg.Variable]:
+    """The state and the cell after a step."""
+    width, (w_input, w_state, bias) = state.shape[1], weights
+    gates = x @ w_input + state @ w_state + bias
+    entering, forgetting, leaving = pg.split(pg.sigmoid(gates[:, : 3 * width]), 3, axis=1)
+    cell = forgetting * cell + entering * pg.tanh(gates[:, 3 * width :])
+    return leaving * pg.tanh(cell), cell
+
+
+def scanned(inputs: pg.Variable, targets: pg.Variable, *weights: pg.Variable) -> pg.Variable:
+    """The same as a loop."""
+
+    def step(carry: Any, x: pg.Variable) -> Any:
+        state, cell = _cell(*carry, x, *weights)
+        return (state, cell), state
+
+    zeros = pg.zeros(inputs.shape[1:], inputs.dtype)
+    _, states = pg.scan(step, (zeros, zeros), inputs)
+    return pg.mean((states - targets) ** 2)
 
 
 def mixed_chain(x: pg.Variable) -> pg.Variable:
@@ -197,11 +231,42 @@ def regression(samples: pg.Variable, labels: pg.Variable, weights: pg.Variable) 
     return pg.mean(pg.softplus(-labels * (samples @ weights)))
 
 
+def atoms(x: pg.Variable) -> pg.Variable:
+    """The energy: on the diagonal, where the distance is taken as 1, it is 0."""
+    difference = x[:, None, :] - x[None, :, :]
+    s = (pg.sum(difference**2, axis=2) + pg.eye(x.shape[0])) ** -3
+    return 2 * pg.sum(s * s - s)
+
+
+def block(heads: int, x: pg.Variable, targets: pg.Variable, *weights: pg.Variable) -> pg.Variable:
+    s1, m1, w_mix, b_mix, w_read, b_read, s2, m2, w_up, b_up, w_down, b_down = weights
+    rows, width = x.shape
+    mixed = pg.layer_norm(x, s1, m1, eps=EPSILON) @ w_mix + b_mix
+    parts = pg.transpose(mixed.reshape(rows, 3, heads, width // heads), (1, 2, 0, 3))
+    queries, keys, values = parts[0], parts[1], parts[2]
+    scores = queries @ pg.transpose(keys, (0, 2, 1)) * (width // heads) ** -0.5
+    answers = pg.transpose(pg.softmax(scores) @ values, (1, 0, 2)).reshape(rows, width)
+    x = x + answers @ w_read + b_read
+    up = pg.layer_norm(x, s2, m2, eps=EPSILON) @ w_up + b_up
+    x = x + pg.gelu(up, approximate=True) @ w_down + b_down
+    return pg.mean((x - targets) ** 2)
+
+
 def _gradients(loss: Function, first: int, last: int | None = None) -> Builder:
     def built(case: Case, math: str) -> Built:
         return _compiled(_with_gradient(loss, slice(first, last)), case.arrays(), math)
 
     return built
+
+
+def _lstm(case: Case, math: str) -> Built:
+    loss = scanned if case.params.get("kind") == "scan" else lstm
+    return _compiled(_with_gradient(loss, slice(2, None)), case.arrays(), math)
+
+
+def _block(case: Case, math: str) -> Built:
+    loss = partial(block, case["heads"])
+    return _compiled(_with_gradient(loss, slice(2, None)), case.arrays(), math)
 
 
 def _chain(case: Case, math: str) -> Built:
@@ -216,7 +281,10 @@ _BUILDERS: dict[str, Builder] = {
     "W4": _gradients(mixture, 0, 3),
     "W5": _rosenbrock,
     "W6": _brusselator,
-    "W7": _gradients(lstm, 2),
+    "W7": _lstm,
     "W8": _chain,
     "W9": _gradients(regression, 2),
+    "W10": _gradients(atoms, 0),
+    "W11": _block,
+    "W12": _gradients(step_of_example, 3),
 }

@@ -14,14 +14,9 @@ import numpy as np
 
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.emit.clocks import Clocks, with_clocks
-from primgraph.codegen.emit.containers import is_nested
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.ordering import by_source
-from primgraph.codegen.emit.planned import printed
-from primgraph.codegen.emit.readable import readable
 from primgraph.codegen.emit.render import render
-from primgraph.codegen.emit.scalars import scalar_function, scalar_trips
-from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.load import Loaded
 from primgraph.codegen.loops import Code, Spare, runner_of
 from primgraph.codegen.once import parted
@@ -32,7 +27,12 @@ from primgraph.codegen.plan.program import Options, Plan
 from primgraph.codegen.plan.regions import arranged
 from primgraph.codegen.plan.schedule import NONE, Schedule, schedule
 from primgraph.codegen.plan.verify import verify
+from primgraph.codegen.planned.function import printed
+from primgraph.codegen.readable.containers import is_nested
+from primgraph.codegen.readable.function import readable
+from primgraph.codegen.readable.sizes import Sizes
 from primgraph.codegen.run import blas
+from primgraph.codegen.scalar.function import scalar_function, scalar_trips
 from primgraph.ir.debug import debugging
 from primgraph.ir.form import Form, leaves_of, put_together
 from primgraph.ir.graph import Equation, Graph

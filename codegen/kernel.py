@@ -12,9 +12,9 @@ import numpy as np
 
 from primgraph.codegen.compiled import Compiled
 from primgraph.codegen.emit.clocks import Clocks
-from primgraph.codegen.emit.standalone import save_source
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.program import Plan
+from primgraph.codegen.readable.standalone import save_source
 from primgraph.codegen.recipe import Recipe, require_style
 from primgraph.codegen.run.feeds import as_feed
 from primgraph.codegen.runner import Runner
@@ -57,7 +57,7 @@ def compile_graph(
     # Native code is for all sizes, too.
     if style not in ("readable", "native"):
         require_known("a kernel", graph)
-    return Kernel(without_formal(graph), style, donated, limits, once, handed)
+    return _made(without_formal(graph), style, donated, limits, once, handed)
 
 
 class _Call(NamedTuple):
@@ -199,7 +199,7 @@ class Kernel(Fixed, Drawn):
     def flat(self) -> Kernel:
         """The same kernel, but one that takes its arrays in order, and returns a list of them."""
         recipe = self._recipe
-        return self if self.graph.form is None else Kernel(*recipe.without_form().parts)
+        return self if self.graph.form is None else _made(*recipe.without_form().parts)
 
     @property
     def plan(self) -> Plan:
@@ -270,12 +270,29 @@ class Kernel(Fixed, Drawn):
             _save_code(path, [self, *others], force=force, scipy=scipy, blas=blas)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Kernel, self._recipe.parts
+        return _made, self._recipe.parts
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(str, self.graph.input_types))
         outputs = ", ".join(map(str, self.graph.output_types))
         return f"<{self.style} kernel {self.graph.name}: ({inputs}) -> ({outputs})>"
+
+
+def _made(graph: Graph, style: str, *parts: Any) -> Kernel:
+    """A kernel, whose calls go to native code at once where it has that."""
+    kind = _native("direct_type")(Kernel) if style == "native" else None
+    if kind is None:
+        return Kernel(graph, style, *parts)
+    kernel: Kernel = kind(graph, style, *parts)
+    code, call = kernel._code, kernel._call
+    if code.is_native and call.scalar is not None:
+        _native("direct")(kernel, code.scalar, call.pack, len(call.inputs))
+    return kernel
+
+
+def _native(name: str) -> Any:
+    """What native calls are made of, which is imported where there are any."""
+    return getattr(importlib.import_module("primgraph.codegen.native.native"), name)
 
 
 def taken(kernel: Kernel, feeds: Sequence[Any]) -> Sequence[Array]:

@@ -241,7 +241,7 @@ GATHERING = ("W4 d=10", "W5 sparse n=1", "W6 sparse")
 def test_predicted_memory_is_what_the_workloads_take(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     cases, workloads = (importlib.import_module(n) for n in ("cases", "workloads"))
-    chosen = ["W1 n=1e6", "W2 N=2", "W3", "W4", "W5 hvp", "W7", "W8 mixed", "W8 arith"]
+    chosen = ["W1 n=1e6", "W2 N=2", "W3", "W4", "W5 hvp", "W7 T=", "W8 mixed", "W8 arith"]
     found = {}
     for case in cases.cases([*chosen, *GATHERING]):
         if case.params.get("n", 0) > 2_000_000:

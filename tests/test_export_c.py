@@ -335,6 +335,38 @@ def test_samples_of_primitives_are_what_they_are(tmp_path):
 
 
 @needs_compiler
+def test_a_matrix_with_a_nan_has_factors_and_solutions_with_nans(tmp_path):
+    def factored(a, b):
+        factor = pg.linalg.cholesky(a)
+        return factor, pg.linalg.cholesky(a @ a), pg.grad(pg.sum(pg.cos(factor)), a)
+
+    def solved(a, b):
+        lower = pg.linalg.solve_triangular(a, b, lower=True)
+        return lower, pg.linalg.solve(a, b), pg.linalg.inv(a), *pg.linalg.slogdet(a)
+
+    good = np.eye(3) * 4 + 1
+    kernels = [pg.compile(pg.trace(f, good, good[0])) for f in (factored, solved)]
+    written(tmp_path, [k.graph for k in kernels], "nans")
+    library = loaded(tmp_path, "nans", ["-O1", *sanitized()][:1])
+    for kernel in kernels:
+        run = calling(library, kernel.graph)
+        for i, j in ((0, 0), (2, 2), (1, 0)):
+            a = good.copy()
+            a[i, j] = np.nan
+            with np.errstate(invalid="ignore"):
+                meant = kernel.flat(a, good[0])
+            found = run(a, good[0])
+            assert run.status == 0
+            for x, y in zip(found, meant, strict=True):
+                # Which elements of an inverse a NaN spoils depends on the order of operations.
+                assert np.isnan(x).any() == np.isnan(y).any()
+            if kernel is kernels[0]:
+                np.testing.assert_allclose(found[0], meant[0], 1e-14)
+        run(np.zeros((3, 3)), good[0])
+        assert run.status != 0
+
+
+@needs_compiler
 def test_random_programs_are_sound(tmp_path):
     left: Counter[str] = Counter()
     programs = [each for seed in range(9) for each in drawn(seed, left)]

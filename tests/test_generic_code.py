@@ -20,7 +20,7 @@ import primgraph as pg
 from primgraph import special as s
 from primgraph import transforms
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.emit.standalone import standalone_source
+from primgraph.codegen.readable.standalone import standalone_source
 from primgraph.ir.primitive import Op
 from primgraph.ir.sizes import type_at
 from primgraph.program.compile import generic, optimized

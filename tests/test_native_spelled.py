@@ -131,12 +131,23 @@ def test_what_is_no_c_is_refused():
         (smooth, CALL, "", "smooth"),
         (smooth, "smooth({0}, {out})", SMOOTH, "is not told"),
         (smooth, "smooth({0:double})", SMOOTH, "leaves no result"),
+        (twice, "{0} * {factor}", "", r"{factor}, which twice_of_test has not(?s:.*){T}, {f}"),
+        (twice, "{0} * {1}", "", r"twice_of_test takes 1 operand, {0}"),
+        (
+            smooth,
+            CALL.replace("share", "shere"),
+            SMOOTH,
+            r"{shere}, which smooth has not(?s:.*)'share'",
+        ),
+        (smooth, CALL.replace("share", "x"), SMOOTH, r"{x}, which smooth has not"),
+        (smooth, CALL.replace("{0:double}", "{1:double}"), SMOOTH, "smooth takes 1 operand"),
+        (smooth, CALL.replace("out", "out1"), SMOOTH, r"{out1}, which smooth has not"),
     ):
         with pytest.raises(pg.BuildError, match=told):
             spell_c(op, text, code=code)
-    spell_c(twice, "{0} * {factor}")
-    graph = pg.trace(lambda x: emit(twice, lift(x)), np.ones(2))
-    with pytest.raises(pg.CompileError, match="names what it has not: 'factor'"):
+    spell_c(smooth, CALL.replace("share", "share[2]"), code=SMOOTH)
+    graph = pg.trace(lambda x: emit(smooth, lift(x), share=0.5), np.ones((2, 3)))
+    with pytest.raises(pg.CompileError, match=r"names what it has not: .* is one number"):
         pg.compile(graph, target="c")
     with pytest.raises(pg.BuildError, match="sin is written in C already"):
         spell_c(registry.lookup("sin"), "sin({0})")

@@ -16,6 +16,7 @@ from primgraph import transforms
 from primgraph.autodiff import modes
 from primgraph.ir.interpret import interpret
 from primgraph.ir.verify import verify
+from primgraph.transforms.analysis.magnitudes import has_reciprocals, least
 from primgraph.transforms.taylor_mode import taylor
 
 RNG = np.random.default_rng(5)
@@ -390,6 +391,92 @@ def test_powers_at_zero_are_those_one_by_one(monkeypatch):
     monkeypatch.setattr(modes, "_ORDER_AT_ONCE", 99)
     for by in "xn":
         np.testing.assert_allclose(found[by], along(by), rtol=1e-12)
+
+
+# Functions of t, by quotients of numbers that are tiny.
+BY_TINY = {
+    "quotient": (
+        lambda np_, t, a, b: a * np_.exp(t) / (b * (2.0 + np_.sin(t))),
+        lambda t: mpmath.exp(t) / (2 + mpmath.sin(t)),
+    ),
+    "tangent": (lambda np_, t, a, b: a * np_.sin(t) / (b * np_.cos(t)), mpmath.tan),
+    "reciprocal": (
+        lambda np_, t, a, b: a * np_.tanh(t) * (1.0 / (3.0 + t)) / (b * (3.0 + t) ** -1),
+        mpmath.tanh,
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", BY_TINY)
+def test_divisors_without_a_finite_reciprocal_divide(name, dtype):
+    """Of order 4 and above, by 1e-310 and 1e-40, whose reciprocals are infinite."""
+    f, exact = BY_TINY[name]
+    tiny, small, most = (1e-310, 1e-3, 1e-7) if dtype == "float64" else (1e-39, 2e-2, 0.05)
+    t, b = np.array(0.4, dtype), np.array(tiny, dtype)
+    a = np.asarray(tiny * small, dtype)
+    specs = [pg.spec((), dtype) for _ in range(3)]
+    order = 6
+    graph = pg.trace(lambda t, a, b: pg.taylor(f(pg, t, a, b), t, order)[1:], *specs)
+    with mpmath.workdps(40), np.errstate(over="ignore"):
+        assert not np.isfinite(np.asarray(1.0, dtype) / b)
+        terms = mpmath.taylor(exact, mpmath.mpf(float(t)), order)[1:]
+        factors = [float(c * math.factorial(k)) for k, c in enumerate(terms, 1)]
+        expected = np.array(factors) * (float(a) / float(b))
+        for found in (interpret(graph, t, a, b), pg.compile(graph)(t, a, b)):
+            found = np.array(found, float)
+            np.testing.assert_allclose(found, expected, rtol=most, atol=most * np.max(expected))
+
+
+def near_zeros(dtype):
+    """Numbers at which sums with constants, sines and roots are next to zero."""
+    kind = np.finfo(dtype)
+    ones = np.array([1.0, -1.0, 1.0 - kind.epsneg, 1.0 + kind.eps, -1.0 + kind.epsneg], dtype)
+    turns = (np.arange(1, 4000, 2) * (math.pi / 2)).astype(dtype)
+    small = np.array([kind.smallest_subnormal, kind.tiny, 2e-3, 0.0], dtype)
+    closest = np.array([6381956970095103 * 2.0**797, 16367173 * 2.0**72], np.float64)
+    with np.errstate(over="ignore"):
+        closest = closest.astype(dtype)
+    return np.concatenate([ones, turns, small, -small, closest[np.isfinite(closest)]])
+
+
+LEAST = {
+    "sum": lambda x: x + 1.0,
+    "difference": lambda x: 1.0 - x * x,
+    "product": lambda x: (1.0 - x) * (1.0 + x),
+    "root": lambda x: pg.sqrt(pg.abs(x)) * 2.0,
+    "cosine": lambda x: -pg.cos(x),
+    "either": lambda x: pg.maximum(pg.where(x > 0.5, 1.0 - x, 2.0), pg.cosh(x * 1e-3) - 1.0),
+    "view": lambda x: pg.reshape(x + 1.0, (1, -1)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_what_may_be_multiplied_by_its_reciprocal_is_not_next_to_zero(dtype):
+    x = near_zeros(dtype)
+    for name, f in LEAST.items():
+        graph = transforms.lower(pg.trace(f, x))
+        made = {v: e for e in graph.body for v in e.outputs}
+        (value,) = graph.outputs
+        bound = least(value, made.get)
+        (found,) = interpret(graph, x)
+        there = np.abs(found[(found != 0) & np.isfinite(found)]).astype(float)
+        assert there.min() >= 0.99 * bound > 0, name
+        assert has_reciprocals(value, made.get), name
+        with np.errstate(divide="ignore"):
+            assert np.all(np.isfinite(1 / found[found != 0])), name
+
+
+def test_what_may_be_next_to_zero_is_not_multiplied_by_its_reciprocal():
+    for f in (lambda x: x, lambda x: x * x, pg.exp, lambda x: x + 1e-300, lambda x: pg.sin(x + x)):
+        graph = transforms.lower(pg.trace(f, pg.spec(())))
+        made = {v: e for e in graph.body for v in e.outputs}
+        assert not has_reciprocals(graph.outputs[0], made.get)
+    with_one, without = (
+        along_line(lambda t, c=c: pg.exp(t) / (t * t + c), 6) for c in (1.0, 1e-300)
+    )
+    counts = [[e.op.name for e in g.body].count("div") for g in (with_one, without)]
+    assert counts[0] < counts[1]
 
 
 MATRIX = RNG.normal(size=(3, 3))

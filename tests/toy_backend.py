@@ -22,8 +22,7 @@ class Card(NamedTuple):
 
     broadcasts: tuple[int, ...] = ()
     in_place: tuple[int, ...] = ()
-    itself: bool = False
-    fallible: bool = False
+    itself = spaced = fallible = False
     needs = blocking = None
 
 

@@ -17,17 +17,20 @@ from primgraph.ir.primitive import Primitive
 from primgraph.ir.rebuild import NOWHERE, copy, derived_source, rebuild, require_primitive, written
 from primgraph.ir.types import TensorType
 from primgraph.primitives.constants import filled
-from primgraph.primitives.elementwise import add, as_another, neg, sub
+from primgraph.primitives.elementwise import add, as_another, div, mul, neg, sub
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.shapes import concat
 from primgraph.transforms.analysis.activity import depending
 from primgraph.transforms.analysis.frames import is_mark
+from primgraph.transforms.analysis.magnitudes import has_reciprocals
 from primgraph.transforms.analysis.masks import masks_of
 from primgraph.transforms.analysis.ranges import Range
 from primgraph.transforms.control import jets as rules_of_loops  # noqa: F401
 from primgraph.transforms.linearize import differentiated
 from primgraph.transforms.masking import Masking
 
+# From this order on divisors are looked at, for reciprocals that several coefficients share.
+_RECIPROCAL = 4
 # One coefficient for each result of an equation; None is zero everywhere.
 Row: TypeAlias = Sequence[Value | None]
 
@@ -206,6 +209,8 @@ class Jets:
         self._nodes: dict[Any, _Node] = {}
         self._made_by: dict[Series, _Node] = {}
         self._rates: dict[Series, Series] = {}
+        # Whether the reciprocals of what is divided by are finite.
+        self._divisors: dict[Value, bool] = {}
         self._templates: dict[Any, tuple[Graph, list[bool]]] = {}
         self._traced: dict[Any, Graph] = {}
 
@@ -462,6 +467,19 @@ class Jets:
         half = self.convolution(op, x, x, k, (k + 1) // 2 - start, start)
         middle = self.convolution(op, x, x, k, 1, k // 2) if k % 2 == 0 else None
         return self.total([None if half is None else half * 2.0, middle])
+
+    def quotient(self, rest: Value, by: Value) -> Value:
+        """`rest / by`, where `by` is the same for the coefficients of all orders.
+
+        A product by the reciprocal takes a third of the time, and is right where no divisor is
+        so small that its reciprocal is infinite.
+        """
+        if self.order < _RECIPROCAL or by.type.is_complex:
+            return div(rest, by)
+        safe = self._divisors.get(by)
+        if safe is None:
+            safe = self._divisors[by] = has_reciprocals(by, self.builder.definition)
+        return mul(rest, div(filled(1, by.type), by)) if safe else div(rest, by)
 
     def is_line(self, x: Series, k: int) -> bool:
         """Whether `x` has no coefficients from the second to number `k`."""

@@ -46,9 +46,10 @@ class Card:
 
     What planning asks: `broadcasts` tells operands that may have a smaller shape than declared,
     because NumPy's broadcasting repeats them; `in_place` those whose buffer `out` may be. A
-    `ufunc` returns a fresh array by itself where `out` is left away. A `fallible` one may raise
-    an error when it runs. `blocking` says how it runs in blocks, if it does; `nanoseconds` how
-    long it takes; `blas` whether that library may do it.
+    `ufunc` returns a fresh array by itself where `out` is left away; one that is `spaced` is right
+    with gaps between the elements of `out`, too, as NumPy's have to be, and are but for faults
+    of theirs. A `fallible` one may raise an error when it runs. `blocking` says how it runs in
+    blocks, if it does; `nanoseconds` how long it takes; `blas` whether that library may do it.
 
     What tools ask: `scalar` has the expressions of its elements, where Python's own floats are
     faster than arrays; `complex_step` what it makes of complex numbers; `marks` where it leaves
@@ -66,6 +67,7 @@ class Card:
     broadcasts: tuple[int, ...]
     in_place: tuple[int, ...]
     ufunc: str
+    spaced: bool
     zeroed: bool
     fallible: bool
     blocking: Blocking | None
@@ -115,6 +117,7 @@ def plain(
         broadcasts=(),
         in_place=(),
         ufunc="",
+        spaced=True,
         zeroed=False,
         fallible=False,
         blocking=blocking,

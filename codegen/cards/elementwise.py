@@ -249,7 +249,11 @@ _truncated = kinked(to_whole_number)
 CARDS: dict[Op, Card] = {
     e.add: _operator("add", "+", ADD, MOVED, of_floats("{} + {}"), ANALYTIC),
     e.sub: _operator("subtract", "-", ADD, MOVED, of_floats("{} - {}"), ANALYTIC),
-    e.neg: _operator("negative", "-", UNARY, MOVED, of_floats("-{}"), ANALYTIC),
+    # NumPy 2.4 reads 4-byte numbers that are 4 apart, and 8-byte numbers that are 8 apart, as
+    # neighbours, where it writes with gaps.
+    e.neg: replace(
+        _operator("negative", "-", UNARY, MOVED, of_floats("-{}"), ANALYTIC), spaced=False
+    ),
     e.mul: _operator("multiply", "*", MUL, MOVED, of_floats("{} * {}"), ANALYTIC),
     e.div: replace(
         _operator("divide", "/", MUL, MOVED, of_floats("{} / {}"), _step(_quotient, None)),

@@ -1,1 +1,1 @@
-"""From a plan to text: printers of both styles, of scalar code, of files that stand alone."""
+"""What printers of Python share: names, titles, comments, long lines, modules and their clocks."""

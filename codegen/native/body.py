@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from math import prod
 from typing import final
 
+from primgraph.codegen.native.apart import apart
 from primgraph.codegen.native.control import Writer
 from primgraph.codegen.native.extents import extent, is_zero
 from primgraph.codegen.native.items import Nest, Node, Operand
@@ -198,9 +199,12 @@ def statements(nest: Nest, writer: Writer, added: Set[int]) -> Iterator[str]:
 
     Reductions that are `added` go on from what is in their memory.
     """
-    if not is_zero(prod(nest.domain)):
-        yield from Body(nest, writer, added).text()
-    else:
+    if is_zero(prod(nest.domain)):
         body = Body(nest, writer, added)
         body.fill_results()
         yield from body.lines
+        return
+    nests = apart(nest)
+    for each in nests:
+        lines = Body(each, writer, added).text()
+        yield from lines if len(nests) == 1 else ["{", *lines, "}"]

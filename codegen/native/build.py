@@ -279,7 +279,7 @@ def caller() -> Path:
     ending = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
     flags = (*_FLAGS[:3], "-O2", "-pthread", *include)
     extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-    text = "".join([(_HERE / name).read_text() for name in ("call.c", "crew.c")])
+    text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
     return _made(text, ending, flags, ["-shared"], extra)
 
 

@@ -77,14 +77,11 @@ static PyObject *new_array(const Type *type, const long *z) {
     return PyArray_SimpleNew(type->axes, shape, type->type);
 }
 
-static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags,
-                             PyObject *names) {
-    Native *n = (Native *)self;
-    const Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (names != NULL || count != n->inputs + n->handed) Py_RETURN_NONE;
+/* The results for inputs in `args`, which have been counted. Of the results that are in `handed`,
+ * or of all if it has `every` one, those that are not None there are written into these arrays. */
+static PyObject *computed(Native *n, PyObject *const *args, PyObject *const *handed, int every) {
     for (Py_ssize_t i = 0; i < n->inputs; i++)
         if (!fits(args[i], &n->types[i], NULL)) Py_RETURN_NONE;
-    Py_ssize_t handed = n->inputs;
     PyObject *few[MOST], **made = few;
     void *near[4 * MOST], **given = near;
     const Py_ssize_t all = n->inputs + n->constants + n->outputs + 1;
@@ -122,17 +119,21 @@ static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags
     for (; ready < n->outputs; ready++) {
         const Type *type = &n->types[n->inputs + ready];
         const int mode = n->modes[ready];
+        PyObject *target = every || mode == HANDED ? *handed++ : Py_None;
+        if (mode >= 0 && target != Py_None) {
+            result = Py_NewRef(Py_None);
+            goto end;
+        }
         if (mode >= 0 && !PyArray_ISWRITEABLE((PyArrayObject *)args[mode])) {
             result = Py_NewRef(Py_None);
             goto end;
         }
-        if (mode == HANDED) {
-            made[ready] = args[handed++];
-            if (!fits(made[ready], type, z) || !PyArray_ISWRITEABLE((PyArrayObject *)made[ready])) {
+        if (target != Py_None) {
+            if (!fits(target, type, z) || !PyArray_ISWRITEABLE((PyArrayObject *)target)) {
                 result = Py_NewRef(Py_None);
                 goto end;
             }
-            Py_INCREF(made[ready]);
+            made[ready] = Py_NewRef(target);
         } else {
             made[ready] = new_array(type, z);
             if (made[ready] == NULL) goto no_memory;
@@ -198,6 +199,13 @@ end:
     if (given != near) PyMem_Free(given);
     PyMem_RawFree(numbers);
     return result;
+}
+
+static PyObject *native_call(PyObject *self, PyObject *const *args, size_t flags,
+                             PyObject *names) {
+    Native *n = (Native *)self;
+    if (names != NULL || PyVectorcall_NARGS(flags) != n->inputs + n->handed) Py_RETURN_NONE;
+    return computed(n, args, args + n->inputs, 0);
 }
 
 static void native_dealloc(PyObject *self) {
@@ -310,10 +318,6 @@ static PyObject *set_threads(PyObject *self, PyObject *count) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {{"stop_address", stop_address, METH_O, NULL},
-                                {"set_threads", set_threads, METH_O, NULL},
-                                {NULL, NULL, 0, NULL}};
-
 static PyTypeObject NativeType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "primgraph.Native",
     .tp_basicsize = sizeof(Native),
@@ -323,19 +327,3 @@ static PyTypeObject NativeType = {
     .tp_vectorcall_offset = offsetof(Native, call),
     .tp_call = PyVectorcall_Call,
 };
-
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "primgraph_call", NULL, -1, methods,
-                                    NULL, NULL, NULL, NULL};
-
-PyMODINIT_FUNC PyInit_primgraph_call(void) {
-    import_array();
-    if (PyType_Ready(&NativeType) < 0) return NULL;
-    PyObject *made = PyModule_Create(&module);
-    if (made != NULL && PyModule_AddObjectRef(made, "Native", (PyObject *)&NativeType) < 0)
-        Py_CLEAR(made);
-    PyObject *crew = PyLong_FromVoidPtr((void *)(uintptr_t)primgraph_crew);
-    if (made != NULL && (crew == NULL || PyModule_AddObjectRef(made, "crew", crew) < 0))
-        Py_CLEAR(made);
-    Py_XDECREF(crew);
-    return made;
-}

@@ -1,7 +1,7 @@
-"""The elementary functions that a text calls: what of `elementary.c` they are, by families.
+"""The elementary functions that a text calls: what of these C files they are, by families.
 
-Definitions in that file are separated by empty lines, and each stands behind what it uses. A family
-is compiled once, by itself, and kept for all kernels that call one of its functions.
+Definitions in these files are separated by empty lines, and each stands behind what it uses. A
+family is compiled once, by itself, and kept for all kernels that call one of its functions.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import re
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
+
+# Each may use what is in those before it.
+_FILES = ("elementary.c", "single.c")
 
 FAMILIES = {
     "exponential": ("exp", "expm1", "sigmoid", "sinh", "cosh", "tanh"),
@@ -29,6 +32,8 @@ _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _DEFINED = re.compile(
     r"^(?:#define|INLINE \w+|\} \w+;|typedef .*\})\s*(\w+)|^\} (\w+);$", re.MULTILINE
 )
+# What a macro makes of a name.
+_PASTED = re.compile(r"\bname##(\w+)")
 # What stands in a row of its own makes a function of runs.
 _RUN = re.compile(r"^([A-Z_]+)\((\w+)(?:, (\w+))?\)$")
 
@@ -47,10 +52,11 @@ def family(name: str) -> str:
 @cache
 def _blocks() -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
     """The definitions of the file with the words that they use, and where each name is defined."""
-    text = (Path(__file__).parent / "elementary.c").read_text()
+    here = Path(__file__).parent
+    text = "\n\n".join([(here / name).read_text().strip("\n") for name in _FILES])
     blocks: list[tuple[str, set[str]]] = []
     where: dict[str, int] = {}
-    for block in re.split(r"\n\n+", text.strip("\n")):
+    for block in re.split(r"\n\n+", text):
         lines = block.split("\n")
         runs = [_RUN.match(line) for line in lines]
         if any(runs):
@@ -58,8 +64,11 @@ def _blocks() -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
                 assert run is not None
                 macro, stem, function = run.groups()
                 where[f"pg_{stem}{'f' if 'FLOAT' in macro else ''}"] = len(blocks)
-                own = f"pg_{function}" if "WIDE" in macro else function or f"{stem}_of"
-                blocks.append((line, {macro, own}))
+                made, used = blocks[where[macro]]
+                made += "".join([blocks[where[w]][0] for w in used if w.isupper() and w in where])
+                pasted = [stem + ending for ending in _PASTED.findall(made)]
+                own = [f"pg_{function}"] if "pg_##function" in made else []
+                blocks.append((line, {*_WORD.findall(line), *pasted, *own}))
             continue
         for found in _DEFINED.finditer(block):
             where.setdefault(found[1] or found[2], len(blocks))

@@ -3,8 +3,8 @@
  *
  * What the marks mean is told in parts.py. Matrices are in row-major order; elimination goes by
  * rows, so that inner loops are along them. Functions that return something return 0, or 1 where
- * the result is not to be used: of a matrix without an inverse, and of what is not finite, which
- * NumPy is left with. */
+ * there is no result, as of a matrix without an inverse. Of what is not finite they return 2: which
+ * elements of the result are finite may then depend on the order of the operations. */
 
 /* = f */
 /* The sum of products of n pairs of elements that are so far apart, in four runs beside each
@@ -17,10 +17,6 @@ static inline T pg_dot_T(const T *x, long by_x, const T *y, long by_y, long n) {
     for (long i = whole; i < n; i++) s[i - whole] += x[i * by_x] * y[i * by_y];
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
-
-/* = f */
-/* Whether a number is other than zero, and finite. */
-static inline int pg_divides_T(T x) { return fabs_F(x) > 0 && isfinite(x); }
 
 /* = f */
 /* Elimination in place, with the largest element of each column as its pivot: factors below the
@@ -56,9 +52,12 @@ static int pg_triangular_T(T *restrict z, const T *restrict a, long n, long m, i
                            int transposed, int unit) {
     const long down = transposed ? 1 : n, across = transposed ? n : 1;
     const int forward = lower != transposed;
+    int told = 0;
     if (!unit)
-        for (long k = 0; k < n; k++)
-            if (!pg_divides_T(a[k * n + k])) return 1;
+        for (long k = 0; k < n; k++) {
+            if (a[k * n + k] == 0) return 1;
+            if (!isfinite(a[k * n + k])) told = 2;
+        }
     for (long t = 0; t < n; t++) {
         const long k = forward ? t : n - 1 - t;
         const long first = forward ? 0 : k + 1, end = forward ? k : n;
@@ -81,7 +80,7 @@ static int pg_triangular_T(T *restrict z, const T *restrict a, long n, long m, i
             for (long j = 0; j < m; j++) z[i * m + j] -= f * z[k * m + j];
         }
     }
-    return 0;
+    return told;
 }
 
 /* = f */
@@ -91,7 +90,8 @@ static int pg_solve_T(T *z, const T *a, const T *b, T *room, int64_t *order, lon
     pg_lu_T(room, order, n, n);
     for (long i = 0; i < n; i++)
         for (long j = 0; j < m; j++) z[i * m + j] = b ? b[order[i] * m + j] : (T)(order[i] == j);
-    return pg_triangular_T(z, room, n, m, 1, 0, 1) || pg_triangular_T(z, room, n, m, 0, 0, 0);
+    pg_triangular_T(z, room, n, m, 1, 0, 1);
+    return pg_triangular_T(z, room, n, m, 0, 0, 0);
 }
 
 /* = f */
@@ -100,13 +100,14 @@ static int pg_slogdet_T(T *sign, T *size, const T *a, T *room, int64_t *order, l
     memcpy(room, a, (size_t)(n * n) * sizeof *a);
     pg_lu_T(room, order, n, n);
     T turn = 1, sum = 0;
+    int told = 0;
     for (long i = 0; i < n; i++) {
         const T pivot = room[i * n + i];
-        if (!isfinite(pivot)) return 1;
+        if (!isfinite(pivot)) told = 2;
         if (pivot == 0) {
             *sign = 0;
             *size = -INFINITY;
-            return 0;
+            return told;
         }
         turn = pivot < 0 ? -turn : turn;
         sum += log_F(fabs_F(pivot));
@@ -121,16 +122,16 @@ static int pg_slogdet_T(T *sign, T *size, const T *a, T *room, int64_t *order, l
         }
     *sign = turn;
     *size = sum;
-    return 0;
+    return told;
 }
 
 /* = f */
 /* The determinant, as NumPy has it: by logarithms. */
 static int pg_det_T(T *z, const T *a, T *room, int64_t *order, long n) {
     T sign, size;
-    if (pg_slogdet_T(&sign, &size, a, room, order, n)) return 1;
+    const int told = pg_slogdet_T(&sign, &size, a, room, order, n);
     *z = sign * exp_F(size);
-    return 0;
+    return told;
 }
 
 /* = f */
@@ -139,9 +140,11 @@ static int pg_det_T(T *z, const T *a, T *room, int64_t *order, long n) {
 static int pg_cholesky_T(T *restrict z, const T *a, T *restrict room, long n) {
     for (long i = 0; i < n; i++)
         for (long k = 0; k < n; k++) z[i * n + k] = k <= i ? a[i * n + k] : 0;
+    int told = 0;
     for (long j = 0; j < n; j++) {
         const T square = z[j * n + j];
-        if (!(square > 0) || !isfinite(square)) return 1;
+        if (square <= 0) return 1;
+        if (!isfinite(square)) told = 2;
         const T root = sqrt_F(square);
         z[j * n + j] = root;
         for (long i = j + 1; i < n; i++) room[i] = z[i * n + j] /= root;
@@ -150,7 +153,7 @@ static int pg_cholesky_T(T *restrict z, const T *a, T *restrict room, long n) {
             for (long k = j + 1; k <= i; k++) z[i * n + k] -= f * room[k];
         }
     }
-    return 0;
+    return told;
 }
 
 /* = f */
@@ -170,9 +173,10 @@ static int pg_cholesky_tangent_T(T *restrict z, const T *restrict l, const T *d,
                                  long n) {
     for (long i = 0; i < n; i++)
         for (long j = 0; j < n; j++) room[i * n + j] = d[i * n + j] + d[j * n + i];
-    if (pg_triangular_T(room, l, n, n, 1, 0, 0)) return 1;
+    const int told = pg_triangular_T(room, l, n, n, 1, 0, 0);
+    if (told == 1) return 1;
     pg_turn_T(room, n);
-    if (pg_triangular_T(room, l, n, n, 1, 0, 0)) return 1;
+    pg_triangular_T(room, l, n, n, 1, 0, 0);
     for (long i = 0; i < n; i++) room[i * n + i] /= 2;
     for (long i = 0; i < n; i++) {
         for (long j = 0; j < n; j++) z[i * n + j] = 0;
@@ -182,7 +186,7 @@ static int pg_cholesky_tangent_T(T *restrict z, const T *restrict l, const T *d,
             for (long j = 0; j <= k; j++) z[i * n + j] += f * room[k * n + j];
         }
     }
-    return 0;
+    return told;
 }
 
 /* = f */
@@ -196,11 +200,12 @@ static int pg_cholesky_slope_T(T *restrict z, const T *restrict l, const T *rest
             for (long j = 0; j <= i; j++) z[i * n + j] += f * c[k * n + j];
         }
     for (long i = 0; i < n; i++) z[i * n + i] /= 2;
-    if (pg_triangular_T(z, l, n, n, 1, 1, 0)) return 1;
+    const int told = pg_triangular_T(z, l, n, n, 1, 1, 0);
+    if (told == 1) return 1;
     pg_turn_T(z, n);
-    if (pg_triangular_T(z, l, n, n, 1, 1, 0)) return 1;
+    pg_triangular_T(z, l, n, n, 1, 1, 0);
     for (long i = 0; i < n; i++)
         for (long j = 0; j <= i; j++)
             z[i * n + j] = z[j * n + i] = (z[i * n + j] + z[j * n + i]) / 2;
-    return 0;
+    return told;
 }

@@ -64,6 +64,27 @@ def _caller() -> Any:
     return module
 
 
+def direct_type(kind: type) -> type | None:
+    """The class derived from `kind` whose calls go to native code first; None if there is none."""
+    try:
+        caller = _caller()
+        known: dict[type, type] = caller.__dict__.setdefault("kinds", {})
+        if kind not in known:
+            known[kind] = caller.direct_type(kind)
+        return known[kind]
+    except CompileError:
+        # Whoever compiles tells why.
+        return None
+
+
+def direct(kernel: Any, native: Any, pack: Callable[..., Any] | None, inputs: int) -> None:
+    """Let calls of `kernel`, which is new and of such a class, go to `native` code first.
+
+    `pack` makes of a list of results what a call returns.
+    """
+    _caller().direct(kernel, native, pack, inputs)
+
+
 def _has_long_loops(plan: Nests) -> bool:
     """Whether there may be loops of so many operations that other threads would wait for long."""
     steps = [item.step for item in plan.items if isinstance(item, Control)]

@@ -213,7 +213,7 @@ class _Writer:
             operands, results = ([self.place(v) for v in vs] for vs in (item.operands, item.values))
             lines = routine(item.step)
             assert lines is not None
-            yield from lines(Call(item.step, operands, results, self.room))
+            yield from lines(Call(item.step, operands, results, self.room, True))
 
     def room(self, size: int) -> str:
         """Memory for the item that is being written, and no other."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from string import Formatter
 from typing import Any, final
+
+import numpy as np
 
 from primgraph.codegen.native.build import compiler, fault_of
 from primgraph.codegen.native.call_lines import Call, Lines
@@ -15,7 +18,7 @@ from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.routines import FITS, ROUTINES
 from primgraph.codegen.native.spellings import CODES, FUNCTIONS, FUNCTIONS_OF_TWO, SPELLINGS, c_type
 from primgraph.codegen.plan.schedule import Step
-from primgraph.errors import BuildError, CompileError
+from primgraph.errors import BuildError, CompileError, near_matches
 from primgraph.ir.primitive import Primitive
 from primgraph.ir.signature import checked
 from primgraph.ir.types import FLOAT32, TensorType, as_dtype
@@ -46,8 +49,8 @@ def spell_c(
     `{name}` is the parameter of that name, a number or one of several, as in `{sizes[0]}`. `code`
     has what the text needs: static functions, and lines that include headers.
 
-    Raises `BuildError` for a primitive that has C already, and for what the compiler refuses, if
-    there is one.
+    Raises `BuildError` for a primitive that has C already, for a text that names operands, results
+    or parameters that the primitive has not, and for what the compiler refuses, if there is one.
     """
     if any(op in table for table in (SPELLINGS, FUNCTIONS, FUNCTIONS_OF_TWO, ROUTINES)):
         raise BuildError(f"spell_c: primitive {op.name} is written in C already")
@@ -145,22 +148,105 @@ def _parameters(params: Mapping[str, Any]) -> dict[str, Any] | None:
     return None if any(v is None for v in found.values()) else found
 
 
+@final
+class _Number(str):
+    """A number as C has it, of which a text may ask for no part."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        raise IndexError(f"{self} is one number, and has no [{key}]")
+
+
 def _number(value: Any) -> Any:
     match value:
         case bool():
-            return str(int(value))
+            return _Number(int(value))
         case int():
-            return str(value)
+            return _Number(value)
         case float():
             if math.isfinite(value):
-                return f"({value!r})"
-            return "((double)NAN)" if value != value else f"({'-' * (value < 0)}INFINITY)"
+                return _Number(f"({value!r})")
+            return _Number("((double)NAN)" if value != value else f"({'-' * (value < 0)}INFINITY)")
         case tuple():
             inner = [_number(v) for v in value]
             return None if None in inner else inner
         case _:
             # What a call does not name may be anything.
             return ""
+
+
+# What it names.
+
+
+def _require_names(op: Primitive[Any], text: str, names: Iterable[str]) -> None:
+    """Refuse a text that names an operand, a result or a parameter that a primitive has not."""
+    if op.elementwise:
+        own = ["T", "f"]
+    else:
+        own = ["out", *[f"out{k}" for k in range(_MOST_RESULTS if op.multiple else 1)]]
+    count, known = _operands_of(op), _parameters_of(op)
+    for name in names:
+        if name.isdigit():
+            if count is not None and int(name) >= count:
+                raise BuildError(
+                    f"spell_c: {text!r:.80} names {{{name}}}: {_takes(op, count)}", hint=_HINT
+                )
+        elif known is not None and name not in own and name not in known:
+            told = [*(f"{{{n}}}" for n in known), *(f"{{{n}}}" for n in own[:2])]
+            raise BuildError(
+                f"spell_c: {text!r:.80} names {{{name}}}, which {op.name} has not",
+                hint=near_matches(name, known) or f"beside operands it has {', '.join(told)}",
+            )
+
+
+# Enough for any primitive: how many results it has is told by its types.
+_MOST_RESULTS = 100
+
+
+def _takes(op: Primitive[Any], count: int) -> str:
+    last = f", {{0}} to {{{count - 1}}}" if count > 1 else ", {0}" if count else ""
+    return f"{op.name} takes {count} operand{'s' * (count != 1)}{last}"
+
+
+def _operands_of(op: Primitive[Any]) -> int | None:
+    """How many operands there are at most, where the type rule or the meaning tells."""
+    for rule in (op.type_rule, op.impl):
+        if isinstance(rule, np.ufunc):
+            return rule.nin
+        kinds = [p.kind for p in _signature(rule)]
+        if kinds and _Kind.VAR_POSITIONAL not in kinds:
+            return sum([kind in _BY_PLACE for kind in kinds])
+    return None
+
+
+def _parameters_of(op: Primitive[Any]) -> list[str] | None:
+    """The names of parameters; None where there may be any.
+
+    What may be given by its place as well is one if its annotation is not that of an operand; the
+    first such is an operand.
+    """
+    listed = _signature(op.type_rule)
+    if any(p.kind is _Kind.VAR_KEYWORD for p in listed):
+        return None
+    behind = [p for p in listed if p.kind in _BY_PLACE][1:]
+    either = [p for p in behind if p.kind is not _Kind.POSITIONAL_ONLY]
+    return [
+        *(p.name for p in either if "TensorType" not in str(p.annotation)),
+        *(p.name for p in listed if p.kind is _Kind.KEYWORD_ONLY),
+    ]
+
+
+_Kind = inspect.Parameter
+_BY_PLACE = (_Kind.POSITIONAL_ONLY, _Kind.POSITIONAL_OR_KEYWORD)
+
+
+def _signature(rule: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(rule).parameters.values())
+    except (TypeError, ValueError):
+        # Functions of C may have none.
+        return []
 
 
 # Whether it is C.
@@ -185,8 +271,11 @@ class _Trial(Formatter):
     def __init__(self, elementwise: bool) -> None:
         self.elementwise = elementwise
         self.arguments: dict[str, str] = {}
+        # What stands before dots and brackets.
+        self.names: dict[str, None] = {}
 
     def get_field(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        self.names[re.split(r"[.\[]", name, maxsplit=1)[0]] = None
         is_array = name.isdigit() or (not self.elementwise and name.rstrip("0123456789") == "out")
         if is_array:
             argument = f"x{name}" if name.isdigit() else f"z{name[3:]}"
@@ -221,6 +310,7 @@ def _require_c(op: Primitive[Any], text: str, code: str) -> None:
         raise BuildError(f"spell_c: {text!r:.80} is no text: {error}", hint=_HINT) from None
     if not op.elementwise and not any(name[0] == "z" for name in trial.arguments):
         raise BuildError(f"spell_c: {text!r:.80} leaves no result in {{out}}", hint=_HINT)
+    _require_names(op, text, trial.names)
     if compiler() is None:
         return
     kind = "double" if op.elementwise else "int"

@@ -32,7 +32,7 @@ def each_matrix(call: Call, *inside: str) -> Iterator[str]:
 def _matrix(call: Call, name: str, args: Sequence[str]) -> Iterator[str]:
     """A function of each matrix, which may fail."""
     kind = type_name(call.step.operands[0].dtype)
-    yield from each_matrix(call, f"if (pg_{name}_{kind}({', '.join(args)})) return 1;")
+    yield from each_matrix(call, call.tried(f"pg_{name}_{kind}({', '.join(args)})"))
 
 
 def _room(call: Call, count: int) -> str:
@@ -67,7 +67,7 @@ def _triangular(call: Call) -> Iterator[str]:
     yield from each_matrix(
         call,
         f"memcpy(z0, x1, {extent(n * m)} * sizeof *z0);",
-        f"if (pg_triangular_{kind}({args})) return 1;",
+        call.tried(f"pg_triangular_{kind}({args})"),
     )
 
 

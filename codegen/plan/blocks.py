@@ -28,7 +28,6 @@ from primgraph.codegen.plan.schedule import Step
 from primgraph.codegen.plan.site import At, is_plain, needed
 from primgraph.codegen.plan.views import Cut
 from primgraph.ir.types import DType, Shape
-from primgraph.primitives.elementwise import neg
 
 
 def plan_region(draft: Draft, region: Region, number: int) -> Loop:
@@ -179,8 +178,7 @@ def _compute(
     value, type, axis = step.outputs[0], step.results[0], role.axis
     assert axis is not None
     whole, taken = loop.whole.get(value), None
-    # NumPy does not negate everything rightly where elements do not lie side by side.
-    direct = whole is not None and (axis == 0 or (card.itself and step.op is not neg))
+    direct = whole is not None and (axis == 0 or (card.itself and card.spaced))
     if direct:
         assert whole is not None
         out: Place = draft.store.view(whole, Cut(axis, loop.number), type.shape)

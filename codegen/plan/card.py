@@ -54,7 +54,8 @@ class Facts(Protocol):
     `broadcasts` tells operands that may have a smaller shape than declared, as the back end
     repeats them; `in_place` those whose buffer the result may be. `itself` tells an operation that
     can make a new array of its result, and that may write over any of its operands, element by
-    element. One that is `fallible` may raise an error. `needs` asks for more places.
+    element; if it is `spaced`, to elements with others between them as well. One that is
+    `fallible` may raise an error. `needs` asks for more places.
 
     `blocking` says how it runs in blocks, None that it does not. It takes `nanoseconds`; with
     `blas`, that library may do the work.
@@ -66,6 +67,8 @@ class Facts(Protocol):
     def in_place(self) -> tuple[int, ...]: ...
     @property
     def itself(self) -> bool: ...
+    @property
+    def spaced(self) -> bool: ...
     @property
     def fallible(self) -> bool: ...
     @property

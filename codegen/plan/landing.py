@@ -17,7 +17,6 @@ from primgraph.codegen.plan.card import Cards
 from primgraph.codegen.plan.draft import Landing
 from primgraph.codegen.plan.places import Result
 from primgraph.codegen.plan.schedule import Schedule, Step
-from primgraph.primitives.elementwise import neg
 from primgraph.primitives.shapes import slice_assign
 
 # To look at a part of a result in each call takes as long as to copy so many bytes.
@@ -101,17 +100,13 @@ def _is_put(schedule: Schedule, cards: Cards, step: Step, put: Step) -> bool:
     card, y = cards.get(step.op), put.inputs[1]
     if card is None or not card.itself or card.needs is not None or len(step.outputs) > 1:
         return False
-    if step.op is neg and not _is_run(put):
+    if not card.spaced and not _is_run(put):
         return False
     return step.outputs[0] == y and schedule.uses[y] == 1 and not schedule.is_view(y)
 
 
 def _is_run(put: Step) -> bool:
-    """Whether what is put is one run of the memory.
-
-    Elsewhere `np.negative` is wrong: it takes 4-byte numbers that are 4 apart, and 8-byte numbers
-    that are 8 apart, for neighbours (NumPy 2.4).
-    """
+    """Whether what is put is one run of the memory."""
     whole, part = put.results[0].shape, put.operands[1].shape
     return part[1:] == whole[1:] and all(n == 1 for n in put.params["steps"])
 

@@ -20,9 +20,9 @@ from primgraph.autodiff.grad import forward_grad, grad
 from primgraph.autodiff.jacobian import hessian
 from primgraph.cli.targets import Target, find
 from primgraph.codegen import get_num_threads
-from primgraph.codegen.emit.standalone import standalone_source
 from primgraph.codegen.export.file import c_source, save_c
 from primgraph.codegen.plan.limits import cache_bytes
+from primgraph.codegen.readable.standalone import standalone_source
 from primgraph.errors import ArgumentError, NotDifferentiable, PrimgraphError
 from primgraph.inspect.check import check_grads
 from primgraph.inspect.cost import cost

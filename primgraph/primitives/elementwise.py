@@ -137,19 +137,7 @@ def _div_taylor(jets: Any, k: int, z: Any, x: Any, y: Any) -> Any:
     if k == 1:
         return NotImplemented
     rest = jets.difference(x[k], jets.convolution(mul, z, y, k, k))
-    return _quotient(jets, rest, y.first())
-
-
-# From this order on coefficients are multiplied by a reciprocal, which takes a third of the time
-# of a division, or less.
-_RECIPROCAL = 4
-
-
-def _quotient(jets: Any, rest: Value | None, by: Value) -> Value | None:
-    """What each coefficient is divided by is the same for all."""
-    if rest is None or jets.order < _RECIPROCAL:
-        return None if rest is None else rest / by
-    return rest * (1.0 / by)
+    return None if rest is None else jets.quotient(rest, y.first())
 
 
 # Powers and roots.
@@ -222,9 +210,10 @@ sqrt = elementwise(
 
 
 @sqrt.taylor
-def _sqrt_taylor(jets: Any, k: int, z: Any, x: Any) -> Value | None:
+def _sqrt_taylor(jets: Any, k: int, z: Any, x: Any) -> Any:
     """`2 z_0 z_k = x_k - sum(z_i z_{k-i})`, without the terms that have z_k."""
-    return _quotient(jets, jets.difference(x[k], jets.square(mul, z, k, 1)), z[0] * 2.0)
+    rest = jets.difference(x[k], jets.square(mul, z, k, 1))
+    return None if rest is None else jets.quotient(rest, z[0] * 2.0)
 
 
 rsqrt = elementwise(

@@ -8,13 +8,13 @@ from primgraph.codegen.cards.elementwise import SHORT_CUTS
 from primgraph.codegen.cards.literals import dtype_text, full_text, is_weak_default, scalar_text
 from primgraph.codegen.cards.notation import Text
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.emit.control import write_control
 from primgraph.codegen.emit.fallback import caller_of
 from primgraph.codegen.emit.layout import statement
-from primgraph.codegen.emit.page import LONGEST, Page, Piece
-from primgraph.codegen.emit.shapes import REDUCTIONS
-from primgraph.codegen.emit.views import write_view
 from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.readable.control import write_control
+from primgraph.codegen.readable.page import LONGEST, Page, Piece
+from primgraph.codegen.readable.shapes import REDUCTIONS
+from primgraph.codegen.readable.views import write_view
 from primgraph.ir.dims import Dim, names_in
 from primgraph.ir.types import FLOAT32, FLOAT64, broadcast_shapes
 from primgraph.primitives.constants import constant, extent, full, iota, iota_shape

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from primgraph.codegen.cards.notation import Text
-from primgraph.codegen.emit.expressions import write_step
-from primgraph.codegen.emit.interface import Interface
 from primgraph.codegen.emit.layout import result, signature
 from primgraph.codegen.emit.module import MANY, Function, Module
-from primgraph.codegen.emit.page import LONGEST, Page, Piece, Shared
-from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.plan.schedule import Schedule
+from primgraph.codegen.readable.expressions import write_step
+from primgraph.codegen.readable.interface import Interface
+from primgraph.codegen.readable.page import LONGEST, Page, Piece, Shared
+from primgraph.codegen.readable.sizes import Sizes
 from primgraph.codegen.run import support
 from primgraph.ir.form import Form, result_names
 from primgraph.ir.titles import Title

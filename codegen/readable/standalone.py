@@ -8,11 +8,11 @@ from pathlib import Path
 
 from primgraph.codegen.emit.module import Module
 from primgraph.codegen.emit.ordering import by_source
-from primgraph.codegen.emit.page import Shared, entry_name
-from primgraph.codegen.emit.readable import readable
 from primgraph.codegen.emit.render import render
-from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.plan.schedule import NONE, schedule
+from primgraph.codegen.readable.function import readable
+from primgraph.codegen.readable.page import Shared, entry_name
+from primgraph.codegen.readable.sizes import Sizes
 from primgraph.errors import CompileError
 from primgraph.ir.graph import Graph
 from primgraph.ir.overwriting import require_own

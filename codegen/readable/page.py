@@ -22,14 +22,14 @@ from primgraph.codegen.cards.literals import (
 )
 from primgraph.codegen.cards.notation import ATOM, Text
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.emit.containers import Classes
 from primgraph.codegen.emit.layout import WIDTH, statement
 from primgraph.codegen.emit.module import Parts
 from primgraph.codegen.emit.names import Names, comment, is_safe
-from primgraph.codegen.emit.shapes import shown_shapes
-from primgraph.codegen.emit.sizes import Sizes
 from primgraph.codegen.emit.titles import called
 from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.codegen.readable.containers import Classes
+from primgraph.codegen.readable.shapes import shown_shapes
+from primgraph.codegen.readable.sizes import Sizes
 from primgraph.codegen.run import support
 from primgraph.ir.titles import Title
 from primgraph.ir.types import Shape, TensorType

@@ -7,11 +7,8 @@ from typing import Any, NamedTuple, final
 from primgraph.codegen.cards.literals import dtype_text, scalar_text, shape_text
 from primgraph.codegen.cards.notation import Text, number_of
 from primgraph.codegen.cards.table import CARDS
-from primgraph.codegen.emit.entry import check_of, entries, trips
 from primgraph.codegen.emit.fallback import caller_of
-from primgraph.codegen.emit.looks import look
 from primgraph.codegen.emit.module import MANY, Function, Line, Module, Parts
-from primgraph.codegen.emit.workspace import Workspace
 from primgraph.codegen.plan.places import (
     Argument,
     Constant,
@@ -44,6 +41,9 @@ from primgraph.codegen.plan.program import (
 )
 from primgraph.codegen.plan.schedule import CHUNK, Step
 from primgraph.codegen.plan.views import Cut, Repeat, tuple_text, view_text
+from primgraph.codegen.planned.entry import check_of, entries, trips
+from primgraph.codegen.planned.looks import look
+from primgraph.codegen.planned.workspace import Workspace
 from primgraph.codegen.run.growing import Growing
 from primgraph.codegen.run.threads import share
 from primgraph.primitives.constants import constant

@@ -10,9 +10,9 @@ from primgraph.codegen.cards.notation import ADD, ATOM, Text
 from primgraph.codegen.emit.layout import WIDTH, statement
 from primgraph.codegen.emit.module import Line, Within
 from primgraph.codegen.emit.ordering import by_source
-from primgraph.codegen.emit.page import Page, Piece
 from primgraph.codegen.plan.extents import extent_text
 from primgraph.codegen.plan.schedule import Step, schedule
+from primgraph.codegen.readable.page import Page, Piece
 from primgraph.ir.dims import TRIPS
 from primgraph.ir.graph import Graph
 from primgraph.ir.types import BOOL, TensorType

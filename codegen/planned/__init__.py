@@ -1,0 +1,1 @@
+"""NumPy code as a plan has it: every result in a buffer, or handed out."""

@@ -1,0 +1,1 @@
+"""Arithmetic on Python's own floats: graphs of few numbers, without arrays."""
