@@ -244,9 +244,8 @@ class Kernel(Fixed, Drawn):
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
         To a path that ends in .c it writes C11 that needs nothing but the C library, and beside it
-        a header that says how its functions are called; sizes are their first arguments. With
-        `blas` large products of matrices in it are calls of BLAS, by the names that `cblas.h` has
-        for them.
+        a header that says how its functions are called; sizes come first among arguments. With
+        `blas` large products of matrices are calls of BLAS, by the names that `cblas.h` has.
 
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
         for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape. To a

@@ -14,7 +14,7 @@ from primgraph.codegen.emit.render import rendered
 from primgraph.codegen.emit.titles import called
 from primgraph.codegen.export.extents import helpers
 from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.export.function import Part, Writer, extents
+from primgraph.codegen.export.function import Part, Writer, extents, pointers
 from primgraph.codegen.export.given import given
 from primgraph.codegen.export.places import Place, Tables
 from primgraph.codegen.export.remarks import Needs, told_of
@@ -314,8 +314,8 @@ def _parts(
     passed: list[Parameter] = []
     alone, can_fail = len(writer.parts) == 1, writer.can_fail
     for part in writer.parts:
-        pointers = [f"    {line}" for line in part.pointers.values()]
-        lines = without_unused([*writer.declared(), *pointers, *part.lines])
+        crossing = [f"    {line}" for line in part.pointers.values()]
+        lines = without_unused([*pointers(writer), *crossing, *part.lines])
         if part.is_watched:
             lines.insert(0, "    int bad = 0;")
         if part.can_fail or (alone and sizes):

@@ -242,19 +242,8 @@ class Writer:
         """The array of the workspace that a room is in."""
         if not self.sized:
             return f"{self.work}->{room.member}"
-        if room.member not in self.members:
-            self.members[room.member] = self.names.fresh(room.member, lasting=True)
-        return self.members[room.member]
-
-    def declared(self) -> list[str]:
-        """Pointers to the arrays of a workspace without a type."""
-        found = []
-        offsets = self.workspace.offsets()
-        for kind, member, _ in self.workspace.members if self.sized else ():
-            at = offsets[member]
-            place = self.work if is_zero(at) else f"(void *)((char *){self.work} + {code(at)})"
-            found += wrapped(f"{kind} *const {self.members[member]} = {place};", 1)
-        return found
+        name = self.members.get(room.member) or self.names.fresh(room.member, lasting=True)
+        return self.members.setdefault(room.member, name)
 
     def give(self, at: int) -> None:
         for room in self.scope.given.pop(at, ()):
@@ -275,6 +264,17 @@ class Writer:
         for at in list(self.scope.given):
             self.give(at)
         self.scope = around
+
+
+def pointers(writer: Writer) -> list[str]:
+    """Lines that declare pointers to the arrays of a workspace without a type."""
+    found, space, work = [], writer.workspace, writer.work
+    offsets = space.offsets()
+    for kind, member, _ in space.members if writer.sized else ():
+        at = offsets[member]
+        place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
+        found += wrapped(f"{kind} *const {writer.members[member]} = {place};", 1)
+    return found
 
 
 def _write(writer: Writer, at: int) -> None:
