@@ -93,9 +93,10 @@ class _Loops:
     def by_rows(self, inner: list[tuple[str, int]]) -> None:
         """Add multiples of the rows on the right."""
         page, across = self.page, (self.column, -1)
-        self.open(self.column, self.n)
-        page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
-        page.close()
+        if not self.item.is_added:
+            self.open(self.column, self.n)
+            page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
+            page.close()
         self.open(self.along, self.depth)
         factor, kind = page.name("factor"), kind_of(self.dtype)
         page.line(
@@ -117,13 +118,14 @@ class _Loops:
         whole = held.is_number and not held.is_declared
         held.is_declared = True
         kind, target = kind_of(self.dtype), self.element(self.out, *inner, *across)
+        sign = "+=" if self.item.is_added else "="
         if typical(self.depth) >= _DEEP:
             x, y = self.address(left, *inner), self.address(right, *across)
             text = (
                 f"pg_dot_{type_name(self.dtype)}({x}, {code(left.strides[-1])}, {y}, "
                 f"{code(right.strides[-2])}, {code(self.depth)})"
             )
-            page.line(f"{f'const {kind} {held.text}' if whole else target} = {text};")
+            page.line(f"{f'{kind} {held.text}' if whole else target} {sign} {text};")
         else:
             total = held.text if whole else page.name("sum")
             page.line(f"{kind} {total} = {self.zero};")
@@ -134,7 +136,7 @@ class _Loops:
                 page.line(f"{total} += {x} * {y};")
                 page.close()
             if not whole:
-                page.line(f"{target} = {total};")
+                page.line(f"{target} {sign} {total};")
         if across:
             page.close()
 
@@ -149,8 +151,9 @@ class _Loops:
         x, y, z = (self.address(a) for a in (self.item.left, self.item.right, self.out))
         sizes = f"CblasRowMajor, {left[0]}, {right[0]}, {', '.join(map(_narrow, (m, n, k)))}"
         self.page.line(f"{name}({sizes}, {one},")
+        before = one if self.item.is_added else self.zero
         lead = [_lead(apart) for apart in (left[1], right[1], n)]
-        self.page.line(f"    {x}, {lead[0]}, {y}, {lead[1]}, {self.zero}, {z}, {lead[2]});")
+        self.page.line(f"    {x}, {lead[0]}, {y}, {lead[1]}, {before}, {z}, {lead[2]});")
         return True
 
 
