@@ -188,10 +188,7 @@ class Kernel(Fixed, Drawn):
         return self.style
 
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
-        """The same kernel with a clock around each step, the clocks, and each step's equation.
-
-        Equations are given by their place in the graph.
-        """
+        """This kernel with a clock around each step, these, and the steps' places in the graph."""
         clocks: list[Clocks] = []
         code = self._recipe.compiled(self.style, clocks=clocks)
         other = object.__new__(Kernel)
