@@ -84,9 +84,10 @@ class _Loops:
     def by_rows(self, inner: list[tuple[str, int]]) -> None:
         """Add multiples of the rows on the right."""
         page, across = self.page, (self.column, -1)
-        self.open(self.column, self.n)
-        page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
-        page.close()
+        if not self.item.is_added:
+            self.open(self.column, self.n)
+            page.line(f"{self.element(self.out, *inner, across)} = {self.zero};")
+            page.close()
         self.open(self.along, self.depth)
         factor, kind = page.name("factor"), kind_of(self.dtype)
         page.line(
@@ -108,13 +109,14 @@ class _Loops:
         whole = held.is_number and not held.is_declared
         held.is_declared = True
         kind, target = kind_of(self.dtype), self.element(self.out, *inner, *across)
+        sign = "+=" if self.item.is_added else "="
         if self.depth >= _DEEP:
             x, y = self.address(left, *inner), self.address(right, *across)
             text = (
                 f"pg_dot_{type_name(self.dtype)}({x}, {left.strides[-1]}, {y}, "
                 f"{right.strides[-2]}, {self.depth})"
             )
-            page.line(f"{f'const {kind} {held.text}' if whole else target} = {text};")
+            page.line(f"{f'{kind} {held.text}' if whole else target} {sign} {text};")
         else:
             total = held.text if whole else page.name("sum")
             page.line(f"{kind} {total} = {self.zero};")
@@ -125,7 +127,7 @@ class _Loops:
                 page.line(f"{total} += {x} * {y};")
                 page.close()
             if not whole:
-                page.line(f"{target} = {total};")
+                page.line(f"{target} {sign} {total};")
         if across:
             page.close()
 
@@ -140,7 +142,8 @@ class _Loops:
         x, y, z = (self.address(a) for a in (self.item.left, self.item.right, self.out))
         sizes = f"CblasRowMajor, {left[0]}, {right[0]}, {m}, {n}, {k}"
         self.page.line(f"{name}({sizes}, {one},")
-        self.page.line(f"    {x}, {left[1]}, {y}, {right[1]}, {self.zero}, {z}, {n});")
+        before = one if self.item.is_added else self.zero
+        self.page.line(f"    {x}, {left[1]}, {y}, {right[1]}, {before}, {z}, {n});")
         return True
 
 

@@ -56,7 +56,7 @@ RUNTIME = {
     "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
     "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
 }
-_PRODUCTS = ("pg_matmul_", "pg_product_", "pg_added_")
+_PRODUCTS = ("pg_matmul_", "pg_onto_", "pg_product_", "pg_added_")
 # Of elementary functions, whose roundings are where they are written: branches that limit arguments
 # are not to be drawn out of them.
 FUNCTION_FLAGS = (

@@ -63,6 +63,8 @@ class Draft:
         for step in schedule.steps:
             self.uses.update(step.inputs)
         self.overlaid: dict[int, Overlaid] = {}
+        # Products of matrices and their sums: where they are, and the last product of them.
+        self.sums: dict[int, tuple[int, int]] = {}
         for v in range(schedule.inputs):
             self.access[v] = whole(v, schedule.types[v].shape)
 

@@ -62,12 +62,13 @@ class Nest:
 @final
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The product of two stacks of matrices."""
+    """The product of two stacks of matrices, which may be added to what is there of its value."""
 
     step: Step
     value: int
     left: Access
     right: Access
+    is_added: bool = False
 
 
 @final

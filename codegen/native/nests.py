@@ -43,6 +43,7 @@ from primgraph.codegen.native.spellings import (
     literal,
     spelling,
 )
+from primgraph.codegen.native.sums import add_up
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
 from primgraph.ir.dims import TRIPS, is_open
@@ -51,6 +52,7 @@ from primgraph.primitives.assumed import assumed
 from primgraph.primitives.constants import extent as extent_op
 from primgraph.primitives.constants import full, iota
 from primgraph.primitives.control import CONTROL, scan, while_loop
+from primgraph.primitives.elementwise import add
 from primgraph.primitives.indexing import gather, placed, scatter_add
 from primgraph.primitives.linalg import matmul
 from primgraph.primitives.reductions import reduce_max, reduce_min, reduce_prod, reduce_sum
@@ -115,6 +117,8 @@ def _add(draft: Draft, step: Step) -> None:
         _compute(draft, step)
     elif not all(c_type(t.dtype) for t in (*form.operands, *form.results)):
         _outside(draft, step)
+    elif op is add and add_up(draft, step):
+        pass
     elif op in SPELLINGS or op in FUNCTIONS:
         _compute(draft, step)
     elif op in REDUCTIONS or op is overlap_add:
@@ -206,6 +210,7 @@ def _multiply(draft: Draft, step: Step) -> None:
     left, right = (draft.in_memory(v, at) for v in inputs)
     draft.last_item(step.outputs[0], at)
     draft.items.append(Product(step, step.outputs[0], left, right))
+    draft.sums[step.outputs[0]] = step.outputs[0], at
 
 
 def _outside(draft: Draft, step: Step, lacking: tuple[Step, ...] = ()) -> None:
