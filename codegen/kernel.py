@@ -244,8 +244,8 @@ class Kernel(Fixed, Drawn):
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
         To a path that ends in .c it writes C11 that needs nothing but the C library, and beside it
-        a header that says how its functions are called. With `blas` large products of matrices in
-        it are calls of BLAS, by the names that `cblas.h` has for them.
+        a header that says how its functions are called; sizes come first among arguments. With
+        `blas` large products of matrices are calls of BLAS, by the names that `cblas.h` has.
 
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
         for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape. To a
@@ -257,8 +257,8 @@ class Kernel(Fixed, Drawn):
         take those of Python's `math` in any case.
 
         Raises `CompileError` if a graph has a primitive without a spelling, for two graphs of one
-        name, and in C for sizes that are not known, for numbers that are complex or have 16 bits,
-        and for names that mean something in C; `ArgumentError` for what is no kernel, for `others`
+        name, and in C for numbers that are complex or have 16 bits, and for names that mean
+        something in C; `ArgumentError` for what is no kernel, for `others`
         in a picture, for other endings of files of C or C++, and, unless `force` is true, for a
         file that is there and was not written by primgraph.
         """

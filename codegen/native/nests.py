@@ -109,7 +109,7 @@ def _add(draft: Draft, step: Step) -> None:
         place(draft, step)
     elif op is reorder:
         take_along(draft, step)
-    elif op in (gather, scatter_add) and can_index(step):
+    elif op in (gather, scatter_add) and can_index(draft, step):
         (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
         join(draft, step)

@@ -13,7 +13,7 @@ from primgraph.codegen.native.call_lines import Call, Lines
 from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.spellings import c_type, literal, type_name
 from primgraph.codegen.plan.schedule import Step
-from primgraph.ir.dims import typical
+from primgraph.ir.dims import names_in, typical
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, Shape
 from primgraph.primitives import constants, reductions, running, sorting
@@ -114,7 +114,9 @@ def _root_of_squares(call: Call) -> Iterator[str]:
     type, f = c_type(x.dtype), "f" if x.dtype.itemsize == 4 else ""
     strides = row_major(x.shape)
     kept = [i for i in range(x.ndim) if i not in axes]
-    number = literal(float(divisor), x.dtype)
+    number = f"({type}){extent(divisor)}"
+    if not names_in(divisor):
+        number = literal(float(divisor), x.dtype)
     low, high = (literal(v, x.dtype) for v in reductions.safe_squares(x.dtype))
     yield f"{type} *z = {call.result()};"
     yield f"const {type} *x = {call.operand(0)}, *squares = {call.operand(1)};"
