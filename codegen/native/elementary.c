@@ -890,16 +890,26 @@ INLINE double pow_short(double x, double y) {
         for (long i = 0; i < n; i++) out[i] = name##_of(in[i]);                        \
     }
 
-/* Runs with an element beyond `most` are computed by the function for all numbers. */
-#define NEAR_RUN(name, most)                                                           \
+/* By the function of another name. */
+#define RUN_BY(name, function)                                                         \
     void pg_##name(double *out, const double *in, long n) {                            \
-        uint64_t far = 0;                                                              \
-        const uint64_t end = bits_of(most);                                            \
-        for (long i = 0; i < n; i++) far |= end - (bits_of(in[i]) & (UINT64_MAX >> 1)); \
-        if (far >> 63)                                                                 \
-            for (long i = 0; i < n; i++) out[i] = name##_of(in[i]);                    \
-        else                                                                           \
-            for (long i = 0; i < n; i++) out[i] = name##_near(in[i]);                  \
+        for (long i = 0; i < n; i++) out[i] = function##_of(in[i]);                    \
+    }
+
+/* A run with a number beyond `most` is computed by the function for all numbers. */
+#define NEAR_BY(function, most)                                                        \
+    uint64_t far = 0;                                                                  \
+    const uint64_t end = bits_of(most);                                                \
+    for (long i = 0; i < n; i++) far |= end - (bits_of(in[i]) & (UINT64_MAX >> 1));    \
+    if (far >> 63) {                                                                   \
+        for (long i = 0; i < n; i++) out[i] = function##_of(in[i]);                    \
+        return;                                                                        \
+    }
+
+#define NEAR_RUN(name, function, most)                                                 \
+    void pg_##name(double *out, const double *in, long n) {                            \
+        NEAR_BY(function, most)                                                        \
+        for (long i = 0; i < n; i++) out[i] = function##_near(in[i]);                  \
     }
 
 /* In two loops: less has to wait for results that are on their way. */
@@ -922,13 +932,7 @@ INLINE double pow_short(double x, double y) {
 
 #define NEAR_REDUCED_RUN(name, most)                                                   \
     void pg_##name(double *out, const double *in, long n) {                            \
-        uint64_t far = 0;                                                              \
-        const uint64_t end = bits_of(most);                                            \
-        for (long i = 0; i < n; i++) far |= end - (bits_of(in[i]) & (UINT64_MAX >> 1)); \
-        if (far >> 63) {                                                               \
-            for (long i = 0; i < n; i++) out[i] = name##_of(in[i]);                    \
-            return;                                                                    \
-        }                                                                              \
+        NEAR_BY(name, most)                                                            \
         REDUCED_LOOPS(name)                                                            \
     }
 
@@ -1009,7 +1013,7 @@ INLINE double pow_short(double x, double y) {
         }                                                                              \
     }
 
-NEAR_RUN(exp, EXP_NEAR)
+NEAR_RUN(exp, exp, EXP_NEAR)
 RUN(expm1)
 RUN(log)
 RUN(log1p)

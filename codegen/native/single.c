@@ -123,20 +123,25 @@ INLINE float sigmoid_all_float(float x) {
     return x < -EXP_NEAR_FLOAT ? far : near;
 }
 
-/* Runs with a number beyond `most` are computed by the function for all numbers. */
-#define NEAR_FLOATS(name, most)                                                        \
+#define RUN_OF_FLOATS(name, function)                                                  \
+    void pg_##name##f(float *out, const float *in, long n) {                           \
+        for (long i = 0; i < n; i++) out[i] = function##_float(in[i]);                 \
+    }
+
+/* A run with a number beyond `most` is computed by the function for all numbers. */
+#define NEAR_FLOATS_BY(function, most)                                                 \
     uint32_t far = 0;                                                                  \
     const uint32_t end = bits_of_float(most);                                          \
     for (long i = 0; i < n; i++) far |= end - (bits_of_float(in[i]) & (UINT32_MAX >> 1)); \
     if (far >> 31) {                                                                   \
-        for (long i = 0; i < n; i++) out[i] = name##_all_float(in[i]);                 \
+        for (long i = 0; i < n; i++) out[i] = function##_all_float(in[i]);             \
         return;                                                                        \
     }
 
-#define NEAR_RUN_OF_FLOATS(name, most)                                                 \
+#define NEAR_RUN_OF_FLOATS(name, function, most)                                       \
     void pg_##name##f(float *out, const float *in, long n) {                           \
-        NEAR_FLOATS(name, most)                                                        \
-        for (long i = 0; i < n; i++) out[i] = name##_near_float(in[i]);                \
+        NEAR_FLOATS_BY(function, most)                                                 \
+        for (long i = 0; i < n; i++) out[i] = function##_near_float(in[i]);            \
     }
 
 #define REDUCED_FLOATS(name)                                                           \
@@ -158,10 +163,10 @@ INLINE float sigmoid_all_float(float x) {
 
 #define NEAR_REDUCED_RUN_OF_FLOATS(name, most)                                         \
     void pg_##name##f(float *out, const float *in, long n) {                           \
-        NEAR_FLOATS(name, most)                                                        \
+        NEAR_FLOATS_BY(name, most)                                                     \
         REDUCED_FLOATS(name)                                                           \
     }
 
-NEAR_RUN_OF_FLOATS(exp, EXP_NEAR_FLOAT)
+NEAR_RUN_OF_FLOATS(exp, exp, EXP_NEAR_FLOAT)
 REDUCED_RUN_OF_FLOATS(tanh)
 NEAR_REDUCED_RUN_OF_FLOATS(sigmoid, EXP_NEAR_FLOAT)
