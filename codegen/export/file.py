@@ -197,7 +197,7 @@ def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool)
     lengths = [Parameter(n, TensorType((), INT64), False, True) for n in in_order(graph)]
     inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
     outputs = _results(graph, steps, names)
-    plan = nests(steps, SERIAL, complete=True)
+    plan = nests(steps, SERIAL, complete=True, alone=True)
     writer = Writer(plan, names, tables, name, blas, bool(graph.sizes))
     places = {k: p.place for k, p in enumerate(inputs)}
     places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})

@@ -44,8 +44,10 @@ Add: TypeAlias = Callable[[Draft, Step], None]
 LIMITS = Limits(
     cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000, least_steps=1
 )
-# Blocks come in up to so many groups, whose totals take up no more bytes than that.
+# Blocks come in up to so many groups, whose totals take up no more bytes than that. To clear and to
+# add a byte of them takes so many nanoseconds, of which there may be such a part of the work's.
 _GROUPS, _MOST_ADDED = 16, 1 << 22
+_ADDED, _ADDING = 0.03, 1 / 64
 # Products are computed for so many rows at once.
 _TILE = 8
 
@@ -113,12 +115,13 @@ def _groups(draft: Draft, region: Region, block: Schedule, rows: int, limits: Li
     blocks = (region.extent + (rows - 1)) // rows
     added = sum(draft.types[v].nbytes for v in region.totals)
     most = min(_GROUPS, _MOST_ADDED // added if added else _GROUPS)
+    # What each of them takes at least.
+    least = max(limits.least_share, _ADDED * added / _ADDING)
     if type(blocks) is Dim:
-        share = ceil(limits.least_share / max(_work(block, block.steps), 1)) or 1
+        share = max(ceil(least / max(_work(block, block.steps), 1)), 1)
         return smaller(larger(blocks // share, 1), max(most, 1))
     work = _work(draft.schedule, draft.schedule.steps[region.start : region.stop])
-    worth = int(work / limits.least_share) if limits.least_share else blocks
-    return max(1, min(blocks, worth, most))
+    return max(1, min(blocks, most, int(work / least) if least else blocks))
 
 
 def _work(schedule: Schedule, steps: Sequence[Step]) -> float:

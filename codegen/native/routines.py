@@ -13,6 +13,7 @@ from primgraph.codegen.native.call_lines import Call, Lines
 from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.spellings import c_type, literal, type_name
 from primgraph.codegen.plan.schedule import Step
+from primgraph.codegen.run.lapack import lapack
 from primgraph.ir.dims import names_in, typical
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, Shape
@@ -20,9 +21,12 @@ from primgraph.primitives import constants, reductions, running, sorting
 from primgraph.primitives.linalg import matmul
 
 
-def routine(step: Step) -> Lines | None:
-    """What writes the calls for `step`, if there is a function of C for it."""
+def routine(step: Step, alone: bool = False) -> Lines | None:
+    """What writes the calls for `step`, if there is a function of C for it: `alone`, without
+    LAPACK's."""
     found = ROUTINES.get(step.op) or systems.ROUTINES.get(step.op)
+    if found is None and not alone and step.op in systems.FAR and systems.there_is_lapack(step):
+        found = systems.FAR[step.op]
     if found is None or any(c_type(t.dtype) is None for t in (*step.operands, *step.results)):
         return None
     kinds, lines = found
@@ -38,7 +42,7 @@ _MOST_SORTED = 256
 
 def pays(step: Step) -> bool:
     """Whether C is no slower than a call of NumPy's, where that is possible."""
-    if step.op in systems.ROUTINES:
+    if step.op in systems.ROUTINES and lapack() is None:
         shape = step.operands[0].shape
         return typical(max(shape[-2:], key=typical)) <= systems.MOST_ROWS
     if step.op is not sorting.sort:
