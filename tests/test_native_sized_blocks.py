@@ -134,7 +134,8 @@ def test_what_kernels_promise_holds_in_blocks(monkeypatch):
     made = []
     library = build.library
     monkeypatch.setattr(
-        "primgraph.codegen.native.native.library", lambda text: made.append(text) or library(text)
+        "primgraph.codegen.native.native.library",
+        lambda text, **more: made.append(text) or library(text, **more),
     )
 
     def f(x, w):
