@@ -36,12 +36,12 @@ INLINE double loose_sigmoid_of(double x) {
 
 /* |x| <= EXP_NEAR_FLOAT; 1.1. */
 INLINE float loose_exp_near_float(float x) {
-    const float shifted = FUSED_FLOAT(x, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
-    const float r = FUSED_FLOAT(-n, LN2_LOW_FLOAT, FUSED_FLOAT(-n, LN2_HIGH_FLOAT, x)), z = r * r;
-    const float a = FUSED_FLOAT(r, 0.16666577f, 0.5f), b = FUSED_FLOAT(r, 0.008363174f, 0.041666555f);
-    const float rest = FUSED_FLOAT(FUSED_FLOAT(z, 0.0013926178f, b), z, a);
+    const float shifted = FUSEDF(x, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
+    const float r = FUSEDF(-n, LN2_LOW_FLOAT, FUSEDF(-n, LN2_HIGH_FLOAT, x)), z = r * r;
+    const float a = FUSEDF(r, 0.16666577f, 0.5f), b = FUSEDF(r, 0.008363174f, 0.041666555f);
+    const float rest = FUSEDF(FUSEDF(z, 0.0013926178f, b), z, a);
     const float two = float_of((bits_of_float(shifted) << 23) + BITS_OF_ONE_FLOAT);
-    return (1.0f + FUSED_FLOAT(z, rest, r)) * two;
+    return (1.0f + FUSEDF(z, rest, r)) * two;
 }
 
 INLINE float loose_exp_all_float(float x) {
@@ -52,26 +52,26 @@ INLINE float loose_exp_all_float(float x) {
 /* All x; 3.2. */
 INLINE float loose_tanh_float(float x) {
     const float c = fabsf(x) > 10.0f ? 10.0f : fabsf(x);
-    const float shifted = FUSED_FLOAT(c, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
-    const float r = FUSED_FLOAT(-n, LN2_LOW_FLOAT, FUSED_FLOAT(-n, LN2_HIGH_FLOAT, c)), z = r * r;
+    const float shifted = FUSEDF(c, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
+    const float r = FUSEDF(-n, LN2_LOW_FLOAT, FUSEDF(-n, LN2_HIGH_FLOAT, c)), z = r * r;
     const float by = float_of(BITS_OF_ONE_FLOAT - (bits_of_float(shifted) << 24));
-    const float even = FUSED_FLOAT(z, FUSED_FLOAT(z, 0.009496633f, 0.42848965f), 1.0f);
-    const float above = FUSED_FLOAT(z, 0.09515632f, 1.0f), odd = r * above;
-    const float up = FUSED_FLOAT(r, above, even), down = FUSED_FLOAT(-r, above, even);
-    const float over = by == 1.0f ? odd + odd : FUSED_FLOAT(-by, down, up);
-    return copysignf(over / FUSED_FLOAT(by, down, up), x);
+    const float even = FUSEDF(z, FUSEDF(z, 0.009496633f, 0.42848965f), 1.0f);
+    const float above = FUSEDF(z, 0.09515632f, 1.0f), odd = r * above;
+    const float up = FUSEDF(r, above, even), down = FUSEDF(-r, above, even);
+    const float over = by == 1.0f ? odd + odd : FUSEDF(-by, down, up);
+    return copysignf(over / FUSEDF(by, down, up), x);
 }
 
 /* |x| <= EXP_NEAR_FLOAT; 2.5. */
 INLINE float loose_sigmoid_near_float(float x) {
     const float c = x > 18.0f ? 18.0f : x;
-    const float shifted = FUSED_FLOAT(c, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
-    const float twice = FUSED_FLOAT(-n, LN2_LOW_FLOAT, FUSED_FLOAT(-n, LN2_HIGH_FLOAT, c));
+    const float shifted = FUSEDF(c, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
+    const float twice = FUSEDF(-n, LN2_LOW_FLOAT, FUSEDF(-n, LN2_HIGH_FLOAT, c));
     const float r = 0.5f * twice, z = r * r;
     const float by = float_of(BITS_OF_ONE_FLOAT - (bits_of_float(shifted) << 23));
-    const float above = FUSED_FLOAT(z, 0.06660952f, 1.0f), below = FUSED_FLOAT(z, 0.39994278f, 1.0f);
-    const float up = FUSED_FLOAT(r, above, below), down = FUSED_FLOAT(-r, above, below);
-    return up / FUSED_FLOAT(by, down, up);
+    const float above = FUSEDF(z, 0.06660952f, 1.0f), below = FUSEDF(z, 0.39994278f, 1.0f);
+    const float up = FUSEDF(r, above, below), down = FUSEDF(-r, above, below);
+    return up / FUSEDF(by, down, up);
 }
 
 INLINE float loose_sigmoid_all_float(float x) {
