@@ -50,18 +50,17 @@ def written(folder: Path, rows: int) -> list[str]:
     if all(Path(n).exists() for n in names):
         return names
     rng = np.random.default_rng(0)
-    shapes = (rows, FEATURES), (rows,)
-    x, y = (
-        np.lib.format.open_memmap(n, "w+", np.float64, s)
-        for n, s in zip(names, shapes, strict=True)
-    )
     true = np.linspace(-1.0, 1.0, FEATURES)
-    for start in range(0, rows, 500_000):
-        part = rng.standard_normal((min(500_000, rows - start), FEATURES))
-        x[start : start + len(part)] = part
-        y[start : start + len(part)] = np.sign(part @ true + rng.logistic(size=len(part)))
-    x.flush()
-    y.flush()
+    # By ordinary writes: what is stored through a memory map lies in the page cache in pages of
+    # 4 KiB until it is read from the disk again, and these take long to map and to unmap.
+    with Path(names[0]).open("wb") as x, Path(names[1]).open("wb") as y:
+        for file, shape in ((x, (rows, FEATURES)), (y, (rows,))):
+            header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, rows, 500_000):
+            part = rng.standard_normal((min(500_000, rows - start), FEATURES))
+            part.tofile(x)
+            np.sign(part @ true + rng.logistic(size=len(part))).tofile(y)
     return names
 
 

@@ -1,16 +1,23 @@
 """Native code beside programs by hand and JAX, in one process and one thread, by shortest times.
 
-By hand are C and, if it is installed, loops compiled by numba; the better of them has a column.
-
 That is quicker than `run.py`, and says more where others use the machine: `python
-benchmarks/native.py W5 "W8 arith"`. `--casadi` compares with CasADi's generated C instead, which is
-unrolled: gradient and Hessian-vector product of Rosenbrock's function of n variables, and the
-Jacobian of a planar arm of six joints in n positions.
+benchmarks/native.py W5 "W8 arith"`. By hand are C and, if it is installed, loops compiled by numba.
+Results are compared with those of NumPy by hand before anything is timed; the tools take turns.
+
+Native code is called as usual, for new arrays, and with `out=`. Programs by hand keep their results
+(but for dense Hessians and Jacobians, which are new each time): the better of them has two columns,
+and the second compares with `out=` where they keep them.
+
+`--casadi` compares with CasADi's generated C instead, which is unrolled: gradient and
+Hessian-vector product of Rosenbrock's function of n variables, and the Jacobian of a planar arm of
+six joints in n positions. `--limits` tells what the machine can do, how near to that W9 comes, and
+how long first calls take. `--all` prints all of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import importlib.util
 import math
@@ -27,6 +34,7 @@ from typing import Any
 
 import hand
 import hand_c
+import native_limits
 import numpy as np
 import workloads
 from cases import Case, cases
@@ -35,16 +43,24 @@ from worker import largest_error
 
 import primgraph as pg
 
-SECONDS = 0.1
+Call = Callable[[], Any]
+
+ROUNDS, SECONDS = 3, 0.05
+# Variables without which libraries would take further threads, or wait for those of others.
+ALONE = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
 
 
-def shortest(call: Callable[[], Any]) -> float:
+def shortest(call: Call, duration: float = 2 * SECONDS) -> float:
     """The shortest time of a call, among batches of a millisecond."""
     call()
     start = time.perf_counter()
     call()
     inner = max(1, int(1e-3 / max(time.perf_counter() - start, 1e-7)))
-    best, end = math.inf, time.perf_counter() + SECONDS
+    best, end = math.inf, time.perf_counter() + duration
     while time.perf_counter() < end:
         start = time.perf_counter()
         for _ in range(inner):
@@ -60,12 +76,12 @@ def results_by_hand(case: Case) -> list[Any]:
     return [np.array(r, np.float64) for r in function(*arguments)]
 
 
-def of_tool(tool: Any, case: Case, expected: list[Any]) -> float:
-    """The time of the fastest variant of a tool; infinite where there is none.
+def fastest(tool: Any, case: Case, expected: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """The fastest variant of a tool, and its inputs.
 
-    Raises `ArithmeticError` where results differ from those expected, before anything is timed.
+    Raises `ArithmeticError` where results differ from those expected.
     """
-    best = math.inf
+    best, found = math.inf, None
     for variant in tool.variants(case):
         function, arguments = tool.build(case, variant)
         results = function(*arguments)
@@ -74,37 +90,68 @@ def of_tool(tool: Any, case: Case, expected: list[Any]) -> float:
             name = getattr(tool, "__name__", type(tool).__name__)
             raise ArithmeticError(f"{case.name}: {name} {variant} differs by {error:.1e}")
         del results
-        best = min(best, shortest(lambda f=function, a=arguments: f(*a)))  # type: ignore[misc]
-    return best
+        taken = shortest(lambda f=function, a=arguments: f(*a), SECONDS / 2)  # type: ignore[misc]
+        if taken < best:
+            best, found = taken, (function, arguments)
+    assert found is not None
+    return found
+
+
+def calls_of(case: Case, others: dict[str, Any]) -> dict[str, Call]:
+    """What is timed, by its name: native code in two ways, the NumPy kernel, other tools."""
+    expected = results_by_hand(case)
+    workloads.target = "c"
+    function, arguments = fastest(workloads, case, expected)
+    kept = [np.array(r) for r in function(*arguments)]
+    made: dict[str, Call] = {
+        "native": lambda: function(*arguments),
+        "out=": lambda: function(*arguments, out=kept),
+    }
+    workloads.target = "numpy"
+    tools = {"numpy": workloads, **{n: t for n, t in others.items() if t.variants(case)}}
+    for name, tool in tools.items():
+        built = fastest(tool, case, expected)
+        made[name] = lambda f=built[0], a=built[1]: f(*a)  # type: ignore[misc]
+    return made
+
+
+def times_of(calls: dict[str, Call], rounds: int) -> dict[str, float]:
+    """The shortest times of calls that take turns."""
+    found = dict.fromkeys(calls, math.inf)
+    gc.collect()
+    for _ in range(rounds):
+        for name, call in calls.items():
+            found[name] = min(found[name], shortest(call, SECONDS))
+    return found
 
 
 def workloads_table(only: list[str], short: bool) -> list[str]:
     """Native code's times, and their ratios to those of the others."""
-    workloads.target = "c"
     others: dict[str, Any] = {"hand_c": hand_c}
     if importlib.util.find_spec("numba"):
         others["hand_numba"] = importlib.import_module("hand_numba")
     by_hand = list(others)
     if importlib.util.find_spec("jax"):
         others["jax"] = importlib.import_module("peers").Jax()
-    columns = [*by_hand, "better by hand", *list(others)[len(by_hand) :]]
+    columns = ["numpy", *by_hand, "better by hand", "the same, out=", *list(others)[len(by_hand) :]]
     rows, ratios = [], {name: [] for name in columns}
     for case in cases(only, short=short):
-        expected = results_by_hand(case)
-        own = of_tool(workloads, case, expected)
-        times = {name: of_tool(tool, case, expected) for name, tool in others.items()}
-        times["better by hand"] = min(times[name] for name in by_hand)
-        rows.append([case.name, seconds(own), *(_ratio(own, times[name]) for name in columns)])
-        for name in columns:
-            if math.isfinite(times[name]) and case.workload != "W1":
-                ratios[name].append(own / times[name])
+        times = times_of(calls_of(case, others), 1 if short else ROUNDS)
+        own = times["native"]
+        fresh = case.params.get("kind") in ("hess", "dense")
+        better = min(times[name] for name in by_hand if name in times)
+        found = {name: own / times[name] for name in columns if name in times}
+        found["better by hand"] = own / better
+        found["the same, out="] = (own if fresh else times["out="]) / better
+        cells = [f"{found[name]:.2f}" if name in found else "-" for name in columns]
+        rows.append([case.name, seconds(own), *cells])
+        if case.workload != "W1":
+            for name, ratio in found.items():
+                ratios[name].append(ratio)
+        print(case.name, file=sys.stderr, flush=True)
     means = [f"{statistics.geometric_mean(r):.2f}" if r else "-" for r in ratios.values()]
     rows.append(["geometric mean but W1", "", *means])
     return table(["case", "native", *(f"/ {name}" for name in columns)], rows)
-
-
-def _ratio(own: float, other: float) -> str:
-    return f"{own / other:.2f}" if math.isfinite(other) else "-"
 
 
 def _compiling() -> float:
@@ -188,16 +235,32 @@ def casadi_table(sizes: list[int]) -> list[str]:
     return table(["", "a call", "/ CasADi", "compiling", "/ CasADi"], rows)
 
 
+def _run_alone() -> None:
+    """Go on as a process with one processor, whose libraries have one thread each."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if not ALONE.keys() <= os.environ.keys():
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**ALONE, **os.environ})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("only", nargs="*", help="how names of cases begin")
     parser.add_argument("--short", action="store_true", help="tiny sizes, to see that it works")
     parser.add_argument("--casadi", action="store_true", help="beside CasADi's generated C")
+    parser.add_argument("--limits", action="store_true", help="what the machine can do")
+    parser.add_argument("--all", action="store_true", help="all tables")
     options = parser.parse_args()
+    _run_alone()
     pg.set_num_threads(1)
-    sizes = [10] if options.short else [100, 1000]
-    lines = casadi_table(sizes) if options.casadi else workloads_table(options.only, options.short)
-    sys.stdout.write("\n".join(lines) + "\n")
+    tables: list[list[str]] = []
+    if options.all or not (options.casadi or options.limits):
+        tables.append(workloads_table(options.only, options.short))
+    if options.casadi or (options.all and importlib.util.find_spec("casadi")):
+        tables.append(casadi_table([10] if options.short else [100, 1000]))
+    if options.all or options.limits:
+        tables += native_limits.tables(shortest, options.short)
+    sys.stdout.write("\n\n".join("\n".join(lines) for lines in tables) + "\n")
 
 
 if __name__ == "__main__":

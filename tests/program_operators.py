@@ -180,6 +180,19 @@ def products(draft: Draft) -> Variable:
 
 
 @row
+def sums_of_products(draft: Draft) -> Variable:
+    x = _any(draft, "f", rank=2)
+    if x.ndim != 2:
+        raise Unfit
+    n = draft.below(4, 1)
+    parts = [op.matmul(x, _shaped(draft, x, (x.shape[1], n)))]
+    for _ in range(draft.below(3, 1)):
+        k = draft.below(4, 1)
+        parts.append(op.matmul(_shaped(draft, x, (x.shape[0], k)), _shaped(draft, x, (k, n))))
+    return sum(parts[1:], parts[0])
+
+
+@row
 def einsum(draft: Draft) -> Variable:
     x = _any(draft, "f", rank=2)
     if x.ndim != 2:

@@ -319,7 +319,7 @@ OTHER_MEANINGS = {
     "primgraph/autodiff/lazy_matrix.py": {"reverse"},
     "primgraph/autodiff/sparse.py": {"reverse"},
     "primgraph/custom/traced.py": {"reverse"},
-    "transforms/analysis/sparsity.py": {"reverse"},
+    "transforms/analysis/sparsity/rules.py": {"reverse"},
     "transforms/analysis/within.py": {"reverse"},
     "primgraph/eager/apply.py": {
         "add",

@@ -1,9 +1,14 @@
 """Sums, maps and plans over chunks, on two worker processes and in this process."""
 
+import contextlib
+import gc
 import os
+import random
 import signal
 import threading
+import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -16,7 +21,9 @@ pytest.importorskip("dask.array", reason="dask is not installed")
 import dask
 import dask.array as da
 import dask.bag as db
-from distributed import Client
+from distributed import Client, LocalCluster, get_worker
+
+from primgraph.distributed.tasks import spent_here
 
 D = pg.distributed
 ROWS = 1_050
@@ -102,6 +109,60 @@ def test_bits_do_not_depend_on_the_number_of_workers(cluster, client, samples):
     finally:
         cluster.scale(2)
         client.wait_for_workers(2)
+
+
+def tasks_of(client):
+    """How many chunks each worker has computed so far."""
+    return {worker: spent["tasks"] for worker, spent in client.run(spent_here).items()}
+
+
+def test_bits_do_not_depend_on_where_tasks_run_nor_on_their_order(client, samples):
+    """Workers and turns are drawn for each task, as dask's annotations ask for them."""
+    total = D.objective(loss, START, D.chunks(samples, rows=50), client)
+    expected = bits(total.value_and_grad())
+    workers = sorted(tasks_of(client))
+    rng = random.Random(0)
+    orders = {
+        "one worker": {"workers": [workers[1]]},
+        "drawn workers": {"workers": lambda key: [rng.choice(workers)]},
+        "drawn turns": {"priority": lambda key: rng.random()},
+    }
+    shares = {}
+    for name, asked in orders.items():
+        before = tasks_of(client)
+        with dask.annotate(**asked):
+            assert bits(total.value_and_grad()) == expected, name
+        after = tasks_of(client)
+        shares[name] = [after[w] - before[w] for w in workers]
+    assert shares["one worker"] == [0, 21]
+    assert 0 < shares["drawn workers"][0] < 21
+
+
+def drawn_slowly(name):
+    """Rows by the number in their name; every fourth worker takes its time, so that it is worth
+    the tenth of a second that dask takes a theft to cost."""
+    with contextlib.suppress(ValueError):  # in a thread that is no worker's
+        time.sleep(0.2 if get_worker().name % 4 == 0 else 0.01)
+    return np.random.default_rng(int(name)).standard_normal((10, 4))
+
+
+def test_bits_do_not_depend_on_which_of_sixteen_workers_steals():
+    data = D.chunks([str(i) for i in range(150)], drawn_slowly)
+    expected = bits_of(D.objective(slow_loss, START["w"], data, "threads"))
+    eager = {
+        "distributed.scheduler.worker-saturation": float("inf"),
+        "distributed.scheduler.work-stealing-interval": "10ms",
+    }
+    with (
+        dask.config.set(eager),
+        LocalCluster(
+            n_workers=16, threads_per_worker=1, processes=False, dashboard_address=":0"
+        ) as many,
+        Client(many, set_as_default=False) as client,
+    ):
+        assert bits_of(D.objective(slow_loss, START["w"], data, client)) == expected
+        stolen = many.scheduler.extensions["stealing"].metrics["request_count_total"]
+        assert sum(stolen.values()) > 0
 
 
 def test_products_with_second_derivatives(client, samples):
@@ -325,6 +386,22 @@ def test_bad_chunks_are_refused(client, files, samples, tmp_path):
     large = np.zeros((400_000, 4))
     with pytest.raises(pg.ArgumentError, match=r"12.8 MB in the client's memory(.|\n)*mmap_mode"):
         D.value_and_grad(slow_loss, START["w"], large, client)
+
+
+def test_a_client_that_is_closed_is_not_kept(cluster, samples):
+    """Futures of what was sent to its workers refer to it."""
+    table = np.random.default_rng(0).standard_normal((4, 10_000))
+    other = Client(cluster, set_as_default=False)
+    D.value_and_grad(lambda w, x: pg.sum(pg.tanh(x @ table) * w), 1.0, samples[0][:20], other)
+    other.close()
+    known = weakref.ref(other)
+    del other
+    for _ in range(20):
+        gc.collect()
+        if known() is None:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"kept by {gc.get_referrers(known())!r:.500}")
 
 
 def test_a_closed_client_is_refused(cluster, samples):

@@ -142,6 +142,12 @@ def test_training_refuses_what_it_cannot_do(client):
         pg.fit(program, loss, SAMPLES, 1, client=client, every=0)
     with pytest.raises(pg.OptionError, match="checkpoint is for training with a client"):
         pg.fit(program, loss, [{"x": X, "y": Y}], 1, checkpoint="run.npz")
+    for option in ({"shuffle": 0}, {"every": 2}, {"chunks_per_step": 1}):
+        with pytest.raises(pg.OptionError, match="is for training with a client"):
+            pg.fit(program, loss, [{"x": X, "y": Y}], 1, **option)
+    for shuffle in (-1, 1.5, True):
+        with pytest.raises(pg.ArgumentError, match="shuffle is an integer"):
+            pg.fit(program, loss, SAMPLES, 1, client=client, shuffle=shuffle)
     with pytest.raises(pg.ArgumentError, match="a client trains programs"):
         pg.fit(lambda x: x, pg.optimizer.SGD(0.1), SAMPLES, 1, client=client)
     with pytest.raises(pg.FeedError, match="missing 'y'"):

@@ -101,6 +101,19 @@ def products(a, b, stack):
     return a @ b.T, b @ a.T, a[0] @ b[0], a @ b[0], stack @ pg.transpose(stack, (0, 2, 1)), a.T @ a
 
 
+def sums_of_products(a, b, stack):
+    deep = pg.concatenate([a, a], axis=1)
+    turned = pg.transpose(stack, (0, 2, 1))
+    return (
+        a @ b.T + a[:, ::-1] @ b.T,
+        a.T @ a + (2 * a).T @ a[::-1] + pg.tanh(a).T @ a,
+        a[0] @ b[0] + a[1] @ b[1] + a[2] @ b[2],
+        deep[0] @ deep[1] + deep[2] @ deep[3],
+        deep @ deep.T + (deep[::-1] @ deep.T + deep @ deep[::-1].T),
+        stack @ turned + stack[::-1] @ turned,
+    )
+
+
 ROWS, P = rng.normal(size=(5, 3)), np.array([1.0, 0.3])
 FUNCTIONS_OF = {
     attention: [rng.normal(size=(6, 4)) for _ in range(3)],
@@ -116,6 +129,7 @@ FUNCTIONS_OF = {
     several: [rng.normal(size=3), np.float64(0.7), np.zeros((0, 2))],
     long_sums: [rng.normal(size=3000)],
     products: [rng.normal(size=(5, 9)), rng.normal(size=(12, 9)), rng.normal(size=(2, 3, 4))],
+    sums_of_products: [rng.normal(size=s) for s in ((5, 9), (12, 9), (2, 3, 4))],
 }  # fmt: skip
 IN_SINGLE = (attention, loops, views, long_sums)
 
@@ -416,7 +430,7 @@ static inline void cblas_dgemm(int order, int a_is, int b_is, int m, int n, int 
     calls += order == CblasRowMajor;
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++) {
-            double sum = zero;
+            double sum = zero != 0 ? zero * c[i * ldc + j] : 0;
             for (int l = 0; l < k; l++)
                 sum += one * a[a_is == CblasTrans ? l * lda + i : i * lda + l] *
                        b[b_is == CblasTrans ? j * ldb + l : l * ldb + j];
@@ -429,7 +443,8 @@ static inline void cblas_dgemm(int order, int a_is, int b_is, int m, int n, int 
 @needs_compiler
 def test_large_products_are_those_of_blas_only_if_asked(tmp_path):
     def multiplied(a, b, stack):
-        return a @ b, b.T @ a.T, a @ a.T, stack @ stack.mT, a[:3, ::2] @ b[::2]
+        added = a @ (2 * b) + (3 * a) @ b
+        return a @ b, b.T @ a.T, a @ a.T, stack @ stack.mT, a[:3, ::2] @ b[::2], added
 
     feeds = [rng.normal(size=(40, 50)), rng.normal(size=(50, 36)), rng.normal(size=(2, 40, 40))]
     kernel = kernel_of(multiplied, feeds)
@@ -438,14 +453,14 @@ def test_large_products_are_those_of_blas_only_if_asked(tmp_path):
     kernel.save(tmp_path / "multiplied.c", blas=True)
     text = (tmp_path / "multiplied.c").read_text()
     assert "#include <cblas.h>" in text
-    assert text.count("cblas_dgemm(") == 4
+    assert text.count("cblas_dgemm(") == 6
     (tmp_path / "multiplied.c").write_text(f"{text}\nint calls = 0;\n")
     (tmp_path / "cblas.h").write_text(CBLAS)
     library = loaded(tmp_path, "multiplied", [f"-I{tmp_path}"])
     found = calling(library, kernel.graph)(*feeds)
     for a, b in zip(found, kernel.flat(*feeds), strict=True):
         np.testing.assert_allclose(a, b, 1e-11, 1e-11)
-    assert ctypes.c_int.in_dll(library, "calls").value == 5
+    assert ctypes.c_int.in_dll(library, "calls").value == 7
     with pytest.raises(pg.ArgumentError, match="blas is for files of C"):
         kernel.save(tmp_path / "multiplied.py", blas=True)
 

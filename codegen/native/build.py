@@ -39,6 +39,8 @@ _FLAGS = (
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 # Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+# Of one in which they may everywhere.
+LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast")
 # GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
 # again, unless statements outside loops are taken one by one.
 _NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
@@ -46,7 +48,7 @@ RUNTIME = {
     "runtime.c": (*_FLAGS, "-O3", "-ffp-contract=fast"),
     "products.c": (*_FLAGS, *_VECTORS, "-ffp-contract=fast"),
 }
-_PRODUCTS = ("pg_matmul_", "pg_product_", "pg_added_")
+_PRODUCTS = ("pg_matmul_", "pg_onto_", "pg_product_", "pg_added_")
 # Of elementary functions, whose roundings are where they are written: branches that limit arguments
 # are not to be drawn out of them.
 FUNCTION_FLAGS = (
@@ -192,8 +194,11 @@ def fault_of(text: str) -> str:
     return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
 
 
-def library(text: str, *, runtime: bool = True) -> Path:
+def library(text: str, *, runtime: bool = True, loose: bool = False) -> Path:
     """The shared library that the C in `text` is, with the runtime in it.
+
+    If `loose` it takes functions within four units in the last place, adds up in any order, and
+    rounds products and sums once.
 
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
@@ -201,13 +206,9 @@ def library(text: str, *, runtime: bool = True) -> Path:
     objects: list[Path] = []
     if runtime:
         products = ["products.c"] if has_products(text) else []
-        functions = importlib.import_module("primgraph.codegen.native.functions")
-        objects = [*map(_part, ["runtime.c", *products])]
-        objects += [
-            _made(functions.family(name), ".o", FUNCTION_FLAGS, ["-c"], [])
-            for name in functions.families(text)
-        ]
-    flags = (*KERNEL_FLAGS, *(_ONE_BY_ONE if _NARROWED in text else ()))
+        objects = [_part(name, loose=loose) for name in ("runtime.c", *products)]
+        objects += [_family(name, loose=loose) for name in _functions().families(text)]
+    flags = (*(LOOSE_FLAGS if loose else KERNEL_FLAGS), *(_ONE_BY_ONE if _NARROWED in text else ()))
     return _made(text, ".so", flags, ["-shared"], [*map(str, objects), "-lm"])
 
 
@@ -216,9 +217,19 @@ def has_products(text: str) -> bool:
     return any(name in text for name in _PRODUCTS)
 
 
-def _part(name: str) -> Path:
+def _part(name: str, *, loose: bool) -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
-    return _made((_HERE / name).read_text(), ".o", RUNTIME[name], ["-c"], [])
+    flags = (*RUNTIME[name], *(("-DLOOSE",) if loose and name == "runtime.c" else ()))
+    return _made((_HERE / name).read_text(), ".o", flags, ["-c"], [])
+
+
+def _family(name: str, *, loose: bool) -> Path:
+    return _made(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"], [])
+
+
+def _functions() -> Any:
+    """The elementary functions, which are imported where a library is made."""
+    return importlib.import_module("primgraph.codegen.native.functions")
 
 
 @once

@@ -42,9 +42,13 @@ class Draft:
     """
 
     def __init__(
-        self, schedule: Schedule, complete: bool = False, limits: Limits | None = None
+        self,
+        schedule: Schedule,
+        complete: bool = False,
+        limits: Limits | None = None,
+        alone: bool = False,
     ) -> None:
-        self.schedule, self.complete, self.limits = schedule, complete, limits
+        self.schedule, self.complete, self.limits, self.alone = schedule, complete, limits, alone
         self.items: list[Item] = []
         self.types = dict(enumerate(schedule.types))
         self.constants: dict[int, Any] = {}
@@ -63,6 +67,8 @@ class Draft:
         for step in schedule.steps:
             self.uses.update(step.inputs)
         self.overlaid: dict[int, Overlaid] = {}
+        # Products of matrices and their sums: where they are, and the last product of them.
+        self.sums: dict[int, tuple[int, int]] = {}
         for v in range(schedule.inputs):
             self.access[v] = whole(v, schedule.types[v].shape)
 

@@ -4,11 +4,15 @@
  * element becomes does not depend on where in a run it stands. Those that end in `_of` are for
  * double: where rounding would add up they carry numbers in two parts, of which the second is what
  * the first has lost. Those that end in `_short` are for float: they compute in double, with
- * polynomials that are as long as float asks for. Polynomials are interpolants at Chebyshev's
- * nodes, found with sixty digits, or have their source beside them. Errors are the largest found by
- * `benchmarks/functions.py`, in units in the last place of the true result; those of float are at
- * most 0.51, and 0.58 of erf. Without an instruction for x y + z the largest are 1.9 of tanh, 1.4
- * of sigmoid and 1.3 of sinh. Nothing here may be contracted or reassociated by the compiler.
+ * polynomials that are as long as float asks for. Those of single.c are for float, in float.
+ * Polynomials and quotients of them are interpolants at Chebyshev's nodes, found with sixty digits,
+ * or have their source beside them. Errors are the largest found by `benchmarks/functions.py`, in
+ * units in the last place of the true result. Without an instruction for x y + z the
+ * largest are 2.0 of tanh, 1.6 of sigmoid and 1.4 of sinh. Nothing here may be contracted or reassociated by the compiler.
+ *
+ * What takes long is mostly that results wait for others: a processor has some 200 instructions of
+ * such loops on their way. So some functions go over a run in two loops, each of which is short,
+ * and what is for rare numbers is done in loops of its own where a run has some.
  *
  * Definitions are separated by empty lines, and each is after all that it uses: whoever needs a few
  * functions only can take what they name. */
@@ -41,9 +45,12 @@ INLINE double double_of(uint64_t u) {
 
 INLINE double rounded(double x) { return (x + SHIFT) - SHIFT; }
 
+/* The bits of 1. */
+#define BITS_OF_ONE UINT64_C(0x3ff0000000000000)
+
 /* 2**n for a whole n between -1022 and 1023. */
 INLINE double power_of_two(double n) {
-    return double_of((bits_of(n + SHIFT) << 52) + UINT64_C(0x3ff0000000000000));
+    return double_of((bits_of(n + SHIFT) << 52) + BITS_OF_ONE);
 }
 
 /* x y + z, rounded once where that is an instruction; where it is not, nothing here depends on it
@@ -123,18 +130,18 @@ INLINE Powers powers_of_pair(double x, double low) {
 
 INLINE Powers powers_of(double x) { return powers_of_pair(x, 0.0); }
 
-/* exp(r) - 1 - r, by the Taylor series. */
+/* exp(r) - 1 - r, |r| <= 0.3466; 2e-17. */
 INLINE double exp_rest(double r) {
     const double z = r * r, y = z * z;
-    const double a = FUSED(FUSED(r, 1.0 / 120.0, 1.0 / 24.0), z, FUSED(r, 1.0 / 6.0, 0.5));
-    const double b = FUSED(FUSED(r, 1.0 / 362880.0, 1.0 / 40320.0), z,
-                           FUSED(r, 1.0 / 5040.0, 1.0 / 720.0));
-    const double c = FUSED(FUSED(r, 1.0 / 6227020800.0, 1.0 / 479001600.0), z,
-                           FUSED(r, 1.0 / 39916800.0, 1.0 / 3628800.0));
+    const double a = FUSED(FUSED(r, 0.008333333333330063, 0.04166666666662416), z,
+                           FUSED(r, 0.16666666666666669, 0.5));
+    const double b = FUSED(FUSED(r, 2.7557268476553695e-06, 2.4801521317484083e-05), z,
+                           FUSED(r, 0.00019841269863042963, 0.0013888888917199863));
+    const double c = FUSED(r, 2.5100377619606372e-08, 2.7620078203806394e-07);
     return z * FUSED(FUSED(c, y, b), y, a);
 }
 
-/* exp(r) - 1 - r - r**2 / 2, likewise. */
+/* exp(r) - 1 - r - r**2 / 2, by the Taylor series. */
 INLINE double exp_cubes(double r) {
     const double z = r * r, y = z * z;
     const double a = FUSED(FUSED(r, 1.0 / 720.0, 1.0 / 120.0), z, FUSED(r, 1.0 / 24.0, 1.0 / 6.0));
@@ -151,12 +158,27 @@ INLINE double scaled(double x, Powers p) {
     return x * double_of((half << 52) + one) * double_of((rest << 52) + one);
 }
 
+/* exp(r + lost) over 1 + r rounded, and what that has lost. */
+INLINE double exp_of_rest(Powers p) {
+    const double h = 1.0 + p.r;
+    return h + (((1.0 - h) + p.r) + (exp_rest(p.r) + p.lost));
+}
+
 /* All x; 0.91. */
 INLINE double exp_of(double x) {
     x = x > 710.0 ? 710.0 : x;
     x = x < -746.0 ? -746.0 : x;
     const Powers p = powers_of(x);
-    return scaled(1.0 + (p.r + (exp_rest(p.r) + p.lost)), p);
+    return scaled(exp_of_rest(p), p);
+}
+
+/* Up to here exponentials are not denormal, nor too large. */
+#define EXP_NEAR 708.0
+
+/* The same for |x| <= EXP_NEAR. */
+INLINE double exp_near(double x) {
+    const Powers p = powers_of(x);
+    return exp_of_rest(p) * power_of_two(p.n);
 }
 
 /* exp(r + lost) in two parts. */
@@ -185,20 +207,6 @@ INLINE double ratio_of(double above, double above_low, double below, double belo
     const double inverse = 1.0 / (below + below_low), q = (above + above_low) * inverse;
     const double rest = FUSED(-q, below, above) + FUSED(-q, below_low, above_low);
     return FUSED(rest, inverse, q);
-}
-
-/* With e = e**-|x|: 1 / (1 + e), or e / (1 + e). All x; 0.81. */
-INLINE double sigmoid_of(double x) {
-    const double a = fabs(x) > 746.0 ? 746.0 : fabs(x);
-    const Powers p = powers_of(-a);
-    const double e = exp_rest(p.r), by = power_of_two(p.n < -60.0 ? -60.0 : p.n);
-    const double one = 1.0 + by, below = FUSED(by, p.r, one);
-    const double below_low = FUSED(by, e, FUSED(by, p.r, one - below) + (by - (one - 1.0)));
-    const int up = x >= 0.0;
-    const double h = 1.0 + p.r, above = up ? 1.0 : h;
-    const double above_low = up ? 0.0 : ((1.0 - h) + p.r) + e;
-    const double z = ratio_of(above, above_low, below, below_low);
-    return up ? z : scaled(z, p);
 }
 
 /* sinh and cosh of x >= 0, each times 2**(1 - n) and in two parts, by those of r:
@@ -239,12 +247,78 @@ INLINE double cosh_of(double x) {
     return scaled(0.5 * (h.cosh + h.cosh_low), p);
 }
 
-/* All x; 1.00. */
-INLINE double tanh_of(double x) {
-    const double a = fabs(x) > 30.0 ? 30.0 : fabs(x);
-    const Powers p = powers_of(a);
-    const Hyperbolic h = hyperbolic_of(p, power_of_two(-2.0 * p.n));
-    return copysign(ratio_of(h.sinh, h.sinh_low, h.cosh, h.cosh_low), x);
+/* A number that is n times some logarithm and r + lost, and 2**-n. */
+typedef struct { double r, lost, by; } Reduced;
+
+/* The quotient of two numbers in two parts. */
+typedef struct { double over, over_low, under, under_low; } Ratio;
+
+INLINE double value_of(Ratio q) {
+    const double inverse = 1.0 / (q.under + q.under_low), z = q.over * inverse;
+    const double rest = FUSED(-z, q.under, q.over) + FUSED(-z, q.under_low, q.over_low);
+    return FUSED(rest, inverse, z);
+}
+
+/* |x| = n ln 2 / 2 + r + lost for an even n, and for |x| up to 20, where tanh is 1. */
+INLINE Reduced tanh_reduced(double x) {
+    const double a = fabs(x) > 20.0 ? 20.0 : fabs(x);
+    const double shifted = FUSED(a, LOG2_E, SHIFT), n = shifted - SHIFT;
+    const double high = FUSED(-n, LN2_HIGH, a), rest = n * LN2_LOW, r = high - rest;
+    const double by = double_of(BITS_OF_ONE - (bits_of(shifted) << 53));
+    const Reduced found = {r, (high - r) - rest, by};
+    return found;
+}
+
+/* By t = tanh(r) = r (1 + z above) / (1 + z below), z = r**2, 6e-18, and 2**-n, as
+ * (1 - by + (1 + by) t) / (1 + by + (1 - by) t). */
+INLINE double tanh_of_reduced(Reduced p, double x) {
+    const double z = p.r * p.r, plus = 1.0 + p.by, minus = 1.0 - p.by;
+    /* What plus and minus lack, by 1 - t nearly. */
+    const double least = p.by - (plus - 1.0), lost = FUSED(-least, p.r, least);
+    const double above = FUSED(z, 0.0020181821349107344, 0.12119090177826702);
+    double below = FUSED(z, 9.599834311524616e-05, 0.020192927172125275);
+    below = FUSED(z, below, 0.45452423511160034);
+    const double odd = FUSED(p.r * z, above, p.lost), even = z * below;
+    const double over = FUSED(plus, p.r, minus), under = FUSED(minus, p.r, plus);
+    const Ratio q = {
+        over, FUSED(plus, odd, FUSED(minus, even, FUSED(plus, p.r, minus - over) - lost)),
+        under, FUSED(minus, odd, FUSED(plus, even, FUSED(minus, p.r, plus - under) + lost)),
+    };
+    return copysign(value_of(q), x);
+}
+
+/* x = n ln 2 + 2 (r + lost). */
+INLINE Reduced sigmoid_reduced(double x) {
+    const double a = x > 38.0 ? 38.0 : x, most = SHIFT + 52.0;
+    const int64_t u = (int64_t)bits_of(FUSED(a, LOG2_E, SHIFT)), end = (int64_t)bits_of(most);
+    const uint64_t shifted = (uint64_t)(u < end ? u : end);
+    const double n = double_of(shifted) - SHIFT;
+    const double high = FUSED(-n, LN2_HIGH, a), rest = n * LN2_LOW, r = high - rest;
+    const double by = double_of(BITS_OF_ONE - (shifted << 52));
+    const Reduced found = {0.5 * r, 0.5 * ((high - r) - rest), by};
+    return found;
+}
+
+/* By t = tanh(r) = r (1 + z above) / (1 + z below), z = r**2, 2e-17, and 2**-n, as
+ * (1 + t) / (1 + by + (1 - by) t). */
+INLINE double sigmoid_of_reduced(Reduced p, double x) {
+    (void)x;
+    const double z = p.r * p.r, plus = 1.0 + p.by, minus = 1.0 - p.by;
+    const double above = FUSED(z, 0.0010575593569877527, 0.1111014804305465);
+    const double below = FUSED(z, 0.01586916394563624, 0.44443481376387917);
+    const double odd = FUSED(p.r * z, above, p.lost), even = z * below;
+    const double over = 1.0 + p.r, under = FUSED(minus, p.r, plus), lost = 1.0 - (plus - p.by);
+    const Ratio q = {
+        over, ((1.0 - over) + p.r) + (odd + even),
+        under, FUSED(minus, odd, FUSED(plus, even, FUSED(minus, p.r, plus - under) + lost)),
+    };
+    return value_of(q);
+}
+
+/* All x; 0.86. */
+INLINE double sigmoid_of(double x) {
+    const double far = exp_of(x), near = sigmoid_of_reduced(sigmoid_reduced(x), x);
+    return x < -EXP_NEAR ? far : near;
 }
 
 #define ROOT_HALF UINT64_C(0x3fe6a09e667f3bcd)
@@ -734,13 +808,6 @@ INLINE double expm1_short(double x) {
 
 INLINE double expm1_of_float(double x) { return x == 0.0 ? x : expm1_short(x); }
 
-INLINE double sigmoid_short(double x) { return 1.0 / (1.0 + exp_short(-x)); }
-
-INLINE double tanh_short(double x) {
-    const double t = expm1_short(2.0 * fabs(x));
-    return copysign(t / (t + 2.0), x);
-}
-
 INLINE double sinh_short(double x) {
     const double t = expm1_short(fabs(x));
     return copysign(0.5 * (t + t / (t + 1.0)), x);
@@ -815,18 +882,64 @@ INLINE double pow_short(double x, double y) {
     return pow_at_edges(x, y, exp_short(v));
 }
 
+/* How many elements of a run are worked on at a time where they are copied. */
+#define BLOCK 256
+
 #define RUN(name)                                                                      \
     void pg_##name(double *out, const double *in, long n) {                            \
         for (long i = 0; i < n; i++) out[i] = name##_of(in[i]);                        \
+    }
+
+/* By the function of another name. */
+#define RUN_BY(name, function)                                                         \
+    void pg_##name(double *out, const double *in, long n) {                            \
+        for (long i = 0; i < n; i++) out[i] = function##_of(in[i]);                    \
+    }
+
+/* A run with a number beyond `most` is computed by the function for all numbers. */
+#define NEAR_BY(function, most)                                                        \
+    uint64_t far = 0;                                                                  \
+    const uint64_t end = bits_of(most);                                                \
+    for (long i = 0; i < n; i++) far |= end - (bits_of(in[i]) & (UINT64_MAX >> 1));    \
+    if (far >> 63) {                                                                   \
+        for (long i = 0; i < n; i++) out[i] = function##_of(in[i]);                    \
+        return;                                                                        \
+    }
+
+#define NEAR_RUN(name, function, most)                                                 \
+    void pg_##name(double *out, const double *in, long n) {                            \
+        NEAR_BY(function, most)                                                        \
+        for (long i = 0; i < n; i++) out[i] = function##_near(in[i]);                  \
+    }
+
+/* In two loops: less has to wait for results that are on their way. */
+#define REDUCED_LOOPS(name)                                                            \
+    double r[BLOCK], lost[BLOCK], by[BLOCK];                                           \
+    for (long s = 0; s < n; s += BLOCK) {                                              \
+        const long m = n - s < BLOCK ? n - s : BLOCK;                                  \
+        for (long i = 0; i < m; i++) {                                                 \
+            const Reduced p = name##_reduced(in[s + i]);                               \
+            r[i] = p.r, lost[i] = p.lost, by[i] = p.by;                                \
+        }                                                                              \
+        for (long i = 0; i < m; i++) {                                                 \
+            const Reduced p = {r[i], lost[i], by[i]};                                  \
+            out[s + i] = name##_of_reduced(p, in[s + i]);                              \
+        }                                                                              \
+    }
+
+#define REDUCED_RUN(name)                                                              \
+    void pg_##name(double *out, const double *in, long n) { REDUCED_LOOPS(name) }
+
+#define NEAR_REDUCED_RUN(name, most)                                                   \
+    void pg_##name(double *out, const double *in, long n) {                            \
+        NEAR_BY(name, most)                                                            \
+        REDUCED_LOOPS(name)                                                            \
     }
 
 #define RUN_OF_FLOAT(name, function)                                                   \
     void pg_##name##f(float *out, const float *in, long n) {                           \
         for (long i = 0; i < n; i++) out[i] = (float)function((double)in[i]);          \
     }
-
-/* How many elements of a run are worked on at a time where they are copied. */
-#define BLOCK 256
 
 /* By the function for double. */
 #define WIDE_RUN_OF_FLOAT(name, function)                                              \
@@ -900,14 +1013,14 @@ INLINE double pow_short(double x, double y) {
         }                                                                              \
     }
 
-RUN(exp)
+NEAR_RUN(exp, exp, EXP_NEAR)
 RUN(expm1)
 RUN(log)
 RUN(log1p)
-RUN(sigmoid)
+NEAR_REDUCED_RUN(sigmoid, EXP_NEAR)
 RUN(sinh)
 RUN(cosh)
-RUN(tanh)
+REDUCED_RUN(tanh)
 RUN(asin)
 RUN(acos)
 RUN(atan)
@@ -919,14 +1032,11 @@ RUN(erfc)
 PERIODIC(sin)
 PERIODIC(cos)
 PERIODIC(tan)
-RUN_OF_FLOAT(exp, exp_short)
 RUN_OF_FLOAT(expm1, expm1_of_float)
 RUN_OF_FLOAT(log, log_short)
 RUN_OF_FLOAT(log1p, log1p_short)
-RUN_OF_FLOAT(sigmoid, sigmoid_short)
 RUN_OF_FLOAT(sinh, sinh_short)
 RUN_OF_FLOAT(cosh, cosh_short)
-RUN_OF_FLOAT(tanh, tanh_short)
 WIDE_RUN_OF_FLOAT(asin, asin)
 WIDE_RUN_OF_FLOAT(acos, acos)
 WIDE_RUN_OF_FLOAT(atan, atan)

@@ -72,9 +72,9 @@ def _told(item: Item) -> str:
             told = [name for name in dict.fromkeys(names) if name not in ("copy", "put")]
             text = ", ".join(told[:_TOLD]) + (", ..." if len(told) > _TOLD else "")
             return f"loops over {_shape(domain)}: {text or 'copies'}"
-        case Product(step=step):
+        case Product(step=step, is_added=is_added):
             x, y = step.operands
-            return f"product of {x} and {y}"
+            return f"product of {x} and {y}" + (", added to the one before" if is_added else "")
         case Control(step=step):
             return f"{step.op.name}{_trips(step)}:"
         case Blocks(extent=extent, rows=rows, groups=groups):

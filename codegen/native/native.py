@@ -128,18 +128,19 @@ def _function(
     if found is not None:
         with contextlib.suppress(FailedError):
             entry, constants = found
-            path = kept(entry.library) or library(entry.text)
-            return _bound(_held(entry.text, path), entry, constants, graph, options, by_numpy)
+            path = kept(entry.library) or library(entry.text, loose=options.loose)
+            held = _held(entry.text, path, options.loose)
+            return _bound(held, entry, constants, graph, options, by_numpy)
     made = importlib.import_module("primgraph.codegen.native.making").made(graph, options, limits)
     if made is None:
         return None
     try:
         # Without what calls it nothing else is of use.
         _caller()
-        path = library(made.entry.text)
+        path = library(made.entry.text, loose=options.loose)
     except FailedError as error:
         raise error.located(made.origin(error.told)) from None
-    held = _held(made.entry.text, path)
+    held = _held(made.entry.text, path, options.loose)
     if key is not None:
         remember(key, graph, made.entry._replace(library=path.name), made.constants)
     return _bound(held, made.entry, made.constants, graph, options, by_numpy)
@@ -192,13 +193,13 @@ def _address(held: ctypes.CDLL, name: str) -> int:
     return found
 
 
-def _loaded(text: str, path: Path) -> ctypes.CDLL:
+def _loaded(text: str, path: Path, loose: bool) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError:
         # It may have been removed meanwhile, or be no library at all.
         forget(path)
-    path = library(text)
+    path = library(text, loose=loose)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -206,14 +207,16 @@ def _loaded(text: str, path: Path) -> ctypes.CDLL:
         raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
 
 
-def _held(text: str, path: Path) -> ctypes.CDLL:
+def _held(text: str, path: Path, loose: bool) -> ctypes.CDLL:
     """The library of functions of C at a path, which knows of BLAS."""
-    held = _loaded(text, path)
+    held = _loaded(text, path, loose)
     for name, bits in (("dgemm", 64), ("sgemm", 32)) if has_products(text) else ():
         found = blas.product(name)
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
+    if "pg_lapack_" in text:
+        importlib.import_module("primgraph.codegen.native.choice").tell_of_lapack(held, text)
     ctypes.c_void_p.in_dll(held, "pg_crew").value = _caller().crew
     main = threading.main_thread().ident
     ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)

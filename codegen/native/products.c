@@ -42,16 +42,60 @@ int pg_share(int (*)(void *const *, char *, long), void *const *, char *, long, 
 typedef double f64_vector __attribute__((vector_size(VECTOR_BYTES), aligned(8), may_alias));
 typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), may_alias));
 
+/* Elements of two vectors x and y, of which those of y are counted on from `lanes`: the first or the
+ * second ones of pairs of runs of `half` elements, in turn from x and y. */
+#define FIRST(i, half, lanes) ((i) & (half) ? (i) - (half) + (lanes) : (i))
+#define SECOND(i, half, lanes) ((i) & (half) ? (i) + (lanes) : (i) + (half))
+#define FOUR(F, i, h, n) F(i, h, n), F(i + 1, h, n), F(i + 2, h, n), F(i + 3, h, n)
+#define LANES_4(F, h) FOUR(F, 0, h, 4)
+#define LANES_8(F, h) FOUR(F, 0, h, 8), FOUR(F, 4, h, 8)
+#define LANES_16(F, h) FOUR(F, 0, h, 16), FOUR(F, 4, h, 16), FOUR(F, 8, h, 16), FOUR(F, 12, h, 16)
+#if VECTOR_BYTES == 64
+#define LANES_f64 LANES_8
+#define LANES_f32 LANES_16
+#else
+#define LANES_f64 LANES_4
+#define LANES_f32 LANES_8
+#endif
+#ifdef __clang__
+#define SHUFFLED(name, x, y, F, h) __builtin_shufflevector(x, y, LANES_##name(F, h))
+#else
+typedef int64_t f64_places __attribute__((vector_size(VECTOR_BYTES)));
+typedef int32_t f32_places __attribute__((vector_size(VECTOR_BYTES)));
+#define SHUFFLED(name, x, y, F, h) __builtin_shuffle(x, y, (name##_places){LANES_##name(F, h)})
+#endif
+
+/* Transposes a square of as many vectors as they have elements: within pairs of runs of rows, and
+ * then within longer ones, what is off the diagonal changes places. */
+#define CROSS(type, name)                                                              \
+    static inline __attribute__((always_inline)) void cross_##name(name##_vector *t) { \
+        enum { LANES = VECTOR_BYTES / sizeof(type) };                                  \
+        CROSS_RUNS(name, 1)                                                            \
+        CROSS_RUNS(name, 2)                                                            \
+        if (LANES > 4) { CROSS_RUNS(name, 4 % LANES) }                                 \
+        if (LANES > 8) { CROSS_RUNS(name, 8 % LANES) }                                 \
+    }
+#define CROSS_RUNS(name, half)                                                         \
+    _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++) {                         \
+        if (r & (half)) continue;                                                      \
+        const name##_vector x = t[r], y = t[(r + (half)) % LANES];                     \
+        t[r] = SHUFFLED(name, x, y, FIRST, half);                                      \
+        t[(r + (half)) % LANES] = SHUFFLED(name, x, y, SECOND, half);                  \
+    }
+
+CROSS(double, f64)
+CROSS(float, f32)
+
 #define LIBRARY_PRODUCT(type, name)                                                    \
     static int gemm_##name(type *out, const type *a, long a0, long a1, const type *b,  \
-                           long b0, long b1, long m, long n, long k) {                 \
+                           long b0, long b1, long m, long n, long k, int add) {        \
         if (!pg_gemm_##name || (double)m * (double)n * (double)k < FEW) return 0;      \
         if ((a1 != 1 && a0 != 1) || (b1 != 1 && b0 != 1)) return 0;                    \
         const int at = a1 != 1, bt = b1 != 1;                                          \
         const int64_t lda = at ? a1 : a0, ldb = bt ? b1 : b0;                          \
         /* A matrix of one row or column may have any stride there. */                 \
         if (lda < (at ? m : k) || ldb < (bt ? k : n)) return 0;                        \
-        const type one = 1, zero = 0;                                                  \
+        const type one = 1, before = add;                                               \
         /* What is in row-major order here is the transpose there: out' = b' a'. */    \
         if (pg_gemm_wide) {                                                            \
             const int64_t mm = m, nn = n, kk = k;                                      \
@@ -60,7 +104,7 @@ typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), m
                        const type *, const int64_t *, const type *, type *,            \
                        const int64_t *))pg_gemm_##name)(                               \
                 bt ? "T" : "N", at ? "T" : "N", &nn, &mm, &kk, &one, b, &ldb, a, &lda, \
-                &zero, out, &nn);                                                      \
+                &before, out, &nn);                                                    \
         } else {                                                                       \
             const int mm = (int)m, nn = (int)n, kk = (int)k, la = (int)lda, lb = (int)ldb; \
             ((void (*)(const char *, const char *, const int *, const int *,           \
@@ -68,7 +112,7 @@ typedef float f32_vector __attribute__((vector_size(VECTOR_BYTES), aligned(4), m
                        const type *, const int *, const type *, type *,                \
                        const int *))pg_gemm_##name)(                                   \
                 bt ? "T" : "N", at ? "T" : "N", &nn, &mm, &kk, &one, b, &lb, a, &la,   \
-                &zero, out, &nn);                                                      \
+                &before, out, &nn);                                                    \
         }                                                                              \
         return 1;                                                                      \
     }
@@ -148,7 +192,23 @@ LIBRARY_PRODUCT(float, f32)
     static void pack_##name(type *restrict out, const type *b, long b0, long b1, long k, \
                             long columns, long across) {                               \
         enum { LANES = VECTOR_BYTES / sizeof(type) };                                  \
-        for (long l = 0; l < k; l++, b += b0, out += across) {                         \
+        long done = 0;                                                                 \
+        if (b0 == 1 && b1 != 1)                                                        \
+            for (; done + LANES <= k; done += LANES, b += LANES, out += LANES * across) { \
+                long c = 0;                                                            \
+                for (; c + LANES <= columns; c += LANES) {                             \
+                    name##_vector t[LANES];                                            \
+                    _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++)           \
+                        t[r] = *(const name##_vector *)(b + (c + r) * b1);             \
+                    cross_##name(t);                                                   \
+                    _Pragma("GCC unroll 16") for (int r = 0; r < LANES; r++)           \
+                        *(name##_vector *)(out + r * across + c) = t[r];               \
+                }                                                                      \
+                for (int r = 0; r < LANES; r++)                                        \
+                    for (long q = c; q < across; q++)                                  \
+                        out[r * across + q] = q < columns ? b[r + q * b1] : 0;         \
+            }                                                                          \
+        for (; done < k; done++, b += b0, out += across) {                             \
             long c = 0;                                                                \
             if (b1 == 1)                                                               \
                 for (; c + LANES <= columns; c += LANES)                               \
@@ -270,30 +330,41 @@ ROW_OF_PRODUCT(float, f32)
         type *out;                                                                     \
         const type *a, *b;                                                             \
         long a0, a1, b0, b1, m, n, k, rows;                                            \
+        int add;                                                                       \
     } name##_product;                                                                  \
     static int some_rows_##name(void *const *arrays, char *arena, long g) {            \
         const name##_product *p = arrays[0];                                           \
         const long i = g * p->rows, m = p->m - i < p->rows ? p->m - i : p->rows;       \
         product_##name(p->out + i * p->n, p->a + i * p->a0, p->a0, p->a1, p->b, p->b0, \
-                       p->b1, m, p->n, p->k, 0);                                       \
+                       p->b1, m, p->n, p->k, p->add);                                  \
         (void)arena;                                                                   \
         return 0;                                                                      \
     }                                                                                  \
-    void pg_matmul_##name(type *restrict out, const type *a, long a0, long a1,         \
-                          const type *b, long b0, long b1, long m, long n, long k) {   \
-        if (m > 1 && n > 1 && gemm_##name(out, a, a0, a1, b, b0, b1, m, n, k)) return; \
+    static void shared_##name(type *restrict out, const type *a, long a0, long a1,     \
+                              const type *b, long b0, long b1, long m, long n, long k, \
+                              int add) {                                               \
+        if (m > 1 && n > 1 && gemm_##name(out, a, a0, a1, b, b0, b1, m, n, k, add)) return;\
         /* Which rows are computed together changes no bit. */                         \
         const double parts = (double)m * (double)n * (double)k / SHARE;                \
         const long most = parts < MOST_PARTS ? (long)parts : MOST_PARTS;               \
-        const long rows = most > 1 ? ((m + most - 1) / most + ROWS - 1) / ROWS * ROWS : m; \
+        const long rows = most > 1 ? ((m + most - 1) / most + ROWS - 1) / ROWS * ROWS : m;\
         if (rows < 2 * ROWS || rows >= m) {                                            \
-            product_##name(out, a, a0, a1, b, b0, b1, m, n, k, 0);                     \
+            product_##name(out, a, a0, a1, b, b0, b1, m, n, k, add);                   \
             return;                                                                    \
         }                                                                              \
-        name##_product p = {out, a, b, a0, a1, b0, b1, m, n, k, rows};                 \
+        name##_product p = {out, a, b, a0, a1, b0, b1, m, n, k, rows, add};            \
         void *const arrays[] = {&p};                                                   \
         char none;                                                                     \
         pg_share(some_rows_##name, arrays, &none, (m + rows - 1) / rows, 0);           \
+    }                                                                                  \
+    void pg_matmul_##name(type *restrict out, const type *a, long a0, long a1,         \
+                          const type *b, long b0, long b1, long m, long n, long k) {   \
+        shared_##name(out, a, a0, a1, b, b0, b1, m, n, k, 0);                          \
+    }                                                                                  \
+    /* out += a b */                                                                   \
+    void pg_onto_##name(type *restrict out, const type *a, long a0, long a1,           \
+                        const type *b, long b0, long b1, long m, long n, long k) {     \
+        shared_##name(out, a, a0, a1, b, b0, b1, m, n, k, 1);                          \
     }                                                                                  \
     /* The same in blocks of rows, by this file alone. */                              \
     void pg_product_##name(type *restrict out, const type *a, long a0, long a1,        \

@@ -302,8 +302,8 @@ def origin_of(text: str, told: str, plans: Mapping[str, Nests]) -> tuple[str, ..
 def _product(plan: Nests, item: Product) -> str:
     """The function that computes it: in blocks not BLAS, whose bits may depend on its threads."""
     if not plan.is_block:
-        return "pg_matmul"
-    return "pg_added" if item.value in plan.added else "pg_product"
+        return "pg_onto" if item.is_added else "pg_matmul"
+    return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
 
 
 _PLAIN = ("text", "call", "copy", "take")

@@ -23,6 +23,8 @@ def read_by(item: Item) -> Iterator[int]:
                     yield o.root
     elif isinstance(item, Product):
         yield from (item.left.root, item.right.root)
+        if item.is_added:
+            yield item.value
     elif isinstance(item, Blocks):
         yield from (rows.root for rows in item.given.values())
     else:
@@ -42,14 +44,16 @@ def verify_memory(
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for at, item in enumerate(plan.items):
-        made = set(written[at])
-        for v in (*read_by(item), *written[at]):
-            if v not in offsets:
-                continue
-            if v not in first and v not in made:
+        read = list(read_by(item))
+        # A product that is added needs what it is added to.
+        made = () if isinstance(item, Product) else written[at]
+        for v in read:
+            if v in offsets and v not in first and v not in made:
                 raise InternalError(f"native code: item {at} reads value {v} before it is there")
-            first.setdefault(v, at)
-            last[v] = at
+        for v in (*read, *written[at]):
+            if v in offsets:
+                first.setdefault(v, at)
+                last[v] = at
     stays = [(first[v], last[v], offsets[v], plan.types[v].nbytes, f"value {v}") for v in first]
     stays += [(at, at, place, size, "room") for at, place, size in rooms]
     _apart(stays)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -18,14 +18,16 @@ from primgraph.distributed.engine import Engine, dask_module
 from primgraph.distributed.tasks import Chunk, File, Piece, Rows, look, partition
 from primgraph.errors import ArgumentError, OptionError, ShapeError
 from primgraph.ir.types import TensorType, as_dtype
+from primgraph.program.program import Program
 from primgraph.tables import quantity
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _ONE = tree.structure(0.0)
 
-# What a chunk of arrays that are chunked here has, unless somebody says how many rows.
-CHUNK_BYTES = 1 << 27
+# What a chunk of arrays that are chunked here has, unless somebody says how many rows: a task costs
+# dask some milliseconds, and a simple kernel takes these bytes in thirty.
+CHUNK_BYTES = 1 << 28
 # Arrays of the client's that are larger do not go along with tasks.
 SENT_BYTES = 10_000_000
 
@@ -40,7 +42,7 @@ def chunks(
 
     `data` is an array, or a dict or tuple of arrays with the same rows: arrays of dask's, chunked
     along axis 0 only; memory maps, whose files all workers can read, and small arrays, which are
-    chunked here, `rows` at a time (by default about 128 MiB). Or it is a list of paths with a
+    chunked here, `rows` at a time (by default about 256 MiB). Or it is a list of paths with a
     `loader`, which makes an array, or a dict or tuple of arrays, of each; a list of `dask.delayed`
     chunks; or a bag of such chunks. These are looked at once, before they are first used, as it has
     to be known how many rows they have. What is a `Chunks` already is given back.
@@ -67,6 +69,25 @@ def chunks(
         step = dask_module("dask").delayed(partition, pure=True)
         return _of_delayed([step(part) for part in data.to_delayed()], True)
     return _of_arrays(data, rows)
+
+
+def fed(
+    program: Program, data: Any, engine: Engine
+) -> tuple[Chunks, dict[str, TensorType], dict[str, Any]]:
+    """The chunks that a program is fed with, its columns by name, and what is fed to all of them.
+
+    Of a dict of arrays those are chunked whose inputs have a named extent.
+    """
+    feed: dict[str, Any] = {}
+    if isinstance(data, Mapping):
+        inputs = program.inputs
+        feed = {n: a for n, a in data.items() if n in inputs and not inputs[n].type.names}
+        data = {n: a for n, a in data.items() if n not in feed}
+    chunked = chunks(data).looked_at(engine)
+    structure = chunked.structure
+    if structure.kind is not dict:
+        raise ArgumentError("data of a program are a dict by the names of its inputs")
+    return chunked, dict(zip(map(str, structure.keys), chunked.columns, strict=True)), feed
 
 
 @final
@@ -195,7 +216,9 @@ def _of_files(data: Any, loader: Callable[[str], Any]) -> Chunks:
     if not paths or not all(isinstance(p, str | os.PathLike) for p in paths):
         raise ArgumentError(f"a loader loads a list of paths, not {data!r:.60}")
     names = [os.fspath(p) for p in paths]
-    items: list[list[Any]] = [[File(str(Path(n).absolute()), loader)] for n in names]
+    # Workers may be in another folder; what is no file here is a name that the loader knows.
+    places = [str(Path(n).absolute()) if Path(n).exists() else n for n in names]
+    items: list[list[Any]] = [[File(place, loader)] for place in places]
     labels = [f"chunk {i}, file {name}" for i, name in enumerate(names)]
     return Chunks(items, labels, [], True)
 

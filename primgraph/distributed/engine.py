@@ -7,9 +7,9 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Never, TypeAlias, final
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -27,7 +27,7 @@ _Layer: TypeAlias = "tuple[dict[Any, Any], Any]"
 FAN_IN = 8
 # What is the same for all tasks, and smaller, goes along in the graph without another thought.
 _SMALL = 1 << 16
-# How many kernels the workers of a client have at a time.
+# How many kernels the workers of a client have at a time, and how many large constants.
 _KEPT = 64
 # How often what was lost with its workers is sent again.
 _TRIES = 4
@@ -90,10 +90,24 @@ def new_name(what: str) -> str:
     return f"primgraph-{what}-{_process}-{next(_counter)}"
 
 
-# What each client's workers have been sent already, and how quick that is, by client.
-_sent: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-_given: WeakKeyDictionary[Any, dict[str, None]] = WeakKeyDictionary()
-_speeds: WeakKeyDictionary[Any, tuple[float, float]] = WeakKeyDictionary()
+@final
+@dataclass
+class _Sent:
+    """What a client's workers have been sent, the latest last, and how quick that is."""
+
+    kernels: dict[str, None] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    speed: tuple[float, float] | None = None
+
+
+def _sent_by(client: Any) -> _Sent:
+    """What was sent by `client`, which holds it itself.
+
+    Futures refer to their client: in a table of this module, by weak references or not, they would
+    keep it for ever.
+    """
+    found: _Sent = vars(client).setdefault("_primgraph_sent", _Sent())
+    return found
 
 
 class _Lost(Exception):
@@ -129,7 +143,7 @@ class Engine:
         """
         if self.client is None:
             return parcel
-        known = _given.setdefault(self.client, {})
+        known = _sent_by(self.client).kernels
         if parcel.digest not in known:
             base = dask_module("distributed").WorkerPlugin
             kind = type("KernelGiven", (base,), {"setup": _setup, "teardown": _teardown})
@@ -140,7 +154,7 @@ class Engine:
                 oldest = next(iter(known))
                 del known[oldest]
                 self.client.unregister_worker_plugin(_plugin_name(oldest))
-        known[parcel.digest] = None
+        known[parcel.digest] = known.pop(parcel.digest, None)
         return Named(parcel.digest)
 
     def _register(self, plugin: Any, name: str) -> None:
@@ -167,10 +181,13 @@ class Engine:
         return [self._kept(n, scattered(a)) for n, a in zip(names, arrays, strict=True)]
 
     def _kept(self, key: str, send: Callable[[], Any]) -> Any:
-        known = _sent.setdefault(self.client, {})
-        future = known.get(key)
+        known = _sent_by(self.client).constants
+        future = known.pop(key, None)
         if future is None or future.status in ("cancelled", "lost", "error"):
-            future = known[key] = send()
+            future = send()
+        known[key] = future
+        while len(known) > _KEPT:
+            del known[next(iter(known))]
         return future
 
     def given(self, given: Given) -> Any:
@@ -189,17 +206,16 @@ class Engine:
 
     def speed(self) -> tuple[float, float]:
         """Seconds to scatter next to nothing, and bytes a second; measured once for a client."""
-        found = _speeds.get(self.client)
-        if found is None:
+        known = _sent_by(self.client)
+        if known.speed is None:
             times = []
             for count in (1, 1, 1 << 19, 1 << 19):
                 start = time.perf_counter()
                 self.client.scatter(np.zeros(count), broadcast=True, hash=False)
                 times.append(time.perf_counter() - start)
             latency = min(times[:2])
-            found = latency, (8 << 19) / max(min(times[2:]) - latency, 1e-6)
-            _speeds[self.client] = found
-        return found
+            known.speed = latency, (8 << 19) / max(min(times[2:]) - latency, 1e-6)
+        return known.speed
 
     # What is done.
 
@@ -281,7 +297,7 @@ class Engine:
             ) from error
         lost = isinstance(error, module.client.FutureCancelledError | MissingKernel)
         if isinstance(error, MissingKernel):
-            _given.pop(self.client, None)
+            _sent_by(self.client).kernels.clear()
         if lost and self.client.status == "running" and attempt < _TRIES - 1:
             raise _Lost from error
         raise error

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from primgraph import tree
-from primgraph.distributed.chunks import Chunks, chunks
+from primgraph.distributed.chunks import Chunks, chunks, fed
 from primgraph.distributed.engine import Engine, engine_of
 from primgraph.distributed.kernels import Kernels, Maker
 from primgraph.distributed.plans import Plan, plan_of, warn_early
@@ -22,16 +21,17 @@ from primgraph.distributed.summands import (
     with_gradient,
 )
 from primgraph.errors import ArgumentError, OptionError, ShapeError
-from primgraph.ir.types import FLOAT64
+from primgraph.ir.types import TensorType
 from primgraph.operators.promotion import array_of
 from primgraph.program.compile import compiled
 from primgraph.program.program import Program
+from primgraph.training.flat import FlatObjective, flat
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @final
-class ChunkedObjective:
+class ChunkedObjective(FlatObjective):
     """A sum over the samples of all chunks, as a function of its parameters; see `objective`.
 
     Parameters are the containers of arrays that were given first, or one flat vector `theta` of
@@ -47,14 +47,13 @@ class ChunkedObjective:
         program: Program | None,
         debug: bool,
     ) -> None:
+        super().__init__([TensorType(a.shape, a.dtype) for a in summand.params])
         self.program = program
         self._engine, self._data, self._summand = engine, data, summand
         self._structure, self._debug = structure, debug
-        self._ends = list(accumulate(a.size for a in summand.params))
         self._made: dict[Maker, Kernels] = {}
         self._rests: dict[Maker, Any] = {}
         self._warned: set[Maker] = set()
-        self._latest: tuple[bytes, float, Array] | None = None
         if not data.total:
             raise ShapeError("there are no rows in the data")
 
@@ -85,33 +84,18 @@ class ChunkedObjective:
 
     # As SciPy takes it.
 
-    @property
-    def size(self) -> int:
-        """The number of elements of a vector."""
-        return self._ends[-1]
+    def _start(self) -> list[Array]:
+        """The parameters that were given first."""
+        return self._summand.params
 
-    @property
-    def x0(self) -> Array:
-        """The parameters that were given first, as one vector."""
-        return np.concatenate([a.ravel() for a in self._summand.params]).astype(np.float64)
-
-    def fun(self, theta: Any) -> float:
-        """The sum at `theta`."""
-        return self._at(theta)[0]
-
-    def jac(self, theta: Any) -> Array:
-        """The gradient at `theta`, a vector."""
-        return self._at(theta)[1].copy()
-
-    def fun_and_jac(self, theta: Any) -> tuple[float, Array]:
-        """The sum and its gradient at `theta`, for SciPy's `jac=True`."""
-        value, gradient = self._at(theta)
-        return value, gradient.copy()
+    def _evaluated(self, vector: Array) -> tuple[float, Array]:
+        value, *gradients = self._computed(with_gradient, self._split(vector))
+        return float(value), flat(gradients)
 
     def hessp(self, theta: Any, p: Any) -> Array:
         """The Hessian at `theta` times the vector `p`."""
         found = self._computed(hessian_times, self._split(theta), self._split(p))
-        return _flat(found)
+        return flat(found)
 
     def unflatten(self, theta: Any) -> Any:
         """The parameters of which `theta` holds the elements."""
@@ -122,25 +106,6 @@ class ChunkedObjective:
         if self.program is None:
             raise OptionError("there is no program: unflatten gives the parameters")
         self.program.set_state_dict(dict(zip(self._summand.names, self._split(theta), strict=True)))
-
-    def _at(self, theta: Any) -> tuple[float, Array]:
-        vector = self._vector(theta)
-        key, latest = vector.tobytes(), self._latest
-        if latest is None or latest[0] != key:
-            value, *gradients = self._computed(with_gradient, self._split(vector))
-            self._latest = latest = (key, float(value), _flat(gradients))
-        return latest[1:]
-
-    def _vector(self, theta: Any) -> Array:
-        vector = array_of(theta, FLOAT64)
-        if vector.shape != (self.size,):
-            raise ShapeError(f"a vector of {self.size} elements is needed, not {vector.shape}")
-        return vector
-
-    def _split(self, theta: Any) -> list[Array]:
-        parts = np.split(self._vector(theta), self._ends[:-1])
-        models = self._summand.params
-        return [p.reshape(a.shape).astype(a.dtype) for p, a in zip(parts, models, strict=True)]
 
     def _leaves(self, params: Any, what: str = "params") -> list[Array]:
         models = self._summand.params
@@ -205,10 +170,6 @@ _MAKERS: dict[str, Maker] = {
 }
 
 
-def _flat(arrays: Sequence[Array]) -> Array:
-    return np.concatenate([a.ravel() for a in arrays]).astype(np.float64)
-
-
 def objective(
     f_or_program: Callable[..., Any] | Program,
     params: Any,
@@ -261,16 +222,7 @@ def _of_program(
 ) -> ChunkedObjective:
     if loss is None:
         raise ArgumentError("the loss of the program is needed", hint="loss=variable")
-    feed: dict[str, Any] = {}
-    if isinstance(data, Mapping):
-        inputs = program.inputs
-        feed = {n: a for n, a in data.items() if n in inputs and not inputs[n].type.names}
-        data = {n: a for n, a in data.items() if n not in feed}
-    chunked = chunks(data).looked_at(engine)
-    structure = chunked.structure
-    if structure.kind is not dict:
-        raise ArgumentError("data of a program are a dict by the names of its inputs")
-    columns = dict(zip(map(str, structure.keys), chunked.columns, strict=True))
+    chunked, columns, feed = fed(program, data, engine)
     summand = of_program(program, loss, params, columns, feed)
     form = tree.structure(dict.fromkeys(summand.names, 0.0))
     return ChunkedObjective(engine, chunked, summand, form, program, debug)

@@ -6,14 +6,14 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from primgraph.distributed.chunks import Chunks, chunks
+from primgraph.distributed.chunks import fed
 from primgraph.distributed.engine import Engine, engine_of
 from primgraph.distributed.kernels import Kernels
 from primgraph.distributed.plans import warn_early
@@ -54,6 +54,29 @@ def fit(
     shuffle: int | None = None,
 ) -> list[float]:
     """What `pg.fit` does with a client; see there."""
+    target = _loss_of(program, loss)
+    for name, number in (("every", every), ("chunks_per_step", chunks_per_step)):
+        if number is not None and (type(number) is not int or number < 1):
+            raise ArgumentError(f"{name} is an integer from 1 on, not {number!r:.60}")
+    if shuffle is not None and (type(shuffle) is not int or shuffle < 0):
+        raise ArgumentError(f"shuffle is an integer from 0 on, not {shuffle!r:.60}")
+    trainer = _Trainer(engine_of(client), program, target, data, chunks_per_step, shuffle)
+    path = None if checkpoint is None else Path(checkpoint)
+    place = _Place() if path is None else trainer.restored(path)
+    with shown(progress, epochs, program.name) as advance:
+        for loss_before in place.history[:epochs]:
+            advance(loss_before)
+        while len(place.history) < epochs:
+            trainer.finish_epoch(place, path, every)
+            advance(place.history[-1])
+            epoch = len(place.history) - 1
+            if callback is not None and applied(callback, epoch, place.history[-1]) is True:
+                break
+    return place.history
+
+
+def _loss_of(program: Any, loss: Any) -> Variable:
+    """The variable of a program that trains itself which is its loss."""
     if not isinstance(program, Program):
         raise ArgumentError(f"a client trains programs, not {type(program).__name__}")
     if not program.updates:
@@ -66,31 +89,7 @@ def fit(
         raise ArgumentError(f"the loss is a variable of the program, or its name, not {loss!r:.60}")
     if target.size != 1:
         raise ShapeError(f"a loss has one element, not {target.type}")
-    for name, number in (("every", every), ("chunks_per_step", chunks_per_step)):
-        if number is not None and (type(number) is not int or number < 1):
-            raise ArgumentError(f"{name} is an integer from 1 on, not {number!r:.60}")
-    trainer = _Trainer(engine_of(client), program, target, data, chunks_per_step, shuffle)
-    path = None if checkpoint is None else Path(checkpoint)
-    place = _Place() if path is None else trainer.restored(path)
-    with shown(progress, epochs, program.name) as advance:
-        for loss_before in place.history[:epochs]:
-            advance(loss_before)
-        while len(place.history) < epochs:
-            steps = trainer.steps(len(place.history))
-            while place.steps < len(steps):
-                place.losses.append(trainer.step(steps[place.steps]))
-                place.steps += 1
-                if path is not None and trainer.count % every == 0 and place.steps < len(steps):
-                    trainer.save(path, place)
-            place.history.append(float(np.mean(place.losses)))
-            place.losses, place.steps = [], 0
-            if path is not None:
-                trainer.save(path, place)
-            epoch = len(place.history) - 1
-            advance(place.history[-1])
-            if callback is not None and applied(callback, epoch, place.history[-1]) is True:
-                break
-    return place.history
+    return target
 
 
 @final
@@ -107,18 +106,9 @@ class _Trainer:
         shuffle: int | None,
     ) -> None:
         self.program, self.engine = program, engine
-        feed: dict[str, Any] = {}
-        if isinstance(data, Mapping):
-            inputs = program.inputs
-            feed = {n: a for n, a in data.items() if n in inputs and not inputs[n].type.names}
-            data = {n: a for n, a in data.items() if n not in feed}
-        self.data: Chunks = chunks(data).looked_at(engine)
-        structure = self.data.structure
-        if structure.kind is not dict:
-            raise ArgumentError("data of a program are a dict by the names of its inputs")
+        self.data, columns, feed = fed(program, data, engine)
         if not self.data.total:
             raise ShapeError("there are no rows in the data")
-        columns = dict(zip(map(str, structure.keys), self.data.columns, strict=True))
         summand, self.changed = step_of_program(program, loss, columns, feed)
         self.kernels = Kernels(summand, self.data, sums_of)
         self.used = self.data.used()
@@ -139,6 +129,19 @@ class _Trainer:
             drawn = np.random.default_rng([self.shuffle, epoch]).permutation(len(order))
             order = [order[i] for i in drawn]
         return [order[i : i + self.per_step] for i in range(0, len(order), self.per_step)]
+
+    def finish_epoch(self, place: _Place, path: Path | None, every: int) -> None:
+        """Take the steps of an epoch that are missing, and write down how far it has come."""
+        steps = self.steps(len(place.history))
+        while place.steps < len(steps):
+            place.losses.append(self.step(steps[place.steps]))
+            place.steps += 1
+            if path is not None and self.count % every == 0 and place.steps < len(steps):
+                self.save(path, place)
+        place.history.append(float(np.mean(place.losses)))
+        place.losses, place.steps = [], 0
+        if path is not None:
+            self.save(path, place)
 
     def step(self, numbers: list[int]) -> float:
         """Let all parameters take a step by these chunks; the loss of before."""

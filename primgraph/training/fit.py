@@ -19,7 +19,6 @@ from primgraph.program.run import Executor
 from primgraph.training.progress import progress as shown
 
 Feed: TypeAlias = Mapping[str, Any]
-Feeds: TypeAlias = Iterable[Feed] | Callable[[int], Iterable[Feed]]
 
 
 @checked
@@ -70,6 +69,7 @@ def fit(
     does not exist, `ArgumentError` for arguments of other kinds, for a target beside an executor or
     a function, and for an epoch without feeds.
     """
+    _require_epochs(epochs)
     if target is not None and (
         executor is not None or client is not None or not isinstance(program, Program)
     ):
@@ -77,46 +77,28 @@ def fit(
             "a target is for programs that a new executor runs in this process",
             hint="say pg.Executor(target=...), or set PRIMGRAPH_TARGET for all else",
         )
-    _require_epochs(epochs)
+    over_chunks = {
+        "checkpoint": checkpoint,
+        "every": every,
+        "chunks_per_step": chunks_per_step,
+        "shuffle": shuffle,
+    }
     if client is not None:
         if executor is not None:
             raise ArgumentError("an executor runs in this process, and a client was given")
         module = import_module("primgraph.distributed.training")
-        found: list[float] = module.fit(
-            program,
-            loss,
-            feeds,
-            epochs,
-            client=client,
-            callback=callback,
-            progress=progress,
-            checkpoint=checkpoint,
-            every=every,
-            chunks_per_step=chunks_per_step,
-            shuffle=shuffle,
-        )
+        options = {"callback": callback, "progress": progress, **over_chunks}
+        found: list[float] = module.fit(program, loss, feeds, epochs, client=client, **options)
         return found
-    for name, value in (("checkpoint", checkpoint), ("chunks_per_step", chunks_per_step)):
-        if value is not None:
+    for name, value in over_chunks.items():
+        if value is not None and (name, value) != ("every", 1):
             raise OptionError(f"{name} is for training with a client")
     _require_feeds(feeds)
-    if isinstance(program, Program):
-        run = _runner(program, loss, Executor(target=target) if executor is None else executor)
-        name = program.name
-    else:
-        run = _stepper(program, loss, executor)
-        name = getattr(program, "__name__", type(program).__name__)
+    run, name = _run_of(program, loss, executor, target)
     history: list[float] = []
     with shown(progress, epochs, name) as advance:
         for epoch in range(epochs):
-            batches = applied(feeds, epoch) if callable(feeds) else feeds
-            losses = [run(batch) for batch in batches]
-            if not losses:
-                raise ArgumentError(
-                    f"there are no feeds in epoch {epoch}",
-                    hint="give a list, or a function of the epoch: an iterator is used up by one",
-                )
-            history.append(float(np.mean(losses)))
+            history.append(_mean_loss(run, feeds, epoch))
             advance(history[-1])
             if callback is not None and applied(callback, epoch, history[-1]) is True:
                 break
@@ -134,6 +116,29 @@ def _require_feeds(feeds: Any) -> None:
             f"feeds is a list or a function, not {type(feeds).__name__} {feeds!r:.60}",
             hint="put it in a list" if isinstance(feeds, Mapping) else "",
         )
+
+
+def _run_of(
+    program: Program | Callable[..., Tensor], loss: Any, executor: Executor | None, target: Any
+) -> tuple[Callable[[Feed], float], str]:
+    """What takes a step with a feed and gives the loss of before; and the name of what is run."""
+    if isinstance(program, Program):
+        runner = Executor(target=target) if executor is None else executor
+        return _runner(program, loss, runner), program.name
+    name = getattr(program, "__name__", type(program).__name__)
+    return _stepper(program, loss, executor), name
+
+
+def _mean_loss(run: Callable[[Feed], float], feeds: Any, epoch: int) -> float:
+    """The mean of the losses of an epoch, of a step with each of its feeds."""
+    batches = applied(feeds, epoch) if callable(feeds) else feeds
+    losses = [run(batch) for batch in batches]
+    if not losses:
+        raise ArgumentError(
+            f"there are no feeds in epoch {epoch}",
+            hint="give a list, or a function of the epoch: an iterator is used up by one",
+        )
+    return float(np.mean(losses))
 
 
 def _runner(program: Program, loss: Any, runner: Executor) -> Callable[[Feed], float]:

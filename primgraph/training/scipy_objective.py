@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
-from itertools import accumulate
 from typing import Any, final, overload
 
 import numpy as np
@@ -19,12 +18,12 @@ from primgraph.ir.signature import checked_late, checked_methods
 from primgraph.ir.sizes import fitted
 from primgraph.ir.types import FLOAT64, TensorType
 from primgraph.operators import concatenate, ravel, reshape, zeros
-from primgraph.operators.promotion import array_of
 from primgraph.operators.variable import Variable
 from primgraph.program.compile import compiled, style_for
 from primgraph.program.program import Program, program_of
 from primgraph.program.run import check_names, input_values, state_values
 from primgraph.source import caller
+from primgraph.training.flat import FlatObjective
 from primgraph.transforms.batch import batch
 from primgraph.transforms.lower import lower
 from primgraph.transforms.optimize.clean_up import clean_up
@@ -137,11 +136,10 @@ def _chosen(
 
 @final
 @checked_methods(late=True)
-class Objective:
+class Objective(FlatObjective):
     """Value, gradient and Hessian of a loss at flat float64 vectors `theta`.
 
-    Each kernel is compiled at its first use. Value and gradient come from one kernel, whose
-    latest results are kept: `fun` and `jac` at the same point cost one evaluation.
+    Each kernel is compiled at its first use. Value and gradient come from one of them.
     """
 
     def __init__(
@@ -153,43 +151,21 @@ class Objective:
         hess: str = "dense",
         style: str | None = None,
     ) -> None:
+        super().__init__([p.type for p in parameters])
         self.program = program
         self._style = style
         self._is_sparse = hess == "sparse"
         self.parameters = tuple(parameters)
-        self._ends = list(accumulate(p.size for p in parameters))
         self._record = _Record(program, loss, self.parameters, style)
         others = self._record.others
         check_names(program, feed, [v.hint for v in others if v not in program.states])
         self._others = input_values(program, others, feed)
         self._record.fit(self._others)
-        self._latest: tuple[bytes, float, Array] | None = None
 
-    @property
-    def size(self) -> int:
-        """The number of elements of a vector."""
-        return self._ends[-1]
-
-    @property
-    def x0(self) -> Array:
-        """What the parameters hold now, as one vector: their first values before any run."""
+    def _start(self) -> Sequence[Array]:
+        """What the parameters hold now: their first values before any run."""
         states = [self.program.states[p.value] for p in self.parameters]
-        scope = self.program.scope
-        parts = [value.ravel() for value in state_values(self.program, scope, states)]
-        return np.concatenate(parts).astype(np.float64)
-
-    def fun(self, theta: Any) -> float:
-        """The loss at `theta`."""
-        return self._at(theta)[0]
-
-    def jac(self, theta: Any) -> Array:
-        """The gradient at `theta`, a vector."""
-        return self._at(theta)[1].copy()
-
-    def fun_and_jac(self, theta: Any) -> tuple[float, Array]:
-        """The loss and its gradient at `theta`, for SciPy's `jac=True`."""
-        value, gradient = self._at(theta)
-        return value, gradient.copy()
+        return state_values(self.program, self.program.scope, states)
 
     def hess(self, theta: Any) -> Any:
         """The Hessian at `theta`, one row an element: an array, or with `hess="sparse"` sparse."""
@@ -210,11 +186,8 @@ class Objective:
 
     def unflatten(self, theta: Any) -> dict[str, Array]:
         """The parameters of which `theta` holds the elements, by name."""
-        parts = np.split(self._vector(theta), self._ends[:-1])
-        return {
-            p.name: part.reshape(p.shape).astype(p.dtype)
-            for p, part in zip(self.parameters, parts, strict=True)
-        }
+        names = [p.name for p in self.parameters]
+        return dict(zip(names, self._split(theta), strict=True))
 
     def assign(self, theta: Any) -> None:
         """Store the elements of `theta` as values of the parameters, in the program's scope."""
@@ -242,19 +215,9 @@ class Objective:
         """Computes the elements of the Hessian that may be other than zero; and where they are."""
         return self._record.sparse_hessian()
 
-    def _at(self, theta: Any) -> tuple[float, Array]:
-        vector = self._vector(theta)
-        key, latest = vector.tobytes(), self._latest
-        if latest is None or latest[0] != key:
-            value, gradient = self.kernel(vector, *self._others)
-            self._latest = latest = (key, float(value), gradient)
-        return latest[1:]
-
-    def _vector(self, theta: Any) -> Array:
-        vector = array_of(theta, FLOAT64)
-        if vector.shape != (self.size,):
-            raise ShapeError(f"a vector of {self.size} elements is needed, not {vector.shape}")
-        return vector
+    def _evaluated(self, vector: Array) -> tuple[float, Array]:
+        value, gradient = self.kernel(vector, *self._others)
+        return float(value), gradient
 
 
 class _Record:

@@ -1,0 +1,31 @@
+"""Extents that are not known yet: integer expressions in named sizes, each size at least zero.
+
+An expression is a polynomial with integer coefficients over sizes and atoms, which are floors of
+quotients, maxima and minima. It is kept in a normal form, and equal normal forms are one object:
+two polynomials that are equal for all sizes are equal, and so are quotients and remainders as far
+as they can be divided. An expression without sizes is Python's integer, never a `Dim`.
+
+The normal form, and the bounds of linear forms by which comparisons are decided (both in
+`polynomial`), are those of symbolic dimensions in `jax.export`, in small. `dim` has the type and
+what is asked of it, `spelling` and `reading` have its text.
+"""
+
+from primgraph.ir.dims.dim import (
+    TRIPS,
+    Dim,
+    extent_at,
+    is_open,
+    names_in,
+    of_one_trip,
+    size,
+    typical,
+)
+from primgraph.ir.dims.polynomial import FLOOR, MAX, MIN, Atom, Monomial, bounds, is_extent
+from primgraph.ir.dims.reading import as_extent, parse_extent, written_extent
+from primgraph.ir.dims.spelling import remainder
+
+__all__ = [
+    "FLOOR", "MAX", "MIN", "TRIPS", "Atom", "Dim", "Monomial", "as_extent", "bounds", "extent_at",
+    "is_extent", "is_open", "names_in", "of_one_trip", "parse_extent", "remainder", "size",
+    "typical", "written_extent"
+]  # fmt: skip

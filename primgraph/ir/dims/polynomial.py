@@ -1,0 +1,301 @@
+"""Integer polynomials in sizes and atoms: their normal form, quotients, extrema, and bounds.
+
+Two polynomials that are equal for all sizes have one normal form, and equal normal forms are one
+object. Atoms are sizes, floors of quotients, maxima and minima. What is computed here are extents:
+integers of Python's, and polynomials that hold a size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+
+from primgraph.errors import ArgumentError, ShapeError
+from primgraph.ir.fixed import Fixed
+
+# A size is its name; any other atom is an operation and its operands.
+Atom: TypeAlias = "str | tuple[str, int, int]"
+# Atoms with their powers, in order, and the coefficients of products of them.
+Monomial: TypeAlias = tuple[tuple[Atom, int], ...]
+Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
+FLOOR, MAX, MIN = "//", "max", "min"
+
+_UNBOUNDED = math.inf
+
+if TYPE_CHECKING:
+    # Rules on shapes treat known and unknown extents alike, so that both are integers to the
+    # type checker.
+    _Integer = int
+else:
+    _Integer = object
+
+
+class Polynomial(Fixed, _Integer):
+    """The terms of an extent that is not known yet; its one subclass says what can be done with it.
+
+    Equal ones are one object.
+    """
+
+    __slots__ = ("_bounds", "_text", "terms")
+
+    terms: Terms
+    _text: str
+    _bounds: tuple[float, float] | None
+
+    # The class of what is computed.
+    _kind: ClassVar[type[Polynomial]]
+
+    if TYPE_CHECKING:
+
+        def __new__(cls, terms: Terms) -> Self: ...
+
+    def __init_subclass__(cls) -> None:
+        Polynomial._kind = cls
+
+    __hash__ = object.__hash__
+
+
+def is_extent(number: object) -> bool:
+    """Whether `number` is Python's integer, no boolean, or a polynomial."""
+    return type(number) is int or isinstance(number, Polynomial)
+
+
+# The normal form.
+
+
+def terms_of(extent: int) -> dict[Monomial, int]:
+    if isinstance(extent, Polynomial):
+        return dict(extent.terms)
+    return {(): extent} if extent else {}
+
+
+def made(terms: Mapping[Monomial, int]) -> int:
+    """The extent of these terms: a number where only that of no atoms is left."""
+    kept = {m: c for m, c in terms.items() if c}
+    if not kept.keys() - {()}:
+        return kept.get((), 0)
+    return Polynomial._kind(tuple(sorted(kept.items(), key=_place)))
+
+
+def _place(term: tuple[Monomial, int]) -> Any:
+    """Where a term stands in a sum: those of higher degree first, then by name."""
+    return -sum(power for _, power in term[0]), [(_key(a), p) for a, p in term[0]]
+
+
+def _key(atom: Atom) -> str:
+    return atom if isinstance(atom, str) else "{}({},{})".format(*atom)
+
+
+def sum_of(x: int, y: int, sign: int) -> int:
+    if type(x) is int and type(y) is int:
+        return x + sign * y
+    terms = terms_of(x)
+    for monomial, coefficient in terms_of(y).items():
+        terms[monomial] = terms.get(monomial, 0) + sign * coefficient
+    return made(terms)
+
+
+def product(x: int, y: int) -> int:
+    if type(x) is int and type(y) is int:
+        return x * y
+    terms: dict[Monomial, int] = {}
+    right = terms_of(y).items()
+    for first, a in terms_of(x).items():
+        for second, b in right:
+            monomial = _joined(first, second) if first and second else first or second
+            terms[monomial] = terms.get(monomial, 0) + a * b
+    return made(terms)
+
+
+def _joined(first: Monomial, second: Monomial) -> Monomial:
+    powers = dict(first)
+    for atom, power in second:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: _key(item[0])))
+
+
+def floor(x: int, y: int) -> int:
+    """The floor of a quotient, with all divided out that can be."""
+    if type(y) is int:
+        if y == 0:
+            raise ShapeError(f"size {x} is divided by zero")
+        if type(x) is int:
+            return x // y
+        return _floor_by_number(x, y) if y > 0 else _floor_by_number(-x, -y)
+    whole, rest = divided(x, y)
+    if type(rest) is int and rest == 0:
+        return whole
+    # Of what is left nothing is a multiple.
+    atom: Atom = (FLOOR, rest, y)
+    if bounds(rest)[0] >= 0 and bounds(y - rest)[0] > 0:
+        return whole
+    return sum_of(whole, made({((atom, 1),): 1}), 1)
+
+
+def _floor_by_number(x: int, y: int) -> int:
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, coefficient in terms_of(x).items():
+        whole[monomial], rest[monomial] = divmod(coefficient, y)
+    # A number that is no multiple of what all else is one of changes no floor.
+    common = math.gcd(y, *(c for m, c in rest.items() if m))
+    number = rest.pop((), 0) // common
+    left = made({**{m: c // common for m, c in rest.items()}, (): number})
+    return sum_of(made(whole), _quotient(left, y // common), 1)
+
+
+def _quotient(x: int, y: int) -> int:
+    """The floor of `x / y`, where no coefficient of `x` is negative or a multiple of the number."""
+    if type(x) is int or y == 1:
+        return x // y if type(x) is int else x
+    low, high = bounds(x)
+    if low >= 0 and high < y:
+        return 0
+    inner = _only_floor(x)
+    if inner is not None:
+        (_, dividend, divisor), number = inner
+        return floor(dividend + number * divisor, y * divisor)
+    return made({(((FLOOR, x, y), 1),): 1})
+
+
+def _only_floor(x: int) -> tuple[tuple[str, int, int], int] | None:
+    """The quotient by a number that `x` is, and what is added to it; None for all else."""
+    terms = terms_of(x)
+    number = terms.pop((), 0)
+    if len(terms) != 1:
+        return None
+    ((monomial, coefficient),) = terms.items()
+    atom, power = monomial[0]
+    if len(monomial) > 1 or power != 1 or coefficient != 1 or isinstance(atom, str):
+        return None
+    return (atom, number) if atom[0] == FLOOR and type(atom[2]) is int else None
+
+
+def divided(x: int, y: int) -> tuple[int, int]:
+    """The terms of `x` that the polynomial `y` divides, divided by it, and the others."""
+    whole, rest = 0, x
+    (lead, coefficient), *_ = _ordered(y)
+    for _ in range(len(_ordered(x))):
+        found = next(
+            (t for m, c in _ordered(rest) if (t := _ratio(m, c, lead, coefficient)) is not None),
+            None,
+        )
+        if found is None:
+            break
+        smaller = rest - product(found, y)
+        if len(_ordered(smaller)) >= len(_ordered(rest)):
+            break
+        whole, rest = whole + found, smaller
+    return whole, rest
+
+
+def _ordered(x: int) -> list[tuple[Monomial, int]]:
+    return sorted(terms_of(x).items(), key=_place)
+
+
+def _ratio(monomial: Monomial, number: int, lead: Monomial, coefficient: int) -> int | None:
+    """One term divided by another; None where it is no multiple."""
+    powers = dict(monomial)
+    for atom, power in lead:
+        powers[atom] = powers.get(atom, 0) - power
+    if number % coefficient or min(powers.values(), default=0) < 0:
+        return None
+    left = tuple(sorted(((a, p) for a, p in powers.items() if p), key=lambda i: _key(i[0])))
+    return made({left: number // coefficient})
+
+
+def extremum(kind: str, x: int, y: int) -> int:
+    """The larger or the smaller of two extents."""
+    if not is_extent(x) or not is_extent(y):
+        raise ArgumentError(f"{kind} of sizes takes sizes and integers, not {x!r:.40}, {y!r:.40}")
+    low, high = bounds(x - y)
+    if low >= 0 or high <= 0:
+        return x if (low >= 0) == (kind == MAX) else y
+    first, second = sorted((x, y), key=str)
+    return made({(((kind, first, second), 1),): 1})
+
+
+# Bounds.
+
+
+def bounds(extent: int) -> tuple[float, float]:
+    """Between what `extent` lies for all sizes, as far as that is known; the ends are integers."""
+    if not isinstance(extent, Polynomial):
+        return extent, extent
+    if extent._bounds is None:
+        high = _lowest(product(extent, -1))
+        object.__setattr__(extent, "_bounds", (_lowest(extent), -high))
+    found = extent._bounds
+    assert found is not None
+    return found
+
+
+def _lowest(extent: int) -> float:
+    """A number that `extent` is never less than: the best of its terms and of relaxed forms."""
+    if not isinstance(extent, Polynomial):
+        return extent
+    best = 0.0
+    for monomial, coefficient in extent.terms:
+        low, high = _span(monomial)
+        end = low if coefficient > 0 else high
+        best += coefficient * end
+    for monomial, coefficient in extent.terms:
+        if len(monomial) == 1 and monomial[0][1] == 1 and not isinstance(monomial[0][0], str):
+            rest = sum_of(extent, made({monomial: coefficient}), -1)
+            for scaled, factor in _relaxed(monomial[0][0], coefficient, rest):
+                low = _lowest(scaled)
+                best = max(best, low if low == -_UNBOUNDED else float(-(-low // factor)))
+    return best
+
+
+def _relaxed(atom: tuple[str, int, int], coefficient: int, rest: int) -> Iterator[tuple[int, int]]:
+    """Forms no larger than `coefficient * atom + rest` without that atom, and what they are times.
+
+    A floor is no more than the quotient, and less than one below it by no more than the divisor
+    allows; an extremum is bounded by either operand from one side.
+    """
+    kind, x, y = atom
+    if kind == FLOOR:
+        if type(y) is int and y > 0:
+            quotient = x if coefficient < 0 else x - (y - 1)
+            yield sum_of(product(rest, y), product(quotient, coefficient), 1), y
+    elif (kind == MAX) == (coefficient > 0):
+        for operand in (x, y):
+            yield sum_of(rest, product(operand, coefficient), 1), 1
+
+
+def _span(monomial: Monomial) -> tuple[float, float]:
+    """Between what a product of powers of atoms lies."""
+    low, high = 1.0, 1.0
+    for atom, power in monomial:
+        first, last = _atom_bounds(atom)
+        for _ in range(power):
+            ends = [_times(a, b) for a in (low, high) for b in (first, last)]
+            low, high = min(ends), max(ends)
+    return low, high
+
+
+def _times(a: float, b: float) -> float:
+    return 0.0 if a == 0 or b == 0 else a * b
+
+
+def _atom_bounds(atom: Atom) -> tuple[float, float]:
+    if isinstance(atom, str):
+        return 0.0, _UNBOUNDED
+    kind, x, y = atom
+    (low, high), (first, last) = bounds(x), bounds(y)
+    if kind == FLOOR:
+        if first < 1:
+            # A divisor of zero is refused, whatever the rest says.
+            return (0.0, high) if low >= 0 and first >= 0 else (-_UNBOUNDED, _UNBOUNDED)
+        ends = [_part(a, b) for a in (low, high) for b in (first, last)]
+        return min(ends), max(ends)
+    choose: Callable[[float, float], float] = max if kind == MAX else min
+    return choose(low, first), choose(high, last)
+
+
+def _part(a: float, b: float) -> float:
+    if abs(a) == _UNBOUNDED:
+        return a
+    return float(-1 if a < 0 else 0) if b == _UNBOUNDED else float(a // b)

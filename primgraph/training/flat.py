@@ -1,0 +1,85 @@
+"""Functions of arrays as functions of one flat vector, as SciPy's methods take them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from primgraph.errors import ShapeError
+from primgraph.ir.signature import checked_methods
+from primgraph.ir.types import FLOAT64, TensorType
+from primgraph.operators.promotion import array_of
+
+Array = np.ndarray[Any, Any]
+
+
+@checked_methods("__init__", late=True)
+class FlatObjective(ABC):
+    """A loss as a function of `theta`, the elements of arrays of given types in one float64 vector.
+
+    Value and gradient of the latest vector are kept: `fun` and `jac` at the same point cost one
+    evaluation.
+    """
+
+    def __init__(self, types: Sequence[TensorType]) -> None:
+        self._types = tuple(types)
+        self._ends = list(accumulate(t.size for t in types))
+        self._latest: tuple[bytes, float, Array] | None = None
+
+    @abstractmethod
+    def _evaluated(self, vector: Array) -> tuple[float, Array]:
+        """The loss and its gradient at a vector that fits."""
+
+    @abstractmethod
+    def _start(self) -> Sequence[Array]:
+        """What the arrays are before anything is varied."""
+
+    @property
+    def size(self) -> int:
+        """The number of elements of a vector."""
+        return self._ends[-1]
+
+    @property
+    def x0(self) -> Array:
+        """What the parameters are before they are varied, as one vector."""
+        return flat(self._start())
+
+    def fun(self, theta: Any) -> float:
+        """The loss at `theta`."""
+        return self._at(theta)[0]
+
+    def jac(self, theta: Any) -> Array:
+        """The gradient at `theta`, a vector."""
+        return self._at(theta)[1].copy()
+
+    def fun_and_jac(self, theta: Any) -> tuple[float, Array]:
+        """The loss and its gradient at `theta`, for SciPy's `jac=True`."""
+        value, gradient = self._at(theta)
+        return value, gradient.copy()
+
+    def _at(self, theta: Any) -> tuple[float, Array]:
+        vector = self._vector(theta)
+        key, latest = vector.tobytes(), self._latest
+        if latest is None or latest[0] != key:
+            self._latest = latest = (key, *self._evaluated(vector))
+        return latest[1:]
+
+    def _vector(self, theta: Any) -> Array:
+        vector = array_of(theta, FLOAT64)
+        if vector.shape != (self.size,):
+            raise ShapeError(f"a vector of {self.size} elements is needed, not {vector.shape}")
+        return vector
+
+    def _split(self, theta: Any) -> list[Array]:
+        """The arrays of which `theta` holds the elements."""
+        parts = np.split(self._vector(theta), self._ends[:-1])
+        return [p.reshape(t.shape).astype(t.dtype) for p, t in zip(parts, self._types, strict=True)]
+
+
+def flat(arrays: Sequence[Array]) -> Array:
+    """The elements of all arrays in one float64 vector."""
+    return np.concatenate([a.ravel() for a in arrays]).astype(np.float64)

@@ -1,0 +1,166 @@
+"""Products of matrices in native code that are added to each other, and their operands' layouts."""
+
+import shutil
+
+import numpy as np
+import pytest
+from thread_checks import threads_at_work
+
+import primgraph as pg
+from primgraph.codegen import compile_graph
+from primgraph.codegen.export.unspelled import SERIAL
+from primgraph.codegen.native.items import Blocks, Product
+from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.regions import LIMITS
+from primgraph.codegen.native.source import made_by, source
+from primgraph.codegen.native.verify import verify_memory
+from primgraph.codegen.plan.schedule import schedule
+from primgraph.errors import InternalError
+from primgraph.ir.interpret import interpret
+from primgraph.transforms import clean_up, lower
+
+pytestmark = [
+    pytest.mark.skipif(
+        not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+    ),
+    pytest.mark.usefixtures("native_cache"),
+]
+
+rng = np.random.default_rng(29)
+
+
+def traced(function, *arrays):
+    return clean_up(lower(pg.trace(function, *arrays)))
+
+
+def products_of(graph):
+    return [item for item in nests(schedule(graph)).items if isinstance(item, Product)]
+
+
+def blocks_in(graph, limits):
+    items = nests(schedule(graph), limits).items
+    return [body for item in items if isinstance(item, Blocks) for body in item.bodies]
+
+
+def added(function, *arrays):
+    """For each product that C does, whether it is added to what another one has left."""
+    return [item.is_added for item in products_of(traced(function, *arrays))]
+
+
+def drawn(*shapes, dtype=np.float64):
+    return [rng.normal(size=shape).astype(dtype) for shape in shapes]
+
+
+def test_sums_of_products_are_left_by_the_last_of_them():
+    x, y, w, v = drawn((3, 4), (3, 5), (4, 6), (5, 6))
+    assert added(lambda x, y, w, v: x @ w + y @ v, x, y, w, v) == [False, True]
+    assert added(lambda x, y, w, v: (y @ v + x @ w) + (x * 2) @ w, x, y, w, v) == [
+        False, True, True
+    ]  # fmt: skip
+    # In which order they are named does not matter: the one that is done last is added.
+    graph = traced(lambda x, y, w, v: (x * 2) @ w + (y @ v + x @ w), x, y, w, v)
+    assert sum(item.is_added for item in products_of(graph)) >= 1
+
+    def recurrent(x, w):
+        state = pg.zeros((3, 4))
+        for t in range(4):
+            state = pg.tanh(x[t] @ w + state @ w)
+        return pg.grad(pg.sum(state), w)
+
+    given = drawn((4, 3, 4), (4, 4))
+    # The first trip's state is zeros, which are multiplied, too: infinities come through.
+    assert sum(added(recurrent, *given)) >= 4 + 5
+
+
+def test_what_others_need_is_left_alone():
+    x, y, w = drawn((3, 4), (3, 4), (4, 6))
+
+    def both(x, y, w):
+        first, second = x @ w, y @ w
+        return first + second, second
+
+    assert added(both, x, y, w) == [False, False]
+    assert added(lambda x, y, w: (x @ w) + (x @ w), x, y, w) == [False]
+    assert added(lambda x, y, w: x @ w + pg.sum(y) + y @ w, x, y, w) == [False, False]
+    # A step of NumPy's is in between.
+    middle = traced(lambda x, y, w: x @ w + pg.sort(y + pg.sum(x @ w), axis=0) @ w, x, y, w)
+    assert not any(item.is_added for item in products_of(middle))
+
+
+def test_memory_of_sums_is_checked():
+    graph = traced(lambda x, y, w: pg.tanh(x @ w + y @ w), *drawn((3, 4), (3, 4), (4, 6)))
+    plan = nests(schedule(graph))
+    written = [made_by(item) for item in plan.items]
+    last = next(k for k, item in enumerate(plan.items) if getattr(item, "is_added", False))
+    offsets = {v: 1024 * k for k, v in enumerate({v for made in written for v in made})}
+    verify_memory(plan, written, offsets, [])
+    assert "pg_onto_f64" in source(plan, "f").text
+    first = next(k for k, item in enumerate(plan.items) if isinstance(item, Product))
+    unwritten = [[] if k == first else made for k, made in enumerate(written)]
+    assert last > first
+    with pytest.raises(InternalError, match="before it is there"):
+        verify_memory(plan, unwritten, offsets, [])
+
+
+def test_sums_are_those_of_all_products():
+    def sums(x, y, w, v, s):
+        # What is multiplied is nowhere the same, or products were, too.
+        x1, x2, x3, x4, x5, x6 = (x * float(k) for k in range(2, 8))
+        return (
+            x @ w + y @ v,
+            (x1 @ w + x[::-1] @ w) + (y * 2.0) @ v,
+            w.T @ x.T + v.T @ y.T + w.T @ x2[::-1].T,
+            x3[0] @ w + y[0] @ v + x[1] @ w,
+            x4 @ w[:, 0] + y @ v[:, 0],
+            x[0] @ x[1] + x[2] @ x[0],
+            s @ pg.transpose(s, (0, 2, 1)) + s[::-1] @ pg.transpose(s, (0, 2, 1)),
+            pg.grad(pg.sum(pg.tanh(0.01 * (x5 @ w + x6 @ w)) ** 2), [x, w, v])[1],
+        )
+
+    sizes = [(3, 4, 5, 6), (20, 3, 0, 5)], [(17, 250, 33, 40)]
+    for dtype, rtol, shapes in zip((np.float64, np.float32), (1e-12, 2e-5), sizes, strict=True):
+        for m, k, inner, n in shapes:
+            arrays = drawn((m, k), (m, inner), (k, n), (inner, n), (2, 3, k), dtype=dtype)
+            graph = traced(sums, *arrays)
+            assert sum(item.is_added for item in products_of(graph)) >= 7
+            found = compile_graph(graph, style="native")(*arrays)
+            for a, b in zip(found, interpret(graph, *arrays), strict=True):
+                assert a.dtype == dtype
+                np.testing.assert_allclose(a, b, rtol, rtol * np.max(np.abs(b), initial=1))
+
+
+def test_sums_of_large_products_have_one_result_in_any_number_of_threads():
+    arrays = drawn((500, 300), (300, 200), (500, 30), (30, 200))
+    graph = traced(lambda x, w, y, v: x @ w + y @ v + (2 * x) @ w, *arrays)
+    (expected,) = interpret(graph, *arrays)
+    for limits in (LIMITS, SERIAL):
+        (plan, *_) = [*blocks_in(graph, limits), nests(schedule(graph), limits)]
+        assert sum(isinstance(item, Product) and item.is_added for item in plan.items) == 2
+        kernel, found = compile_graph(graph, style="native", limits=limits), set()
+        for count in (1, 2, 5):
+            with threads_at_work(count):
+                found.add(kernel(*arrays)[0].tobytes())
+        assert len(found) == 1
+        np.testing.assert_allclose(kernel(*arrays)[0], expected, rtol=1e-11, atol=1e-11)
+
+
+def test_transposed_operands_are_read_as_they_are():
+    shapes = [(3, 16, 16), (5, 33, 47), (16, 64, 256), (2, 8, 193), (60, 31, 40), (1, 17, 20)]
+    for dtype, rtol in ((np.float64, 1e-12), (np.float32, 2e-5)):
+        arrays = drawn(*(s for m, n, k in shapes for s in ((m, k), (n, k))), dtype=dtype)
+
+        def all_of_them(*given):
+            pairs = list(zip(given[::2], given[1::2], strict=True))
+            plain = [x @ y.T for x, y in pairs]
+            return plain + [x[:, ::2] @ y[::-1, ::2].T for x, y in pairs]
+
+        graph = traced(all_of_them, *arrays)
+        found = compile_graph(graph, style="native")(*arrays)
+        for a, b in zip(found, interpret(graph, *arrays), strict=True):
+            np.testing.assert_allclose(a, b, rtol, rtol * np.max(np.abs(b)))
+        # Each element is the sum of the same products in the same order, however these lie.
+        x, y = arrays[4:6]
+        (across,) = compile_graph(traced(lambda x, y: x @ y.T, x, y), style="native")(x, y)
+        z = np.ascontiguousarray(y.T)
+        (along,) = compile_graph(traced(lambda x, z: x @ z, x, z), style="native")(x, z)
+        assert across.tobytes() == along.tobytes()
