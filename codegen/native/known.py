@@ -111,7 +111,7 @@ class Entry(NamedTuple):
 def modes_of(options: Options, outputs: int) -> tuple[int, ...]:
     """What becomes of each result."""
     donated = dict(options.donated)
-    return tuple([HANDED if k in options.given else donated.get(k, MADE) for k in range(outputs)])
+    return tuple([donated.get(k, HANDED if k in options.given else MADE) for k in range(outputs)])
 
 
 # What a graph is.

@@ -34,14 +34,45 @@ INLINE double loose_sigmoid_of(double x) {
     return x < -EXP_NEAR ? far : near;
 }
 
+/* sin(r) for |r| <= pi / 2; 4e-17. */
+INLINE double loose_sine(double r) {
+    const double z = r * r, y = z * z;
+    const double a = FUSED(z, 0.008333333333333316, -0.16666666666666666);
+    const double b = FUSED(z, 2.7557319219163205e-06, -0.00019841269841254974);
+    const double c = FUSED(z, 1.605897731221174e-10, -2.505210761699229e-08);
+    const double d = FUSED(z, 2.7314446665270123e-15, -7.643970288741763e-13);
+    return FUSED(r * z, FUSED(FUSED(FUSED(y, d, c), y, b), y, a), r);
+}
+
+/* x - n pi. */
+INLINE double loose_rest(double x, double n) {
+    const double r = FUSED(-n, 2.0 * HALF_PI_2, FUSED(-n, 2.0 * HALF_PI_1, x));
+    return FUSED(-n, 2.0 * HALF_PI_2_REST, r);
+}
+
+/* |x| <= 2**20; 2.4, and 3.4 next to the zeros. */
+INLINE double loose_sin_of(double x) {
+    const double shifted = FUSED(x, 0.3183098861837907, SHIFT);
+    const double z = loose_sine(loose_rest(x, shifted - SHIFT));
+    return x == 0.0 ? x : double_of(bits_of(z) ^ (bits_of(shifted) << 63));
+}
+
+/* By the sine of what is between here and the nearest zero. |x| <= 2**20; as for the
+ * sine. */
+INLINE double loose_cos_of(double x) {
+    const double shifted = FUSED(x, 0.3183098861837907, 0.5) + SHIFT;
+    const double z = loose_sine(loose_rest(x, (shifted - SHIFT) - 0.5));
+    return double_of(bits_of(z) ^ (bits_of(shifted) << 63));
+}
+
 /* |x| <= EXP_NEAR_FLOAT; 1.1. */
 INLINE float loose_exp_near_float(float x) {
-    const float shifted = FUSED_FLOAT(x, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
-    const float r = FUSED_FLOAT(-n, LN2_LOW_FLOAT, FUSED_FLOAT(-n, LN2_HIGH_FLOAT, x)), z = r * r;
-    const float a = FUSED_FLOAT(r, 0.16666577f, 0.5f), b = FUSED_FLOAT(r, 0.008363174f, 0.041666555f);
-    const float rest = FUSED_FLOAT(FUSED_FLOAT(z, 0.0013926178f, b), z, a);
+    const float shifted = FUSEDF(x, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
+    const float r = FUSEDF(-n, LN2_LOW_FLOAT, FUSEDF(-n, LN2_HIGH_FLOAT, x)), z = r * r;
+    const float a = FUSEDF(r, 0.16666577f, 0.5f), b = FUSEDF(r, 0.008363174f, 0.041666555f);
+    const float rest = FUSEDF(FUSEDF(z, 0.0013926178f, b), z, a);
     const float two = float_of((bits_of_float(shifted) << 23) + BITS_OF_ONE_FLOAT);
-    return (1.0f + FUSED_FLOAT(z, rest, r)) * two;
+    return (1.0f + FUSEDF(z, rest, r)) * two;
 }
 
 INLINE float loose_exp_all_float(float x) {
@@ -52,26 +83,26 @@ INLINE float loose_exp_all_float(float x) {
 /* All x; 3.2. */
 INLINE float loose_tanh_float(float x) {
     const float c = fabsf(x) > 10.0f ? 10.0f : fabsf(x);
-    const float shifted = FUSED_FLOAT(c, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
-    const float r = FUSED_FLOAT(-n, LN2_LOW_FLOAT, FUSED_FLOAT(-n, LN2_HIGH_FLOAT, c)), z = r * r;
+    const float shifted = FUSEDF(c, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
+    const float r = FUSEDF(-n, LN2_LOW_FLOAT, FUSEDF(-n, LN2_HIGH_FLOAT, c)), z = r * r;
     const float by = float_of(BITS_OF_ONE_FLOAT - (bits_of_float(shifted) << 24));
-    const float even = FUSED_FLOAT(z, FUSED_FLOAT(z, 0.009496633f, 0.42848965f), 1.0f);
-    const float above = FUSED_FLOAT(z, 0.09515632f, 1.0f), odd = r * above;
-    const float up = FUSED_FLOAT(r, above, even), down = FUSED_FLOAT(-r, above, even);
-    const float over = by == 1.0f ? odd + odd : FUSED_FLOAT(-by, down, up);
-    return copysignf(over / FUSED_FLOAT(by, down, up), x);
+    const float even = FUSEDF(z, FUSEDF(z, 0.009496633f, 0.42848965f), 1.0f);
+    const float above = FUSEDF(z, 0.09515632f, 1.0f), odd = r * above;
+    const float up = FUSEDF(r, above, even), down = FUSEDF(-r, above, even);
+    const float over = by == 1.0f ? odd + odd : FUSEDF(-by, down, up);
+    return copysignf(over / FUSEDF(by, down, up), x);
 }
 
 /* |x| <= EXP_NEAR_FLOAT; 2.5. */
 INLINE float loose_sigmoid_near_float(float x) {
     const float c = x > 18.0f ? 18.0f : x;
-    const float shifted = FUSED_FLOAT(c, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
-    const float twice = FUSED_FLOAT(-n, LN2_LOW_FLOAT, FUSED_FLOAT(-n, LN2_HIGH_FLOAT, c));
+    const float shifted = FUSEDF(c, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
+    const float twice = FUSEDF(-n, LN2_LOW_FLOAT, FUSEDF(-n, LN2_HIGH_FLOAT, c));
     const float r = 0.5f * twice, z = r * r;
     const float by = float_of(BITS_OF_ONE_FLOAT - (bits_of_float(shifted) << 23));
-    const float above = FUSED_FLOAT(z, 0.06660952f, 1.0f), below = FUSED_FLOAT(z, 0.39994278f, 1.0f);
-    const float up = FUSED_FLOAT(r, above, below), down = FUSED_FLOAT(-r, above, below);
-    return up / FUSED_FLOAT(by, down, up);
+    const float above = FUSEDF(z, 0.06660952f, 1.0f), below = FUSEDF(z, 0.39994278f, 1.0f);
+    const float up = FUSEDF(r, above, below), down = FUSEDF(-r, above, below);
+    return up / FUSEDF(by, down, up);
 }
 
 INLINE float loose_sigmoid_all_float(float x) {
@@ -84,3 +115,5 @@ NEAR_RUN(sigmoid, loose_sigmoid, EXP_NEAR)
 RUN_OF_FLOATS(tanh, loose_tanh)
 NEAR_RUN_OF_FLOATS(exp, loose_exp, EXP_NEAR_FLOAT)
 NEAR_RUN_OF_FLOATS(sigmoid, loose_sigmoid, EXP_NEAR_FLOAT)
+PERIODIC(sin, loose_sin)
+PERIODIC(cos, loose_cos)
