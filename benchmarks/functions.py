@@ -31,7 +31,7 @@ TIMED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh", "tanh", "s
          "arctan", "power")  # fmt: skip
 
 
-def sweep(points: int, name: str | None) -> str:
+def sweep(points: int, name: str | None, loose: bool) -> str:
     """The table of the largest errors."""
     if np.finfo(np.longdouble).nmant < 60:
         raise SystemExit("long double has no more bits than double here")
@@ -41,7 +41,7 @@ def sweep(points: int, name: str | None) -> str:
     names = [f"pg_{n}{f}" for members in FAMILIES.values() for n in members for f in ("", "f")]
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "functions.c"), Path(folder, "functions")
-        text = definitions(names) + Path(__file__).with_suffix(".c").read_text()
+        text = definitions(names, loose=loose) + Path(__file__).with_suffix(".c").read_text()
         source.write_text(
             text.replace("#include <math.h>", "#define _GNU_SOURCE\n#include <math.h>", 1)
         )
@@ -112,10 +112,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=10**7, help="numbers of each range")
     parser.add_argument("--only", help="one function: exp, pow, ...")
+    parser.add_argument("--fast", action="store_true", help='those of the level "fast"')
     parser.add_argument("--times", action="store_true", help="how fast they are instead")
     options = parser.parse_args()
     sys.stdout.write(
-        "\n".join(times()) + "\n" if options.times else sweep(options.points, options.only)
+        "\n".join(times()) + "\n"
+        if options.times
+        else sweep(options.points, options.only, options.fast)
     )
 
 

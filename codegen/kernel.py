@@ -42,6 +42,7 @@ def compile_graph(
     limits: Limits | None = None,
     once: Sequence[int] = (),
     handed: Sequence[int] = (),
+    loose: bool = False,
 ) -> Kernel:
     """A kernel that computes `graph`, which consists of primitives.
 
@@ -51,13 +52,14 @@ def compile_graph(
     say which steps run in blocks, and of what size; by default those that pay on this machine.
     `once` are the places in the body of equations that depend on no input: the planned code
     computes them at its first call, and keeps the results. `handed` are outputs that `fill`
-    writes into arrays which are handed to it.
+    writes into arrays which are handed to it. `loose` native code has functions within four units
+    in the last place, and sums in any order.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
     # Native code is for all sizes, too.
     if style not in ("readable", "native"):
         require_known("a kernel", graph)
-    return _made(without_formal(graph), style, donated, limits, once, handed)
+    return _made(without_formal(graph), style, donated, limits, once, handed, loose)
 
 
 class _Call(NamedTuple):
@@ -116,8 +118,9 @@ class Kernel(Fixed, Drawn):
         limits: Limits | None = None,
         once: Sequence[int] = (),
         handed: Sequence[int] = (),
+        loose: bool = False,
     ) -> None:
-        recipe = Recipe.of(graph, style, donated or {}, limits, once, handed)
+        recipe = Recipe.of(graph, style, donated or {}, limits, once, handed, loose)
         _become(self, recipe, recipe.compiled(style))
 
     def __call__(self, /, *feeds: Any, out: Any = None, borrow: bool = False, **named: Any) -> Any:
@@ -185,10 +188,7 @@ class Kernel(Fixed, Drawn):
         return self.style
 
     def with_clocks(self) -> tuple[Kernel, Clocks, list[int]]:
-        """The same kernel with a clock around each step, the clocks, and each step's equation.
-
-        Equations are given by their place in the graph.
-        """
+        """This kernel with a clock around each step, these, and the steps' places in the graph."""
         clocks: list[Clocks] = []
         code = self._recipe.compiled(self.style, clocks=clocks)
         other = object.__new__(Kernel)
@@ -244,8 +244,8 @@ class Kernel(Fixed, Drawn):
         """Write a Python file that needs NumPy only, with a function for this and `others`.
 
         To a path that ends in .c it writes C11 that needs nothing but the C library, and beside it
-        a header that says how its functions are called. With `blas` large products of matrices in
-        it are calls of BLAS, by the names that `cblas.h` has for them.
+        a header that says how its functions are called; sizes come first among arguments. With
+        `blas` large products of matrices are calls of BLAS, by the names that `cblas.h` has.
 
         The functions have the names of the graphs. Each returns one array, or a tuple of them,
         for arguments that `np.asarray` can convert, and raises ValueError on a wrong shape. To a
@@ -257,8 +257,8 @@ class Kernel(Fixed, Drawn):
         take those of Python's `math` in any case.
 
         Raises `CompileError` if a graph has a primitive without a spelling, for two graphs of one
-        name, and in C for sizes that are not known, for numbers that are complex or have 16 bits,
-        and for names that mean something in C; `ArgumentError` for what is no kernel, for `others`
+        name, and in C for numbers that are complex or have 16 bits, and for names that mean
+        something in C; `ArgumentError` for what is no kernel, for `others`
         in a picture, for other endings of files of C or C++, and, unless `force` is true, for a
         file that is there and was not written by primgraph.
         """

@@ -30,7 +30,8 @@ STYLES = ("planned", "readable", "native")
 class Recipe:
     """A graph, and what `compile_graph` has been told about the code for it.
 
-    `donated` are pairs of an output and the input that is overwritten with it.
+    `donated` are pairs of an output and the input that is overwritten with it. `loose` is what
+    native code may be.
     """
 
     graph: Graph
@@ -39,6 +40,7 @@ class Recipe:
     limits: Limits | None
     once: tuple[int, ...]
     handed: tuple[int, ...]
+    loose: bool
 
     @classmethod
     def of(
@@ -49,17 +51,20 @@ class Recipe:
         limits: Limits | None,
         once: Sequence[int],
         handed: Sequence[int],
+        loose: bool,
     ) -> Recipe:
         """The recipe of these parts. Raises `CompileError` for those that do not fit."""
         require_style(style)
         _require_gifts(graph, donated)
         gifts = tuple(sorted(donated.items()))
-        return cls(graph, style, gifts, limits, tuple(once), tuple(handed))
+        loose = loose and style == "native"
+        return cls(graph, style, gifts, limits, tuple(once), tuple(handed), loose)
 
     @property
     def parts(self) -> tuple[Any, ...]:
         """What a kernel is made of, as its constructor takes it."""
-        return self.graph, self.style, dict(self.donated), self.limits, self.once, self.handed
+        gifts = dict(self.donated)
+        return self.graph, self.style, gifts, self.limits, self.once, self.handed, self.loose
 
     def without_form(self) -> Recipe:
         """The same for arrays in order, and results in a list."""
@@ -94,7 +99,8 @@ class Recipe:
 
     def _options(self, given: Sequence[int] | None = None) -> Options:
         alone = self.is_alone and given is None
-        return Options(self.donated, self.handed if given is None else tuple(given), alone)
+        given = self.handed if given is None else tuple(given)
+        return Options(self.donated, given, alone, loose=self.loose)
 
     @property
     def plan(self) -> Plan:

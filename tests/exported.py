@@ -2,13 +2,14 @@
 
     python tests/exported.py [COUNT] [FIRST]
 
-saves as many random programs (500) and their derivatives, from that seed on, builds them in files
-of fifty with the sanitizers of the compiler, runs them, and compares what they give with the
-interpreter.
+saves as many random programs (500) and their derivatives, from that seed on, and every other time
+one of sizes, builds them in files of fifty with the sanitizers of the compiler, runs them, and
+compares what they give with the interpreter.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -24,12 +25,16 @@ from typing import Any
 import numpy as np
 from program_checks import demand_equal, unsigned
 from program_tolerance import rounding_of
-from random_programs import random_program
+from random_programs import random_draft, random_program
 
 import primgraph as pg
 from primgraph.codegen.export.file import c_source, function_of
+from primgraph.codegen.export.sizes import in_order
+from primgraph.errors import FeedError, ShapeError
+from primgraph.ir.dims import extent_at
 from primgraph.ir.graph import Graph
 from primgraph.ir.interpret import interpret
+from primgraph.ir.sizes import Fitting, at_sizes, type_at
 from primgraph.ir.slices import without_formal
 from primgraph.transforms import clean_up, linearize, lower, transpose
 
@@ -80,25 +85,43 @@ def calling(library: ctypes.CDLL, graph: Graph) -> Callable[..., list[Any]]:
     """The function of a graph as one of arrays, which returns the results."""
     function = getattr(library, graph.name)
     function.restype = ctypes.c_int
-    size = function_of(graph).nbytes
+    told = function_of(graph)
 
     def run(*feeds: Any) -> list[Any]:
-        """The results; what the function returned, if it can fail, is in `run.status` then."""
-        arguments: list[Any] = []
+        """The results; what the function returned, if it can fail, is in `run.status` then.
+
+        The sizes are those of the arrays, unless `run.sizes` has others.
+        """
+        sizes = run.sizes or fitting_sizes(graph, feeds)  # type: ignore[attr-defined]
+        lengths = [ctypes.c_long(sizes[n]) for n in in_order(graph)]
+        arguments: list[Any] = [*lengths]
+        size = extent_at(told.nbytes, sizes)
+        if graph.sizes and told.members:
+            workspace = getattr(library, f"{graph.name}_workspace")
+            workspace.restype = ctypes.c_long
+            assert workspace(*lengths) in (size, -1)
         pairs = zip(feeds, graph.input_types, strict=True)
-        kept = [np.array(x, t.dtype, order="C").reshape(t.shape) for x, t in pairs]
+        kept = [np.array(x, t.dtype, order="C").reshape(type_at(t, sizes).shape) for x, t in pairs]
         for array in kept:
             kind = np.ctypeslib.as_ctypes_type(array.dtype)
             pointer = array.ctypes.data_as(ctypes.c_void_p)
             arguments.append(pointer if array.shape else kind(array.item()))
-        results = [np.full(t.shape, 77, t.dtype) for t in graph.output_types]
+        types = [type_at(t, sizes) for t in graph.output_types]
+        results = [np.full(t.shape, 77, t.dtype) for t in types]
         arguments += [r.ctypes.data_as(ctypes.c_void_p) for r in results]
         space = np.full(size + 64, 255, "u1")
         run.status = function(*arguments, space.ctypes.data_as(ctypes.c_void_p))  # type: ignore
         assert (space[size:] == 255).all(), "the workspace is larger than it is told"
         return results
 
+    run.sizes = {}  # type: ignore[attr-defined]
     return run
+
+
+def fitting_sizes(graph: Graph, feeds: Arrays) -> dict[str, int]:
+    """The sizes that these arrays have."""
+    inputs = [(str(k), t) for k, t in enumerate(graph.input_types)]
+    return Fitting(inputs, graph.sizes).sizes([np.shape(x) for x in feeds])
 
 
 def written(folder: Path, graphs: Sequence[Graph], stem: str) -> str:
@@ -165,7 +188,34 @@ def drawn(seed: int, left: Counter[str]) -> list[tuple[Graph, Arrays]]:
     return found
 
 
-def harness(graphs: Sequence[Graph], stem: str) -> str:
+# What sizes of random programs are, beside those that they were drafted with.
+SETS_OF_SIZES = ((0, 2), (1, 1), (3, 0), (7, 20), (33, 2))
+
+
+def drawn_of_sizes(seed: int, left: Counter[str]) -> list[tuple[Graph, Arrays]]:
+    """A random program of sizes that C has words for, with feeds of several sizes that fit it."""
+    rng = np.random.default_rng(seed)
+    program, draft = random_draft(seed, {n: int(rng.integers(1, 6)) for n in "NM"})
+    graph = spelled(without_formal(clean_up(lower(program.graph))), left)
+    if graph is None:
+        return []
+    graph = named(graph, f"program_of_sizes_{seed}")
+    feeds = [program.feeds, program.others]
+    for n, m in SETS_OF_SIZES:
+        draft.sizes = {"N": n, "M": m}
+        with contextlib.suppress(ShapeError):
+            at_sizes(graph, draft.sizes)
+            feeds.append([draft.array(v.type, draft.smooth) for v in graph.inputs])
+    found = []
+    for arrays in feeds:
+        with contextlib.suppress(FeedError, IndexError):
+            # The interpreter looks at all that is assumed.
+            interpret(graph, *arrays)
+            found.append((graph, list(arrays)))
+    return found
+
+
+def harness(programs: Sequence[tuple[Graph, Arrays]], stem: str) -> str:
     """A `main` that reads feeds from one file and writes results to another.
 
     Each array has memory of its own, so that a sanitizer sees what is beside it.
@@ -179,31 +229,36 @@ def harness(graphs: Sequence[Graph], stem: str) -> str:
         "static void left(FILE *file, void *array, size_t size) {",
         "    if (fwrite(array, 1, size, file) != size) exit(2);", "    free(array);", "}", "",
     ]  # fmt: skip
-    for graph in graphs:
-        told = function_of(graph)
-        lines.append(f"static void run_{graph.name}(FILE *in, FILE *out) {{")
+    calls = []
+    for at, (graph, feeds) in enumerate(programs):
+        told, sizes = function_of(graph), fitting_sizes(graph, feeds)
+        calls.append(f"    run_{at}(in, out);")
+        lines.append(f"static void run_{at}(FILE *in, FILE *out) {{")
         lines.append("    (void)in;")
-        arguments = []
-        for k, p in enumerate(told.parameters):
-            kind, size = p.kind, p.type.nbytes
+        arguments = [str(sizes[n]) for n in in_order(graph)]
+        arrays = [(k, p) for k, p in enumerate(told.parameters) if not p.is_size]
+        ends = []
+        for k, p in arrays:
+            kind, size = p.kind, type_at(p.type, sizes).nbytes
             file = "NULL" if p.is_result else "in"
             lines.append(f"    {kind} *const p{k} = taken({file}, {size});")
+            ends.append(f"    left(out, p{k}, {size});" if p.is_result else f"    free(p{k});")
             arguments.append(f"p{k}" if p.is_result or p.type.shape else f"*p{k}")
+        if told.members and told.sizes:
+            size = f"{told.upper}_WORKSPACE_BYTES({', '.join(arguments[: len(graph.sizes)])})"
+            lines.append(f"    void *const work = taken(NULL, {size});")
+        elif told.members:
+            lines.append(f"    {graph.name}_workspace *const work = taken(NULL, sizeof *work);")
         if told.members:
             arguments.append("work")
-            lines.append(f"    {graph.name}_workspace *const work = taken(NULL, sizeof *work);")
+            ends.append("    free(work);")
         lines.append(f"    {graph.name}({', '.join(arguments)});")
-        lines += [
-            f"    left(out, p{k}, {p.type.nbytes});" if p.is_result else f"    free(p{k});"
-            for k, p in enumerate(told.parameters)
-        ]
-        lines += ["    free(work);"] if told.members else []
-        lines += ["}", ""]
+        lines += [*ends, "}", ""]
     lines += [
         "int main(int count, char **given) {", "    if (count != 3) return 2;",
         '    FILE *const in = fopen(given[1], "rb"), *const out = fopen(given[2], "wb");',
         "    if (!in || !out) return 2;",
-        *(f"    run_{graph.name}(in, out);" for graph in graphs),
+        *calls,
         "    fclose(in);", "    return fclose(out);", "}", "",
     ]  # fmt: skip
     return "\n".join(lines)
@@ -211,9 +266,10 @@ def harness(graphs: Sequence[Graph], stem: str) -> str:
 
 def check(programs: Sequence[tuple[Graph, Arrays]], folder: Path, flags: Sequence[str]) -> None:
     """One file for all of them gives what the interpreter does."""
-    graphs = [graph for graph, _ in programs]
+    # One function may be called with several sets of arrays.
+    graphs = list({graph.name: graph for graph, _ in programs}.values())
     written(folder, graphs, "programs")
-    (folder / "main.c").write_text(harness(graphs, "programs"))
+    (folder / "main.c").write_text(harness(programs, "programs"))
     run = folder / "programs"
     files = [folder / "programs.c", folder / "main.c"]
     compiled([*STRICT, *flags, "-o", run, *files, "-lm"])
@@ -230,7 +286,7 @@ def check(programs: Sequence[tuple[Graph, Arrays]], folder: Path, flags: Sequenc
     at = 0
     for graph, feeds in programs:
         found = []
-        for type in graph.output_types:
+        for type in [type_at(t, fitting_sizes(graph, feeds)) for t in graph.output_types]:
             part = np.frombuffer(bytes_left, type.dtype, type.size, at)
             found.append(part.reshape(type.shape))
             at += type.nbytes
@@ -250,7 +306,11 @@ def main() -> None:
     made = 0
     for begin in range(first, first + count, 50):
         seeds = range(begin, min(begin + 50, first + count))
-        programs = [each for seed in seeds for each in drawn(seed, left)]
+        programs = [
+            each
+            for seed in seeds
+            for each in [*drawn(seed, left), *(drawn_of_sizes(seed, left) if seed % 2 else ())]
+        ]
         made += len(programs)
         with tempfile.TemporaryDirectory() as folder:
             check(programs, Path(folder), ["-O1", *sanitized()])

@@ -210,6 +210,18 @@ def test_emit_writes_c(command, model):
     assert "made.h' is there already" in error
 
 
+def test_emit_writes_c_for_all_sizes(command, model):
+    text = command("emit model.py:energy N+1 N --what value,gradient --target c -o made.c")[1]
+    assert text == "made.c, made.h: energy, energy_gradient\n"
+    header = (model / "made.h").read_text()
+    assert "x: float64, shape (N + 1,)" in header
+    assert "energy(long N, const double *x, const double *stiffness, double *" in header
+    for line in ("check model.py:energy N+1 N", "profile model.py:energy N+1 N"):
+        status, _, error = command(line)
+        assert status == 1
+        assert "input 'x' is f64[N+1]: arrays are drawn where all extents are known" in error
+
+
 def test_emitted_functions_take_and_return_containers(command, model):
     assert command("emit model.py:nested --what value,gradient -o made.py")[0] == 0
     made, x = runpy.run_path("made.py"), np.array([1.0, 2.0, 3.0])
@@ -400,7 +412,16 @@ def _environment() -> dict[str, str]:
         ("3,4", (3, 4), "f8"),
         ("7", (7,), "f8"),
         ("bool[2]", (2,), "?"),
+        ("f32[n, 2*n+1]", (pg.dim("n"), 2 * pg.dim("n") + 1), "f4"),
+        ("N,3", (pg.dim("N"), 3), "f8"),
+        ("f64[max(N,2),N]", (pg.dim("N").max(2), pg.dim("N")), "f8"),
     ],
 )
 def test_types_are_read(text, shape, dtype):
-    assert as_type(text) == TensorType(shape, np.dtype(dtype))
+    assert as_type(text) is TensorType(shape, np.dtype(dtype))
+
+
+@pytest.mark.parametrize("text", ["float64", "f64[3", "f65[3]", "-3", "f64[N+]", "f64[N,int()]"])
+def test_other_text_is_no_type(text):
+    with pytest.raises(pg.ArgumentError, match="is not a type"):
+        as_type(text)

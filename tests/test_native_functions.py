@@ -1,5 +1,6 @@
 """Elementary functions of native code: within one unit in the last place of the true value."""
 
+import pickle
 import shutil
 
 import mpmath as mp
@@ -77,8 +78,16 @@ def units_apart(found, true, digits, least):
     return float(abs(mp.mpf(float(found)) - true) / unit)
 
 
-@pytest.mark.parametrize(("dtype", "digits", "least"), [("f8", 53, -1074), ("f4", 24, -149)])
-def test_functions_are_within_a_unit_in_the_last_place(dtype, digits, least):
+@pytest.mark.parametrize(
+    ("dtype", "digits", "least", "math", "bound"),
+    [
+        ("f8", 53, -1074, "exact", 1.0),
+        ("f4", 24, -149, "exact", 1.0),
+        ("f8", 53, -1074, "fast", 4.0),
+        ("f4", 24, -149, "fast", 4.0),
+    ],
+)
+def test_functions_are_within_units_in_the_last_place(dtype, digits, least, math, bound):
     with np.errstate(all="ignore"):
         arrays = [np.concatenate(ranges).astype(dtype) for _, ranges in ONE.values()]
         pairs = [[np.concatenate(r).astype(dtype) for r in rows] for _, *rows in TWO.values()]
@@ -89,10 +98,8 @@ def test_functions_are_within_a_unit_in_the_last_place(dtype, digits, least):
         found = [getattr(pg, name)(next(rest)) for name in ONE]
         return found + [getattr(pg, name)(next(rest), next(rest)) for name in TWO]
 
-    kernel = pg.compile(pg.trace(all_of_them, *flat), target="c")
+    kernel = pg.compile(pg.trace(all_of_them, *flat), target="c", math=math)
     results = kernel(*flat)
-    # Of the library's functions, which it takes far out, float's are not those of double.
-    bound = 1.0
     with mp.workdps(60):
         for name, (true, _), x, y in zip(ONE, ONE.values(), arrays, results, strict=False):
             for a, b in zip(x, y, strict=True):
@@ -142,6 +149,59 @@ def test_functions_of_two_are_numpys_at_edges(dtype):
             np.testing.assert_allclose(a, b, rtol=1e-6, err_msg=name)
             numbers = ~np.isnan(b)
             np.testing.assert_array_equal(np.signbit(a[numbers]), np.signbit(b[numbers]), name)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_fast_functions_are_as_exact_ones_at_edges(dtype):
+    """NaNs, infinities, what overflows, and zeros of both signs."""
+    with np.errstate(all="ignore"):
+        x = np.array([*EDGES, 800.0, -800.0, 100.0, -100.0, -87.5, -708.5, 1e-300], dtype)
+    names = [n for n in ONE if n not in ("sin", "cos", "tan")]
+    graph = pg.trace(lambda x: [getattr(pg, n)(x) for n in names], x)
+    exact, fast = (pg.compile(graph, target="c", math=m) for m in ("exact", "fast"))
+    for name, a, b in zip(names, exact(x), fast(x), strict=True):
+        np.testing.assert_allclose(b, a, rtol=4 * np.finfo(dtype).eps, err_msg=name)
+        np.testing.assert_array_equal(np.signbit(a), np.signbit(b), name)
+
+
+def test_what_an_element_becomes_does_not_depend_on_others():
+    """A run with a number far out is computed otherwise, to the same bits."""
+    names = ["exp", "sigmoid", "tanh", "log"]
+    for dtype in ("f8", "f4"):
+        x = between(-80, 80, 500).astype(dtype)
+        y = x.copy()
+        y[[3, 300]] = np.nan, -1e30
+        graph = pg.trace(lambda x: [getattr(pg, n)(x) for n in names], x)
+        for math in ("exact", "fast"):
+            kernel = pg.compile(graph, target="c", math=math)
+            with np.errstate(all="ignore"):
+                near, far, short = kernel(x), kernel(y), pg.compile(pg.trace(
+                    lambda x: [getattr(pg, n)(x) for n in names], x[:7]
+                ), target="c", math=math)(x[7:14])  # fmt: skip
+            same = x == y
+            for name, a, b, c in zip(names, near, far, short, strict=True):
+                np.testing.assert_array_equal(a[same], b[same], name)
+                np.testing.assert_array_equal(a[7:14], c, name)
+
+
+def test_levels_are_libraries_of_their_own():
+    x = rng.normal(size=3000)
+    graph = pg.trace(lambda x: [pg.tanh(x), pg.sum(x), pg.prod(1 + x * 1e-3), pg.max(x)], x)
+    exact, fast = (pg.compile(graph, target="c", math=m) for m in ("exact", "fast"))
+    ((a, *first), (b, *second)), numpy = (exact(x), fast(x)), pg.compile(graph)(x)
+    assert np.any(a != b)
+    np.testing.assert_allclose(a, b, rtol=1e-15)
+    for found in (first, second):
+        np.testing.assert_allclose(found, numpy[1:], rtol=1e-12)
+    again = pickle.loads(pickle.dumps(fast))
+    np.testing.assert_array_equal(again(x)[0], b)
+    sized = pg.trace(lambda x: pg.tanh(x), pg.spec(("N",)))
+    np.testing.assert_array_equal(pg.compile(sized, target="c", math="fast")(x), b)
+    run = pg.Executor(target="c", math="fast")
+    with pg.Program() as program:
+        given = pg.data("x", shape=(3000,))
+        made = pg.tanh(given)
+    np.testing.assert_array_equal(run.run(program, feed={"x": x}, fetch_list=[made])[0], b)
 
 
 def test_powers_by_numbers_and_of_numbers_and_along_other_axes():

@@ -49,7 +49,8 @@ def test_one_library_is_for_all_sizes(monkeypatch):
     made = []
     library = build.library
     monkeypatch.setattr(
-        "primgraph.codegen.native.native.library", lambda text: made.append(text) or library(text)
+        "primgraph.codegen.native.native.library",
+        lambda text, **options: made.append(text) or library(text, **options),
     )
 
     def f(x, y):

@@ -157,7 +157,7 @@ def test_a_plan_tells_what_c_does():
     def f(x, a):
         y = pg.sin(x) @ a
         own = pg.scan(lambda c, r: (c + pg.tanh(r), None), pg.zeros(3), y)[0]
-        other = pg.scan(lambda c, r: (pg.linalg.eigh(c)[1] + pg.sum(r), None), a.T @ a, y)[0]
+        other = pg.scan(lambda c, r: (pg.linalg.pinv(c) + pg.sum(r), None), a.T @ a, y)[0]
         return [own, other, pg.sort(y, axis=0)]
 
     kernel = same(f, np.ones((5, 4)), rng.normal(size=(4, 3)), rtol=1e-9)
@@ -166,7 +166,7 @@ def test_a_plan_tells_what_c_does():
         "native code for all but 1 step\n", "product of f64[5,4] and f64[4,3]\n",
         "  scan of 5 trips:\n    loops over 3: tanh, add\n", "  sort of f64[5,3]\n",
         "  by NumPy: scan at test_native_spelled.py",
-        ", as C has no eigh at test_native_spelled.py",
+        ", as C has no pinv at test_native_spelled.py",
         "\n\nwhere that does not run:\n\nplan f(",
     ):  # fmt: skip
         assert part in text, text

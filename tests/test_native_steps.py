@@ -34,12 +34,12 @@ def all_in_c(function, *arrays, rtol=1e-14):
 
 
 # Primitives. Of samples in float64 and int64, what NumPy does: functions that need tables or
-# iterations, and what LAPACK and its order of rounding decide.
+# iterations, or what LAPACK has no single function for.
 BY_NUMPY = {
     "beta", "betainc", "betaln", "by_scipy", "cofactors",
-    "eig", "eigh", "eigvalsh", "erfcx", "expm",
-    "expm_slope", "gammainc", "logm", "logm_slope", "pinv", "polygamma", "qr",
-    "random_variate", "sqrtm", "sqrtm_slope", "svd", "svdvals",
+    "eig", "erfcx", "expm",
+    "expm_slope", "gammainc", "logm", "logm_slope", "pinv", "polygamma",
+    "random_variate", "sqrtm", "sqrtm_slope",
 }  # fmt: skip
 
 
@@ -240,8 +240,6 @@ def test_systems_and_factors():
 
     a, stack = rng.normal(size=(6, 6)), rng.normal(size=(4, 3, 3)) + 2 * np.eye(3)
     all_in_c(f, a, rng.normal(size=(6, 2)), stack, rtol=1e-9)
-    wide = rng.normal(size=(65, 65)) + 9 * np.eye(65)
-    assert outside(same(lambda a: pg.linalg.inv(a), wide, rtol=1e-11).graph) == {"inv": 1}
 
 
 def test_a_matrix_without_a_factor_is_numpys_error():

@@ -164,3 +164,23 @@ def test_transposed_operands_are_read_as_they_are():
         z = np.ascontiguousarray(y.T)
         (along,) = compile_graph(traced(lambda x, z: x @ z, x, z), style="native")(x, z)
         assert across.tobytes() == along.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_extrema_of_runs_of_any_length(dtype):
+    """They are taken eight numbers, and four times eight, at a time; NaN wins wherever it is."""
+    draw, lengths = np.random.default_rng(7), (1, 7, 8, 9, 31, 32, 33, 41, 100, 129)
+    rows = [draw.normal(size=(7, n)).astype(dtype) for n in lengths]
+    for x in rows:
+        n = x.shape[1]
+        x[1, draw.integers(n)] = x[2, n - 1] = np.nan
+        x[3], x[4], x[5] = np.inf, -np.inf, np.nan
+        x[6, draw.integers(n)] = np.inf
+
+    def extrema(*rows):
+        return [f(x, axis=1) for x in rows for f in (pg.max, pg.min)]
+
+    kernel = pg.compile(pg.trace(extrema, *rows), target="c")
+    wanted = [f(x, axis=1) for x in rows for f in (np.max, np.min)]
+    for found, value in zip(kernel(*rows), wanted, strict=True):
+        np.testing.assert_array_equal(found, value)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Protocol
 
+from primgraph.codegen.export.extents import behind, code, index
 from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.needed import reads
 from primgraph.codegen.export.page import Page, declare
 from primgraph.codegen.export.places import Place
 from primgraph.codegen.export.scope import hints_of
-from primgraph.codegen.export.words import behind, index
+from primgraph.codegen.export.words import PRODUCT
+from primgraph.codegen.native.extents import is_few, is_one, is_zero
 from primgraph.codegen.native.items import Control, Nests
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import cond, parted, scan, while_loop
@@ -99,7 +102,7 @@ def _carried(
     """Let what is carried begin where it ends: at the places of the last of it."""
     for v, first, type in zip(item.values, begin, kinds, strict=False):
         same = page.scope.same(first)
-        if same and type.size > 1:
+        if same and not is_few(type.size, 1):
             filled(page, page.place(v), same, type)
         else:
             copied(page, page.place(v), page.place(first), type)
@@ -108,21 +111,21 @@ def _carried(
 def filled(page: Writer, target: Place, text: str, type: TensorType) -> None:
     """A loop that gives all elements one value."""
     i = page.loops[0]
-    page.open(f"for (long {i} = 0; {i} < {type.size}; {i}++)")
+    page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
     page.line(f"{target.element(i)} = {text};")
     page.close()
 
 
 def copied(page: Writer, target: Place, source: Place, type: TensorType) -> None:
     """Statements that copy an array."""
-    if type.size == 0:
+    if is_zero(type.size):
         return
     if target.is_number:
         kind = "" if target.is_declared else f"{kind_of(type.dtype)} "
         target.is_declared = True
         page.line(f"{kind}{target.text} = {source.element('0')};")
     else:
-        size = f"{type.size} * sizeof *{target.text}"
+        size = f"{_count(type)} * sizeof *{target.text}"
         page.line(f"memcpy({target.text}, {source.pointer}, {size});")
 
 
@@ -140,12 +143,12 @@ def _row(
     page: Writer, stack: Place, type: TensorType, count: int, trip: str, hint: str, *, const: bool
 ) -> Place:
     """A row of a stack."""
-    size = type.size // count if count else 0
-    if size == 0:
+    size = 0 if is_zero(count) else prod(type.shape[1:])
+    if is_zero(size):
         return Place("NULL", False)
     if stack.is_number:
         return Place(stack.text, True)
-    if size == 1:
+    if is_one(size):
         return Place(stack.element(trip), True)
     name = page.name(hint if hint not in page.names.taken else f"{hint}_row")
     row = behind(stack.text, index(0, [trip], [size]))
@@ -162,18 +165,19 @@ def _scan(page: Writer, item: Control) -> None:
     ys = list(zip(item.values[count:], item.step.results[count:], strict=True))
     hints, used = hints_of(plan), reads(plan)
     _carried(page, item, state, kinds)
-    bound = str(length)
-    if not length:
+    bound = code(length)
+    if is_zero(length):
         return
     if p["counted"]:
         for v, t in ys:
             zeroed(page, page.place(v), t)
         told, bound = page.place(item.operands[0]).element("0"), page.name("steps")
-        page.line(f"const long {bound} = {told} < {length} ? (long){told} : {length};")
+        most = code(length)
+        page.line(f"const long {bound} = {told} < {most} ? (long){told} : {most};")
     trip = page.open_loop("step", bound)
     if p["reverse"]:
         back = page.name("row")
-        last = f"{bound} - 1" if p["counted"] else str(length - 1)
+        last = f"{bound} - 1" if p["counted"] else code(length - 1)
         page.line(f"const long {back} = {last} - {trip};")
         trip = back
     mark = page.mark()
@@ -197,13 +201,18 @@ def _scan(page: Writer, item: Control) -> None:
     page.close()
 
 
+def _count(type: TensorType) -> str:
+    """The number of elements of an array, in a product with the bytes of each."""
+    return code(type.size, PRODUCT)
+
+
 def zeroed(page: Writer, place: Place, type: TensorType) -> None:
-    if type.size == 0:
+    if is_zero(type.size):
         return
     if place.is_number:
         page.line(f"{place.text} = 0;")
     else:
-        page.line(f"memset({place.text}, 0, {type.size} * sizeof *{place.text});")
+        page.line(f"memset({place.text}, 0, {_count(type)} * sizeof *{place.text});")
 
 
 def _while(page: Writer, item: Control) -> None:
@@ -221,9 +230,9 @@ def _while(page: Writer, item: Control) -> None:
     if trips.is_declared:
         page.line(f"{trips.text} = 0;")
     declare(page, trips, item.step.results[count], " = 0")
-    if limit == 0:
+    if limit is not None and is_zero(limit):
         return
-    page.open("for (;;)" if limit is None else f"while ({trips.text} < {limit})")
+    page.open("for (;;)" if limit is None else f"while ({trips.text} < {code(limit)})")
     known: list[Place | int] = [*fixed, *item.values[:count]]
     again = Place(page.name("again"), True, is_declared=False)
     _within(page, item, 0, [*known, again])

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+from primgraph.codegen.export.extents import code, index, renamed
 from primgraph.codegen.export.formulas import Formula, call, formula, function_of, kind_of, trivial
 from primgraph.codegen.export.grid import Grid
 from primgraph.codegen.export.page import Page
 from primgraph.codegen.export.places import Place, assigned, bare, number
 from primgraph.codegen.export.reductions import KINDS, Reductions, combined
-from primgraph.codegen.export.words import ATOM, SIGN, Text, index
+from primgraph.codegen.export.words import ATOM, SIGN, Text
 from primgraph.codegen.native.access import row_major
 from primgraph.codegen.native.items import Nest, Node, Operand
 
@@ -87,7 +88,7 @@ class Elements:
     def reached(self, node: Node, place: Place, offset: int, strides: Sequence[int]) -> str:
         """The element at a place that the operands behind the first one tell."""
         found = [
-            (f"pg_place({self.argument(o).code}, {n}, &bad)", stride)
+            (f"pg_place({self.argument(o).code}, {code(n)}, &bad)", stride)
             for o, (n, stride) in zip(node.operands[1:], node.reach, strict=True)
         ]
         if place.is_number:
@@ -120,28 +121,28 @@ class Elements:
             return
         self.tell(node)
         dtype = page.type(value).dtype
-        code = text.code
+        line = text.code
         cast = f"({kind_of(dtype)})"
         small = dtype.kind in "iu" and dtype.itemsize < 4 and text.rank < ATOM
-        if small and not code.startswith(cast):
+        if small and not line.startswith(cast):
             # Small integers are computed as larger ones.
-            code = f"{cast}{text.within(ATOM)}"
+            line = f"{cast}{text.within(ATOM)}"
         place = page.place(value) if stored else None
         if place is not None and (place.is_number or not uses):
             if place.is_number:
-                page.line(assigned(place, code, dtype, constant=True))
+                page.line(assigned(place, line, dtype, constant=True))
             else:
-                page.line(f"{place.element(self.grid.index(0, self.stored))} = {code};")
+                page.line(f"{place.element(self.grid.index(0, self.stored))} = {line};")
             self.texts[value] = Text(place.text)
             return
-        if text.rank == ATOM and code.isidentifier() and place is None:
+        if text.rank == ATOM and line.isidentifier() and place is None:
             self.texts[value] = text
             return
         hint = page.hint(value)
         name = page.name(
             f"{hint}_{self.grid.variables[-1]}" if hint and place is not None else hint
         )
-        page.line(f"const {kind_of(dtype)} {name} = {code};")
+        page.line(f"const {kind_of(dtype)} {name} = {line};")
         if place is not None:
             page.line(f"{place.element(self.grid.index(0, self.stored))} = {name};")
         self.texts[value] = Text(name)
@@ -155,8 +156,8 @@ class Elements:
             at = self.grid.index(0, o.strides)
             return Text(f"{o.text}{at if at.isidentifier() else f'({at})'}", SIGN)
         if o.text:
-            text = bare(o.text)
-            return Text(text, ATOM if text == o.text else SIGN)
+            text = bare(renamed(o.text))
+            return Text(text, ATOM if text[:1] == "(" or text == o.text else SIGN)
         if o.value >= 0:
             return self.texts[o.value]
         place = self.page.place(o.root)

@@ -9,26 +9,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from primgraph.codegen.emit.docstrings import docstring
-from primgraph.codegen.emit.names import comment
 from primgraph.codegen.emit.ordering import by_source
 from primgraph.codegen.emit.render import rendered
 from primgraph.codegen.emit.titles import called
+from primgraph.codegen.export.extents import helpers
 from primgraph.codegen.export.formulas import kind_of
-from primgraph.codegen.export.function import Part, Writer, extents
+from primgraph.codegen.export.function import Part, Writer, extents, pointers
 from primgraph.codegen.export.given import given
 from primgraph.codegen.export.places import Place, Tables
+from primgraph.codegen.export.remarks import Needs, told_of
+from primgraph.codegen.export.sizes import REFUSED, Sizes, in_order, macro, sizes_of
 from primgraph.codegen.export.unspelled import SERIAL
 from primgraph.codegen.export.unused import without_unused
 from primgraph.codegen.export.words import Names, function_name, is_name, require_name
+from primgraph.codegen.native.extents import is_zero
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.parts import needed
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.errors import ArgumentError, CompileError
+from primgraph.ir.dims import size
 from primgraph.ir.form import result_names
 from primgraph.ir.graph import Graph
 from primgraph.ir.overwriting import require_own
-from primgraph.ir.types import TensorType
+from primgraph.ir.sizes import at_sizes
+from primgraph.ir.types import INT64, TensorType
 
 _WORD = re.compile(r"\w+")
 _STEM = re.compile(r"[A-Za-z0-9_.+ -]+", re.ASCII)
@@ -44,11 +48,15 @@ _COMMENT = re.compile(r"/\*.*?\*/")
 @final
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An argument of a function: its name, type, and whether a result is left there."""
+    """An argument of a function: its name, type, and whether a result is left there.
+
+    A size has the type of a whole number without axes, and is C's `long`.
+    """
 
     name: str
     type: TensorType
     is_result: bool
+    is_size: bool = False
 
     @property
     def place(self) -> Place:
@@ -60,14 +68,14 @@ class Parameter:
 
     @property
     def kind(self) -> str:
-        return kind_of(self.type.dtype)
+        return "long" if self.is_size else kind_of(self.type.dtype)
 
     def declared(self, restrict: str = "") -> str:
         kind = self.kind
         if not self.type.shape:
             return f"{kind} *{restrict}{self.name}" if self.is_result else f"{kind} {self.name}"
         const = "" if self.is_result else "const "
-        if not self.type.size:
+        if self.type.names or is_zero(self.type.size):
             return f"{const}{kind} *{restrict}{self.name}"
         return f"{const}{kind} {self.name}[{restrict}{extents(self.type)}]"
 
@@ -82,6 +90,7 @@ class Function:
     remark: list[str]
     members: list[tuple[str, str, int]]
     nbytes: int
+    sizes: Sizes | None
     declaration: list[str]
     parts: list[list[str]]
     codes: list[str]
@@ -90,14 +99,22 @@ class Function:
     def upper(self) -> str:
         return self.name.upper()
 
+    @property
+    def macro(self) -> str:
+        """What tells the bytes of the workspace at sizes."""
+        assert self.sizes is not None
+        names = self.sizes.names
+        return f"{self.upper}_WORKSPACE_BYTES({', '.join(names)}) {macro(self.nbytes, names)}"
+
 
 def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple[str, str]:
     """The texts of a header `stem.h` and of a file of C, with a function for each of `graphs`.
 
     With `blas` it calls BLAS for large products of matrices, by the names of CBLAS.
 
-    Raises `CompileError` for a graph with a primitive that C has no words for, with sizes that are
-    not known, or with a name that C has for something else; and for two functions of one name.
+    Sizes are the first arguments of a function. Raises `CompileError` for a graph with a primitive
+    that C has no words for, or with a name that C has for something else; and for two functions of
+    one name.
     """
     names = [function_name(g.name) for g in graphs]
     known = {n.lower() for n in names} | {f"{n.lower()}_workspace" for n in names}
@@ -114,17 +131,17 @@ def c_source(graphs: Sequence[Graph], stem: str, *, blas: bool = False) -> tuple
         shared |= set(tables.known.values())
     body = "\n".join(["\n".join(lines) for f in functions for lines in f.parts])
     own = given([code for f in functions for code in f.codes], body)
-    helpers, words = needed("\n".join([own, body])), _words([body])
+    parts, words = needed("\n".join([own, body])), _words([body])
     values = {
         "count": "one function" if len(graphs) == 1 else f"{len(graphs)} functions",
         "stem": stem,
         "guard": _guard(stem),
         "functions": functions,
         "tables": [row for n, lines in tables.lines.items() if n in words for row in lines],
-        "helpers": helpers,
+        "helpers": "\n\n".join(filter(None, [*helpers(body), parts])),
         "own": own,
         "blas": "cblas_" in body,
-        "moves": re.search(r"\bmem(cpy|set|move)\(", body + helpers + own) is not None,
+        "moves": re.search(r"\bmem(cpy|set|move)\(", body + parts + own) is not None,
     }
     return rendered("export.h.j2", values), rendered("export.c.j2", values)
 
@@ -171,41 +188,55 @@ def function_of(graph: Graph, *, blas: bool = False) -> Function:
 
 
 def _function(graph: Graph, name: str, names: Names, tables: Tables, blas: bool) -> Function:
-    if graph.sizes:
-        raise CompileError(
-            f"{name} has sizes that are not known ({', '.join(graph.sizes)}), which files of C "
-            "cannot have yet",
-            hint="save a kernel for given sizes, as in "
-            f"kernel.at({', '.join(f'{n}=32' for n in graph.sizes)}).save('{name}.c')",
-        )
+    graph = _with_names(graph, names, name)
     steps = by_source(schedule(graph))
     for v, type in zip(graph.inputs, graph.input_types, strict=True):
         _require_type(type, f"{name}: input {v.hint or '?'}")
     for k, type in enumerate(graph.output_types):
         _require_type(type, f"{name}: result {k}")
+    lengths = [Parameter(n, TensorType((), INT64), False, True) for n in in_order(graph)]
     inputs = [Parameter(_input_name(v.hint, names, name), v.type, False) for v in graph.inputs]
     outputs = _results(graph, steps, names)
-    plan = nests(steps, SERIAL, complete=True)
-    writer = Writer(plan, names, tables, name, blas)
+    plan = nests(steps, SERIAL, complete=True, alone=True)
+    writer = Writer(plan, names, tables, name, blas, bool(graph.sizes))
     places = {k: p.place for k, p in enumerate(inputs)}
     places.update({v: p.place for v, p in zip(plan.outputs, outputs, strict=True)})
     writer.written(places)
-    parameters = [*inputs, *outputs]
+    parameters = [*lengths, *inputs, *outputs]
     workspace = writer.workspace
-    pointer = f"{name}_workspace *{writer.work}" if workspace.arenas else ""
+    sizes = sizes_of(graph, plan) if graph.sizes else None
+    kind = "void" if sizes else f"{name}_workspace"
+    pointer = f"{kind} *{writer.work}" if workspace.members else ""
     stack = max(part.stack for part in writer.parts)
-    entry = _declared(name, parameters, pointer, "", writer.can_fail)
-    parts = _parts(name, writer, parameters, pointer)
+    entry = _declared(name, parameters, pointer, "", writer.can_fail or bool(sizes))
+    parts = _parts(name, writer, parameters, pointer, sizes)
+    told = Needs(name, workspace.nbytes, stack, writer.can_fail, sizes)
     return Function(
         name,
         parameters,
-        _remark(graph, inputs, outputs, workspace.nbytes, stack, writer.can_fail),
+        told_of(
+            [(p.name, p.type) for p in inputs],
+            [(p.name, p.type) for p in outputs],
+            graph.titles,
+            told,
+        ),
         workspace.members,
         workspace.nbytes,
+        sizes,
         entry,
         parts,
         list(writer.codes),
     )
+
+
+def _with_names(graph: Graph, names: Names, function: str) -> Graph:
+    """The graph with sizes that are called as parameters may be, which they are from here on."""
+    renamed = {
+        n: names.fresh(require_name(n, f"a size of {function}"), lasting=True)
+        for n in in_order(graph)
+    }
+    changed = {old: size(new) for old, new in renamed.items() if new != old}
+    return at_sizes(graph, changed) if changed else graph
 
 
 def _require_type(type: TensorType, what: str) -> None:
@@ -264,25 +295,40 @@ def _declared(
 
 
 def _parts(
-    name: str, writer: Writer, parameters: Sequence[Parameter], pointer: str
+    name: str,
+    writer: Writer,
+    parameters: Sequence[Parameter],
+    pointer: str,
+    sizes: Sizes | None,
 ) -> list[list[str]]:
     """The functions, the last of which calls the others."""
-    made = []
+    made, begin = [], list[str]()
+    if sizes:
+        nbytes = writer.workspace.nbytes
+        made.append(sizes.test(name, nbytes))
+        if pointer:
+            made.append(sizes.workspace(name, nbytes))
+        test = f"    if (!pg_fits_{name}({', '.join(sizes.names)})) {{"
+        begin = [test, f"        return {REFUSED};", "    }"]
     calls: list[str] = []
     passed: list[Parameter] = []
     alone, can_fail = len(writer.parts) == 1, writer.can_fail
     for part in writer.parts:
-        lines = without_unused([*(f"    {line}" for line in part.pointers.values()), *part.lines])
+        crossing = [f"    {line}" for line in part.pointers.values()]
+        lines = without_unused([*pointers(writer), *crossing, *part.lines])
         if part.is_watched:
             lines.insert(0, "    int bad = 0;")
-        if part.can_fail:
+        if part.can_fail or (alone and sizes):
             lines.append(f"    return {'bad' if part.is_watched else '0'};")
         words = _words(lines)
         # Functions on whole arrays may have such a name for something of their own.
-        given = [p for p in parameters if p.name in words and p.place.text in part.asked]
+        asked = part.asked
+        given = [p for p in parameters if p.name in words and (p.is_size or p.place.text in asked)]
         work = pointer if writer.work in words else ""
         if alone:
-            made.append(_entry(name, parameters, given, pointer, lines, can_fail))
+            lines = [*begin, *lines]
+            given += [p for p in parameters if p.is_size and p not in given]
+            made.append(_entry(name, parameters, given, pointer, lines, can_fail or bool(sizes)))
             break
         head = _declared(part.name, given, work, "restrict ", part.can_fail)
         made.append(_braced([f"static {head[0]}", *head[1:]], lines))
@@ -290,9 +336,11 @@ def _parts(
         calls += _call(part, arguments)
         passed += given
     if not alone:
-        begin = ["    int failed = 0;"] if can_fail else []
-        end = ["    return failed;"] if can_fail else []
-        made.append(_entry(name, parameters, passed, pointer, [*begin, *calls, *end], can_fail))
+        passed += [p for p in parameters if p.is_size and p not in passed]
+        begin += ["    int failed = 0;"] if can_fail else []
+        end = ["    return failed;"] if can_fail else ["    return 0;"] if sizes else []
+        lines = [*begin, *calls, *end]
+        made.append(_entry(name, parameters, passed, pointer, lines, can_fail or bool(sizes)))
     return made
 
 
@@ -332,35 +380,3 @@ def _call(part: Part, words: Sequence[str]) -> list[str]:
 def _braced(head: Sequence[str], lines: Sequence[str]) -> list[str]:
     *first, last = head
     return [*first, f"{last} {{", *lines, "}"]
-
-
-def _remark(
-    graph: Graph,
-    inputs: Sequence[Parameter],
-    outputs: Sequence[Parameter],
-    nbytes: int,
-    stack: int,
-    can_fail: bool,
-) -> list[str]:
-    """What a function computes, and what its arguments are, as lines of a comment."""
-    told = docstring(
-        [(p.name, p.type) for p in inputs], [(p.name, p.type) for p in outputs], graph.titles
-    )
-    lines = [line.removeprefix('"""').removesuffix('"""') for line in told]
-    lines = [line for k, line in enumerate(lines) if line or 0 < k < len(lines) - 1]
-    lines = [
-        "Writes" + line.removeprefix("Returns") if line.startswith("Returns") else line
-        for line in lines
-    ]
-    more = []
-    if can_fail:
-        more.append(
-            "Returns 0, or else a number where NumPy raises an error: results are of no use."
-        )
-    if nbytes:
-        more.append(f"Needs {nbytes} bytes of workspace, whatever is in them.")
-    if stack:
-        more.append(f"Keeps arrays of {stack} bytes on the stack.")
-    lines += ["", *more] if more else []
-    safe = [comment(line).replace("*/", "* /").replace("/*", "/ *") for line in lines]
-    return [line.replace("??", "? ?") for line in safe]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import final
 
 from primgraph.codegen.export.control import control
+from primgraph.codegen.export.extents import behind, code
 from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.nest import nest
 from primgraph.codegen.export.places import Place, Room, Tables, Workspace
@@ -15,7 +16,8 @@ from primgraph.codegen.export.product import product
 from primgraph.codegen.export.routine import routine
 from primgraph.codegen.export.scope import scope_of
 from primgraph.codegen.export.unspelled import require_words, unspelled
-from primgraph.codegen.export.words import Names, behind, remark
+from primgraph.codegen.export.words import Names, remark, wrapped
+from primgraph.codegen.native.extents import is_zero
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
@@ -37,7 +39,6 @@ _RETURN, _COMMENT = re.compile(r"\breturn \w"), re.compile(r"/\*.*?\*/")
 STACK = 2048
 # Steps in one function: compilers take more than linear time for longer ones.
 CHUNK = 400
-_INDENT = "    "
 
 
 @final
@@ -67,14 +68,22 @@ class Writer:
     """The statements of a function.
 
     `names` are those that have not been handed out to parameters; `tables` are those of the file,
-    which calls BLAS only if `blas`.
+    which calls BLAS only if `blas`. Where there are sizes the workspace has no type.
     """
 
     def __init__(
-        self, plan: Nests, names: Names, tables: Tables, own: str, blas: bool = False
+        self,
+        plan: Nests,
+        names: Names,
+        tables: Tables,
+        own: str,
+        blas: bool = False,
+        sized: bool = False,
     ) -> None:
-        self.names, self.tables, self.own, self.blas = names, tables, own, blas
-        self.workspace = Workspace()
+        self.names, self.tables, self.own, self.blas, self.sized = names, tables, own, blas, sized
+        self.workspace = Workspace(sized)
+        # The names of pointers to its arrays.
+        self.members: dict[str, str] = {}
         self.work = names.fresh("work")
         self.parts: list[Part] = []
         self.depth = 1
@@ -110,7 +119,7 @@ class Writer:
     # What nests, products and loops write with.
 
     def line(self, text: str) -> None:
-        self.parts[-1].lines += _wrapped(text, self.depth)
+        self.parts[-1].lines += wrapped(text, self.depth)
 
     def open(self, head: str) -> None:
         self.line(f"{head} {{" if head else "{")
@@ -159,7 +168,7 @@ class Writer:
         found = self.scope.places.get(value)
         if found is not None:
             self.parts[-1].asked.add(found.text)
-        if found is None and not self.type(value).size:
+        if found is None and is_zero(self.type(value).size):
             return Place("NULL", False)
         if found is None:
             array = self.scope.plan.constants[value]
@@ -172,7 +181,7 @@ class Writer:
         """The place of what several parts of the function need."""
         room, type = self.rooms[value], self.top.plan.types[value]
         if type.size == 1:
-            return Place(f"{self.work}->{room.member}[{room.first}]", True)
+            return Place(f"{self.member(room)}[{code(room.first)}]", True)
         name = self.top.places[value].text
         head = f"{kind_of(type.dtype)} *const {name} = "
         self.parts[-1].pointers[name] = f"{head}{self.room(room)};"
@@ -198,7 +207,7 @@ class Writer:
                 continue
             type, hint = self.type(v), self.hint(v)
             last = max(scope.plan.last.get(v, at), at)
-            if scope is self.top and v in self.crossing and type.size:
+            if scope is self.top and v in self.crossing and not is_zero(type.size):
                 self.rooms[v] = room = self.workspace.take(type)
                 scope.given.setdefault(last, []).append(room)
                 scope.places[v] = Place(self.names.fresh(hint), False)
@@ -207,13 +216,13 @@ class Writer:
 
     def new(self, type: TensorType, hint: str, last: int = -1) -> Place:
         """A place for an array that is needed up to an item, by default the current one."""
-        if type.size == 0:
+        if is_zero(type.size):
             return Place("NULL", False)
         name = self.names.fresh(hint)
         if type.size == 1:
             return Place(name, True, is_declared=False)
         kind, part = kind_of(type.dtype), self.parts[-1]
-        if part.stack + type.nbytes <= STACK:
+        if not type.names and part.stack + type.nbytes <= STACK:
             part.stack += type.nbytes
             self.line(f"{kind} {name}[{extents(type)}];")
             return Place(name, False)
@@ -227,7 +236,14 @@ class Writer:
         return self.room(room)
 
     def room(self, room: Room) -> str:
-        return behind(f"{self.work}->{room.member}", room.first)
+        return behind(self.member(room), "0" if is_zero(room.first) else code(room.first))
+
+    def member(self, room: Room) -> str:
+        """The array of the workspace that a room is in."""
+        if not self.sized:
+            return f"{self.work}->{room.member}"
+        name = self.members.get(room.member) or self.names.fresh(room.member, lasting=True)
+        return self.members.setdefault(room.member, name)
 
     def give(self, at: int) -> None:
         for room in self.scope.given.pop(at, ()):
@@ -248,6 +264,17 @@ class Writer:
         for at in list(self.scope.given):
             self.give(at)
         self.scope = around
+
+
+def pointers(writer: Writer) -> list[str]:
+    """Lines that declare pointers to the arrays of a workspace without a type."""
+    found, space, work = [], writer.workspace, writer.work
+    offsets = space.offsets()
+    for kind, member, _ in space.members if writer.sized else ():
+        at = offsets[member]
+        place = work if is_zero(at) else f"(void *)((char *){work} + {code(at)})"
+        found += wrapped(f"{kind} *const {writer.members[member]} = {place};", 1)
+    return found
 
 
 def _write(writer: Writer, at: int) -> None:
@@ -316,20 +343,3 @@ def _crossing(plan: Nests, groups: Sequence[Sequence[int]]) -> set[int]:
             if {begin, group_of[at], group_of.get(last, begin)} != {begin}:
                 found.add(v)
     return found
-
-
-def _wrapped(text: str, depth: int) -> list[str]:
-    """A statement, in two lines where one would be too long."""
-    line = _INDENT * depth + text
-    if len(line) <= 100 or text.startswith("/*") or " = " not in text:
-        return [line]
-    head, _, rest = text.partition(" = ")
-    lines, row = [_INDENT * depth + f"{head} ="], ""
-    width = 100 - len(_INDENT) * (depth + 1)
-    for word in rest.split(" "):
-        if row and len(row) + 1 + len(word) > width:
-            lines.append(_INDENT * (depth + 1) + row)
-            row = word
-        else:
-            row = f"{row} {word}" if row else word
-    return [*lines, _INDENT * (depth + 1) + row]

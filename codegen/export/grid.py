@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import final
 
-from primgraph.codegen.export.words import index
+from primgraph.codegen.export.extents import index
 from primgraph.codegen.native.access import row_major
 from primgraph.codegen.native.items import Nest
+from primgraph.ir.assumptions import is_at_least
+from primgraph.ir.dims import typical
 
 
 @final
@@ -63,10 +65,11 @@ def joined(domain: Sequence[int], rows: Sequence[Sequence[int]]) -> list[int]:
 
 
 def is_apart(strides: Sequence[int], extents: Sequence[int]) -> bool:
-    """Whether no two of the elements at these strides are one."""
+    """Whether no two of the elements at these strides are one, as far as that is known."""
     reach = 0
-    for stride, n in sorted((abs(s), n) for s, n in zip(strides, extents, strict=False)):
-        if stride <= reach:
+    pairs = [(s if typical(s) >= 0 else -s, n) for s, n in zip(strides, extents, strict=False)]
+    for stride, n in sorted(pairs, key=lambda pair: (typical(pair[0]), typical(pair[1]))):
+        if not is_at_least(stride, reach + 1):
             return False
         reach += stride * (n - 1)
     return True

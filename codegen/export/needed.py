@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from primgraph.codegen.native.extents import is_zero
 from primgraph.codegen.native.items import Blocks, Control, Item, Nest, Nests, Node, Product
 from primgraph.primitives.control import cond, scan, while_loop
 
@@ -23,7 +24,7 @@ def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
         # Files are written without blocks of rows.
         assert not isinstance(item, Blocks)
         values = (item.value,) if isinstance(item, Product) else item.values
-        if not any(v in roots and plan.types[v].size for v in values):
+        if not any(v in roots and not is_zero(plan.types[v].size) for v in values):
             found.append(None)
             continue
         roots.update(read(plan, item))
@@ -35,11 +36,12 @@ def needed(plan: Nests) -> tuple[list[Item | None], set[int]]:
 def read(plan: Nests, item: Item) -> set[int]:
     """The values in memory that an item reads."""
     if isinstance(item, Nest):
-        if not prod(item.domain):
+        if is_zero(prod(item.domain)):
             return set()
         return {o.root for n in item.nodes for o in n.operands if o.root >= 0}
     if isinstance(item, Product):
-        empty = not plan.types[item.value].size or not item.step.operands[0].size
+        sizes = plan.types[item.value].size, item.step.operands[0].size
+        empty = any(map(is_zero, sizes))
         return set() if empty else {item.left.root, item.right.root}
     assert not isinstance(item, Blocks)
     return _of_control(item) if isinstance(item, Control) else set(item.operands)
@@ -71,10 +73,10 @@ def reads(plan: Nests) -> set[int]:
 def _nest(plan: Nests, nest: Nest, roots: set[int]) -> Nest:
     values: set[int] = set()
     kept: list[Node] = []
-    empty = not prod(nest.domain)
+    empty = is_zero(prod(nest.domain))
     for node in reversed(nest.nodes):
         left = node.value in roots and (node.value in nest.stored or node.kind not in PLAIN)
-        left = left and plan.types[node.value].size > 0
+        left = left and not is_zero(plan.types[node.value].size)
         if (empty and node.kind in PLAIN) or not (left or node.value in values):
             continue
         kept.append(node)

@@ -6,9 +6,11 @@ from math import prod
 from typing import final
 
 from primgraph.codegen.export.elements import Elements
+from primgraph.codegen.export.extents import code
 from primgraph.codegen.export.grid import grid_of
 from primgraph.codegen.export.page import Page
 from primgraph.codegen.export.reductions import Reductions
+from primgraph.codegen.native.extents import is_few, is_zero
 from primgraph.codegen.native.items import Nest
 
 # Longer sums are made of sums of so many, which lose fewer digits.
@@ -17,9 +19,14 @@ _BLOCK = 256
 
 def nest(page: Page, item: Nest) -> None:
     """The statements of a nest."""
+    for n in item.reached():
+        # There is no such place.
+        page.open(f"if ({code(n)} == 0 && {code(prod(item.domain))} != 0)")
+        page.line("return 1;")
+        page.close()
     loops = _Loops(page, item)
     loops.reductions.begin_others()
-    if prod(item.domain):
+    if not is_zero(prod(item.domain)):
         loops.level(0)
 
 
@@ -41,7 +48,7 @@ class _Loops:
             self.blocks(depth)
         else:
             i, n = self.grid.variables[depth], self.grid.extents[depth]
-            self.page.open(f"for (long {i} = 0; {i} < {n}; {i}++)")
+            self.page.open(f"for (long {i} = 0; {i} < {code(n)}; {i}++)")
             self.level(depth + 1)
             self.page.close()
         self.reductions.end(depth)
@@ -49,15 +56,17 @@ class _Loops:
     def in_blocks(self, depth: int) -> bool:
         sums = self.reductions.sums(depth)
         floats = [n for n in sums if self.page.type(n.value).dtype.kind == "f"]
-        return bool(floats) and self.grid.extents[depth] > 2 * _BLOCK
+        return bool(floats) and not is_few(self.grid.extents[depth], 2 * _BLOCK)
 
     def blocks(self, depth: int) -> None:
         """The innermost loop in blocks, each with a sum of its own."""
         page, i, n = self.page, self.grid.variables[depth], self.grid.extents[depth]
         first, last = page.name("first"), page.name("last")
         sums = self.reductions.sums(depth)
-        page.open(f"for (long {first} = 0; {first} < {n}; {first} += {_BLOCK})")
-        page.line(f"const long {last} = {first} < {n - _BLOCK} ? {first} + {_BLOCK} : {n};")
+        page.open(f"for (long {first} = 0; {first} < {code(n)}; {first} += {_BLOCK})")
+        page.line(
+            f"const long {last} = {first} < {code(n - _BLOCK)} ? {first} + {_BLOCK} : {code(n)};"
+        )
         whole = self.reductions.begin_parts(sums)
         page.open(f"for (long {i} = {first}; {i} < {last}; {i}++)")
         self.level(depth + 1)

@@ -12,6 +12,8 @@ from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.words import Names
 from primgraph.codegen.native.spellings import literal
 from primgraph.codegen.plan.arena import Arena
+from primgraph.ir.assumptions import is_at_least
+from primgraph.ir.dims import typical
 from primgraph.ir.types import DType, TensorType
 
 _WIDTH = 100
@@ -50,35 +52,89 @@ class Room(NamedTuple):
 
 
 @final
-class Workspace:
-    """A struct of one array for each type of elements, so that none is read as another type."""
+class Pool:
+    """Memory for arrays whose sizes calls tell, by the number of elements: one takes the place of
+    another one that is free and never smaller, or has one behind all others."""
 
     def __init__(self) -> None:
+        self.size = 0
+        self.free: list[tuple[int, int]] = []
+        self.taken: list[tuple[int, int]] = []
+
+    def take(self, size: int) -> int:
+        fitting = [room for room in self.free if is_at_least(room[1], size)]
+        if fitting:
+            room = min(fitting, key=lambda room: typical(room[1]))
+            self.free.remove(room)
+        else:
+            room = self.size, size
+            self.size = self.size + size
+        self.taken.append(room)
+        return room[0]
+
+    def give(self, offset: int) -> None:
+        room = next(room for room in self.taken if room[0] is offset or room[0] == offset)
+        self.taken.remove(room)
+        self.free.append(room)
+
+
+@final
+class Workspace:
+    """Arrays of one type of elements each, so that none is read as another type.
+
+    They are a struct, or where there are sizes lie behind each other; those of `known_` extents
+    have places of their own then.
+    """
+
+    def __init__(self, sized: bool) -> None:
+        self.known = "known_" if sized else ""
         self.arenas: dict[str, tuple[DType, Arena]] = {}
+        self.pools: dict[str, tuple[DType, Pool]] = {}
 
     def take(self, type: TensorType) -> Room:
         """Memory for an array."""
         is_flag = type.dtype.kind == "b"
         member = "flags" if is_flag else f"{type.dtype.kind}{8 * type.dtype.itemsize}"
+        if type.names:
+            _, pool = self.pools.setdefault(member, (type.dtype, Pool()))
+            first = pool.take(type.size)
+            return Room(member, first, first, 0)
+        member = f"{self.known}{member}"
         _, arena = self.arenas.setdefault(member, (type.dtype, Arena()))
         offset = arena.take(type.nbytes)
         return Room(member, offset // type.dtype.itemsize, offset, type.nbytes)
 
     def give(self, room: Room) -> None:
-        self.arenas[room.member][1].give(room.offset, room.nbytes)
+        if room.member in self.pools:
+            self.pools[room.member][1].give(room.offset)
+        else:
+            self.arenas[room.member][1].give(room.offset, room.nbytes)
 
     @property
     def members(self) -> list[tuple[str, str, int]]:
         """The type, name and length of each array, those first that have to be aligned most."""
-        listed = sorted(self.arenas.items(), key=lambda item: (-item[1][0].itemsize, item[0]))
-        return [(kind_of(d), name, arena.size // d.itemsize) for name, (d, arena) in listed]
+        return [(kind_of(d), name, length) for d, name, length in self._arrays()]
+
+    def _arrays(self) -> list[tuple[DType, str, int]]:
+        found = [(d, name, pool.size) for name, (d, pool) in self.pools.items()]
+        found += [(d, name, a.size // d.itemsize) for name, (d, a) in self.arenas.items()]
+        return sorted(found, key=lambda row: (-row[0].itemsize, row[1]))
+
+    def offsets(self) -> dict[str, int]:
+        """The bytes before each array, by its name."""
+        found, begin = {}, 0
+        for d, name, length in self._arrays():
+            found[name] = begin
+            begin = begin + length * d.itemsize
+        return found
 
     @property
     def nbytes(self) -> int:
-        """The size of the struct where numbers lie at multiples of their size."""
-        size = sum(arena.size for _, arena in self.arenas.values())
-        largest = max((d.itemsize for d, _ in self.arenas.values()), default=1)
-        return -(-size // largest) * largest
+        """The size of all where numbers lie at multiples of their size."""
+        arrays = self._arrays()
+        largest = max((d.itemsize for d, _, _ in arrays), default=1)
+        size = sum([n * d.itemsize for d, _, n in arrays])
+        return size if self.pools else -(-size // largest) * largest
 
 
 @final

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import final
 
+from primgraph.codegen.export.extents import code, index
 from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.grid import Grid, is_apart
 from primgraph.codegen.export.page import Page
 from primgraph.codegen.export.places import assigned, number
-from primgraph.codegen.export.words import ATOM, CHOICE, SUM, Text, index
+from primgraph.codegen.export.words import ATOM, CHOICE, SUM, Text
+from primgraph.codegen.native.extents import is_zero
 from primgraph.codegen.native.items import Nest, Node
 from primgraph.ir.types import DType
 
@@ -22,7 +24,7 @@ class Reductions:
     """The reductions of one nest, and the names of what they are added up in."""
 
     def __init__(self, page: Page, nest: Nest, grid: Grid) -> None:
-        self.page, self.grid, self.is_empty = page, grid, not prod(nest.domain)
+        self.page, self.grid, self.is_empty = page, grid, is_zero(prod(nest.domain))
         self.nodes = [node for node in nest.nodes if node.kind in KINDS]
         self.totals: dict[int, str] = {}
         # Those whose loops are the innermost, by the number of loops around these.
@@ -32,7 +34,7 @@ class Reductions:
         for node in self.nodes:
             along = grid.along(node.strides)
             around = len(along)
-            while around and not along[around - 1]:
+            while around and is_zero(along[around - 1]):
                 around -= 1
             # Windows that overlap meet in some elements, and leave others out.
             whole = prod(grid.extents[:around]) == page.type(node.value).size
@@ -56,9 +58,9 @@ class Reductions:
             start = _start(node.kind, type.dtype)
             if place.is_number:
                 self.page.line(assigned(place, start, type.dtype, constant=False))
-            elif type.size:
+            elif not is_zero(type.size):
                 i = self.page.loops[0]
-                self.page.open(f"for (long {i} = 0; {i} < {type.size}; {i}++)")
+                self.page.open(f"for (long {i} = 0; {i} < {code(type.size)}; {i}++)")
                 self.page.line(f"{place.element(i)} = {start};")
                 self.page.close()
 

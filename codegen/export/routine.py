@@ -7,6 +7,7 @@ from collections.abc import Sequence, Set
 
 import numpy as np
 
+from primgraph.codegen.export.extents import renamed, sizes_in
 from primgraph.codegen.export.formulas import kind_of
 from primgraph.codegen.export.page import Page, declare
 from primgraph.codegen.native import routines
@@ -36,7 +37,8 @@ def routine(page: Page, item: Routine) -> None:
     # What such lines declare may have the name of something of the user's.
     names = _declared(made)
     shadowed = [k for k, p in enumerate(pointers) if names.intersection(_WORD.findall(p))]
-    if shadowed:
+    sizes = sorted(names.intersection(sizes_in("\n".join(made))))
+    if shadowed or sizes:
         page.open("")
     for k in shadowed:
         alias = page.names.fresh("given", "given")
@@ -44,12 +46,17 @@ def routine(page: Page, item: Routine) -> None:
         pointers[k] = alias
     if shadowed:
         made, rooms = _written(item, pointers, kinds)
+    others = {}
+    for size in sizes:
+        others[size] = page.names.fresh(f"{size}_given", "given")
+        page.line(f"const long {others[size]} = {size};")
+    made = [renamed(line, others) for line in made]
     own = len(made) > 1
     if own:
         page.open("")
     for line in made:
         page.line(_ROOM.sub(lambda found: _scratch(page, found[1], rooms[int(found[2])]), line))
-    for _ in range(own + bool(shadowed)):
+    for _ in range(own + bool(shadowed or sizes)):
         page.close()
 
 

@@ -57,7 +57,9 @@ def _cause(step: Step) -> Step:
         p = step.params
         graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
         items = [
-            item for graph in graphs for item in nests(schedule(graph), SERIAL, complete=True).items
+            item
+            for graph in graphs
+            for item in nests(schedule(graph), SERIAL, complete=True, alone=True).items
         ]
         inner = next((item.step for item in items if isinstance(item, Outside)), None)
         if inner is None:

@@ -1,9 +1,9 @@
-"""Names, comments and indices in C: no text of the user's gets into a file but through here."""
+"""Names and comments in C: no text of the user's gets into a file but through here."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple, final
 
 from primgraph.codegen.emit.names import comment
@@ -152,6 +152,8 @@ def remark(text: str) -> str:
     return f"/* {safe} */"
 
 
+_INDENT = "    "
+
 # How tightly expressions bind.
 CHOICE, EITHER, RELATION, SUM, PRODUCT, SIGN, ATOM = range(7)
 
@@ -167,28 +169,18 @@ class Text(NamedTuple):
         return self.code if self.rank >= rank else f"({self.code})"
 
 
-def index(offset: int, variables: Sequence[str], strides: Sequence[int]) -> str:
-    """The place of an element, from the variables of loops and a stride for each of them."""
-    text = ""
-    pairs = [(v, s) for v, s in zip(variables, strides, strict=True) if s]
-    pairs.sort(key=lambda pair: -abs(pair[1]))
-    for name, stride in pairs:
-        if stride > 0:
-            text += f"{' + ' if text else ''}{_times(name, stride)}"
-    if offset > 0 or not text:
-        text += f" + {offset}" if text else str(offset)
-    elif offset < 0:
-        text += f" - {-offset}"
-    for name, stride in pairs:
-        if stride < 0:
-            text += f" - {_times(name, -stride)}"
-    return text
-
-
-def _times(name: str, stride: int) -> str:
-    return name if stride == 1 else f"{name} * {stride}"
-
-
-def behind(pointer: str, place: str | int) -> str:
-    """The address of the element at a place behind a pointer."""
-    return pointer if place in ("0", 0) else f"{pointer} + {place}"
+def wrapped(text: str, depth: int) -> list[str]:
+    """A statement, in two lines where one would be too long."""
+    line = _INDENT * depth + text
+    if len(line) <= 100 or text.startswith("/*") or " = " not in text:
+        return [line]
+    head, _, rest = text.partition(" = ")
+    lines, row = [_INDENT * depth + f"{head} ="], ""
+    width = 100 - len(_INDENT) * (depth + 1)
+    for word in rest.split(" "):
+        if row and len(row) + 1 + len(word) > width:
+            lines.append(_INDENT * (depth + 1) + row)
+            row = word
+        else:
+            row = f"{row} {word}" if row else word
+    return [*lines, _INDENT * (depth + 1) + row]

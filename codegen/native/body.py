@@ -40,6 +40,9 @@ class Body:
         self.lines: list[str] = []
 
     def text(self) -> list[str]:
+        for n in self.nest.reached():
+            some = extent(prod(self.nest.domain))
+            self.lines.append(f"if ({extent(n)} == 0 && {some} != 0) return 1;")
         self.fill_results()
         begin = len(self.lines)
         self.declare()

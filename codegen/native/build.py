@@ -47,6 +47,8 @@ _FLAGS = (
 _VECTORS = ("-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic")
 # Of a kernel, and of the files that all have, in which a product and a sum may be rounded once.
 KERNEL_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=off")
+# Of one in which they may everywhere.
+LOOSE_FLAGS = (*_FLAGS, *_VECTORS, "-ffp-contract=fast")
 # GCC 12 leaves out that two doubles beside each other become floats, where these become doubles
 # again, unless statements outside loops are taken one by one.
 _NARROWED, _ONE_BY_ONE = "(float)", ("-fno-tree-slp-vectorize",)
@@ -238,8 +240,11 @@ def fault_of(text: str) -> str:
     return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
 
 
-def library(text: str, *, runtime: bool = True) -> Path:
+def library(text: str, *, runtime: bool = True, loose: bool = False) -> Path:
     """The shared library that the C in `text` is, with the runtime in it.
+
+    If `loose` it takes functions within four units in the last place, adds up in any order, and
+    rounds products and sums once.
 
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.
@@ -247,8 +252,9 @@ def library(text: str, *, runtime: bool = True) -> Path:
     objects: list[Path] = []
     if runtime:
         products = ["products.c"] if has_products(text) else []
-        objects = [*map(_part, ["runtime.c", *products]), *map(_family, families(text))]
-    flags = (*KERNEL_FLAGS, *(_ONE_BY_ONE if _NARROWED in text else ()))
+        objects = [_part(name, loose=loose) for name in ("runtime.c", *products)]
+        objects += [_family(name, loose=loose) for name in families(text)]
+    flags = (*(LOOSE_FLAGS if loose else KERNEL_FLAGS), *(_ONE_BY_ONE if _NARROWED in text else ()))
     return _made(text, ".so", flags, ["-shared"], [*map(str, objects), "-lm"])
 
 
@@ -257,13 +263,14 @@ def has_products(text: str) -> bool:
     return any(name in text for name in _PRODUCTS)
 
 
-def _part(name: str) -> Path:
+def _part(name: str, *, loose: bool) -> Path:
     # Looked for each time: what is kept may be removed while this process runs.
-    return _made((_HERE / name).read_text(), ".o", RUNTIME[name], ["-c"], [])
+    flags = (*RUNTIME[name], *(("-DLOOSE",) if loose and name == "runtime.c" else ()))
+    return _made((_HERE / name).read_text(), ".o", flags, ["-c"], [])
 
 
-def _family(name: str) -> Path:
-    return _made(family(name), ".o", FUNCTION_FLAGS, ["-c"], [])
+def _family(name: str, *, loose: bool) -> Path:
+    return _made(family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"], [])
 
 
 @once

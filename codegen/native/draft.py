@@ -42,9 +42,13 @@ class Draft:
     """
 
     def __init__(
-        self, schedule: Schedule, complete: bool = False, limits: Limits | None = None
+        self,
+        schedule: Schedule,
+        complete: bool = False,
+        limits: Limits | None = None,
+        alone: bool = False,
     ) -> None:
-        self.schedule, self.complete, self.limits = schedule, complete, limits
+        self.schedule, self.complete, self.limits, self.alone = schedule, complete, limits, alone
         self.items: list[Item] = []
         self.types = dict(enumerate(schedule.types))
         self.constants: dict[int, Any] = {}

@@ -75,6 +75,11 @@ def is_zero(n: int) -> bool:
     return type(n) is int and n == 0
 
 
+def is_one(n: int) -> bool:
+    """Whether that is known to be one."""
+    return type(n) is int and n == 1
+
+
 def is_few(n: int, most: int) -> bool:
     """Whether an extent is known to be at most that."""
     return type(n) is int and n <= most

@@ -13,6 +13,8 @@ from pathlib import Path
 
 # Each may use what is in those before it.
 _FILES = ("elementary.c", "single.c")
+# Where less will do, what is here takes the place of what has the same name.
+_LOOSE = (*_FILES, "loose.c")
 
 FAMILIES = {
     "exponential": ("exp", "expm1", "sigmoid", "sinh", "cosh", "tanh"),
@@ -33,9 +35,9 @@ _DEFINED = re.compile(
     r"^(?:#define|INLINE \w+|\} \w+;|typedef .*\})\s*(\w+)|^\} (\w+);$", re.MULTILINE
 )
 # What a macro makes of a name.
-_PASTED = re.compile(r"\bname##(\w+)")
+_PASTED = re.compile(r"##(_\w+)")
 # What stands in a row of its own makes a function of runs.
-_RUN = re.compile(r"^([A-Z_]+)\((\w+)(?:, (\w+))?\)$")
+_RUN = re.compile(r"^([A-Z_]+)\((\w+)(?:, \w+)*\)$")
 
 
 def families(text: str) -> list[str]:
@@ -44,16 +46,18 @@ def families(text: str) -> list[str]:
 
 
 @cache
-def family(name: str) -> str:
-    """The C of a family, which stands alone."""
-    return definitions([f"pg_{n}{ending}" for n in FAMILIES[name] for ending in ("", "f")])
+def family(name: str, *, loose: bool = False) -> str:
+    """The C of a family, which stands alone; if `loose`, within four units in the last place."""
+    names = [f"pg_{n}{ending}" for n in FAMILIES[name] for ending in ("", "f")]
+    return definitions(names, loose=loose)
 
 
 @cache
-def _blocks() -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
-    """The definitions of the file with the words that they use, and where each name is defined."""
+def _blocks(loose: bool) -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
+    """The definitions of the files with the words that they use, and where each name is defined."""
     here = Path(__file__).parent
-    text = "\n\n".join([(here / name).read_text().strip("\n") for name in _FILES])
+    names = _LOOSE if loose else _FILES
+    text = "\n\n".join([(here / name).read_text().strip("\n") for name in names])
     blocks: list[tuple[str, set[str]]] = []
     where: dict[str, int] = {}
     for block in re.split(r"\n\n+", text):
@@ -62,13 +66,14 @@ def _blocks() -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
         if any(runs):
             for line, run in zip(lines, runs, strict=True):
                 assert run is not None
-                macro, stem, function = run.groups()
+                macro, stem = run.groups()
                 where[f"pg_{stem}{'f' if 'FLOAT' in macro else ''}"] = len(blocks)
                 made, used = blocks[where[macro]]
                 made += "".join([blocks[where[w]][0] for w in used if w.isupper() and w in where])
-                pasted = [stem + ending for ending in _PASTED.findall(made)]
-                own = [f"pg_{function}"] if "pg_##function" in made else []
-                blocks.append((line, {*_WORD.findall(line), *pasted, *own}))
+                words = set(_WORD.findall(line))
+                pasted = [w + ending for w in words for ending in _PASTED.findall(made)]
+                own = [f"pg_{w}" for w in words] if "pg_##function" in made else []
+                blocks.append((line, {*words, *pasted, *own}))
             continue
         for found in _DEFINED.finditer(block):
             where.setdefault(found[1] or found[2], len(blocks))
@@ -76,9 +81,9 @@ def _blocks() -> tuple[list[tuple[str, set[str]]], dict[str, int]]:
     return blocks, where
 
 
-def definitions(names: Collection[str]) -> str:
+def definitions(names: Collection[str], *, loose: bool = False) -> str:
     """The definitions of these names, such as `exp_of` or `pg_exp`, and of what they use."""
-    blocks, where = _blocks()
+    blocks, where = _blocks(loose)
     taken: set[int] = set()
     open_ = [where[name] for name in names]
     while open_:

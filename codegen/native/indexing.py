@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from primgraph.codegen.native.access import Access, row_major, whole
 from primgraph.codegen.native.draft import Draft
 from primgraph.codegen.native.extents import is_zero
@@ -14,20 +16,36 @@ from primgraph.codegen.native.placing import put, put_together
 from primgraph.codegen.native.spellings import c_type
 from primgraph.codegen.plan.schedule import Step
 from primgraph.ir.assumptions import is_at_least
+from primgraph.ir.dims import Dim
 from primgraph.ir.types import Shape, TensorType
 from primgraph.primitives.indexing import scatter_add
 
 
-def can_index(step: Step) -> bool:
+def can_index(draft: Draft, step: Step) -> bool:
     """Whether loops read, or add, at the places that `step` tells."""
     x, axis, scatters = step.operands[0], step.params["axis"], step.op is scatter_add
-    read = step.operands[1] if scatters else step.results[0]
     indices = step.operands[1 + scatters :]
-    # Of what has no elements NumPy looks at the indices still.
-    sizes = (read.size, prod(x.shape[axis : axis + len(indices)]))
-    if not all(is_at_least(n, 1) for n in sizes) and not is_zero(indices[0].size):
+    end = axis + len(indices)
+    if scatters and (c_type(x.dtype) is None or x.dtype.kind == "c"):
         return False
-    return not scatters or (c_type(x.dtype) is not None and x.dtype.kind != "c")
+    # Of what has no elements NumPy looks at the indices still.
+    rest, reached = prod((*x.shape[:axis], *x.shape[end:])), x.shape[axis:end]
+    if is_zero(indices[0].size) or (is_at_least(rest, 1) and not any(map(is_zero, reached))):
+        return True
+    if not any(type(n) is Dim for n in (rest, *reached)) or any(map(is_zero, (rest, *reached))):
+        return False
+    # Where sizes decide, loops do so in what would have to be NumPy's as a whole.
+    return draft.complete or _are_within(draft, step.inputs[1 + scatters :], reached)
+
+
+def _are_within(draft: Draft, indices: Sequence[int], reached: Shape) -> bool:
+    """Whether indices are constants, none of which is out of range."""
+    for v, n in zip(indices, reached, strict=True):
+        array = draft.constants.get(v)
+        array = draft.exact.get(v) if array is None else array
+        if array is None or type(n) is Dim or np.min(array) < -n or np.max(array) >= n:
+            return False
+    return True
 
 
 def _spread(

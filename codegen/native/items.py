@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, final
 
 from primgraph.codegen.native.access import Access
 from primgraph.codegen.plan.schedule import Schedule, Step
+from primgraph.ir.assumptions import is_at_least
 from primgraph.ir.types import Shape, TensorType
 
 
@@ -57,6 +58,11 @@ class Nest:
     domain: Shape
     nodes: list[Node] = field(default_factory=list)
     stored: dict[int, None] = field(default_factory=dict)
+
+    def reached(self) -> list[int]:
+        """Extents that places are told in, which may be zero, so that there is no such place."""
+        found = [n for node in self.nodes for n, _ in node.reach if not is_at_least(n, 1)]
+        return list(dict.fromkeys(found))
 
 
 @final

@@ -24,6 +24,7 @@ from primgraph.codegen.native.build import (
     library,
 )
 from primgraph.codegen.native.cache import forget
+from primgraph.codegen.native.choice import tell_of_lapack
 from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.regions import LIMITS
@@ -130,7 +131,9 @@ def _function(
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
     made = source(plan, _NAME, told)
     arrays = {v for piece in made.order if isinstance(piece, Segment) for v in piece.arrays}
-    library = _Library(made, told, sum([plan.types[v].size for v in arrays - {SIZES}]))
+    library = _Library(
+        made, told, sum([plan.types[v].size for v in arrays - {SIZES}]), options.loose
+    )
     donated = dict(options.donated)
     modes = [
         _HANDED if k in options.given else donated.get(k, _MADE) for k in range(len(plan.outputs))
@@ -150,8 +153,8 @@ _MADE, _HANDED = -1, -2
 class _Library:
     """The functions of C, made when one is asked for first: what they are called with is known."""
 
-    def __init__(self, made: Source, told: Told | None, elements: int) -> None:
-        self.made, self.told, self.elements = made, told, elements
+    def __init__(self, made: Source, told: Told | None, elements: int, loose: bool) -> None:
+        self.made, self.told, self.elements, self.loose = made, told, elements, loose
         self._held: ctypes.CDLL | None = None
 
     @property
@@ -166,7 +169,7 @@ class _Library:
             lines = self.told.functions(_NAME, self.made.arena, self.elements)
             text = "\n".join([text, *lines, ""])
         try:
-            return _held(text)
+            return _held(text, self.loose)
         except FailedError as error:
             raise error.located(origin_of(text, error.told, self.made.plans)) from None
 
@@ -181,14 +184,14 @@ class _Library:
         return tuple([(t.dtype.num, told.coded(t.shape) if told else t.shape) for t in types])
 
 
-def _loaded(text: str) -> ctypes.CDLL:
-    path = library(text)
+def _loaded(text: str, loose: bool) -> ctypes.CDLL:
+    path = library(text, loose=loose)
     try:
         return ctypes.CDLL(str(path))
     except OSError:
         # It may have been removed meanwhile, or be no library at all.
         forget(path)
-    path = library(text)
+    path = library(text, loose=loose)
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
@@ -196,14 +199,15 @@ def _loaded(text: str) -> ctypes.CDLL:
         raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
 
 
-def _held(text: str) -> ctypes.CDLL:
+def _held(text: str, loose: bool) -> ctypes.CDLL:
     """The library of functions of C, which knows of BLAS."""
-    held = _loaded(text)
+    held = _loaded(text, loose)
     for name, bits in (("dgemm", 64), ("sgemm", 32)) if has_products(text) else ():
         found = blas.product(name)
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
+    tell_of_lapack(held, text)
     ctypes.c_void_p.in_dll(held, "pg_crew").value = _caller().crew
     main = threading.main_thread().ident
     ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)

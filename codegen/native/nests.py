@@ -63,13 +63,16 @@ from primgraph.primitives.windows import overlap_add, windows
 REDUCTIONS = {reduce_sum: "sum", reduce_prod: "prod", reduce_max: "max", reduce_min: "min"}
 
 
-def nests(steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False) -> Nests:
+def nests(
+    steps: Schedule, limits: Limits = LIMITS, *, complete: bool = False, alone: bool = False
+) -> Nests:
     """What computes the outputs of `steps`, in blocks of rows as `limits` say.
 
-    If `complete`, nothing that C can do is left to NumPy where that would be faster.
+    If `complete`, nothing that C can do is left to NumPy where that would be faster; if `alone`,
+    nothing is left to LAPACK either.
     """
     steps, regions = regions_of(steps, limits)
-    draft, at = Draft(steps, complete, limits), 0
+    draft, at = Draft(steps, complete, limits, alone), 0
     for region in regions:
         for step in steps.steps[at : region.start]:
             _add(draft, step)
@@ -109,7 +112,7 @@ def _add(draft: Draft, step: Step) -> None:
         place(draft, step)
     elif op is reorder:
         take_along(draft, step)
-    elif op in (gather, scatter_add) and can_index(step):
+    elif op in (gather, scatter_add) and can_index(draft, step):
         (take if op is gather else add_at)(draft, step)
     elif op in (pad, slice_assign, concat):
         join(draft, step)
@@ -123,10 +126,10 @@ def _add(draft: Draft, step: Step) -> None:
         _compute(draft, step)
     elif op in REDUCTIONS or op is overlap_add:
         _reduce(draft, step)
-    elif routine(step) is not None and (draft.complete or pays(step)):
+    elif routine(step, draft.alone) is not None and (draft.complete or pays(step)):
         _routine(draft, step)
     elif op.has_bodies:
-        _control(draft, step, _bodies(step, draft.limits or LIMITS))
+        _control(draft, step, _bodies(step, draft))
     elif op is matmul and form.operands[0].dtype.kind == "f":
         _multiply(draft, step)
     else:
@@ -238,7 +241,7 @@ def _control(draft: Draft, step: Step, bodies: Sequence[Nests]) -> None:
     draft.items.append(Control(step, step.outputs, operands, tuple(bodies), tuple(constants)))
 
 
-def _bodies(step: Step, limits: Limits) -> list[Nests]:
+def _bodies(step: Step, draft: Draft) -> list[Nests]:
     """The items of the bodies of a branch or loop; none where it is not for this back end."""
     p = step.params
     # A loop along stacks that grow may be left with none of them.
@@ -247,4 +250,5 @@ def _bodies(step: Step, limits: Limits) -> list[Nests]:
     if any(is_open(type.shape) for type in step.results):
         return []
     graphs = [p["test"], p["body"]] if step.op is while_loop else step.eqn.bodies
-    return [nests(schedule(body), limits, complete=True) for body in graphs]
+    limits, alone = draft.limits or LIMITS, draft.alone
+    return [nests(schedule(body), limits, complete=True, alone=alone) for body in graphs]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _HERE = Path(__file__).parent
-_FILES = ("elements.c", "special.c", "arrays.c", "linear.c")
+_FILES = ("elements.c", "special.c", "arrays.c", "linear.c", "lapack.c")
 
 # The types of C, by the name that they have at the end of those of functions, and their kinds.
 TYPES = {

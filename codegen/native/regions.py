@@ -39,8 +39,10 @@ Add: TypeAlias = Callable[[Draft, Step], None]
 LIMITS = Limits(
     cache=1 << 19, least_bytes=1 << 14, least_block=1 << 15, least_share=200_000, least_steps=1
 )
-# Blocks come in up to so many groups, whose totals take up no more bytes than that.
+# Blocks come in up to so many groups, whose totals take up no more bytes than that. To clear and to
+# add a byte of them takes so many nanoseconds, of which there may be such a part of the work's.
 _GROUPS, _MOST_ADDED = 16, 1 << 22
+_ADDED, _ADDING = 0.03, 1 / 64
 # Products are computed for so many rows at once.
 _TILE = 8
 
@@ -107,6 +109,8 @@ def _groups(draft: Draft, region: Region, blocks: int, limits: Limits) -> int:
     added = sum(draft.types[v].nbytes for v in region.totals)
     most = _MOST_ADDED // added if added else _GROUPS
     worth = int(work / limits.least_share) if limits.least_share else blocks
+    if added:
+        most = min(most, int(work * _ADDING / (_ADDED * added)))
     return max(1, min(blocks, _GROUPS, worth, most))
 
 

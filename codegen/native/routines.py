@@ -13,16 +13,20 @@ from primgraph.codegen.native.call_lines import Call, Lines
 from primgraph.codegen.native.extents import extent
 from primgraph.codegen.native.spellings import c_type, literal, type_name
 from primgraph.codegen.plan.schedule import Step
-from primgraph.ir.dims import typical
+from primgraph.codegen.run.lapack import lapack
+from primgraph.ir.dims import names_in, typical
 from primgraph.ir.primitive import Op
 from primgraph.ir.types import FLOAT64, Shape
 from primgraph.primitives import constants, reductions, running, sorting
 from primgraph.primitives.linalg import matmul
 
 
-def routine(step: Step) -> Lines | None:
-    """What writes the calls for `step`, if there is a function of C for it."""
+def routine(step: Step, alone: bool = False) -> Lines | None:
+    """What writes the calls for `step`, if there is a function of C for it: `alone`, without
+    LAPACK's."""
     found = ROUTINES.get(step.op) or systems.ROUTINES.get(step.op)
+    if found is None and not alone and step.op in systems.FAR and systems.there_is_lapack(step):
+        found = systems.FAR[step.op]
     if found is None or any(c_type(t.dtype) is None for t in (*step.operands, *step.results)):
         return None
     kinds, lines = found
@@ -38,7 +42,7 @@ _MOST_SORTED = 256
 
 def pays(step: Step) -> bool:
     """Whether C is no slower than a call of NumPy's, where that is possible."""
-    if step.op in systems.ROUTINES:
+    if step.op in systems.ROUTINES and lapack() is None:
         shape = step.operands[0].shape
         return typical(max(shape[-2:], key=typical)) <= systems.MOST_ROWS
     if step.op is not sorting.sort:
@@ -114,7 +118,9 @@ def _root_of_squares(call: Call) -> Iterator[str]:
     type, f = c_type(x.dtype), "f" if x.dtype.itemsize == 4 else ""
     strides = row_major(x.shape)
     kept = [i for i in range(x.ndim) if i not in axes]
-    number = literal(float(divisor), x.dtype)
+    number = f"({type}){extent(divisor)}"
+    if not names_in(divisor):
+        number = literal(float(divisor), x.dtype)
     low, high = (literal(v, x.dtype) for v in reductions.safe_squares(x.dtype))
     yield f"{type} *z = {call.result()};"
     yield f"const {type} *x = {call.operand(0)}, *squares = {call.operand(1)};"

@@ -5,16 +5,24 @@
 #include <string.h>
 
 /* Reductions of n elements that are `by` apart; in eight runs beside each other, which are
- * combined in pairs. */
+ * combined in pairs. In more runs, none has to wait for what is on its way. */
+#ifdef LOOSE
+#define RUNS 32
+#else
+#define RUNS 8
+#endif
+
 #define REDUCTION(kind, type, name, first, combine)                                    \
     type pg_##kind##_##name(const type *in, long by, long n) {                         \
-        type a[8];                                                                     \
-        for (int k = 0; k < 8; k++) a[k] = first;                                      \
+        type a[RUNS];                                                                  \
+        for (int k = 0; k < RUNS; k++) a[k] = first;                                   \
         long i = 0;                                                                    \
         if (by == 1)                                                                   \
-            for (; i + 8 <= n; i += 8)                                                 \
-                for (int k = 0; k < 8; k++) a[k] = combine(a[k], in[i + k]);           \
+            for (; i + RUNS <= n; i += RUNS)                                           \
+                for (int k = 0; k < RUNS; k++) a[k] = combine(a[k], in[i + k]);        \
         for (; i < n; i++) a[i & 7] = combine(a[i & 7], in[i * by]);                   \
+        for (int m = RUNS / 2; m >= 8; m /= 2)                                         \
+            for (int k = 0; k < m; k++) a[k] = combine(a[k], a[k + m]);                \
         for (int k = 0; k < 8; k += 2) a[k] = combine(a[k], a[k + 1]);                 \
         a[0] = combine(a[0], a[2]);                                                    \
         a[4] = combine(a[4], a[6]);                                                    \
@@ -26,30 +34,86 @@
 #define GREATER(x, y) ((y) > (x) || (y) != (y) ? (y) : (x))
 #define SMALLER(x, y) ((y) < (x) || (y) != (y) ? (y) : (x))
 
-/* `first` times n elements, in order: what parts of a product are may overflow where it does not. */
+/* `first` times n elements. In order, as what parts of a product are may overflow where it does not;
+ * or in any. */
+#ifdef LOOSE
+#define PRODUCT_IN_ORDER(type, name)                                                   \
+    type pg_prod_##name(const type *in, long by, long n, type first) {                 \
+        type a[8];                                                                     \
+        for (int k = 0; k < 8; k++) a[k] = 1;                                          \
+        for (long i = 0; i < n; i++) a[i & 7] *= in[i * by];                           \
+        for (int k = 0; k < 8; k++) first *= a[k];                                     \
+        return first;                                                                  \
+    }
+#else
 #define PRODUCT_IN_ORDER(type, name)                                                   \
     type pg_prod_##name(const type *in, long by, long n, type first) {                 \
         for (long i = 0; i < n; i++) first *= in[i * by];                              \
         return first;                                                                  \
     }
+#endif
 
-#define REDUCTIONS(type, name, least, most)                                            \
+/* Eight numbers beside each other, wherever they are in memory, and which of them are chosen. */
+#define OCTET(type, whole, name)                                                       \
+    typedef type name##_octet                                                          \
+        __attribute__((vector_size(8 * sizeof(type)), aligned(sizeof(type)), may_alias)); \
+    typedef whole name##_choice __attribute__((vector_size(8 * sizeof(type))));
+
+OCTET(double, int64_t, f64)
+OCTET(float, int32_t, f32)
+
+#define UNROLLED _Pragma("GCC unroll 4")
+
+/* Extrema do so octet by octet, and four of these at a time: compilers choose them one by one. */
+#define EXTREMUM(kind, type, name, first, beyond, combine)                             \
+    static inline name##_octet kind##_octet_##name(name##_octet x, name##_octet y) {   \
+        const name##_choice over = (y beyond x) | (y != y);                            \
+        return (name##_octet)(((name##_choice)y & over) | ((name##_choice)x & ~over)); \
+    }                                                                                  \
+    type pg_##kind##_##name(const type *in, long by, long n) {                         \
+        name##_octet t[4];                                                             \
+        UNROLLED for (int q = 0; q < 4; q++) t[q] = first + (name##_octet){0};         \
+        long i = 0;                                                                    \
+        if (by == 1) {                                                                 \
+            for (; i + 32 <= n; i += 32)                                               \
+                UNROLLED for (int q = 0; q < 4; q++)                                   \
+                    t[q] = kind##_octet_##name(t[q], *(const name##_octet *)(in + i + 8 * q)); \
+            for (; i + 8 <= n; i += 8)                                                 \
+                t[0] = kind##_octet_##name(t[0], *(const name##_octet *)(in + i));     \
+        }                                                                              \
+        t[0] = kind##_octet_##name(t[0], t[1]), t[2] = kind##_octet_##name(t[2], t[3]); \
+        type a[8];                                                                     \
+        *(name##_octet *)a = kind##_octet_##name(t[0], t[2]);                          \
+        for (; i < n; i++) a[i & 7] = combine(a[i & 7], in[i * by]);                   \
+        for (int k = 0; k < 8; k += 2) a[k] = combine(a[k], a[k + 1]);                 \
+        a[0] = combine(a[0], a[2]);                                                    \
+        a[4] = combine(a[4], a[6]);                                                    \
+        return combine(a[0], a[4]);                                                    \
+    }
+
+#define REDUCTIONS(type, name)                                                         \
     REDUCTION(sum, type, name, 0, SUM)                                                 \
     PRODUCT_IN_ORDER(type, name)                                                       \
-    REDUCTION(max, type, name, least, GREATER)                                         \
-    REDUCTION(min, type, name, most, SMALLER)
+    EXTREMUM(max, type, name, -(type)INFINITY, >, GREATER)                             \
+    EXTREMUM(min, type, name, (type)INFINITY, <, SMALLER)
 
-REDUCTIONS(double, f64, -INFINITY, INFINITY)
-REDUCTIONS(float, f32, -INFINITY, INFINITY)
+REDUCTIONS(double, f64)
+REDUCTIONS(float, f32)
 
 /* The order does not matter to whole numbers. */
 #undef REDUCTION
+#undef REDUCTIONS
 #define REDUCTION(kind, type, name, first, combine)                                    \
     type pg_##kind##_##name(const type *in, long by, long n) {                         \
         type a = first;                                                                \
         for (long i = 0; i < n; i++) a = combine(a, in[i * by]);                       \
         return a;                                                                      \
     }
+#define REDUCTIONS(type, name, least, most)                                            \
+    REDUCTION(sum, type, name, 0, SUM)                                                 \
+    PRODUCT_IN_ORDER(type, name)                                                       \
+    REDUCTION(max, type, name, least, GREATER)                                         \
+    REDUCTION(min, type, name, most, SMALLER)
 
 REDUCTIONS(int64_t, i64, INT64_MIN, INT64_MAX)
 REDUCTIONS(int32_t, i32, INT32_MIN, INT32_MAX)

@@ -19,9 +19,9 @@ INLINE float float_of(uint32_t u) {
 #define BITS_OF_ONE_FLOAT UINT32_C(0x3f800000)
 
 #ifdef FP_FAST_FMAF
-#define FUSED_FLOAT(x, y, z) fmaf(x, y, z)
+#define FUSEDF(x, y, z) fmaf(x, y, z)
 #else
-#define FUSED_FLOAT(x, y, z) ((x) * (y) + (z))
+#define FUSEDF(x, y, z) ((x) * (y) + (z))
 #endif
 
 /* ln 2 in two parts, the first with eight zeros at its end. */
@@ -37,8 +37,8 @@ typedef struct { float shifted, r, lost; } PowersOfFloat;
 
 /* x = n ln 2 + r + lost with |r| <= 0.3466. */
 INLINE PowersOfFloat float_powers(float x) {
-    const float shifted = FUSED_FLOAT(x, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
-    const float high = FUSED_FLOAT(-n, LN2_HIGH_FLOAT, x), rest = n * LN2_LOW_FLOAT, r = high - rest;
+    const float shifted = FUSEDF(x, LOG2_E_FLOAT, SHIFT_FLOAT), n = shifted - SHIFT_FLOAT;
+    const float high = FUSEDF(-n, LN2_HIGH_FLOAT, x), rest = n * LN2_LOW_FLOAT, r = high - rest;
     const PowersOfFloat found = {shifted, r, (high - r) - rest};
     return found;
 }
@@ -46,14 +46,18 @@ INLINE PowersOfFloat float_powers(float x) {
 /* Up to here exponentials are not denormal, nor too large. */
 #define EXP_NEAR_FLOAT 87.0f
 
-/* exp(r) - 1 - r is r**2 times a polynomial, 8e-9. |x| <= EXP_NEAR_FLOAT; 0.87. */
-INLINE float exp_near_float(float x) {
+/* exp(x + low), |x| <= EXP_NEAR_FLOAT: exp(r) - 1 - r is r**2 times a polynomial, 8e-9. */
+INLINE float float_exp(float x, float low) {
     const PowersOfFloat p = float_powers(x);
     const float r = p.r, z = r * r, h = 1.0f + r;
-    const float a = FUSED_FLOAT(r, 0.16666577f, 0.5f), b = FUSED_FLOAT(r, 0.008363174f, 0.041666555f);
-    const float rest = FUSED_FLOAT(z, FUSED_FLOAT(FUSED_FLOAT(z, 0.0013926178f, b), z, a), p.lost);
-    return (h + (((1.0f - h) + r) + rest)) * float_of((bits_of_float(p.shifted) << 23) + BITS_OF_ONE_FLOAT);
+    const float two = float_of((bits_of_float(p.shifted) << 23) + BITS_OF_ONE_FLOAT);
+    const float a = FUSEDF(r, 0.16666577f, 0.5f), b = FUSEDF(r, 0.008363174f, 0.041666555f);
+    const float rest = FUSEDF(z, FUSEDF(FUSEDF(z, 0.0013926178f, b), z, a), p.lost + low);
+    return (h + (((1.0f - h) + r) + rest)) * two;
 }
+
+/* |x| <= EXP_NEAR_FLOAT; 0.70. */
+INLINE float exp_near_float(float x) { return float_exp(x, 0.0f); }
 
 INLINE float exp_all_float(float x) {
     const float far = (float)exp_short((double)x);
@@ -64,8 +68,8 @@ typedef struct { float over, over_low, under, under_low; } RatioOfFloats;
 
 INLINE float float_value(RatioOfFloats q) {
     const float inverse = 1.0f / (q.under + q.under_low), z = q.over * inverse;
-    const float rest = FUSED_FLOAT(-z, q.under, q.over) + FUSED_FLOAT(-z, q.under_low, q.over_low);
-    return FUSED_FLOAT(rest, inverse, z);
+    const float rest = FUSEDF(-z, q.under, q.over) + FUSEDF(-z, q.under_low, q.over_low);
+    return FUSEDF(rest, inverse, z);
 }
 
 typedef struct { float r, lost, by; } ReducedFloat;
@@ -74,7 +78,8 @@ typedef struct { float r, lost, by; } ReducedFloat;
 INLINE ReducedFloat tanh_reduced_float(float x) {
     const float a = fabsf(x) > 10.0f ? 10.0f : fabsf(x);
     const PowersOfFloat p = float_powers(a);
-    const ReducedFloat found = {p.r, p.lost, float_of(BITS_OF_ONE_FLOAT - (bits_of_float(p.shifted) << 24))};
+    const float by = float_of(BITS_OF_ONE_FLOAT - (bits_of_float(p.shifted) << 24));
+    const ReducedFloat found = {p.r, p.lost, by};
     return found;
 }
 
@@ -82,24 +87,26 @@ INLINE ReducedFloat tanh_reduced_float(float x) {
 INLINE float tanh_of_reduced_float(ReducedFloat p, float x) {
     const float r = p.r, z = r * r, plus = 1.0f + p.by, minus = 1.0f - p.by;
     const float plus_low = p.by - (plus - 1.0f), minus_low = (1.0f - minus) - p.by;
-    const float odd = FUSED_FLOAT(r * z, 0.09515632f, p.lost);
-    const float even = z * FUSED_FLOAT(z, 0.009496633f, 0.42848965f);
-    const float over = FUSED_FLOAT(plus, r, minus), under = FUSED_FLOAT(minus, r, plus);
-    const float over_low = FUSED_FLOAT(minus, even, FUSED_FLOAT(plus, r, minus - over) + FUSED_FLOAT(plus_low, r, minus_low));
-    const float under_low = FUSED_FLOAT(plus, even, FUSED_FLOAT(minus, r, plus - under) + FUSED_FLOAT(minus_low, r, plus_low));
-    const RatioOfFloats q = {over, FUSED_FLOAT(plus, odd, over_low), under,
-                             FUSED_FLOAT(minus, odd, under_low)};
+    const float odd = FUSEDF(r * z, 0.09515632f, p.lost);
+    const float even = z * FUSEDF(z, 0.009496633f, 0.42848965f);
+    const float over = FUSEDF(plus, r, minus), under = FUSEDF(minus, r, plus);
+    const float over_rest = FUSEDF(plus, r, minus - over) + FUSEDF(plus_low, r, minus_low);
+    const float under_rest = FUSEDF(minus, r, plus - under) + FUSEDF(minus_low, r, plus_low);
+    const float over_low = FUSEDF(minus, even, over_rest);
+    const float under_low = FUSEDF(plus, even, under_rest);
+    const RatioOfFloats q = {over, FUSEDF(plus, odd, over_low), under,
+                             FUSEDF(minus, odd, under_low)};
     return copysignf(float_value(q), x);
 }
 
 /* As for double: n up to 23, x up to 17.5. */
 INLINE ReducedFloat sigmoid_reduced_float(float x) {
     const float a = x > 17.5f ? 17.5f : x, most = SHIFT_FLOAT + 23.0f;
-    const int32_t u = (int32_t)bits_of_float(FUSED_FLOAT(a, LOG2_E_FLOAT, SHIFT_FLOAT));
+    const int32_t u = (int32_t)bits_of_float(FUSEDF(a, LOG2_E_FLOAT, SHIFT_FLOAT));
     const int32_t end = (int32_t)bits_of_float(most);
     const uint32_t shifted = (uint32_t)(u < end ? u : end);
     const float n = float_of(shifted) - SHIFT_FLOAT;
-    const float high = FUSED_FLOAT(-n, LN2_HIGH_FLOAT, a), rest = n * LN2_LOW_FLOAT, r = high - rest;
+    const float high = FUSEDF(-n, LN2_HIGH_FLOAT, a), rest = n * LN2_LOW_FLOAT, r = high - rest;
     const float lost = 0.5f * ((high - r) - rest);
     const ReducedFloat found = {0.5f * r, lost, float_of(BITS_OF_ONE_FLOAT - (shifted << 23))};
     return found;
@@ -108,11 +115,11 @@ INLINE ReducedFloat sigmoid_reduced_float(float x) {
 /* As for double; t by a rational function, 2e-9. */
 INLINE float sigmoid_of_reduced_float(ReducedFloat p, float x) {
     const float r = p.r, z = r * r, plus = 1.0f + p.by, minus = 1.0f - p.by;
-    const float odd = FUSED_FLOAT(r * z, 0.06660952f, p.lost), even = z * 0.39994278f;
-    const float over = 1.0f + r, under = FUSED_FLOAT(minus, r, plus);
-    const float under_low = FUSED_FLOAT(minus, r, plus - under) + (1.0f - (plus - p.by));
+    const float odd = FUSEDF(r * z, 0.06660952f, p.lost), even = z * 0.39994278f;
+    const float over = 1.0f + r, under = FUSEDF(minus, r, plus);
+    const float under_low = FUSEDF(minus, r, plus - under) + (1.0f - (plus - p.by));
     const RatioOfFloats q = {over, ((1.0f - over) + r) + (odd + even), under,
-                             FUSED_FLOAT(minus, odd, FUSED_FLOAT(plus, even, under_low))};
+                             FUSEDF(minus, odd, FUSEDF(plus, even, under_low))};
     (void)x;
     return float_value(q);
 }
@@ -123,20 +130,100 @@ INLINE float sigmoid_all_float(float x) {
     return x < -EXP_NEAR_FLOAT ? far : near;
 }
 
-/* Runs with a number beyond `most` are computed by the function for all numbers. */
-#define NEAR_FLOATS(name, most)                                                        \
+/* erf(x) / x - 1 by a polynomial in x**2, of coefficients that are as good as floats can be, up to
+ * 1; 1e-9. */
+INLINE float erf_near_float(float x) {
+    const float z = x * x, y = z * z;
+    const float a = FUSEDF(z, -0.026865171f, 0.1128378f);
+    const float b = FUSEDF(z, -0.0008462355f, 0.0052198842f);
+    const float t = FUSEDF(y, FUSEDF(y, FUSEDF(z, -9.08895e-06f, 0.00011081798f), b), a);
+    const float p = FUSEDF(y, t, FUSEDF(z, -0.37612638f, 0.12837917f));
+    return FUSEDF(x, p, x);
+}
+
+/* From there 1 - exp(-|x| p): p by a polynomial in |x| up to 4; 1e-9. */
+INLINE PairOfFloats erf_exponent(float x) {
+    const float c = fabsf(x) > 4.0f ? 4.0f : fabsf(x), z = c * c;
+    float p = FUSEDF(c, 1.7599063e-05f, -0.0003874259f);
+    p = FUSEDF(z, p, FUSEDF(c, 0.0039085665f, -0.02433131f));
+    p = FUSEDF(z, p, FUSEDF(c, 0.10690425f, 0.6347445f));
+    const float q = FUSEDF(c, p, 1.1287493f), lost = FUSEDF(c, p, 1.1287493f - q);
+    const PairOfFloats found = {-c * q, FUSEDF(-c, lost, FUSEDF(-c, q, c * q))};
+    return found;
+}
+
+/* All x; 0.92. In two loops. */
+#define ERF_RUN_OF_FLOATS(name)                                                        \
+    void pg_##name##f(float *out, const float *in, long n) {                           \
+        float near[BLOCK], high[BLOCK], low[BLOCK];                                    \
+        for (long s = 0; s < n; s += BLOCK) {                                          \
+            const long m = n - s < BLOCK ? n - s : BLOCK;                              \
+            for (long i = 0; i < m; i++) {                                             \
+                const PairOfFloats v = name##_exponent(in[s + i]);                     \
+                high[i] = v.high, low[i] = v.low, near[i] = name##_near_float(in[s + i]); \
+            }                                                                          \
+            for (long i = 0; i < m; i++) {                                             \
+                const float x = in[s + i], far = 1.0f - float_exp(high[i], low[i]);    \
+                out[s + i] = fabsf(x) < 1.0f ? near[i] : copysignf(far, x);            \
+            }                                                                          \
+        }                                                                              \
+    }
+
+/* The k and the f of a positive number 2**k (1 + f) that is not denormal, as for double. */
+#define ROOT_HALF_FLOAT UINT32_C(0x3f3504f3)
+
+/* log(1 + f) is f - f**2 / 2 + s (f**2 / 2 + a polynomial in s**2), s = f / (2 + f); 1e-9. Numbers
+ * that are not denormal; 0.84. */
+INLINE float log_near_float(float x) {
+    const uint32_t u = bits_of_float(x) + (BITS_OF_ONE_FLOAT - ROOT_HALF_FLOAT);
+    const float k = float_of((u >> 23) | UINT32_C(0x4b000000)) - (0x1p23f + 127.0f);
+    const float f = float_of((u & UINT32_C(0x007fffff)) + ROOT_HALF_FLOAT) - 1.0f;
+    const float s = f / (2.0f + f), z = s * s, half = 0.5f * f * f;
+    const float p = FUSEDF(z, FUSEDF(z, 0.29580398f, 0.3998877f), 0.6666669f);
+    const float rest = FUSEDF(s, FUSEDF(z, p, half), k * LN2_LOW_FLOAT);
+    const float whole = k * LN2_HIGH_FLOAT, sum = whole + f;
+    return sum + (((whole - sum) + f) - (half - rest));
+}
+
+INLINE float log_all_float(float x) {
+    const float far = (float)log_short((double)x);
+    return x >= 0x1p-126f && x < INFINITY ? log_near_float(x) : far;
+}
+
+/* Runs of numbers that are positive, not denormal, and no infinity. */
+#define ORDINARY_RUN_OF_FLOATS(name, function)                                         \
+    void pg_##name##f(float *out, const float *in, long n) {                           \
+        uint32_t far = 0;                                                              \
+        const uint32_t end = bits_of_float(FLT_MAX), begin = bits_of_float(0x1p-126f); \
+        for (long i = 0; i < n; i++) {                                                 \
+            const uint32_t u = bits_of_float(in[i]);                                   \
+            far |= u | (u - begin) | (end - u);                                        \
+        }                                                                              \
+        if (far >> 31)                                                                 \
+            for (long i = 0; i < n; i++) out[i] = function##_all_float(in[i]);         \
+        else                                                                           \
+            for (long i = 0; i < n; i++) out[i] = function##_near_float(in[i]);        \
+    }
+
+#define RUN_OF_FLOATS(name, function)                                                  \
+    void pg_##name##f(float *out, const float *in, long n) {                           \
+        for (long i = 0; i < n; i++) out[i] = function##_float(in[i]);                 \
+    }
+
+/* A run with a number beyond `most` is computed by the function for all numbers. */
+#define NEAR_FLOATS_BY(function, most)                                                 \
     uint32_t far = 0;                                                                  \
     const uint32_t end = bits_of_float(most);                                          \
     for (long i = 0; i < n; i++) far |= end - (bits_of_float(in[i]) & (UINT32_MAX >> 1)); \
     if (far >> 31) {                                                                   \
-        for (long i = 0; i < n; i++) out[i] = name##_all_float(in[i]);                 \
+        for (long i = 0; i < n; i++) out[i] = function##_all_float(in[i]);             \
         return;                                                                        \
     }
 
-#define NEAR_RUN_OF_FLOATS(name, most)                                                 \
+#define NEAR_RUN_OF_FLOATS(name, function, most)                                       \
     void pg_##name##f(float *out, const float *in, long n) {                           \
-        NEAR_FLOATS(name, most)                                                        \
-        for (long i = 0; i < n; i++) out[i] = name##_near_float(in[i]);                \
+        NEAR_FLOATS_BY(function, most)                                                 \
+        for (long i = 0; i < n; i++) out[i] = function##_near_float(in[i]);            \
     }
 
 #define REDUCED_FLOATS(name)                                                           \
@@ -158,10 +245,12 @@ INLINE float sigmoid_all_float(float x) {
 
 #define NEAR_REDUCED_RUN_OF_FLOATS(name, most)                                         \
     void pg_##name##f(float *out, const float *in, long n) {                           \
-        NEAR_FLOATS(name, most)                                                        \
+        NEAR_FLOATS_BY(name, most)                                                     \
         REDUCED_FLOATS(name)                                                           \
     }
 
-NEAR_RUN_OF_FLOATS(exp, EXP_NEAR_FLOAT)
+NEAR_RUN_OF_FLOATS(exp, exp, EXP_NEAR_FLOAT)
 REDUCED_RUN_OF_FLOATS(tanh)
 NEAR_REDUCED_RUN_OF_FLOATS(sigmoid, EXP_NEAR_FLOAT)
+ERF_RUN_OF_FLOATS(erf)
+ORDINARY_RUN_OF_FLOATS(log, log)

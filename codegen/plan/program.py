@@ -38,7 +38,8 @@ class Options:
     written into arrays of the caller's. The last `kept` inputs are arrays of the kernel's own.
     What is done in each `trip` of a loop takes so many constants, and then so many carries.
     `poisoned` fills memory with ones, which are NaNs, when nothing is to be read from it: a fault
-    then shows.
+    then shows. `loose` native code has functions within four units in the last place, and sums in
+    any order.
     """
 
     donated: tuple[tuple[int, int], ...] = ()
@@ -47,6 +48,7 @@ class Options:
     kept: int = 0
     trip: tuple[int, int] | None = None
     poisoned: bool = False
+    loose: bool = False
 
 
 # Instructions. Each has the number of the step that it belongs to.

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, final
 
 # How builds of OpenBLAS decorate the names of their functions.
-_DECORATIONS = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
+DECORATIONS = (("scipy_", "64_"), ("scipy_", ""), ("", "64_"), ("", ""))
 # What OpenBLAS answers where its threads are OpenMP's: there each thread has a setting of its own.
 _OPENMP = 2
 
@@ -88,8 +88,8 @@ _looking = threading.Lock()
 
 @cache
 def _found_setting() -> _Setting | None:
-    for library in _libraries():
-        for before, after in _DECORATIONS:
+    for library in libraries():
+        for before, after in DECORATIONS:
             names = [f"{before}openblas_{what}{after}" for what in _FUNCTIONS]
             if all(hasattr(library, name) for name in names):
                 put, get, parallel = (getattr(library, name) for name in names)
@@ -100,8 +100,8 @@ def _found_setting() -> _Setting | None:
 @cache
 def product(name: str) -> tuple[int, bool] | None:
     """The address of "dgemm" or "sgemm", and whether its integers have 64 bits, if it is there."""
-    for library in _libraries():
-        for before, after in _DECORATIONS:
+    for library in libraries():
+        for before, after in DECORATIONS:
             found = getattr(library, f"{before}{name}_{after}", None)
             if found is not None:
                 return ctypes.cast(found, ctypes.c_void_p).value or 0, bool(after)
@@ -111,7 +111,7 @@ def product(name: str) -> tuple[int, bool] | None:
 _FUNCTIONS = ("set_num_threads", "get_num_threads", "get_parallel")
 
 
-def _libraries() -> Iterator[ctypes.CDLL]:
+def libraries() -> Iterator[ctypes.CDLL]:
     """What is loaded already and may have OpenBLAS in it, or beneath it."""
     module = sys.modules.get("numpy._core._multiarray_umath")
     path = getattr(module, "__file__", None)
@@ -119,12 +119,19 @@ def _libraries() -> Iterator[ctypes.CDLL]:
         return
     bundled = sorted(Path(path).parents[2].glob("numpy.libs/*openblas*"))
     for file in (path, *bundled):
-        try:
-            # Calls keep the interpreter's lock, so that no thread is in one when another forks:
-            # the child would wait for ever for a lock that is taken within OpenBLAS.
-            yield ctypes.PyDLL(str(file))
-        except OSError:
-            continue
+        found = library_at(str(file))
+        if found is not None:
+            yield found
+
+
+def library_at(path: str) -> ctypes.CDLL | None:
+    """What is loaded from that file."""
+    try:
+        # Calls keep the interpreter's lock, so that no thread is in one when another forks:
+        # the child would wait for ever for a lock that is taken within OpenBLAS.
+        return ctypes.PyDLL(path)
+    except OSError:
+        return None
 
 
 def _after_fork() -> None:

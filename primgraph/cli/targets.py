@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Sequence
@@ -16,10 +17,11 @@ import numpy as np
 
 from primgraph.codegen import Kernel
 from primgraph.defaults import get_default_dtype
-from primgraph.errors import ArgumentError, FeedError, LoadError, near_matches
+from primgraph.errors import ArgumentError, FeedError, LoadError, PrimgraphError, near_matches
+from primgraph.ir.dims import bounds, parse_extent
 from primgraph.ir.graph import Graph, Value
 from primgraph.ir.text import parse
-from primgraph.ir.types import DTYPE_OF_NAME, TensorType
+from primgraph.ir.types import DTYPE_OF_NAME, Shape, TensorType
 from primgraph.operators.variable import Variable
 from primgraph.program.program import Program, program_of
 from primgraph.program.save import load
@@ -66,8 +68,17 @@ class Target:
             raise FeedError(f"{file} has arrays that are no inputs: {', '.join(unknown)}")
         held = {} if self.program is None else self.program.state_dict()
         rng = np.random.default_rng(seed)
-        drawn = {v.hint: _drawn(v.type, rng) for v in self.graph.inputs}
-        return {**drawn, **{n: a for n, a in held.items() if n in drawn}, **given}
+        drawn = {}
+        for v in self.graph.inputs:
+            if not v.type.names:
+                drawn[v.hint] = _drawn(v.type, rng)
+            elif v.hint not in given:
+                raise ArgumentError(
+                    f"input {v.hint!r} is {v.type}: arrays are drawn where all extents are known",
+                    hint="write numbers in the place of sizes, or give an array in a file: --feed",
+                )
+        known = {v.hint for v in self.graph.inputs}
+        return {**drawn, **{n: a for n, a in held.items() if n in known}, **given}
 
 
 def find(
@@ -172,21 +183,37 @@ def _arity(function: Callable[..., Any]) -> tuple[int, float]:
 def as_type(text: str) -> TensorType:
     """The type that `text` says: `f64[3,4]`, `f32[]`, `f32`, or `3,4` for the default dtype.
 
-    Raises `ArgumentError` for other text.
+    Extents may be sizes, as in `f64[N,2*N+1]` or `N,3`. Raises `ArgumentError` for other text.
     """
     head, bracket, rest = text.partition("[")
     name, extents = (head, rest.removesuffix("]")) if bracket else ("", head)
     if head in DTYPE_OF_NAME and not bracket:
         name, extents = head, ""
     dtype = DTYPE_OF_NAME.get(name) if name else get_default_dtype()
-    words = [word.strip() for word in extents.split(",") if word.strip()]
     closed = bool(bracket) == text.endswith("]")
-    if dtype is None or not closed or not all(w.isascii() and w.isdigit() for w in words):
+    # A word in small letters is rather a dtype that there is not.
+    alone = not bracket and extents.islower() and "," not in extents
+    shape = None if dtype is None or not closed or alone else _extents(extents)
+    if dtype is None or shape is None:
         raise ArgumentError(
             f"{text!r} is not a type",
-            hint=f"types are written as f64[3,4], f32[] or 3,4; dtypes: {', '.join(DTYPE_OF_NAME)}",
+            hint="types are written as f64[3,4], f64[N,3], f32[] or 3,4; dtypes: "
+            f"{', '.join(DTYPE_OF_NAME)}",
         )
-    return TensorType(tuple(map(int, words)), dtype)
+    return TensorType(shape, dtype)
+
+
+# A comma that is not in parentheses.
+_COMMA = re.compile(r",(?![^()]*\))")
+
+
+def _extents(text: str) -> Shape | None:
+    """The extents that a text lists; None for other text."""
+    try:
+        found = [parse_extent(word) for word in _COMMA.split(text) if word.strip()]
+    except PrimgraphError:
+        return None
+    return tuple(found) if all(bounds(n)[1] >= 0 for n in found) else None
 
 
 def _module(file: Path) -> ModuleType:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 from primgraph.codegen import Kernel, compile_graph
 from primgraph.codegen.recipe import require_style
@@ -64,7 +64,8 @@ def compile(
     same bits whatever the feeds; "signs" ones may differ in signs of zeros, and where a product
     with a power of two over- or underflows on the way, which is what derivatives are always
     allowed; "finite" ones also where a NaN, an infinity, an overflow or an underflow occurs; "fast"
-    ones are true of real numbers and may round differently. `target` is "numpy"; "c" for native
+    ones are true of real numbers and may round differently, as may the C that runs them, with
+    functions within four units in the last place. `target` is "numpy"; "c" for native
     code, which takes a C compiler on this machine, and is NumPy's with a warning where there is
     none; or "auto" for the one of these that takes less time in 10,000 calls, its compilation
     included, as far as shapes tell. By default it is what the environment variable
@@ -148,7 +149,7 @@ def compiled(
 ) -> Kernel:
     """`compile` for a graph without sizes, in a style of the code generator's."""
     style = style_for("planned", None) if style is None else style
-    return _kernel(optimized(graph, math), style=style, donated=donated)
+    return _kernel(optimized(graph, math), style=style, donated=donated, loose=math == "fast")
 
 
 def generic(
@@ -166,7 +167,7 @@ def generic(
     plain = optimized(graph, math)
     native = _decided(style, plain) == "native"
     chosen = "native" if native else "readable"
-    return compile_graph(plain, style=chosen, donated=donated, handed=handed)
+    return compile_graph(plain, style=chosen, donated=donated, handed=handed, loose=math == "fast")
 
 
 def simplified_early(graph: Graph) -> Graph:
@@ -187,11 +188,14 @@ class Pipeline:
     kernel: Kernel
     early: Kernel | None
     still: tuple[int, ...]
+    loose: bool
 
     @cached_property
     def whole(self) -> Kernel:
         """One kernel for all of the graph."""
-        return self.kernel if self.early is None else _kernel(self.graph, style=self.kernel.style)
+        if self.early is None:
+            return self.kernel
+        return _kernel(self.graph, style=self.kernel.style, loose=self.loose)
 
 
 def pipeline(
@@ -208,12 +212,13 @@ def pipeline(
     """
     if graph.sizes:
         kernel = generic(graph, math, handed=handed, style=style_for("planned", target))
-        return Pipeline(kernel.graph, kernel, None, tuple(still))
+        return Pipeline(kernel.graph, kernel, None, tuple(still), math == "fast")
     plain = optimized(graph, math)
-    style = style_for("planned", target)
+    style, loose = style_for("planned", target), math == "fast"
     first, rest = hoist(plain, still)
-    early = _kernel(first, style=style) if first.outputs else None
-    return Pipeline(plain, _kernel(rest, style=style, handed=handed), early, tuple(still))
+    early = _kernel(first, style=style, loose=loose) if first.outputs else None
+    late = _kernel(rest, style=style, handed=handed, loose=loose)
+    return Pipeline(plain, late, early, tuple(still), loose)
 
 
 def compile_last(graph: Graph, least: int) -> Kernel:
@@ -248,19 +253,21 @@ def _kernel(
     style: str = "planned",
     donated: Mapping[int, int] | None = None,
     handed: Sequence[int] = (),
+    loose: bool = False,
 ) -> Kernel:
     """What every program, function and graph is run by, in whatever way it is compiled."""
     graph = without_formal(graph)
     once = () if graph.sizes else input_free(graph)
     chosen = _decided(style, graph)
+    options: dict[str, Any] = {"donated": donated, "once": once, "handed": handed, "loose": loose}
     if style == "auto" and chosen == "native":
         try:
-            return compile_graph(graph, style=chosen, donated=donated, once=once, handed=handed)
+            return compile_graph(graph, style=chosen, **options)
         except CompileError as error:
             # Nobody asked for C.
             warnings.warn(f"{error.message}: NumPy runs instead", RuntimeWarning, stacklevel=2)
             chosen = "planned"
-    return compile_graph(graph, style=chosen, donated=donated, once=once, handed=handed)
+    return compile_graph(graph, style=chosen, **options)
 
 
 def _decided(style: str, graph: Graph) -> str:

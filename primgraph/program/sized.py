@@ -326,8 +326,8 @@ class SizedKernel(Fixed, Drawn):
         """Write a Python file that needs NumPy only, with one function for all sizes.
 
         It refuses sizes that contradict each other, or are not as the graph assumes, by ValueError.
-        Otherwise it is as `Kernel.save` says. A file of C is that of given sizes: save a kernel
-        `at` those.
+        To a path that ends in .c it writes a function of C whose first arguments are the sizes.
+        Otherwise it is as `Kernel.save` says.
         """
         kernels = [k.generic if isinstance(k, SizedKernel) else k for k in others]
         self.generic.save(path, *kernels, force=force, scipy=scipy, blas=blas)

@@ -1,0 +1,60 @@
+"""What is said of a function of C in comments: what it computes, of what, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from primgraph.codegen.emit.docstrings import Told, docstring
+from primgraph.codegen.emit.names import comment
+from primgraph.codegen.export.extents import code
+from primgraph.codegen.export.sizes import REFUSED, Sizes
+from primgraph.codegen.native.extents import is_zero
+from primgraph.ir.titles import Title
+
+_WHY = "where NumPy raises an error: results are of no use"
+
+
+class Needs(NamedTuple):
+    """What a function needs and may return, beside its arguments."""
+
+    name: str
+    nbytes: int
+    stack: int
+    can_fail: bool
+    sizes: Sizes | None
+
+    def lines(self) -> Iterator[str]:
+        """What is said behind the arguments."""
+        if self.sizes:
+            more = f"; 1 {_WHY}" if self.can_fail else ""
+            yield f"Returns 0; {REFUSED} for sizes that are refused{more}."
+            yield "Sizes are refused if one is below 0, or no memory is large enough for them."
+            for told in dict.fromkeys(str(c) for c, _ in self.sizes.conditions):
+                yield f"They are refused unless {told}."
+        elif self.can_fail:
+            yield f"Returns 0, or else a number {_WHY}."
+        if self.sizes and not is_zero(self.nbytes):
+            yield f"Needs {code(self.nbytes)} bytes of workspace, whatever is in them."
+            yield "It begins where numbers of any type may lie, as what malloc gives does."
+        elif self.nbytes:
+            yield f"Needs {self.nbytes} bytes of workspace, whatever is in them."
+        if self.stack:
+            yield f"Keeps arrays of {self.stack} bytes on the stack."
+
+
+def told_of(
+    inputs: Sequence[Told], outputs: Sequence[Told], titles: Sequence[Title], needs: Needs
+) -> list[str]:
+    """The lines of a comment."""
+    lines = docstring(inputs, outputs, titles)
+    lines = [line.removeprefix('"""').removesuffix('"""') for line in lines]
+    lines = [line for k, line in enumerate(lines) if line or 0 < k < len(lines) - 1]
+    lines = [
+        "Writes" + line.removeprefix("Returns") if line.startswith("Returns") else line
+        for line in lines
+    ]
+    more = list(needs.lines())
+    lines += ["", *more] if more else []
+    safe = [comment(line).replace("*/", "* /").replace("/*", "/ *") for line in lines]
+    return [line.replace("??", "? ?") for line in safe]

@@ -1,0 +1,91 @@
+"""Functions of LAPACK, and what of BLAS goes with them, as addresses for native code.
+
+NumPy brings them along, or is linked to them; where they are not to be found there, SciPy tells of
+its own. It is imported then, which takes its time, and for nothing else.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple, final
+
+from primgraph.codegen.run.blas import DECORATIONS, libraries, library_at
+
+# In the order in which native code knows them.
+NAMES = (
+    *("potrf", "getrf", "trsm", "symm", "trsv", "gemm"),
+    *("geqrf", "orgqr", "syevd", "gesdd", "syr2k"),
+)
+_OF_BLAS = ("trsm", "symm", "trsv", "gemm", "syr2k")
+
+
+@final
+class Lapack(NamedTuple):
+    """The addresses for float64 and float32, in the order of `NAMES`, whether whole numbers have 64
+    bits, and whose they are."""
+
+    doubles: tuple[int, ...]
+    floats: tuple[int, ...]
+    wide: bool
+    owner: str
+
+
+@cache
+def lapack() -> Lapack | None:
+    """All functions, of one library; None where there is none that has them."""
+    # Native code hands over whole numbers of 64 bits, of which others read the lower half.
+    narrow = sys.byteorder == "little"
+    for library in _libraries():
+        for before, after in DECORATIONS:
+            names = [[f"{before}{kind}{name}_{after}" for name in NAMES] for kind in "ds"]
+            if (after or narrow) and all(hasattr(library, n) for n in (*names[0], *names[1])):
+                doubles, floats = (tuple([_address(library, n) for n in row]) for row in names)
+                return Lapack(doubles, floats, bool(after), "NumPy")
+    return _of_scipy() if narrow else None
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+def _libraries() -> Iterator[ctypes.CDLL]:
+    yield from libraries()
+    module = sys.modules.get("numpy.linalg._umath_linalg")
+    path = getattr(module, "__file__", None)
+    library = None if path is None else library_at(path)
+    if library is not None:
+        yield library
+
+
+def _of_scipy() -> Lapack | None:
+    """What SciPy tells the modules that are compiled for it."""
+    try:
+        tables = [
+            importlib.import_module(f"scipy.linalg.cython_{name}").__pyx_capi__
+            for name in ("blas", "lapack")
+        ]
+        rows = [[tables[n not in _OF_BLAS][f"{kind}{n}"] for n in NAMES] for kind in "ds"]
+        doubles, floats = (tuple(map(_pointer, row)) for row in rows)
+        return Lapack(doubles, floats, False, "SciPy")
+    except (ImportError, AttributeError, KeyError, ValueError):
+        return None
+
+
+def _pointer(capsule: object) -> int:
+    """The address in a capsule, whose name tells the types of arguments."""
+    name = ctypes.pythonapi.PyCapsule_GetName
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    told: bytes = name(capsule)
+    if b" int *" not in told:
+        raise ValueError(f"whole numbers of another size: {told!r}")
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    found: int = pointer(capsule, told)
+    return found

@@ -1,0 +1,201 @@
+"""Linear algebra of native code through LAPACK: what it gives, refuses, and does without it."""
+
+import shutil
+import sys
+import threading
+
+import numpy as np
+import pytest
+from native_checks import outside
+
+import primgraph as pg
+from primgraph.codegen.native import choice, routines, systems
+from primgraph.codegen.run import lapack
+
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+)
+needs_lapack = pytest.mark.skipif(lapack.lapack() is None, reason="there is no LAPACK")
+pytestmark = [needs_compiler, needs_lapack, pytest.mark.usefixtures("native_cache")]
+
+rng = np.random.default_rng(17)
+la = pg.linalg
+
+
+@pytest.fixture
+def early(monkeypatch):
+    """LAPACK is called from four rows on."""
+    for op in choice.FROM:
+        monkeypatch.setitem(choice.FROM, op, 4)
+
+
+def systems_of(a, b):
+    symmetric = a @ a.mT + pg.eye(a.shape[-1], dtype=a.dtype)
+    factor = la.cholesky(symmetric)
+    return [
+        la.solve(a, b), la.solve(a, b[..., :1]), la.inv(a), la.det(a), *la.slogdet(a), factor,
+        pg.grad(pg.sum(factor * a), a), pg.forward_grad(factor, a, pg.sin(a)),
+        *[la.solve_triangular(a * 0.02, b[..., :k], lower=low, trans=turned, unit_diagonal=low)
+          for k, low, turned in ((1, 0, 0), (1, 1, 1), (3, 0, 0), (3, 0, 1), (3, 1, 0), (3, 1, 1))],
+    ]  # fmt: skip
+
+
+def factors_of(a, wide):
+    symmetric = a + a.mT
+    w, v = la.eigh(symmetric)
+    return [
+        w, v, la.eigvalsh(symmetric), *la.svd(wide), *la.svd(wide.mT, full_matrices=False),
+        la.svdvals(wide), *la.qr(wide), *la.qr(wide.mT), *la.qr(wide.mT, "complete"),
+        *la.lu(wide.mT), *la.lu(a),
+    ]  # fmt: skip
+
+
+def compared(function, arrays, rtol):
+    graph = pg.trace(function, *arrays)
+    native, numpy = pg.compile(graph, target="c"), pg.compile(graph, target="numpy")
+    assert not outside(native.graph)
+    assert native.running_style(arrays) == "native"
+    for k, (x, y) in enumerate(zip(native.flat(*arrays), numpy.flat(*arrays), strict=True)):
+        assert x.dtype == y.dtype
+        np.testing.assert_allclose(x, y, rtol, rtol * max(1, np.max(np.abs(y), initial=0)), str(k))
+    return native
+
+
+def few_of(a, b):
+    return [la.solve(a, b), la.slogdet(a)[1], la.cholesky(a @ a.mT), *la.eigh(a + a.mT), *la.svd(a)]
+
+
+def test_what_lapack_does_is_what_numpy_does(early):
+    a, b = rng.normal(size=(2, 9, 9)) + 6 * np.eye(9), rng.normal(size=(2, 9, 3))
+    compared(systems_of, [a, b], 1e-11)
+    compared(factors_of, [a, rng.normal(size=(2, 5, 7))], 1e-11)
+    compared(few_of, [a.astype("f4"), b.astype("f4")], 1e-3)
+
+
+def test_large_matrices_are_lapacks_and_cross_its_blocks():
+    a = rng.normal(size=(130, 130)) + 30 * np.eye(130)
+    compared(systems_of, [a, rng.normal(size=(130, 3))], 1e-10)
+
+
+def test_sizes_choose_at_run_time(early):
+    spec = [pg.spec(("N", "N")), pg.spec(("N", 3))]
+    graph = pg.trace(systems_of, *spec)
+    native, numpy = pg.compile(graph, target="c"), pg.compile(graph, target="numpy")
+    factors = pg.trace(factors_of, spec[0], pg.spec(("M", "N")))
+    both = pg.compile(factors, target="c"), pg.compile(factors, target="numpy")
+    assert not outside(native.generic.graph) + outside(both[0].generic.graph)
+    for n in (1, 3, 4, 40):
+        arrays = rng.normal(size=(n, n)) + 2 * n**0.5 * np.eye(n), rng.normal(size=(n, 3))
+        for x, y in zip(native(*arrays), numpy(*arrays), strict=True):
+            np.testing.assert_allclose(x, y, 1e-9, 1e-9)
+        arrays = arrays[0], rng.normal(size=(2 * n // 3 + 1, n))
+        for x, y in zip(both[0](*arrays), both[1](*arrays), strict=True):
+            np.testing.assert_allclose(x, y, 1e-9, 1e-9)
+    for kernels, shape in (((native, numpy), (0, 3)), (both, (4, 0))):
+        found, expected = (k(np.ones((0, 0)), np.ones(shape)) for k in kernels)
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_a_loop_with_factors_is_c_as_a_whole(early):
+    def f(stack):
+        def trip(c, m):
+            w, v = la.eigh(m @ m.mT + c)
+            return la.qr(v * w)[1] + la.cholesky(m @ m.mT + pg.eye(6)), la.svdvals(m)
+
+        return pg.scan(trip, pg.eye(6), stack)
+
+    compared(f, [rng.normal(size=(4, 6, 6))], 1e-9)
+
+
+def outcome(kernel, a):
+    """Where results are NaN, or the error that there is in their place."""
+    try:
+        with np.errstate(all="ignore"):
+            return [np.isnan(x).tolist() for x in kernel.flat(a)]
+    except pg.RunError as error:
+        return str(error).partition(" in kernel")[0]
+
+
+def test_what_has_no_result_is_numpys_error_or_nan(early):
+    def f(a):
+        return la.cholesky(a) + la.inv(a), la.slogdet(a)[1], la.solve_triangular(a, a, lower=True)
+
+    graph = pg.trace(f, np.eye(6))
+    native, numpy = pg.compile(graph, target="c"), pg.compile(graph, target="numpy")
+    for wrong, told in ((-np.eye(6), "positive definite"), (np.zeros((6, 6)), "positive definite")):
+        with pytest.raises(pg.RunError, match=told) as caught:
+            native(wrong)
+        assert "la.cholesky(a) + la.inv(a)" in str(caught.value)
+    singular = np.ones((6, 6))
+    for op in (la.inv, lambda a: la.solve(a, a), lambda a: la.solve_triangular(a - pg.eye(6), a)):
+        with pytest.raises(pg.RunError, match="ingular"):
+            pg.compile(pg.trace(op, singular), target="c")(singular)
+    sign, size = pg.compile(pg.trace(la.slogdet, singular), target="c")(singular)
+    assert (sign, size) == (0, -np.inf)
+    for bad in (np.nan, np.inf):
+        for place in ((0, 0), (5, 5), (4, 1)):
+            a = np.eye(6) * 7 + 1
+            a[place] = bad
+            assert outcome(native, a) == outcome(numpy, a)
+    nothing = np.full((6, 6), np.nan)
+    for op in (la.svdvals, lambda a: la.qr(a)[1], la.eigvalsh):
+        graph = pg.trace(op, nothing)
+        found, expected = (outcome(pg.compile(graph, target=t), nothing) for t in ("c", "numpy"))
+        assert found == expected
+
+
+def test_functions_that_scipy_has_give_the_same(early, monkeypatch):
+    pytest.importorskip("scipy.linalg")
+    theirs = lapack._of_scipy()
+    assert theirs is not None
+    for module in (choice, routines, systems):
+        monkeypatch.setattr(module, "lapack", lambda: theirs)
+    a = rng.normal(size=(6, 6)) + 6 * np.eye(6)
+    compared(few_of, [a, rng.normal(size=(6, 3))], 1e-11)
+
+
+def test_without_lapack_numpy_does_it(monkeypatch):
+    for module in (choice, routines, systems):
+        monkeypatch.setattr(module, "lapack", lambda: None)
+    a = rng.normal(size=(65, 65)) + 20 * np.eye(65)
+    graph = pg.trace(lambda a: [la.inv(a), la.solve(a[:5, :5], a[:5]), *la.eigh(a + a.T)], a)
+    assert outside(pg.compile(graph).graph) == {"inv": 1, "eigh": 1}
+    kernel = pg.compile(graph, target="c")
+    assert "by NumPy: eigh" in str(kernel.plan)
+    for x, y in zip(kernel(a), pg.compile(graph, target="numpy")(a), strict=True):
+        np.testing.assert_allclose(x, y, 1e-9, 1e-9)
+
+
+def test_other_threads_run_meanwhile_and_the_same_bits_come_out():
+    a = rng.normal(size=(4, 150, 150))
+    graph = pg.trace(lambda a: [la.cholesky(a @ a.mT + pg.eye(150)), la.inv(a)], a)
+    kernel = pg.compile(graph, target="c")
+    expected, found = kernel(a), []
+    before = sys.getswitchinterval()
+    # Nobody asks for the lock in that time: it is given back, or kept.
+    sys.setswitchinterval(100.0)
+    try:
+        turns, done = [0], threading.Event()
+
+        def count():
+            while not done.is_set():
+                turns[0] += 1
+                done.wait(1e-4)
+
+        counting = threading.Thread(target=count)
+        counting.start()
+        start = turns[0]
+        threads = [threading.Thread(target=lambda: found.append(kernel(a))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert turns[0] > start
+        done.set()
+        counting.join()
+    finally:
+        sys.setswitchinterval(before)
+    for results in found:
+        for x, y in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
