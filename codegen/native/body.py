@@ -22,7 +22,6 @@ from primgraph.codegen.native.spellings import moved_type, spelling
 from primgraph.codegen.native.strips import Strips
 from primgraph.codegen.native.walk import IDENTITY, Walk
 
-
 # What is left at a place of its own for each element of a loop, and read nowhere else in it.
 _APART = ("text", "copy", "call", "spread", "put", *IDENTITY)
 
