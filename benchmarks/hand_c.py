@@ -1,22 +1,20 @@
 """Workloads in C as an expert writes them, compiled by the compiler that native kernels have.
 
-Loops are fused, derivatives worked out on paper, matrix products NumPy's BLAS. "strict" keeps to
-the letter of the arithmetic; "fast" lets the compiler reassociate, and take the vector functions of
-the C library. As those of `hand.py`, results are the function's own arrays.
+Loops are fused, derivatives worked out on paper, products of matrices in tiles that registers hold
+(hand_models.c). "strict" keeps to the letter of the arithmetic; "fast" lets the compiler
+reassociate, and take the vector functions of the C library. As those of `hand.py`, results are the
+function's own arrays.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from cases import ARITHMETIC, DECAY, DIFFUSION, MIXED, Array, Case
-from hand_c_build import FLAGS, Built, compiled, fresh, one_function, pointers
-from hand_c_models import atoms, block, classifier, lstm, mixture
+from cases import ARITHMETIC, DECAY, DIFFUSION, MIXED, Case
+from hand_c_build import FLAGS, Built, fresh, one_function
+from hand_c_models import atoms, block, classifier, lstm, mixture, pinn
 from hand_chains import tanh_polynomial
-from hand_models import Edge, Pinn, network
 
 
 def variants(case: Case) -> tuple[str, ...]:
@@ -45,71 +43,6 @@ def _tanh(case: Case, variant: str) -> Built:
         }}
     }}"""
     return one_function(text, variant, [x], [np.empty_like(x)])
-
-
-_PINN = """
-void activate(long m, long n, REAL *restrict z, const REAL *restrict b, REAL *restrict a,
-              REAL *restrict slope, REAL *restrict bend) {
-    const long layer = m * n;
-    for (long i = 0; i < m; i++)
-        for (long j = 0; j < n; j++) {
-            const long k = i * n + j;
-            const REAL t = TANH(z[k] + b[j]), d = 1 - t * t, e = -2 * t * d, zx = z[2 * layer + k];
-            a[k] = t, slope[k] = d, bend[k] = e;
-            a[layer + k] = d * z[layer + k];
-            a[2 * layer + k] = d * zx;
-            a[3 * layer + k] = d * z[3 * layer + k] + e * zx * zx;
-        }
-}
-void back(long m, long n, const REAL *restrict z, const REAL *restrict a,
-          const REAL *restrict slope, const REAL *restrict bend, REAL *restrict g) {
-    const long layer = m * n;
-    for (long k = 0; k < layer; k++) {
-        const REAL d = slope[k], e = bend[k], third = -2 * (d * d + a[k] * e);
-        const REAL zt = z[layer + k], zx = z[2 * layer + k], zxx = z[3 * layer + k];
-        const REAL gt = g[layer + k], gx = g[2 * layer + k], gxx = g[3 * layer + k];
-        g[k] = d * g[k] + e * (zt * gt + zx * gx + zxx * gxx) + third * zx * zx * gxx;
-        g[layer + k] = d * gt;
-        g[2 * layer + k] = d * gx + 2 * e * zx * gxx;
-        g[3 * layer + k] = d * gxx;
-    }
-}
-"""
-
-
-class _PinnInC(Pinn):
-    """The network of W2 with its activations in C."""
-
-    library: Any
-
-    def _activate(self, k: int) -> None:
-        m, n = self.slope[k].shape
-        arrays = (self.before[k], self.b[k], self.after[k], self.slope[k], self.bend[k])
-        self.library.activate(ctypes.c_long(m), ctypes.c_long(n), *pointers(*arrays))
-
-    def _back(self, k: int) -> None:
-        m, n = self.slope[k].shape
-        arrays = (self.before[k], self.after[k], self.slope[k], self.bend[k], self.cotangent[k])
-        self.library.back(ctypes.c_long(m), ctypes.c_long(n), *pointers(*arrays))
-
-
-def _network(points: Array, variant: str) -> type[Pinn]:
-    single = points.dtype.itemsize == 4
-    names = ("float", "tanhf") if single else ("double", "tanh")
-    library = compiled(_PINN.replace("REAL", names[0]).replace("TANH", names[1]), variant)
-    return type("Own", (_PinnInC,), {"library": library})
-
-
-def _pinn(case: Case, variant: str) -> Built:
-    inputs = case.arrays()
-    points, *weights = inputs
-    return network(_network(points, variant), points, weights), inputs
-
-
-def _step(case: Case, variant: str) -> Built:
-    points, places, known, *weights = inputs = case.arrays()
-    edge = Edge(weights, places, known)
-    return network(_network(points, variant), points, weights, edge), inputs
 
 
 def _rosenbrock(case: Case, variant: str) -> Built:
@@ -259,7 +192,7 @@ def _regression(case: Case, variant: str) -> Built:
 
 _BUILDERS: dict[str, Callable[[Case, str], Built]] = {
     "W1": _tanh,
-    "W2": _pinn,
+    "W2": pinn,
     "W3": classifier,
     "W4": mixture,
     "W5": _rosenbrock,
@@ -269,5 +202,5 @@ _BUILDERS: dict[str, Callable[[Case, str], Built]] = {
     "W9": _regression,
     "W10": atoms,
     "W11": block,
-    "W12": _step,
+    "W12": pinn,
 }

@@ -473,3 +473,185 @@ double block(const real *x, const real *targets, const real *s1, const real *m1,
     return loss / (R * D);
 }
 #endif
+
+#ifdef PINN
+/* A block of points: the value, its derivatives by t, by x and by x twice as 4 S rows of one matrix,
+ * whose columns are filled up to whole vectors. */
+enum { S = 256 / sizeof(real), MP = (M + LANES - 1) / LANES * LANES, ROWS4 = 4 * S, ONE = S * MP };
+enum { PACKED = M * WIDTH * (MP / WIDTH + 1), LAYERS = HIDDEN - 1 };
+
+static real bias[HIDDEN][MP], g_bias[HIDDEN][MP], inner[LAYERS][M][MP], g_inner[LAYERS][M][MP];
+static real forward[LAYERS][PACKED], back[LAYERS][PACKED], first[2][MP], g_first[2][MP];
+static real last[MP], g_last[MP], g_level;
+
+static void prepare(const real *const *w) {
+    for (long k = 0; k < HIDDEN; k++) memcpy(bias[k], w[2 * k + 1], M * sizeof(real));
+    for (long k = 0; k < LAYERS; k++) {
+        pack(M, M, w[2 * k + 2], M, 1, forward[k]);
+        pack(M, M, w[2 * k + 2], 1, M, back[k]);
+    }
+    for (long j = 0; j < M; j++) {
+        first[0][j] = w[0][j], first[1][j] = w[0][M + j], last[j] = w[2 * HIDDEN][j];
+    }
+    memset(g_bias, 0, sizeof g_bias);
+    memset(g_inner, 0, sizeof g_inner);
+    memset(g_first, 0, sizeof g_first);
+    memset(g_last, 0, sizeof g_last);
+    g_level = 0;
+}
+
+static void activate(const real *restrict b, real *restrict z, real *restrict a,
+                     real *restrict slope, real *restrict bend) {
+    for (long i = 0; i < S; i++)
+        for (long j = 0; j < MP; j++) {
+            const long k = i * MP + j;
+            const real t = TANH(z[k] + b[j]), d = 1 - t * t, e = -2 * t * d, zx = z[2 * ONE + k];
+            a[k] = t, slope[k] = d, bend[k] = e;
+            a[ONE + k] = d * z[ONE + k];
+            a[2 * ONE + k] = d * zx;
+            a[3 * ONE + k] = d * z[3 * ONE + k] + e * zx * zx;
+        }
+}
+
+static void activate_back(const real *restrict z, const real *restrict a,
+                          const real *restrict slope, const real *restrict bend,
+                          real *restrict g, real *restrict gb) {
+    for (long i = 0; i < S; i++)
+        for (long j = 0; j < MP; j++) {
+            const long k = i * MP + j;
+            const real d = slope[k], e = bend[k], third = -2 * (d * d + a[k] * e);
+            const real zt = z[ONE + k], zx = z[2 * ONE + k], zxx = z[3 * ONE + k];
+            const real gt = g[ONE + k], gx = g[2 * ONE + k], gxx = g[3 * ONE + k];
+            g[k] = d * g[k] + e * (zt * gt + zx * gx + zxx * gxx) + third * zx * zx * gxx;
+            gb[j] += g[k];
+            g[ONE + k] = d * gt;
+            g[2 * ONE + k] = d * gx + 2 * e * zx * gxx;
+            g[3 * ONE + k] = d * gxx;
+        }
+}
+
+static real along(const real *a) {
+    vector t = {0};
+    real sum = 0;
+    for (long j = 0; j < MP; j += LANES) t += *(const vector *)(a + j) * *(const vector *)(last + j);
+    for (int c = 0; c < LANES; c++) sum += t[c];
+    return sum;
+}
+
+static real residuals(const real *points, long m, real level) {
+    static real z[HIDDEN][ROWS4 * MP], a[HIDDEN][ROWS4 * MP], slope[HIDDEN][ONE], bend[HIDDEN][ONE];
+    static real g[2][ROWS4 * MP], x[S], t[S], u[ROWS4], panels[ROWS4 * WIDTH * (MP / WIDTH + 1)];
+    real loss = 0;
+    for (long i = 0; i < S; i++)
+        x[i] = i < m ? points[2 * i] : 0, t[i] = i < m ? points[2 * i + 1] : 0;
+    for (long i = 0; i < S; i++)
+        for (long j = 0; j < MP; j++) {
+            const long k = i * MP + j;
+            z[0][k] = x[i] * first[0][j] + t[i] * first[1][j];
+            z[0][ONE + k] = first[1][j], z[0][2 * ONE + k] = first[0][j], z[0][3 * ONE + k] = 0;
+        }
+    activate(bias[0], z[0], a[0], slope[0], bend[0]);
+    for (long k = 1; k < HIDDEN; k++) {
+        product(ROWS4, MP, M, a[k - 1], MP, 1, forward[k - 1], M, z[k], MP, 0);
+        activate(bias[k], z[k], a[k], slope[k], bend[k]);
+    }
+    for (long i = 0; i < ROWS4; i++) u[i] = along(a[HIDDEN - 1] + i * MP);
+    for (long i = 0; i < S; i++) {
+        const real v = u[i] + level, ut = u[S + i], ux = u[2 * S + i], uxx = u[3 * S + i];
+        const real r = i < m ? ut + v * ux - (real)VISCOSITY * uxx : 0, d = r * (real)(2.0 / N);
+        loss += r * r;
+        u[i] = d * ux, u[S + i] = d, u[2 * S + i] = d * v, u[3 * S + i] = -(real)VISCOSITY * d;
+        g_level += u[i];
+    }
+    real *now = g[0], *next = g[1];
+    for (long i = 0; i < ROWS4; i++)
+        for (long j = 0; j < MP; j++) {
+            g_last[j] += u[i] * a[HIDDEN - 1][i * MP + j];
+            now[i * MP + j] = u[i] * last[j];
+        }
+    for (long k = HIDDEN - 1; k > 0; k--) {
+        activate_back(z[k], a[k], slope[k], bend[k], now, g_bias[k]);
+        pack(ROWS4, MP, now, MP, 1, panels);
+        product(M, MP, ROWS4, a[k - 1], 1, MP, panels, ROWS4, g_inner[k - 1][0], MP, 1);
+        product(ROWS4, MP, M, now, MP, 1, back[k - 1], M, next, MP, 0);
+        real *const done = now;
+        now = next, next = done;
+    }
+    activate_back(z[0], a[0], slope[0], bend[0], now, g_bias[0]);
+    for (long i = 0; i < S; i++)
+        for (long j = 0; j < MP; j++) {
+            g_first[0][j] += x[i] * now[i * MP + j] + now[2 * ONE + i * MP + j];
+            g_first[1][j] += t[i] * now[i * MP + j] + now[ONE + i * MP + j];
+        }
+    return loss;
+}
+
+#ifdef EDGE
+static double edges(const real *places, const real *known, real level) {
+    static real a[HIDDEN][EDGE * MP], g[2][EDGE * MP], d[EDGE];
+    static real panels[EDGE * WIDTH * (MP / WIDTH + 1)];
+    real loss = 0;
+    for (long i = 0; i < EDGE; i++)
+        for (long j = 0; j < MP; j++)
+            a[0][i * MP + j] = places[2 * i] * first[0][j] + places[2 * i + 1] * first[1][j];
+    for (long k = 0; k < HIDDEN; k++) {
+        if (k) product(EDGE, MP, M, a[k - 1], MP, 1, forward[k - 1], M, a[k], MP, 0);
+        for (long i = 0; i < EDGE; i++)
+            for (long j = 0; j < MP; j++) a[k][i * MP + j] = TANH(a[k][i * MP + j] + bias[k][j]);
+    }
+    real *now = g[0], *next = g[1];
+    for (long i = 0; i < EDGE; i++) {
+        const real error = along(a[HIDDEN - 1] + i * MP) + level - known[i];
+        loss += error * error, d[i] = error * (real)(2.0 / EDGE), g_level += d[i];
+        for (long j = 0; j < MP; j++) {
+            g_last[j] += d[i] * a[HIDDEN - 1][i * MP + j];
+            now[i * MP + j] = d[i] * last[j];
+        }
+    }
+    for (long k = HIDDEN - 1; k >= 0; k--) {
+        for (long i = 0; i < EDGE; i++)
+            for (long j = 0; j < MP; j++) {
+                const real t = a[k][i * MP + j];
+                now[i * MP + j] *= 1 - t * t;
+                g_bias[k][j] += now[i * MP + j];
+            }
+        if (!k) break;
+        pack(EDGE, MP, now, MP, 1, panels);
+        product(M, MP, EDGE, a[k - 1], 1, MP, panels, EDGE, g_inner[k - 1][0], MP, 1);
+        product(EDGE, MP, M, now, MP, 1, back[k - 1], M, next, MP, 0);
+        real *const done = now;
+        now = next, next = done;
+    }
+    for (long i = 0; i < EDGE; i++)
+        for (long j = 0; j < MP; j++) {
+            g_first[0][j] += places[2 * i] * now[i * MP + j];
+            g_first[1][j] += places[2 * i + 1] * now[i * MP + j];
+        }
+    return loss / EDGE;
+}
+#endif
+
+/* `w` has weights and biases in turn, and `g` where their gradients go. */
+double pinn(const real *points, const real *places, const real *known, const real *const *w,
+            real *const *g) {
+    double loss = 0, edge = 0;
+    const real level = w[2 * HIDDEN + 1][0];
+    prepare(w);
+    for (long i = 0; i < N; i += S)
+        loss += residuals(points + 2 * i, N - i < S ? N - i : S, level);
+#ifdef EDGE
+    edge = edges(places, known, level);
+#else
+    (void)places, (void)known;
+#endif
+    memcpy(g[0], g_first[0], M * sizeof(real));
+    memcpy(g[0] + M, g_first[1], M * sizeof(real));
+    for (long k = 0; k < HIDDEN; k++) memcpy(g[2 * k + 1], g_bias[k], M * sizeof(real));
+    for (long k = 0; k < LAYERS; k++)
+        for (long i = 0; i < M; i++)
+            memcpy(g[2 * k + 2] + i * M, g_inner[k][i], M * sizeof(real));
+    memcpy(g[2 * HIDDEN], g_last, M * sizeof(real));
+    g[2 * HIDDEN + 1][0] = g_level;
+    return loss / N + edge;
+}
+#endif

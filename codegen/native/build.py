@@ -243,8 +243,8 @@ def fault_of(text: str) -> str:
 def library(text: str, *, runtime: bool = True, loose: bool = False) -> Path:
     """The shared library that the C in `text` is, with the runtime in it.
 
-    If `loose` it takes functions within four units in the last place, adds up in any order, and
-    rounds products and sums once.
+    If `loose` it takes functions within four units in the last place, multiplies in any order,
+    and rounds products and sums once.
 
     Raises `UnavailableError` where nothing can be compiled, and `CompileError` with the compiler's
     message where it fails.

@@ -962,28 +962,17 @@ INLINE double pow_short(double x, double y) {
         }                                                                              \
     }
 
-/* Runs with an element far out, which is rare, are the C library's there. */
-#define PERIODIC(name)                                                                 \
+/* Of runs with an element far out, which is rare, such elements are the C library's. */
+#define PERIODIC(name, function)                                                       \
     void pg_##name(double *out, const double *in, long n) {                            \
-        int far = 0;                                                                   \
-        for (long i = 0; i < n; i++) far |= !(fabs(in[i]) <= FAR_OUT);                 \
-        if (far)                                                                       \
+        uint64_t far = 0;                                                              \
+        const uint64_t end = bits_of(FAR_OUT);                                         \
+        for (long i = 0; i < n; i++) far |= end - (bits_of(in[i]) & (UINT64_MAX >> 1)); \
+        if (far >> 63)                                                                 \
             for (long i = 0; i < n; i++)                                               \
-                out[i] = fabs(in[i]) <= FAR_OUT ? name##_of(in[i]) : name(in[i]);      \
+                out[i] = fabs(in[i]) <= FAR_OUT ? function##_of(in[i]) : name(in[i]);  \
         else                                                                           \
-            for (long i = 0; i < n; i++) out[i] = name##_of(in[i]);                    \
-    }
-
-#define PERIODIC_OF_FLOAT(name, function)                                              \
-    void pg_##name##f(float *out, const float *in, long n) {                           \
-        int far = 0;                                                                   \
-        for (long i = 0; i < n; i++) far |= !(fabsf(in[i]) <= 0x1p20f);                \
-        if (far)                                                                       \
-            for (long i = 0; i < n; i++)                                               \
-                out[i] = fabsf(in[i]) <= 0x1p20f ? (float)function((double)in[i])      \
-                                                 : name##f(in[i]);                     \
-        else                                                                           \
-            for (long i = 0; i < n; i++) out[i] = (float)function((double)in[i]);      \
+            for (long i = 0; i < n; i++) out[i] = function##_of(in[i]);                \
     }
 
 /* Functions of two runs, whose elements are `by` apart: a number has zero. */
@@ -1038,9 +1027,9 @@ RUN(acosh)
 RUN(atanh)
 RUN(erf)
 RUN(erfc)
-PERIODIC(sin)
-PERIODIC(cos)
-PERIODIC(tan)
+PERIODIC(sin, sin)
+PERIODIC(cos, cos)
+PERIODIC(tan, tan)
 RUN_OF_FLOAT(expm1, expm1_of_float)
 RUN_OF_FLOAT(log1p, log1p_short)
 RUN_OF_FLOAT(sinh, sinh_short)
@@ -1052,8 +1041,6 @@ WIDE_RUN_OF_FLOAT(asinh, asinh)
 WIDE_RUN_OF_FLOAT(acosh, acosh)
 WIDE_RUN_OF_FLOAT(atanh, atanh)
 WIDE_RUN_OF_FLOAT(erfc, erfc)
-PERIODIC_OF_FLOAT(sin, sin_short)
-PERIODIC_OF_FLOAT(cos, cos_short)
 WIDE_RUN_OF_FLOAT(tan, tan)
 RUN_OF_TWO(pow)
 RUN_OF_TWO(atan2)

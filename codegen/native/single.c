@@ -226,6 +226,20 @@ INLINE float log_all_float(float x) {
         for (long i = 0; i < n; i++) out[i] = function##_near_float(in[i]);            \
     }
 
+/* Of runs with an element far out such elements are the C library's; the others go by double. */
+#define PERIODIC_OF_FLOATS(name, function)                                             \
+    void pg_##name##f(float *out, const float *in, long n) {                           \
+        uint32_t far = 0;                                                              \
+        const uint32_t end = bits_of_float(0x1p20f);                                   \
+        for (long i = 0; i < n; i++) far |= end - (bits_of_float(in[i]) & (UINT32_MAX >> 1)); \
+        if (far >> 31)                                                                 \
+            for (long i = 0; i < n; i++)                                               \
+                out[i] = fabsf(in[i]) <= 0x1p20f ? (float)function((double)in[i])      \
+                                                 : name##f(in[i]);                     \
+        else                                                                           \
+            for (long i = 0; i < n; i++) out[i] = (float)function((double)in[i]);      \
+    }
+
 #define REDUCED_FLOATS(name)                                                           \
     float r[BLOCK], lost[BLOCK], by[BLOCK];                                            \
     for (long s = 0; s < n; s += BLOCK) {                                              \
@@ -254,3 +268,5 @@ REDUCED_RUN_OF_FLOATS(tanh)
 NEAR_REDUCED_RUN_OF_FLOATS(sigmoid, EXP_NEAR_FLOAT)
 ERF_RUN_OF_FLOATS(erf)
 ORDINARY_RUN_OF_FLOATS(log, log)
+PERIODIC_OF_FLOATS(sin, sin_short)
+PERIODIC_OF_FLOATS(cos, cos_short)
