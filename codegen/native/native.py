@@ -136,7 +136,7 @@ def _function(
     )
     donated = dict(options.donated)
     modes = [
-        _HANDED if k in options.given else donated.get(k, _MADE) for k in range(len(plan.outputs))
+        donated.get(k, _HANDED if k in options.given else _MADE) for k in range(len(plan.outputs))
     ]
     if len(made.order) == 1 and isinstance(made.order[0], Segment):
         pairs = zip(plan.outputs, steps.outputs, strict=True)
