@@ -15,6 +15,7 @@ from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
 from primgraph.codegen.native.items import (
+    PLAIN,
     Blocks,
     Control,
     Item,
@@ -307,9 +308,6 @@ def _product(plan: Nests, item: Product) -> str:
     return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
 
 
-_PLAIN = ("text", "call", "copy", "take")
-
-
 def made_by(item: Item) -> list[int]:
     """The values that an item leaves in memory."""
     if isinstance(item, Outside | Control | Routine):
@@ -318,7 +316,7 @@ def made_by(item: Item) -> list[int]:
         return [item.value]
     if isinstance(item, Blocks):
         return [*item.totals, *(rows.root for rows in item.kept)]
-    return [*item.stored, *(n.value for n in item.nodes if n.kind not in _PLAIN)]
+    return [*item.stored, *(n.value for n in item.nodes if n.kind not in PLAIN)]
 
 
 def _crossing(plan: Nests) -> Iterator[int]:
@@ -377,7 +375,7 @@ def _declared(plan: Nests) -> Iterator[str]:
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
                 runs = f"const {kind} *, long" if len(node.operands) == 1 else _TWO.format(kind)
                 yield f"void {name}({kind} *, {runs});"
-            elif node.kind not in (*_PLAIN, "put", "add"):
+            elif node.kind not in (*PLAIN, "put", "add"):
                 name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""
                 yield f"{kind} {name}(const {kind} *, long, long{first});"
