@@ -254,15 +254,12 @@ class _Writer:
         return name
 
     def product(self, item: Product) -> Iterator[str]:
-        x = item.step.operands[0]
-        type = item.step.results[0]
+        x, type = item.step.operands[0], item.step.results[0]
         if is_zero(type.size):
             return
         kind = c_type(type.dtype)
-        name = "f64" if type.dtype.itemsize == 8 else "f32"
-        function = _product(self.plan, item)
-        batch = type.shape[:-2]
-        m, n = type.shape[-2:]
+        function = f"{_product(self.plan, item)}_{type_name(type.dtype)}"
+        *batch, m, n = type.shape
         k = x.shape[-1]
         yield f"{kind} *restrict o = ({kind} *){self.place(item.value)};"
         yield f"const {kind} *x = (const {kind} *){self.place(item.left.root)};"
@@ -276,7 +273,7 @@ class _Writer:
         left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
         (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
         yield (
-            f"{pad}{function}_{name}(o + {out}, x + {left}, {a0}, {a1}, "
+            f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
