@@ -53,7 +53,7 @@ def compile_graph(
     `once` are the places in the body of equations that depend on no input: the planned code
     computes them at its first call, and keeps the results. `handed` are outputs that `fill`
     writes into arrays which are handed to it. `loose` native code has functions within four units
-    in the last place, and sums in any order.
+    in the last place, and rounds as it likes.
     Raises `CompileError` for an op that is not a primitive and for a style that does not exist.
     """
     # Native code is for all sizes, too.

@@ -143,8 +143,11 @@ class Runner:
                 given[k] = lent
         native = self.code.is_native
         by_number = self.code.scalar is not None and not native
-        if native and types and self.scalar(self._code_into(), arrays, given) is not None:
-            return given
+        if native and types:
+            # What is left in donated arrays is not to be there before these have been read.
+            apart = [array for k, array in enumerate(given) if k not in self.donated]
+            if self.scalar(self._code_into(), arrays, apart) is not None:
+                return given
         if self.recipe.is_generic or by_number:
             found = self.run(self.code, arrays)
             results = [found] if self.recipe.is_alone else found

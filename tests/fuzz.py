@@ -40,6 +40,8 @@ from program_named import check_named, named_program  # noqa: E402
 from program_native import TOGETHER, native_faults  # noqa: E402
 from program_numpy import NumpyProgram  # noqa: E402
 from program_numpy_checks import check_numpy  # noqa: E402
+from program_placed import PlacedProgram  # noqa: E402
+from program_placed_checks import check_placed, check_placed_natively  # noqa: E402
 from program_singular import SingularProgram  # noqa: E402
 from program_singular_checks import check_singular  # noqa: E402
 from program_sizes import check_sizes, sides  # noqa: E402
@@ -64,6 +66,8 @@ _SIZED = 120
 # And one a program of sizes that have names, and one of complex numbers.
 _NAMED = 10
 _COMPLEX = 10
+# Before so many programs in C those of ten seeds that come to be part by part.
+_PLACED_IN_C = 100
 # And of one in so many derivatives of high orders are asked.
 _OF_HIGH_ORDER = 10
 
@@ -88,6 +92,7 @@ _SPECIAL = (
     Special("singular", SingularProgram, check_singular, 150, 1),
     Special("batched", BatchedProgram, check_batched, 150, 2),
     Special("edge", EdgeProgram, check_edges, 75, 3),
+    Special("placed", PlacedProgram, check_placed, 30, 4),
     _IN_NUMPY,
 )
 
@@ -157,10 +162,22 @@ def natively(options: argparse.Namespace) -> int:
         for seed, fault in native_faults(seeds):
             failures += 1
             print(f"{'=' * 90}\nseed {seed} failed in C: {fault[:2000]}", flush=True)
+        if first % _PLACED_IN_C == 0:
+            failures += not is_placed(range(first // 10, first // 10 + TOGETHER))
         done += len(seeds)
         told(done, failures, start, options.progress)
     print(f"\n{done} programs in C from seed {options.seed}, {failures} failed")
     return int(failures > 0)
+
+
+def is_placed(seeds: range) -> bool:
+    """Whether C puts what comes to be part by part where it should; told if not."""
+    try:
+        check_placed_natively(seeds)
+    except Exception:
+        print(f"{'=' * 90}\nplaced {seeds} failed in C:\n{traceback.format_exc(limit=-3)}")
+        return False
+    return True
 
 
 def told(done: int, failures: int, start: float, every: int) -> None:

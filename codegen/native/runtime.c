@@ -5,24 +5,16 @@
 #include <string.h>
 
 /* Reductions of n elements that are `by` apart; in eight runs beside each other, which are
- * combined in pairs. In more runs, none has to wait for what is on its way. */
-#ifdef LOOSE
-#define RUNS 32
-#else
-#define RUNS 8
-#endif
-
+ * combined in pairs. */
 #define REDUCTION(kind, type, name, first, combine)                                    \
     type pg_##kind##_##name(const type *in, long by, long n) {                         \
-        type a[RUNS];                                                                  \
-        for (int k = 0; k < RUNS; k++) a[k] = first;                                   \
+        type a[8];                                                                     \
+        for (int k = 0; k < 8; k++) a[k] = first;                                      \
         long i = 0;                                                                    \
         if (by == 1)                                                                   \
-            for (; i + RUNS <= n; i += RUNS)                                           \
-                for (int k = 0; k < RUNS; k++) a[k] = combine(a[k], in[i + k]);        \
+            for (; i + 8 <= n; i += 8)                                                 \
+                for (int k = 0; k < 8; k++) a[k] = combine(a[k], in[i + k]);           \
         for (; i < n; i++) a[i & 7] = combine(a[i & 7], in[i * by]);                   \
-        for (int m = RUNS / 2; m >= 8; m /= 2)                                         \
-            for (int k = 0; k < m; k++) a[k] = combine(a[k], a[k + m]);                \
         for (int k = 0; k < 8; k += 2) a[k] = combine(a[k], a[k + 1]);                 \
         a[0] = combine(a[0], a[2]);                                                    \
         a[4] = combine(a[4], a[6]);                                                    \
@@ -34,19 +26,22 @@
 #define GREATER(x, y) ((y) > (x) || (y) != (y) ? (y) : (x))
 #define SMALLER(x, y) ((y) < (x) || (y) != (y) ? (y) : (x))
 
-/* `first` times n elements. In order, as what parts of a product are may overflow where it does not;
- * or in any. */
+/* `first` times n elements: in order, as what parts of a product are may overflow where it does not;
+ * or, where that may be, in eight runs. */
 #ifdef LOOSE
-#define PRODUCT_IN_ORDER(type, name)                                                   \
+#define PRODUCT(type, name)                                                            \
     type pg_prod_##name(const type *in, long by, long n, type first) {                 \
-        type a[8];                                                                     \
-        for (int k = 0; k < 8; k++) a[k] = 1;                                          \
-        for (long i = 0; i < n; i++) a[i & 7] *= in[i * by];                           \
-        for (int k = 0; k < 8; k++) first *= a[k];                                     \
-        return first;                                                                  \
+        type a[8] = {first, 1, 1, 1, 1, 1, 1, 1};                                      \
+        long i = 0;                                                                    \
+        if (by == 1)                                                                   \
+            for (; i + 8 <= n; i += 8)                                                 \
+                for (int k = 0; k < 8; k++) a[k] *= in[i + k];                         \
+        for (; i < n; i++) a[i & 7] *= in[i * by];                                     \
+        for (int k = 1; k < 8; k++) a[0] *= a[k];                                      \
+        return a[0];                                                                   \
     }
 #else
-#define PRODUCT_IN_ORDER(type, name)                                                   \
+#define PRODUCT(type, name)                                                            \
     type pg_prod_##name(const type *in, long by, long n, type first) {                 \
         for (long i = 0; i < n; i++) first *= in[i * by];                              \
         return first;                                                                  \
@@ -93,7 +88,7 @@ OCTET(float, int32_t, f32)
 
 #define REDUCTIONS(type, name)                                                         \
     REDUCTION(sum, type, name, 0, SUM)                                                 \
-    PRODUCT_IN_ORDER(type, name)                                                       \
+    PRODUCT(type, name)                                                                \
     EXTREMUM(max, type, name, -(type)INFINITY, >, GREATER)                             \
     EXTREMUM(min, type, name, (type)INFINITY, <, SMALLER)
 
@@ -111,7 +106,7 @@ REDUCTIONS(float, f32)
     }
 #define REDUCTIONS(type, name, least, most)                                            \
     REDUCTION(sum, type, name, 0, SUM)                                                 \
-    PRODUCT_IN_ORDER(type, name)                                                       \
+    PRODUCT(type, name)                                                                \
     REDUCTION(max, type, name, least, GREATER)                                         \
     REDUCTION(min, type, name, most, SMALLER)
 
