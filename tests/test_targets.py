@@ -47,8 +47,24 @@ def test_native_code_is_taken_where_it_pays_and_not_for_products():
         )
 
 
+def filtered(x, p, a, h, z):
+    x, p = a @ x, a @ p @ a.T + 0.1
+    gain = pg.linalg.solve(h @ p @ h.T + pg.eye(2), h @ p).T
+    return x + gain @ (z - h @ x), p - gain @ h @ p
+
+
+def test_small_products_and_systems_count_by_their_calls():
+    x, p, a, h = rng.normal(size=4), np.eye(4), rng.normal(size=(4, 4)), rng.normal(size=(2, 4))
+    graphs = [pg.trace(filtered, x, p, a, h, x[:2]), pg.trace(pg.linalg.eigvalsh, p)]
+    # Python's own operators take the place of NumPy's calls where there are few elements.
+    graphs.append(pg.trace(lambda x: [pg.sum(pg.sin(x * k)) for k in range(2, 6)], np.ones(2)))
+    graphs.append(pg.trace(lambda x: [pg.sum(pg.sin(x * k)) for k in range(2, 6)], np.ones(999)))
+    styles = [pg.compile(graph, target="auto").style for graph in graphs]
+    assert styles == ["native", "planned", "planned", "native"]
+
+
 def test_sizes_count_as_sixty_four():
-    for function, style in ((deep, "readable"), (counted, "native")):
+    for function, style in ((lambda x: deep(x[:1]), "readable"), (counted, "native")):
         graph = pg.trace(function, pg.spec(("N",)))
         kernel = pg.compile(graph, target="auto")
         x = rng.normal(size=5)

@@ -43,6 +43,9 @@ class Writer(Protocol):
     def type(self, value: int) -> TensorType:
         """The type of a value."""
 
+    def sizes(self, place: str) -> str:
+        """The declaration of sizes, whose numbers are at a place."""
+
     def function(self, lines: Sequence[str]) -> str:
         """Write a function for a group of blocks; its name."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TypeAlias, final
@@ -11,6 +12,9 @@ from primgraph.ir.dims import FLOOR, MAX, Atom, Dim, Monomial, bounds
 
 # Before the name of a size, so that no variable of functions has it.
 PREFIX = "n_"
+
+# The name of a size, or of what begins places.
+READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
 
 # What expressions may call, which the files that have them begin with.
 HELPERS = (

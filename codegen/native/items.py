@@ -123,6 +123,11 @@ class Blocks:
     kept: tuple[Rows, ...]
     constants: tuple[Mapping[int, int], ...]
 
+    @property
+    def count(self) -> int:
+        """How many blocks there are."""
+        return (self.extent + (self.rows - 1)) // self.rows
+
 
 @final
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ def _told(item: Item) -> str:
         case Control(step=step):
             return f"{step.op.name}{_trips(step)}:"
         case Blocks(extent=extent, rows=rows, groups=groups):
-            return f"{extent} rows in blocks of {rows}, in {groups} groups:"
+            several = f"{groups} groups" if type(groups) is int else "groups by their number"
+            return f"{extent} rows in blocks of {rows}, in {several}:"
         case Outside(step=step, lacking=lacking):
             because = ", ".join([f"{s.op.name}{_place(s)}" for s in lacking])
             return f"by NumPy: {step.op.name}{_place(step)}" + (

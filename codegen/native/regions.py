@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import ceil
 from typing import NamedTuple, TypeAlias
 
 from primgraph.codegen.cards.table import CARDS
 from primgraph.codegen.native.access import Access, row_major, whole
 from primgraph.codegen.native.draft import Draft
+from primgraph.codegen.native.extents import is_one, is_zero
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
@@ -26,10 +28,13 @@ from primgraph.codegen.native.items import (
     Routine,
     Rows,
 )
+from primgraph.codegen.native.large import of_sizes
 from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.regions import Region, arranged, narrowed
 from primgraph.codegen.plan.schedule import Schedule, Step, schedule
+from primgraph.ir.dims import Dim
 from primgraph.ir.graph import Equation, Graph, Value
+from primgraph.ir.types import larger, smaller
 from primgraph.primitives.linalg import matmul
 
 Add: TypeAlias = Callable[[Draft, Step], None]
@@ -53,7 +58,7 @@ _KINDS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
 def regions_of(steps: Schedule, limits: Limits) -> tuple[Schedule, tuple[Region, ...]]:
     """The same steps, and those of them that may run in blocks."""
     if any(t.names for t in steps.types):
-        return steps, ()
+        return of_sizes(steps, limits, _CARDS)
     return arranged(steps, limits, _CARDS)
 
 
@@ -62,7 +67,11 @@ def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
     rows = region.rows if limits.rows else _rows(region)
     rest = region.extent % rows
     bodies, given = list[Nests](), list[tuple[int, int | None]]()
-    for n in (rows, rest) if rest else (rows,):
+    block = _local(draft.schedule, region, rows)
+    if any(t.names for t in block.steps.types):
+        # How many rows a block may have would depend on other sizes.
+        return False
+    for n in (rows,) if is_zero(rest) else (rows, rest):
         local = _local(draft.schedule, region, n)
         given = local.given
         _lay_factors(draft, local.steps, given)
@@ -70,8 +79,8 @@ def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
         if body is None:
             return False
         bodies.append(body)
-    groups = _groups(draft, region, -(-region.extent // rows), limits)
-    if limits.rows is None and groups == 1 and len(bodies[0].items) == 1:
+    groups = _groups(draft, region, block.steps, rows, limits)
+    if limits.rows is None and is_one(groups) and len(bodies[0].items) == 1:
         # One item alone keeps nothing in cache for another.
         return False
     at = len(draft.items)
@@ -95,23 +104,29 @@ def add_blocks(draft: Draft, region: Region, limits: Limits, add: Add) -> bool:
 def _rows(region: Region) -> int:
     """About as many rows as the planner wants, in blocks of equal length if that can be."""
     extent, wanted = region.extent, max(region.rows, 1)
-    for rows in range(wanted, max(wanted // 2, 1), -1):
+    for rows in range(wanted, max(wanted // 2, 1), -1) if type(extent) is int else ():
         if extent % rows == 0 and (rows % _TILE == 0 or rows < _TILE):
             return rows
     return max(wanted - wanted % _TILE, min(wanted, _TILE))
 
 
-def _groups(draft: Draft, region: Region, blocks: int, limits: Limits) -> int:
-    steps = draft.schedule.steps[region.start : region.stop]
-    work = sum(
-        _CARDS[s.op].nanoseconds(s) for s in steps if not draft.schedule.is_view(s.outputs[0])
-    )
+def _groups(draft: Draft, region: Region, block: Schedule, rows: int, limits: Limits) -> int:
+    """How many groups of blocks there are; where that depends on sizes, an extent."""
+    blocks = (region.extent + (rows - 1)) // rows
     added = sum(draft.types[v].nbytes for v in region.totals)
-    most = _MOST_ADDED // added if added else _GROUPS
-    worth = int(work / limits.least_share) if limits.least_share else blocks
-    if added:
-        most = min(most, int(work * _ADDING / (_ADDED * added)))
-    return max(1, min(blocks, _GROUPS, worth, most))
+    most = min(_GROUPS, _MOST_ADDED // added if added else _GROUPS)
+    # What each of them takes at least.
+    least = max(limits.least_share, _ADDED * added / _ADDING)
+    if type(blocks) is Dim:
+        share = max(ceil(least / max(_work(block, block.steps), 1)), 1)
+        return smaller(larger(blocks // share, 1), max(most, 1))
+    work = _work(draft.schedule, draft.schedule.steps[region.start : region.stop])
+    return max(1, min(blocks, most, int(work / least) if least else blocks))
+
+
+def _work(schedule: Schedule, steps: Sequence[Step]) -> float:
+    """The nanoseconds that these steps take."""
+    return sum(_CARDS[s.op].nanoseconds(s) for s in steps if not schedule.is_view(s.outputs[0]))
 
 
 class _Local(NamedTuple):
@@ -156,7 +171,9 @@ def _body(draft: Draft, region: Region, local: _Local, add: Add) -> Nests | None
     inside = Draft(steps)
     for k, (v, _) in enumerate(local.given):
         if v in draft.numbers:
-            inside.numbers[k], inside.exact[k] = draft.numbers[v], draft.exact[v]
+            inside.numbers[k] = draft.numbers[v]
+            if v in draft.exact:
+                inside.exact[k] = draft.exact[v]
             del inside.access[k]
         else:
             inside.access[k] = Access(k, 0, draft.access[v].strides)

@@ -13,7 +13,7 @@ from primgraph.codegen.native.blocks import SHARED, STOP, blocks
 from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
-from primgraph.codegen.native.extents import HELPERS, PREFIX, Memory, Place, extent, is_zero
+from primgraph.codegen.native.extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
@@ -163,8 +163,12 @@ class _Writer:
     def declare_sizes(self, part: list[str]) -> None:
         """Begin the lines of a function with the sizes, if they read any."""
         assert self.told is not None
-        if any(map(_READS_SIZES.search, part)):
-            part.insert(0, f"    {self.told.declared(self.place(SIZES))}")
+        if any(map(READS_SIZES.search, part)):
+            part.insert(0, f"    {self.sizes(self.place(SIZES))}")
+
+    def sizes(self, place: str) -> str:
+        """The declaration of sizes, whose numbers are at a place."""
+        return "" if self.told is None else self.told.declared(place)
 
     # Memory.
 
@@ -275,9 +279,6 @@ class _Writer:
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
-
-# The name of a size, or of what begins places.
-_READS_SIZES = re.compile(rf"\b{PREFIX}\w|_at\d+\(")
 
 _FAULT = re.compile(r"kernel\.c:(\d+)")
 _HEAD = re.compile(r"\bint (\w+?)(?:_\d+)+\(")
