@@ -25,6 +25,7 @@ from primgraph.codegen.native.build import (
 )
 from primgraph.codegen.native.cache import forget
 from primgraph.codegen.native.choice import tell_of_lapack
+from primgraph.codegen.native.growing import stays_inside
 from primgraph.codegen.native.items import Control, Nests, Outside
 from primgraph.codegen.native.nests import nests
 from primgraph.codegen.native.regions import LIMITS
@@ -35,7 +36,7 @@ from primgraph.codegen.plan.program import Options
 from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas, threads
 from primgraph.errors import BuildError, CompileError
-from primgraph.ir.dims import is_open, typical
+from primgraph.ir.dims import typical
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
 from primgraph.ir.types import INT64, Shape, TensorType
@@ -125,10 +126,12 @@ def _function(
     by_numpy: Callable[..., Callable[..., Any]],
 ) -> Callable[..., Any] | None:
     steps = schedule(graph)
-    if compiler() is None or any(is_open(t.shape) for t in steps.types):
+    if compiler() is None:
         return None
     told = Told(graph) if graph.sizes else None
     plan = nests(steps, LIMITS if limits == default_limits() else limits)
+    if not stays_inside(plan):
+        return None
     made = source(plan, _NAME, told)
     arrays = {v for piece in made.order if isinstance(piece, Segment) for v in piece.arrays}
     library = _Library(

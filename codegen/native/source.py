@@ -14,6 +14,7 @@ from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
+from primgraph.codegen.native.growing import FUNCTIONS, POINTER, calling
 from primgraph.codegen.native.items import (
     Blocks,
     Control,
@@ -31,6 +32,7 @@ from primgraph.codegen.native.told import SIZES, Told
 from primgraph.codegen.native.verify import Room, verify_memory
 from primgraph.errors import WRITTEN
 from primgraph.ir.debug import debugging
+from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import scan, while_loop
 
@@ -101,6 +103,10 @@ class _Writer:
         self.count = 0
         # Offsets and sizes of the memory of one item alone.
         self.rooms: list[tuple[Place, int]] = []
+        # Stacks that grow, whose pointers are there from the beginning to the end.
+        made = [v for item in plan.items for v in made_by(item)]
+        self.stacks = [v for v in made if is_open(plan.types[v].shape)]
+        self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
 
@@ -148,8 +154,10 @@ class _Writer:
                 self.declare_sizes(part)
         args = "void *const *restrict a, char *restrict w"
         unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
+        outer, places = name, [self.place(v) for v in self.stacks]
+        name, kind = (f"{name}_within", "static int") if places else (name, "int")
         if len(parts) == 1:
-            self.functions += [f"int {name}({args}) {{", unused, *parts[0], *end]
+            self.functions += [f"{kind} {name}({args}) {{", unused, *parts[0], *end]
         else:
             for k, part in enumerate(parts):
                 head = f"static __attribute__((noinline)) int {name}_{k}({args}) {{"
@@ -157,8 +165,11 @@ class _Writer:
             calls = [
                 f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))
             ]
-            self.functions += [f"int {name}({args}) {{", "    int failed;", *calls, *end]
-        self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
+            self.functions += [f"{kind} {name}({args}) {{", "    int failed;", *calls, *end]
+        if places:
+            self.declared.append(FUNCTIONS)
+            self.functions += calling(outer, name, args, places)
+        self.order.append(Segment(outer, tuple(self.given), tuple(self.written)))
 
     def declare_sizes(self, part: list[str]) -> None:
         """Begin the lines of a function with the sizes, if they read any."""
@@ -195,7 +206,8 @@ class _Writer:
         if value in self.arrays:
             k = self.given.setdefault(value, len(self.given))
             return f"a[{k}]"
-        return f"(w + {self.arena.text(self.offset[value])})"
+        place = f"(w + {self.arena.text(self.offset[value])})"
+        return f"(*(char **){place})" if is_open(self.type(value).shape) else place
 
     def type(self, value: int) -> TensorType:
         return self.plan.types[value]
