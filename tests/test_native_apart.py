@@ -11,6 +11,7 @@ from primgraph.codegen import compile_graph
 from primgraph.codegen.native.apart import apart
 from primgraph.codegen.native.items import Nest
 from primgraph.codegen.native.nests import nests
+from primgraph.codegen.native.source import source
 from primgraph.codegen.plan.schedule import schedule
 from primgraph.ir.interpret import interpret
 from primgraph.transforms import clean_up, lower
@@ -83,6 +84,25 @@ def test_what_is_small_or_hangs_together_stays_one_loop():
     (nest, *_) = nests_of(traced(chained, *arrays))
     (part,) = apart(nest)
     assert part.nodes == nest.nodes
+
+
+def test_loops_tell_what_compilers_do_not_see():
+    """But for what is read or added where indices tell, an element is left where no other is."""
+    x, y, i = rng.normal(size=(5, 70)), rng.normal(size=(3, 70)), np.array([4, 0, 4])
+
+    def loops_of(function, *arrays):
+        text = source(nests(schedule(traced(function, *arrays))), "f").text
+        lines = [line.strip() for line in text.splitlines()]
+        inner = [k for k, line in enumerate(lines) if line.startswith("for (long j = ")]
+        return [lines[k - 1] == "#pragma GCC ivdep" for k in inner]
+
+    plain = loops_of(lambda x, y: [pg.tanh(x) * 2.0, pg.concatenate([x, y]), pg.sum(x, 0)], x, y)
+    assert plain
+    assert all(plain)
+    assert not all(loops_of(lambda x, i: x[i] + 1.0, x, i))
+    assert not all(loops_of(lambda x, y, i: pg.scatter_add(x, i, y), x, y, i))
+    # An exponent that is negative is told by all elements in one place.
+    assert loops_of(lambda i: i**i, i) == [False]
 
 
 @pytest.mark.skipif(

@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tempfile
 import threading
 import time
 import warnings
@@ -100,7 +102,7 @@ def test_a_full_disk_and_a_folder_that_may_not_be_written(folder, fake, monkeypa
         patch.setattr(cache, "keep", full)
         with pytest.raises(build.UnavailableError, match="No space left on device"):
             build.library(_TEXT % 1, runtime=False)
-        patch.setattr(cache.tempfile, "TemporaryDirectory", full)
+        patch.setattr(tempfile, "TemporaryDirectory", full)
         with pytest.raises(build.UnavailableError, match="No space left on device"):
             build.library(_TEXT % 1, runtime=False)
     assert files(folder) == []
@@ -151,7 +153,7 @@ def test_a_source_that_is_refused_is_kept_and_the_users_line_named(native_cache,
 
 
 def test_without_headers_of_python_numpy_runs(folder, monkeypatch, tmp_path):
-    monkeypatch.setattr(build.sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
+    monkeypatch.setattr(sysconfig, "get_paths", lambda: {"include": str(tmp_path)})
     build.caller.cache_clear()
     with pytest.raises(build.UnavailableError, match="Python's headers are not in"):
         build.caller()

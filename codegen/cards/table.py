@@ -65,6 +65,8 @@ CARDS: dict[Op, Card] = {
     **borrowed.CARDS,
     **windows.CARDS,
 }
+# Those that are not from outside.
+OWN = frozenset(CARDS)
 
 
 @checked

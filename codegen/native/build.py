@@ -9,28 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
+import importlib.machinery
 import os
 import platform
-import re
-import select
-import shlex
-import shutil
-import signal
-import subprocess
 import sys
-import sysconfig
-import tempfile
-import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache as once
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from primgraph.codegen.native import cache
-from primgraph.codegen.native.functions import families, family
 from primgraph.errors import CompileError
 
 _HERE = Path(__file__).parent
@@ -122,13 +114,25 @@ def found() -> Compiler | None:
     """The compiler of this machine; None where there is none."""
     for name in _names():
         # CC may have options behind the command.
-        first, *options = shlex.split(name) or [""]
-        path = shutil.which(first)
+        first, *options = importlib.import_module("shlex").split(name) or [""]
+        path = _which(first)
         if path is None:
             continue
         version = _version(path)
         if version is not None:
             return Compiler((path, *options), version)
+    return None
+
+
+def _which(command: str) -> str | None:
+    """Where a command is, as a shell finds it."""
+    if os.name != "posix":
+        return str(importlib.import_module("shutil").which(command) or "") or None
+    folders = os.get_exec_path() if os.path.basename(command) == command else [""]
+    for folder in folders:
+        path = os.path.join(folder, command)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
     return None
 
 
@@ -144,7 +148,7 @@ def _version(path: str) -> str | None:
             known, version = record.read_text().splitlines()
             if known == key:
                 return version
-        done = _run([path, "--version"], _ASKING)
+        done = _runner().run([path, "--version"], _ASKING)
         if done is not None and not done.returncode:
             lines = done.stdout.splitlines()
             version = lines[0] if lines else path
@@ -159,64 +163,9 @@ def _version(path: str) -> str | None:
 _ASKING = 20
 
 
-def _run(command: Sequence[str], limit: float) -> subprocess.CompletedProcess[str] | None:
-    """What a command says; None where it did not end in time.
-
-    It is ended with all that it has started, then and where this run is interrupted.
-    """
-    # Not by pipes: processes that split off meanwhile would hold their ends.
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as told:
-        with _starting:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=told,
-                start_new_session=True,
-            )
-        try:
-            _wait(process, limit)
-        except subprocess.TimeoutExpired:
-            _end(process)
-            return None
-        except BaseException:
-            _end(process)
-            raise
-        texts = []
-        for file in (out, told):
-            file.seek(0)
-            texts.append(file.read().decode(errors="replace"))
-    return subprocess.CompletedProcess(command, process.returncode, *texts)
-
-
-# Held while a process starts, in which none may split off: the start would wait for its end.
-_starting = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_starting.acquire,
-        after_in_parent=_starting.release,
-        after_in_child=_starting.release,
-    )
-
-
-def _wait(process: subprocess.Popen[bytes], limit: float) -> None:
-    """Wait for the end, without looking for it from time to time where that can be."""
-    if hasattr(os, "pidfd_open"):
-        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(process.pid)) as handle:
-            ended = select.poll()
-            ended.register(handle, select.POLLIN)
-            ended.poll(1000 * limit)
-            # What has ended has done so by now.
-            limit = 0.0
-    process.wait(limit)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(OSError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.wait()
+def _runner() -> Any:
+    """What runs compilers, which is imported where one is needed."""
+    return importlib.import_module("primgraph.codegen.native.compiling")
 
 
 @once
@@ -229,14 +178,19 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def machine(chosen: Compiler) -> tuple[str, ...]:
+    """What tells machines apart, and what is installed there, whose libraries are not the same."""
+    return *chosen.command, chosen.version, _processor(), sys.version, np.__version__
+
+
 def fault_of(text: str) -> str:
     """What the compiler has against the C in `text`; nothing if it is fine."""
     found = compiler()
     assert found is not None
     flags = ("-std=c11", "-fsyntax-only", "-Werror=implicit-function-declaration", "-xc", "-")
-    done = subprocess.run(
-        [*found.command, *flags], input=text, capture_output=True, text=True, timeout=TIME_LIMIT
-    )
+    done = _runner().run([*found.command, *flags], TIME_LIMIT, text)
+    if done is None:
+        return "it did not end"
     return (done.stderr.strip() or "it failed")[:2000] if done.returncode else ""
 
 
@@ -253,7 +207,7 @@ def library(text: str, *, runtime: bool = True, loose: bool = False) -> Path:
     if runtime:
         products = ["products.c"] if has_products(text) else []
         objects = [_part(name, loose=loose) for name in ("runtime.c", *products)]
-        objects += [_family(name, loose=loose) for name in families(text)]
+        objects += [_family(name, loose=loose) for name in _functions().families(text)]
     flags = (*(LOOSE_FLAGS if loose else KERNEL_FLAGS), *(_ONE_BY_ONE if _NARROWED in text else ()))
     return _made(text, ".so", flags, ["-shared"], [*map(str, objects), "-lm"])
 
@@ -270,54 +224,60 @@ def _part(name: str, *, loose: bool) -> Path:
 
 
 def _family(name: str, *, loose: bool) -> Path:
-    return _made(family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"], [])
+    return _made(_functions().family(name, loose=loose), ".o", FUNCTION_FLAGS, ["-c"], [])
+
+
+def _functions() -> Any:
+    """The elementary functions, which are imported where a library is made."""
+    return importlib.import_module("primgraph.codegen.native.functions")
 
 
 @once
 def caller() -> Path:
     """The extension module whose objects call native kernels."""
-    headers = sysconfig.get_paths()["include"]
+    flags = (*_FLAGS[:3], "-O2", "-pthread")
+    extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
+    ending = importlib.machinery.EXTENSION_SUFFIXES[0]
+    return _made(text, ending, (*flags, sys.base_prefix), ["-shared"], extra, _with_headers)
+
+
+def _with_headers(flags: Sequence[str]) -> list[str]:
+    """Flags with those that tell where headers of Python and NumPy are."""
+    headers = importlib.import_module("sysconfig").get_paths()["include"]
     if not (Path(headers) / "Python.h").is_file():
         raise UnavailableError(
             f"Python's headers are not in {headers}",
             hint="install them: python3-dev, python3-devel",
         )
-    include = [f"-I{headers}", f"-I{np.get_include()}"]
-    ending = sysconfig.get_config_var("EXT_SUFFIX") or ".so"
-    flags = (*_FLAGS[:3], "-O2", "-pthread", *include)
-    extra = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
-    text = "".join([(_HERE / name).read_text() for name in ("call.c", "direct.c", "crew.c")])
-    return _made(text, ending, flags, ["-shared"], extra)
+    return [*flags[:-1], f"-I{headers}", f"-I{np.get_include()}"]
 
 
 def _made(
-    text: str, ending: str, flags: Sequence[str], kind: Sequence[str], others: Sequence[str]
+    text: str,
+    ending: str,
+    flags: Sequence[str],
+    kind: Sequence[str],
+    others: Sequence[str],
+    spelled: Callable[[Sequence[str]], Sequence[str]] = tuple,
 ) -> Path:
-    """The file that the compiler makes of `text`, which may be there already."""
+    """The file that the compiler makes of `text`, which may be there already.
+
+    The compiler is given `spelled(flags)`.
+    """
     chosen = compiler()
     if chosen is None:
         raise UnavailableError("there is no C compiler", hint="install gcc or clang, or set CC")
-    parts = (
-        text,
-        ending,
-        *flags,
-        *kind,
-        *others,
-        *chosen.command,
-        chosen.version,
-        _processor(),
-        sys.version,
-        np.__version__,
-    )
+    parts = (text, ending, *flags, *kind, *others, *machine(chosen))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
     try:
         folder = cache.usable_folder()
         made = folder / f"{key}{ending}"
         if not cache.is_good(made):
+            command = [*chosen.command, *spelled(flags), *kind]
             with cache.locked(folder, key, TIME_LIMIT):
                 if not cache.is_good(made):
                     with cache.work_in(folder) as work:
-                        command = [*chosen.command, *flags, *kind]
                         cache.keep(_compiled(text, command, others, work / f"out{ending}"), made)
                     cache.bound(folder)
         else:
@@ -325,6 +285,18 @@ def _made(
     except OSError as error:
         raise UnavailableError(f"{chosen.name} cannot be used: {error}") from error
     return made
+
+
+def kept(name: str) -> Path | None:
+    """The file of that name which was made before; None if it is not there any more, or damaged."""
+    try:
+        made = cache.usable_folder() / name
+        if cache.is_good(made):
+            cache.used(made)
+            return made
+    except OSError:
+        pass
+    return None
 
 
 _stuck: list[str] = []
@@ -336,7 +308,7 @@ def _compiled(text: str, command: Sequence[str], others: Sequence[str], out: Pat
     source.write_text(text)
     if _stuck:
         raise UnavailableError(_stuck[0])
-    done = _run([*command, "-o", str(out), str(source), *others], TIME_LIMIT)
+    done = _runner().run([*command, "-o", str(out), str(source), *others], TIME_LIMIT)
     if done is None:
         # It is not waited for again.
         _stuck.append(f"{command[0]} did not end within {TIME_LIMIT} seconds")
@@ -344,7 +316,7 @@ def _compiled(text: str, command: Sequence[str], others: Sequence[str], out: Pat
     told = done.stderr.strip()[:2000]
     if done.returncode < 0:
         raise UnavailableError(f"{command[0]} was killed by signal {-done.returncode}: {told}")
-    if _NO_ROOM.search(told):
+    if _runner().NO_ROOM.search(told):
         raise UnavailableError(f"{command[0]} has no room: {told}")
     if not source.is_file():
         raise FileNotFoundError(f"{source.parent} was removed")
@@ -355,15 +327,8 @@ def _compiled(text: str, command: Sequence[str], others: Sequence[str], out: Pat
     return out
 
 
-# What compilers and linkers say of disks and memory, and of programs of theirs that were killed.
-_NO_ROOM = re.compile(
-    "No space left|Disk quota|cannot allocate|Cannot allocate|out of memory|Read-only file system"
-    "|[Kk]illed|terminated"
-)
-
-
 def _kept_for_the_user(text: str) -> Path:
-    number, path = tempfile.mkstemp(prefix="primgraph-", suffix=".c")
+    number, path = importlib.import_module("tempfile").mkstemp(prefix="primgraph-", suffix=".c")
     with os.fdopen(number, "w") as file:
         file.write(text)
     return Path(path)

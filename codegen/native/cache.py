@@ -13,14 +13,12 @@ import hashlib
 import importlib
 import os
 import re
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 # How much is kept, in bytes, and how old a folder is, in seconds, that nobody works in any more.
 LIMIT = 512 * 2**20
@@ -30,9 +28,16 @@ _LOCKS = 64
 _WAIT = 0.02
 
 # What is ours in the folder, whatever else may be there.
-_KEPT = re.compile(r"[0-9a-f]{40}\.")
-_OURS = re.compile(r"[0-9a-f]{40}\.|making-|lock-\d+$|compiler-[0-9a-f]{40}$")
+_KEPT = r"[0-9a-f]{40}\."
+_OURS = r"[0-9a-f]{40}\.|making-|lock-\d+$|compiler-[0-9a-f]{40}$"
 _WORK = "making-"
+# How files end that say what C is written of a graph.
+GRAPH = ".graph"
+
+
+def _files() -> Any:
+    """What makes temporary folders, which takes as long to import as a library to load."""
+    return importlib.import_module("tempfile")
 
 
 def cache_folder() -> Path:
@@ -44,7 +49,7 @@ def cache_folder() -> Path:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError:
         # There is no home.
-        base = Path(tempfile.gettempdir()) / f"cache-{getattr(os, 'getuid', int)()}"
+        base = Path(_files().gettempdir()) / f"cache-{getattr(os, 'getuid', int)()}"
     return Path(base) / "primgraph"
 
 
@@ -63,11 +68,11 @@ def usable_folder() -> Path:
 @cache
 def _temporary(process: int) -> Path:
     """A folder of this process's alone, which goes when it ends."""
-    made = tempfile.mkdtemp(prefix="primgraph-")
+    made: str = _files().mkdtemp(prefix="primgraph-")
 
     def remove() -> None:
         if os.getpid() == process:
-            shutil.rmtree(made, ignore_errors=True)
+            _remove(made)
 
     atexit.register(remove)
     return Path(made)
@@ -96,6 +101,10 @@ def _is_private(folder: Path) -> bool:
         if status.st_uid not in (os.getuid(), 0) and not status.st_mode & stat.S_ISVTX:
             return False
     return True
+
+
+def _remove(folder: str | Path) -> None:
+    importlib.import_module("shutil").rmtree(folder, ignore_errors=True)
 
 
 # Files and their sums.
@@ -152,8 +161,9 @@ def forget(path: Path) -> None:
 @contextlib.contextmanager
 def work_in(folder: Path) -> Iterator[Path]:
     """A folder to work in, inside of `folder`, which is gone afterwards."""
-    with tempfile.TemporaryDirectory(dir=folder, prefix=_WORK, ignore_cleanup_errors=True) as made:
-        yield Path(made)
+    made = _files().TemporaryDirectory(dir=folder, prefix=_WORK, ignore_cleanup_errors=True)
+    with made as name:
+        yield Path(name)
 
 
 @contextlib.contextmanager
@@ -225,7 +235,7 @@ class Contents(NamedTuple):
 
 def _ours(folder: Path) -> list[Path]:
     try:
-        return [f for f in folder.iterdir() if _OURS.match(f.name) and not f.is_symlink()]
+        return [f for f in folder.iterdir() if re.match(_OURS, f.name) and not f.is_symlink()]
     except OSError:
         return []
 
@@ -237,7 +247,7 @@ def contents() -> Contents:
     for path in _ours(folder):
         with contextlib.suppress(OSError):
             size += path.stat().st_size if path.is_file() else 0
-        count += bool(_KEPT.match(path.name)) and path.suffix != ".sum"
+        count += bool(re.match(_KEPT, path.name)) and path.suffix not in (".sum", GRAPH)
     return Contents(folder, count, size)
 
 
@@ -259,7 +269,7 @@ def _clear_old(work: Path) -> None:
     """Remove a folder that nobody works in any more."""
     with contextlib.suppress(OSError):
         if time.time() - work.stat().st_mtime > _LEFT:
-            shutil.rmtree(work, ignore_errors=True)
+            _remove(work)
 
 
 def bound(folder: Path) -> None:
@@ -270,7 +280,7 @@ def bound(folder: Path) -> None:
             status = path.stat()
             if path.is_dir():
                 _clear_old(path)
-            elif _KEPT.match(path.name):
+            elif re.match(_KEPT, path.name):
                 files.append((status.st_mtime, status.st_size, path))
     total = sum(size for _, size, _ in files)
     for _, size, path in sorted(files):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import importlib.machinery
 import importlib.util
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -21,32 +22,35 @@ from primgraph.codegen.native.build import (
     caller,
     compiler,
     has_products,
+    kept,
     library,
 )
 from primgraph.codegen.native.cache import forget
-from primgraph.codegen.native.choice import tell_of_lapack
-from primgraph.codegen.native.growing import stays_inside
-from primgraph.codegen.native.items import Control, Nests, Outside
-from primgraph.codegen.native.nests import nests
-from primgraph.codegen.native.regions import LIMITS
-from primgraph.codegen.native.source import Segment, Source, origin_of, source
-from primgraph.codegen.native.told import SIZES, Told, shape_at
-from primgraph.codegen.plan.limits import Limits, default_limits
+from primgraph.codegen.native.known import (
+    FIRST,
+    HANDED,
+    MADE,
+    SIZES_OF,
+    Called,
+    Entry,
+    Left,
+    Taken,
+    key_of,
+    modes_of,
+    recall,
+    remember,
+)
+from primgraph.codegen.plan.limits import Limits
 from primgraph.codegen.plan.program import Options
-from primgraph.codegen.plan.schedule import Step, schedule
 from primgraph.codegen.run import blas, threads
 from primgraph.errors import BuildError, CompileError
-from primgraph.ir.dims import typical
+from primgraph.ir.debug import debugging
 from primgraph.ir.graph import Equation, Graph, Value
 from primgraph.ir.sizes import at_sizes
-from primgraph.ir.types import INT64, Shape, TensorType
-from primgraph.primitives.control import while_loop
+from primgraph.ir.types import Shape, TensorType
 
-# Below this many elements other threads are not let in meanwhile: that takes as long.
-_FEW = 4096
 # For how many sets of sizes a step of NumPy's is kept.
 _KEPT = 64
-_NAME = "kernel"
 
 
 @cache
@@ -87,15 +91,6 @@ def direct(kernel: Any, native: Any, pack: Callable[..., Any] | None, inputs: in
     _caller().direct(kernel, native, pack, inputs)
 
 
-def _has_long_loops(plan: Nests) -> bool:
-    """Whether there may be loops of so many operations that other threads would wait for long."""
-    steps = [item.step for item in plan.items if isinstance(item, Control)]
-    return any(
-        step.op is while_loop or typical(step.op.flops(step.operands, step.params)) > _FEW
-        for step in steps
-    )
-
-
 def native_function(
     graph: Graph,
     options: Options,
@@ -125,70 +120,80 @@ def _function(
     limits: Limits,
     by_numpy: Callable[..., Callable[..., Any]],
 ) -> Callable[..., Any] | None:
-    steps = schedule(graph)
-    if compiler() is None:
+    chosen = compiler()
+    if chosen is None:
         return None
-    told = Told(graph) if graph.sizes else None
-    plan = nests(steps, LIMITS if limits == default_limits() else limits)
-    if not stays_inside(plan):
+    key = None if debugging.get() else key_of(graph, options, limits, chosen)
+    found = None if key is None else recall(key, graph)
+    if found is not None:
+        with contextlib.suppress(FailedError):
+            entry, constants = found
+            path = kept(entry.library) or library(entry.text, loose=options.loose)
+            held = _held(entry.text, path, options.loose)
+            return _bound(held, entry, constants, graph, options, by_numpy)
+    made = importlib.import_module("primgraph.codegen.native.making").made(graph, options, limits)
+    if made is None:
         return None
-    made = source(plan, _NAME, told)
-    arrays = {v for piece in made.order if isinstance(piece, Segment) for v in piece.arrays}
-    library = _Library(
-        made, told, sum([plan.types[v].size for v in arrays - {SIZES}]), options.loose
-    )
-    donated = dict(options.donated)
-    modes = [
-        donated.get(k, _HANDED if k in options.given else _MADE) for k in range(len(plan.outputs))
+    try:
+        # Without what calls it nothing else is of use.
+        _caller()
+        path = library(made.entry.text, loose=options.loose)
+    except FailedError as error:
+        raise error.located(made.origin(error.told)) from None
+    held = _held(made.entry.text, path, options.loose)
+    if key is not None:
+        remember(key, graph, made.entry._replace(library=path.name), made.constants)
+    return _bound(held, made.entry, made.constants, graph, options, by_numpy)
+
+
+def _bound(
+    held: ctypes.CDLL,
+    entry: Entry,
+    constants: Sequence[Any],
+    graph: Graph,
+    options: Options,
+    by_numpy: Callable[..., Callable[..., Any]],
+) -> Callable[..., Any]:
+    """The function that an entry is of, when it is compiled."""
+    if entry.is_alone:
+        (piece,) = entry.pieces
+        assert isinstance(piece, Called)
+        return _called(piece, held, constants)
+    runs = [
+        (_called(piece, held, constants), bool(graph.sizes))
+        if isinstance(piece, Called)
+        else _step(graph.body[piece.at], graph.sizes, by_numpy)
+        for piece in entry.pieces
     ]
-    if len(made.order) == 1 and isinstance(made.order[0], Segment):
-        pairs = zip(plan.outputs, steps.outputs, strict=True)
-        results = [plan.types[v].with_shape(steps.types[k].shape) for v, k in pairs]
-        parts = _Parts(range(steps.inputs), plan.outputs, results, modes, options.alone)
-        return _called(plan, library, made.order[0], parts)
-    return _Mixed(plan, library, graph, modes, options.alone, by_numpy)
+    tell = None if entry.tell is None else _called(entry.tell, held, ())
+    return _Mixed(entry, constants, graph, options, runs, tell)
 
 
-_MADE, _HANDED = -1, -2
+def _called(piece: Called, held: ctypes.CDLL, constants: Sequence[Any]) -> Callable[..., Any]:
+    found: Callable[..., Any] = _caller().Native(
+        _address(held, piece.name),
+        piece.inputs,
+        piece.results,
+        tuple(constants),
+        piece.places,
+        piece.modes,
+        piece.arena,
+        piece.alone,
+        piece.releases,
+        held,
+        _address(held, SIZES_OF) if piece.finds else 0,
+        piece.numbers,
+    )
+    return found
 
 
-@final
-class _Library:
-    """The functions of C, made when one is asked for first: what they are called with is known."""
-
-    def __init__(self, made: Source, told: Told | None, elements: int, loose: bool) -> None:
-        self.made, self.told, self.elements, self.loose = made, told, elements, loose
-        self._held: ctypes.CDLL | None = None
-
-    @property
-    def held(self) -> ctypes.CDLL:
-        if self._held is None:
-            self._held = self._compiled()
-        return self._held
-
-    def _compiled(self) -> ctypes.CDLL:
-        text = self.made.text
-        if self.told is not None:
-            lines = self.told.functions(_NAME, self.made.arena, self.elements)
-            text = "\n".join([text, *lines, ""])
-        try:
-            return _held(text, self.loose)
-        except FailedError as error:
-            raise error.located(origin_of(text, error.told, self.made.plans)) from None
-
-    def address(self, name: str) -> int:
-        found = ctypes.cast(getattr(self.held, name), ctypes.c_void_p).value
-        assert found is not None
-        return found
-
-    def coded(self, types: Iterable[TensorType]) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """Types as calls are told them."""
-        told = self.told
-        return tuple([(t.dtype.num, told.coded(t.shape) if told else t.shape) for t in types])
+def _address(held: ctypes.CDLL, name: str) -> int:
+    found = ctypes.cast(getattr(held, name), ctypes.c_void_p).value
+    assert found is not None
+    return found
 
 
-def _loaded(text: str, loose: bool) -> ctypes.CDLL:
-    path = library(text, loose=loose)
+def _loaded(text: str, path: Path, loose: bool) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError:
@@ -202,67 +207,20 @@ def _loaded(text: str, loose: bool) -> ctypes.CDLL:
         raise UnavailableError(f"what was compiled cannot be loaded: {error}") from error
 
 
-def _held(text: str, loose: bool) -> ctypes.CDLL:
-    """The library of functions of C, which knows of BLAS."""
-    held = _loaded(text, loose)
+def _held(text: str, path: Path, loose: bool) -> ctypes.CDLL:
+    """The library of functions of C at a path, which knows of BLAS."""
+    held = _loaded(text, path, loose)
     for name, bits in (("dgemm", 64), ("sgemm", 32)) if has_products(text) else ():
         found = blas.product(name)
         if found is not None:
             ctypes.c_void_p.in_dll(held, f"pg_gemm_f{bits}").value = found[0]
             ctypes.c_int.in_dll(held, "pg_gemm_wide").value = found[1]
-    tell_of_lapack(held, text)
+    if "pg_lapack_" in text:
+        importlib.import_module("primgraph.codegen.native.choice").tell_of_lapack(held, text)
     ctypes.c_void_p.in_dll(held, "pg_crew").value = _caller().crew
     main = threading.main_thread().ident
     ctypes.c_void_p.in_dll(held, "pg_stop").value = _caller().stop_address(main)
     return held
-
-
-class _Parts(NamedTuple):
-    """What a function of C takes and gives: values, types of results, and where these are left."""
-
-    inputs: Sequence[int]
-    outputs: Sequence[int]
-    results: Sequence[TensorType]
-    modes: Sequence[int]
-    alone: bool
-
-
-def _called(plan: Nests, library: _Library, segment: Segment, parts: _Parts) -> Callable[..., Any]:
-    types, told, arena = plan.types, library.told, library.made.arena
-    place = {v: k for k, v in enumerate([*parts.inputs, *plan.constants, *parts.outputs])}
-    # Numbers of sizes come last, whether they are given or found.
-    place[SIZES] = len(parts.inputs) + len(plan.constants) + len(parts.outputs)
-    inputs = library.coded([types[v] for v in parts.inputs if v != SIZES])
-    results = library.coded(parts.results)
-    finds = told is not None and SIZES not in parts.inputs
-    if told is not None and not finds:
-        inputs += ((INT64.num, (len(told),)),)
-    found: Callable[..., Any] = _caller().Native(
-        library.address(segment.name),
-        inputs,
-        results,
-        tuple(plan.constants.values()),
-        tuple([place[v] for v in segment.arrays]),
-        tuple(parts.modes),
-        arena if told is None else 0,
-        parts.alone,
-        _has_long_loops(plan) or (told is None and library.elements > _FEW),
-        library.held,
-        library.address(f"{_NAME}_sizes") if finds else 0,
-        0 if told is None else len(told),
-    )
-    return found
-
-
-def _telling(graph: Graph, library: _Library, told: Told) -> Callable[..., Any]:
-    """What finds the numbers of sizes from inputs; None where these do not fit."""
-    inputs = library.coded(graph.input_types)
-    found: Callable[..., Any] = _caller().Native(
-        library.address(f"{_NAME}_told"), inputs, ((INT64.num, (len(told),)),), (),
-        (len(inputs) + 1, len(inputs)), (_MADE,), 0, True, False, library.held,
-        library.address(f"{_NAME}_sizes"), len(told),
-    )  # fmt: skip
-    return found
 
 
 class _Piece(NamedTuple):
@@ -272,7 +230,7 @@ class _Piece(NamedTuple):
     """
 
     run: Callable[..., Any]
-    read: list[tuple[int, Shape]]
+    read: Taken
     written: tuple[int, ...]
     asks: bool
 
@@ -283,46 +241,26 @@ class _Mixed:
 
     def __init__(
         self,
-        plan: Nests,
-        library: _Library,
+        entry: Entry,
+        constants: Sequence[Any],
         graph: Graph,
-        modes: list[int],
-        alone: bool,
-        by_numpy: Callable[..., Callable[..., Any]],
+        options: Options,
+        runs: Sequence[tuple[Callable[..., Any], bool]],
+        tell: Callable[..., Any] | None,
     ) -> None:
-        steps, told = plan.schedule, library.told
-        self.types = list(steps.types[: steps.inputs])
-        self.modes, self.alone = modes, alone
-        self.constants = dict(plan.constants)
-        pairs = zip(plan.outputs, steps.outputs, strict=True)
-        coded = (lambda s: s) if told is None else told.coded
-        self.outputs = [(v, coded(steps.types[k].shape)) for v, k in pairs]
-        self.pieces: list[_Piece] = []
-        outside = [piece for piece in library.made.order if isinstance(piece, Outside)]
-        self.for_all_sizes = not any(piece.step.op.has_bodies for piece in outside)
-        if told is not None:
-            # All extents are known before the library is made.
-            for type in dict.fromkeys([*plan.types.values(), *steps.types]):
-                told.coded(type.shape)
-        for piece in library.made.order:
-            if isinstance(piece, Outside):
-                shapes = [coded(t.shape) for t in piece.step.operands]
-                taken = list(zip(piece.operands, shapes, strict=True))
-                run, asks = _step(_graph_of(piece.step), told, by_numpy)
-                self.pieces.append(_Piece(run, taken, piece.values, asks))
-                continue
-            known = {*piece.written, *plan.constants, SIZES}
-            read = [v for v in piece.arrays if v not in known]
-            types = [plan.types[v] for v in piece.written]
-            inputs = read if told is None else [*read, SIZES]
-            parts = _Parts(inputs, piece.written, types, [_MADE] * len(types), False)
-            run = _called(plan, library, piece, parts)
-            taken = [(v, coded(plan.types[v].shape)) for v in read]
-            self.pieces.append(_Piece(run, taken, piece.written, told is not None))
-        self.tell = None if told is None else _telling(graph, library, told)
+        self.types = list(graph.input_types)
+        self.modes, self.alone = modes_of(options, len(graph.outputs)), options.alone
+        self.constants = dict(zip(entry.constants, constants, strict=True))
+        self.outputs, self.tell = entry.outputs, tell
+        self.pieces = [
+            _Piece(run, piece.taken, piece.values, asks)
+            for (run, asks), piece in zip(runs, entry.pieces, strict=True)
+        ]
+        places = [piece.at for piece in entry.pieces if isinstance(piece, Left)]
+        self.for_all_sizes = not any(graph.body[k].op.has_bodies for k in places)
 
     def __call__(self, *arrays: Any) -> Any:
-        count, handed = len(self.types), self.modes.count(_HANDED)
+        count, handed = len(self.types), self.modes.count(HANDED)
         if len(arrays) != count + handed:
             return None
         numbers = None
@@ -336,15 +274,15 @@ class _Mixed:
             return None
         values: dict[int, Any] = {**self.constants, **dict(enumerate(arrays[:count]))}
         for run, read, written, asks in self.pieces:
-            given = [values[v].reshape(shape_at(shape, numbers)) for v, shape in read]
+            given = [values[v].reshape(_shape_at(shape, numbers)) for v, shape in read]
             found = run(*given, numbers) if asks else run(*given)
             if found is None:
                 return None
             values.update(zip(written, found, strict=True))
-        results = [values[v].reshape(shape_at(shape, numbers)) for v, shape in self.outputs]
+        results = [values[v].reshape(_shape_at(shape, numbers)) for v, shape in self.outputs]
         rest = iter(arrays[count:])
         for k, mode in enumerate(self.modes):
-            if mode == _MADE:
+            if mode == MADE:
                 # Memory that something else shares, or is not to be written, is not handed out.
                 if (
                     results[k].base is not None
@@ -352,30 +290,30 @@ class _Mixed:
                 ):
                     results[k] = results[k].copy()
                 continue
-            target = next(rest) if mode == _HANDED else arrays[mode]
+            target = next(rest) if mode == HANDED else arrays[mode]
             np.copyto(target, results[k])
             results[k] = target
         return results[0] if self.alone else results
 
 
 def _step(
-    graph: Graph, told: Told | None, by_numpy: Callable[..., Callable[..., Any]]
+    eqn: Equation, names: Sequence[str], by_numpy: Callable[..., Callable[..., Any]]
 ) -> tuple[Callable[..., Any], bool]:
-    """What runs a step of NumPy's, and whether it asks for numbers of sizes."""
-    if told is None or not graph.sizes:
+    """What runs a step of NumPy's, and whether it asks for numbers of the sizes of these names."""
+    graph = _graph_of(eqn)
+    if not graph.sizes:
         return by_numpy(graph), False
-    tell = told.sizes
     with contextlib.suppress(BuildError):
         # Where the step's own operands tell all sizes, and its code needs to know no more.
         return by_numpy(graph, style="readable"), False
 
     @lru_cache(maxsize=_KEPT)
     def at(sizes: tuple[int, ...]) -> Callable[..., Any]:
-        return by_numpy(at_sizes(graph, dict(zip(told.names, sizes, strict=True))))
+        return by_numpy(at_sizes(graph, dict(zip(names, sizes, strict=True))))
 
     def run(*arrays: Any) -> Any:
         *given, numbers = arrays
-        return at(tuple(tell(numbers).values()))(*given)
+        return at(tuple([int(numbers[k + FIRST]) for k in range(len(names))]))(*given)
 
     return run, True
 
@@ -390,9 +328,15 @@ def _fits(array: Any, type: TensorType) -> bool:
     )
 
 
-def _graph_of(step: Step) -> Graph:
-    """A graph of one step alone."""
-    eqn = step.eqn
+def _shape_at(coded: Shape, numbers: Any) -> Shape:
+    """The shape that `Told.coded` has written, for these numbers."""
+    return (
+        coded if numbers is None else tuple([n if n >= 0 else int(numbers[-1 - n]) for n in coded])
+    )
+
+
+def _graph_of(eqn: Equation) -> Graph:
+    """A graph of one equation alone."""
     inputs, outputs = ([Value(v.type) for v in vs] for vs in (eqn.inputs, eqn.outputs))
     alone = Equation(eqn.op, tuple(inputs), eqn.params, tuple(outputs), eqn.source)
     return Graph(inputs, [alone], outputs)

@@ -12,6 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
+from primgraph.codegen.native import known
 from primgraph.codegen.native.build import compiler, fault_of
 from primgraph.codegen.native.call_lines import Call, Lines
 from primgraph.codegen.native.extents import extent
@@ -55,9 +56,10 @@ def spell_c(
     if any(op in table for table in (SPELLINGS, FUNCTIONS, FUNCTIONS_OF_TWO, ROUTINES)):
         raise BuildError(f"spell_c: primitive {op.name} is written in C already")
     _require_c(op, text, code)
+    known.spelled.add(op)
     if op.elementwise:
-        known = {as_dtype(name) for name in dtypes}
-        SPELLINGS[op] = _of_elements(text, known)
+        elements = {as_dtype(name) for name in dtypes}
+        SPELLINGS[op] = _of_elements(text, elements)
     else:
         ROUTINES[op] = "biufc", _of_arrays(text)
         FITS[op] = _fits(text)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, final
+from collections.abc import Iterator
+from typing import final
 
 from primgraph.codegen.native.extents import PREFIX, divisors, extent
+from primgraph.codegen.native.known import FIRST
 from primgraph.ir.assumptions import Condition
 from primgraph.ir.dims import Dim, extent_at
 from primgraph.ir.graph import Graph
@@ -17,7 +18,6 @@ SIZES = -1
 
 # What stands first: the bytes that functions work in, and the elements of all that they go over.
 ARENA, ELEMENTS = 0, 1
-_FIRST = 2
 
 
 @final
@@ -34,12 +34,12 @@ class Told:
         self.extents: dict[Dim, int] = {}
 
     def __len__(self) -> int:
-        return _FIRST + len(self.names) + len(self.extents)
+        return FIRST + len(self.names) + len(self.extents)
 
     def declared(self, array: str) -> str:
         """The variables of a function for sizes, which are in an array."""
         parts = [
-            f"{PREFIX}{n} = ((const long *){array})[{k + _FIRST}]" for k, n in enumerate(self.names)
+            f"{PREFIX}{n} = ((const long *){array})[{k + FIRST}]" for k, n in enumerate(self.names)
         ]
         unused = " ".join(f"(void){PREFIX}{n};" for n in self.names)
         return f"const long {', '.join(parts)}; {unused}"
@@ -49,11 +49,7 @@ class Told:
         return tuple([n if type(n) is not Dim else -1 - self._place(n) for n in shape])
 
     def _place(self, dim: Dim) -> int:
-        return self.extents.setdefault(dim, _FIRST + len(self.names) + len(self.extents))
-
-    def sizes(self, numbers: Sequence[int]) -> dict[str, int]:
-        """The sizes among what was found."""
-        return {n: int(numbers[k + _FIRST]) for k, n in enumerate(self.names)}
+        return self.extents.setdefault(dim, FIRST + len(self.names) + len(self.extents))
 
     def functions(self, name: str, arena: int, elements: int) -> Iterator[str]:
         """A function that returns whether arrays of these shapes fit, and leaves the numbers; and
@@ -76,14 +72,14 @@ class Told:
             yield f"    if (!({_holds(condition)})) return 0;"
         yield f"    z[{ARENA}] = {extent(arena)}; z[{ELEMENTS}] = {extent(elements)};"
         for k, size in enumerate(self.names):
-            yield f"    z[{k + _FIRST}] = {PREFIX}{size};"
+            yield f"    z[{k + FIRST}] = {PREFIX}{size};"
         for dim, k in self.extents.items():
             yield f"    z[{k}] = {extent(dim)};"
         if any(type(n) is Dim for n in (arena, elements)):
             # What no memory is as large as wraps round.
             yield "    {"
             for k, size in enumerate(self.names):
-                yield f"        const __int128 {PREFIX}{size} = z[{k + _FIRST}];"
+                yield f"        const __int128 {PREFIX}{size} = z[{k + FIRST}];"
             yield f"        const __int128 most = {_wide(arena)}, all = {_wide(elements)};"
             yield "        if (most > INT64_MAX / 2 || all > INT64_MAX / 2) return 0;"
             yield "    }"
@@ -109,10 +105,3 @@ def _wide(n: int) -> str:
 
 def _holds(condition: Condition) -> str:
     return f"{extent(condition.difference)} {'>=' if condition.lower else '=='} 0"
-
-
-def shape_at(coded: Shape, numbers: Any) -> Shape:
-    """The shape that `Told.coded` has written, for these numbers."""
-    return (
-        coded if numbers is None else tuple([n if n >= 0 else int(numbers[-1 - n]) for n in coded])
-    )

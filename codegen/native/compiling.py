@@ -1,0 +1,88 @@
+"""Runs a compiler: it ends in time, with all that it has started, and no fork waits for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+
+
+def run(
+    command: Sequence[str], limit: float, given: str = ""
+) -> subprocess.CompletedProcess[str] | None:
+    """What a command says to what it is `given`; None where it did not end in time.
+
+    It is ended with all that it has started, then and where this run is interrupted.
+    """
+    # Not by pipes: processes that split off meanwhile would hold their ends.
+    with (
+        tempfile.TemporaryFile() as read,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as told,
+    ):
+        read.write(given.encode())
+        read.seek(0)
+        with _starting:
+            process = subprocess.Popen(
+                command,
+                stdin=read,
+                stdout=out,
+                stderr=told,
+                start_new_session=True,
+            )
+        try:
+            _wait(process, limit)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            return None
+        except BaseException:
+            _end(process)
+            raise
+        texts = []
+        for file in (out, told):
+            file.seek(0)
+            texts.append(file.read().decode(errors="replace"))
+    return subprocess.CompletedProcess(command, process.returncode, *texts)
+
+
+# Held while a process starts, in which none may split off: the start would wait for its end.
+_starting = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_starting.acquire,
+        after_in_parent=_starting.release,
+        after_in_child=_starting.release,
+    )
+
+
+def _wait(process: subprocess.Popen[bytes], limit: float) -> None:
+    """Wait for the end, without looking for it from time to time where that can be."""
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(process.pid)) as handle:
+            ended = select.poll()
+            ended.register(handle, select.POLLIN)
+            ended.poll(1000 * limit)
+            # What has ended has done so by now.
+            limit = 0.0
+    process.wait(limit)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+# What compilers and linkers say of disks and memory, and of programs of theirs that were killed.
+NO_ROOM = re.compile(
+    "No space left|Disk quota|cannot allocate|Cannot allocate|out of memory|Read-only file system"
+    "|[Kk]illed|terminated"
+)

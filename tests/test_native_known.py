@@ -1,0 +1,328 @@
+"""What C was written of a graph is found again by what the graph is, and by nothing less."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from random_programs import random_program
+
+import primgraph as pg
+from primgraph.cli.main import main
+from primgraph.codegen.native import build, cache, known, making
+from primgraph.codegen.plan.limits import Limits, default_limits
+from primgraph.codegen.plan.program import Options
+from primgraph.ir.debug import debug
+from primgraph.primitives import elementwise
+from primgraph.transforms import lower
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="there is no C compiler"
+)
+
+X = np.linspace(-1.0, 1.0, 12).reshape(3, 4)
+COMPILER = build.Compiler(("/usr/bin/cc",), "cc 1")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, native_cache):
+    """A cache with what all kernels share, in a process like a user's: debug mode keeps nothing."""
+    found = tmp_path / "cache"
+    found.mkdir(mode=0o700)
+    for file in native_cache.iterdir():
+        if ".o" in file.suffixes or ".cpython" in file.name or file.name.startswith("compiler-"):
+            os.link(file, found / file.name)
+    monkeypatch.setenv("PRIMGRAPH_CACHE", str(found))
+    monkeypatch.setenv("PRIMGRAPH_DEBUG", "0")
+    with debug(False):
+        yield found
+
+
+def graph_of(function, *arrays):
+    return lower(pg.trace(function, *arrays))
+
+
+def key(graph, options=None, limits=None, compiler=COMPILER):
+    return known.key_of(graph, options or Options(), limits or default_limits(), compiler)
+
+
+# What a graph is.
+
+
+def test_equal_graphs_have_one_key_and_others_have_others():
+    a, b, c = np.arange(4.0), np.arange(3.0), np.ones((2, 4), "f4")
+    table, other = np.arange(40.0), np.arange(40.0)
+    other[7] = -0.0
+    functions = [
+        (lambda x: x + 1.0, [a]),
+        (lambda x: x + 1.0, [b]),
+        (lambda x: x + 1.0, [c]),
+        (lambda x: x + 0.0, [a]),
+        (lambda x: x + -0.0, [a]),
+        (lambda x: x + np.nan, [a]),
+        (lambda x: x - 1.0, [a]),
+        (lambda x, y: x - y, [a, a]),
+        (lambda x, y: y - x, [a, a]),
+        (lambda x, y: (x, y - x), [a, a]),
+        (lambda x, y: (y - x, x), [a, a]),
+        (lambda x: pg.sum(x), [c]),
+        (lambda x: pg.sum(x, 0), [c]),
+        (lambda x: pg.sum(x, 1), [c]),
+        (lambda x: x + table[:4], [a]),
+        (lambda x: x + table, [table]),
+        (lambda x: x + other, [table]),
+        (lambda x: x * 2, [pg.spec(("N",))]),
+        (lambda x: x * 2, [pg.spec(("M",))]),
+        (lambda x: pg.scan(lambda v, r: (v * r, None), 1.0, x)[0], [a]),
+        (lambda x: pg.scan(lambda v, r: (v + r, None), 1.0, x)[0], [a]),
+        (lambda x: x.astype("f4"), [a]),
+        (lambda x: x.astype("f2"), [a]),
+    ]
+    keys = [key(graph_of(f, *given)) for f, given in functions]
+    assert None not in keys
+    assert len(set(keys)) == len(keys)
+
+    def again(y):
+        """Another name, another line, another parameter."""
+        return y + 1.0
+
+    assert key(graph_of(again, a)) == keys[0]
+    graph = graph_of(functions[0][0], a)
+    assert key(pg.parse(str(graph))) == keys[0]
+    others = [
+        key(graph, Options(alone=True)),
+        key(graph, Options(given=(0,))),
+        key(graph, Options(donated=((0, 0),))),
+        key(graph, limits=Limits(1 << 12)),
+        key(graph, compiler=build.Compiler(("/usr/bin/cc", "-g"), "cc 1")),
+        key(graph, compiler=build.Compiler(("/usr/bin/cc",), "cc 2")),
+    ]
+    assert len({*others, keys[0]}) == len(others) + 1
+
+
+def test_keys_of_random_programs_differ_as_graphs_do():
+    by_key = {}
+    for seed in range(60):
+        graph = lower(random_program(seed).graph)
+        found = key(graph)
+        if found is not None:
+            assert by_key.setdefault(found, graph) == graph
+            assert key(pg.parse(str(graph), graph.constants)) == found
+    assert len(by_key) > 30
+    assert len(by_key) == len(set(by_key.values()))
+
+
+def test_what_is_kept_comes_back_as_it_was(folder):
+    entries = 0
+    for seed in range(100, 160):
+        graph = lower(random_program(seed).graph)
+        name, options = key(graph), Options(given=(0,))
+        found = None if name is None else making.made(graph, options, default_limits())
+        if found is None:
+            continue
+        entry = found.entry._replace(library="some.so")
+        known.remember(name, graph, entry, found.constants)
+        recalled = known.recall(name, graph)
+        if recalled is None:
+            assert any(a.nbytes > 1 << 16 for a in found.constants)
+            continue
+        entries += 1
+        assert recalled[0] == entry
+        for mine, theirs in zip(recalled[1], found.constants, strict=True):
+            assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
+            assert mine.tobytes() == theirs.tobytes()
+    assert entries > 30
+
+
+def test_what_only_this_process_knows_has_no_key(monkeypatch):
+    own = elementwise.elementwise("known_twice", lambda x: 2 * x, jvp=lambda y, x, dx: dx + dx)
+    graph = graph_of(lambda x: pg.extend.emit(own, x) + 1, X)
+    assert key(graph) is None
+    scan = graph_of(
+        lambda x: pg.scan(lambda v, r: (v + pg.extend.emit(own, r), None), x, X)[0], X[0]
+    )
+    assert key(scan) is None
+    fft = graph_of(lambda x: pg.fft.fft(x), X)
+    assert key(fft) is not None
+    (eqn,) = (e for e in fft.body if "fft" in e.op.name)
+    monkeypatch.setattr(known, "spelled", {eqn.op})
+    assert key(fft) is None
+    pg.extend.spell_c(own, "({0} + {0})")
+    assert own in known.spelled
+    # Whether there is LAPACK is another machine's, or another process's, affair.
+    assert key(graph_of(lambda x: pg.linalg.solve(x, x), X[:, :3])) is None
+
+
+def test_another_generator_is_another_key(tmp_path, monkeypatch):
+    graph, before = graph_of(lambda x: x + 1, X), key(graph_of(lambda x: x + 1, X))
+    rooms = {}
+    for room in ("codegen", "ir", "primitives"):
+        home = tmp_path / room
+        (home / "inner").mkdir(parents=True)
+        (home / "inner" / "one.py").write_text("a = 1\n")
+        (home / "two.c").write_text("int a = 1;\n")
+        rooms[f"primgraph.{room}"] = types.SimpleNamespace(__path__=[str(home)])
+    monkeypatch.setattr(known.importlib, "import_module", rooms.__getitem__)
+
+    def writers():
+        known._writers.cache_clear()
+        return known._writers()
+
+    try:
+        seen = [writers()]
+        assert writers() == seen[0]
+        assert key(graph) != before
+        for room in ("codegen", "ir", "primitives"):
+            for name in ("inner/one.py", "two.c"):
+                file = tmp_path / room / name
+                status = file.stat()
+                file.write_text(file.read_text().replace("1", "2"))
+                # As large as before, and as old as it says.
+                os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+                seen.append(writers())
+        (tmp_path / "ir" / "three.py").write_text("")
+        seen.append(writers())
+        assert len(set(seen)) == len(seen)
+        (tmp_path / "ir" / "__pycache__").mkdir()
+        (tmp_path / "ir" / "__pycache__" / "three.py").write_text("")
+        assert writers() == seen[-1]
+    finally:
+        monkeypatch.undo()
+        known._writers.cache_clear()
+    assert key(graph) == before
+
+
+# What is kept.
+
+_PROGRAMS = """
+import hashlib, sys
+import numpy as np, primgraph as pg
+x, w, t = np.linspace(-1.0, 1.0, 12).reshape(3, 4), np.ones((4, 4)), np.arange(4000.0) / 4000
+
+def mixed(x):
+    return pg.fft.fft(x).real + 1, pg.sin(pg.fft.fft(x * 2).real)
+
+programs = [
+    (lambda x, w: (pg.tanh(x @ w), x + np.arange(12.0).reshape(3, 4) ** 2), [x, w], {}, [x, w]),
+    (lambda x: pg.sum(x * t), [t], {}, [t]),
+    (lambda x: pg.scan(lambda v, r: (v * r + w[0], v), x, np.array([1.0, 3.0, 2.0])), [x[0]], {},
+     [x[0]]),
+    (mixed, [x], {}, [x]),
+    (mixed, [pg.spec(("N", 4))], {}, [x]),
+    (lambda x: (x[1:] * 2, pg.sum(x)), [pg.spec(("N", 4))], {}, [x]),
+    (lambda x: (x + 1, x * 2), [x], {"donated": {0: 0}}, [x.copy()]),
+]
+results = []
+for f, specs, options, given in programs:
+    kernel = pg.compile(pg.trace(f, *specs), target="c", **options)
+    found = kernel(*given)
+    found = found if type(found) is tuple else (found,)
+    running = kernel.generic if hasattr(kernel, "generic") else kernel
+    bits = b"".join(a.tobytes() for a in found)
+    results.append(f"{running.running_style(given)} {hashlib.sha256(bits).hexdigest()}")
+"""
+_TOLD = """
+print(results)
+print([f"primgraph.codegen.native.{name}" in sys.modules for name in ("making", "compiling")])
+"""
+
+
+def test_another_process_writes_no_c(folder, capsys):
+    here = {}
+    exec(_PROGRAMS, here)
+    assert len(here["results"]) == 7
+    assert all(line.startswith("native ") for line in here["results"])
+    assert len([*folder.glob(f"*{cache.GRAPH}")]) >= 7
+    assert main(["cache"]) == 0
+    compiled = [f for f in folder.iterdir() if f.suffix in (".so", ".o")]
+    assert f"files:   {len(compiled)}\n" in capsys.readouterr().out
+    command = [sys.executable, "-W", "error", "-c", _PROGRAMS + _TOLD]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert not done.stderr
+    assert done.stdout.splitlines() == [str(here["results"]), "[False, False]"]
+
+
+def compiled():
+    """A new kernel, its result, and whether C was written for it."""
+    written = []
+    plain = making.made
+    making.made = lambda *args: (written.append(1), plain(*args))[1]
+    try:
+        kernel = pg.compile(pg.trace(lambda x: pg.cos(x) * 3.5 + X, X), target="c")
+        found = kernel(X)
+    finally:
+        making.made = plain
+    np.testing.assert_allclose(found, np.cos(X) * 3.5 + X, rtol=1e-15)
+    return bool(written)
+
+
+def test_what_is_damaged_or_may_be_anothers_is_written_again(folder):
+    assert compiled()
+    (entry,) = (f for f in folder.iterdir() if f.suffix == cache.GRAPH)
+    whole = entry.read_bytes()
+    assert not compiled()
+    digest = hashlib.sha256
+    for content in (b"", whole[:-1], whole[: len(whole) // 2], whole.replace(b"cos", b"sin"),
+                    digest(b"[]\n").hexdigest().encode() + b"\n[]\n",
+                    digest(b"\xff\n").hexdigest().encode() + b"\n\xff\n"):  # fmt: skip
+        entry.write_bytes(content)
+        assert compiled()
+        assert entry.read_bytes() == whole
+        assert not compiled()
+    for how in (0o666, 0o620):
+        entry.chmod(how)
+        assert compiled()
+        assert entry.stat().st_mode & 0o777 != how
+        assert not compiled()
+    # It is none that another user's folder may stand for.
+    folder.parent.chmod(0o777)
+    try:
+        assert compiled()
+    finally:
+        folder.parent.chmod(0o700)
+    assert not compiled()
+    with debug():
+        assert compiled()
+    (library,) = (f for f in folder.glob("*.so") if f.name in whole.decode())
+    damaged = folder.parent / "damaged"
+    damaged.write_bytes(library.read_bytes()[:-100])
+    os.replace(damaged, library)
+    assert not compiled()
+    assert cache.is_good(library)
+    # It is made of the text that is kept.
+    cache.forget(library)
+    assert not compiled()
+    assert cache.is_good(library)
+
+
+def test_entries_are_bounded_and_removed_with_libraries(folder, monkeypatch, capsys):
+    assert compiled()
+    (entry,) = (f for f in folder.iterdir() if f.suffix == cache.GRAPH)
+    os.utime(entry, (1.0, 1.0))
+    assert not compiled()
+    assert entry.stat().st_mtime > 1.0
+    os.utime(entry, (1.0, 1.0))
+    sizes = sum(f.stat().st_size for f in folder.iterdir() if re.match(cache._KEPT, f.name))
+    monkeypatch.setattr(cache, "LIMIT", sizes - 1)
+    cache.bound(folder)
+    assert not entry.exists()
+    assert compiled()
+    assert entry.exists()
+    assert main(["cache", "clear"]) == 0
+    assert "removed" in capsys.readouterr().out
+    assert not list(folder.iterdir())
+    assert compiled()
+
+
+def test_large_constants_are_kept_once(folder):
+    large = np.linspace(0.0, 1.0, 50_000)
+    graph = pg.trace(lambda x: pg.sum(pg.sin(x) * large[::-1].copy()), large)
+    first = pg.compile(graph, target="c")(large)
+    (entry,) = (f for f in folder.iterdir() if f.suffix == cache.GRAPH)
+    assert entry.stat().st_size < 50_000
+    assert pg.compile(graph, target="c")(large) == first
