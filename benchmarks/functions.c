@@ -103,6 +103,51 @@ static long double logaddexpl(long double x, long double y) {
     return (x > y ? x : y) + log1pl(expl(-fabsl(x - y)));
 }
 
+#ifdef SPECIAL
+static long double gammalnl(long double x) { return lgammal(x); }
+
+static long double gammal_(long double x) { return tgammal(x); }
+
+/* DLMF 5.11.2 from 20 on, and 5.5.2 and 5.5.4. */
+static long double digammal(long double x) {
+    if (x < 0) return digammal(1 - x) - M_PIl / tanl(M_PIl * (x - rintl(x)));
+    long double steps = 0;
+    for (; x < 20; x += 1) steps += 1 / x;
+    const long double z = 1 / (x * x);
+    const long double b[] = {1 / 12.0L, -1 / 120.0L, 1 / 252.0L, -1 / 240.0L, 1 / 132.0L,
+                             -691 / 32760.0L, 1 / 12.0L, -3617 / 8160.0L, 43867 / 14364.0L};
+    long double p = 0;
+    for (int k = 8; k >= 0; k--) p = (p + b[k]) * z;
+    return logl(x) - 0.5L / x - p - steps;
+}
+
+static long double erfcxl(long double x) { return expl(x * x) * erfcl(x); }
+
+/* By one step of Newton's method from what double has found. */
+static double (*guess)(double);
+
+static long double erfinvl(long double x) {
+    const long double y = guess((double)x);
+    const long double over = fabsl(x) < 0.5L ? erfl(y) - x
+                                             : copysignl((1 - fabsl(x)) - erfcl(fabsl(y)), x);
+    return y - over * expl(y * y) * (sqrtl(M_PIl) / 2);
+}
+
+static long double erfcinvl(long double x) {
+    const long double y = guess((double)x);
+    return y + (erfcl(y) - x) * expl(y * y) * (sqrtl(M_PIl) / 2);
+}
+
+static long double log_ndtrl(long double x) {
+    const long double tail = erfcl(fabsl(x) * M_SQRT1_2l) / 2;
+    return x < 0 ? logl(tail) : log1pl(-tail);
+}
+
+static long double logitl(long double x) {
+    return x > 0.25L && x < 0.75L ? 2 * atanhl(2 * x - 1) : logl(x) - log1pl(-x);
+}
+#endif
+
 int main(int given, char **arguments) {
     const long count = given > 1 ? atol(arguments[1]) : 100000;
     const char *only = given > 2 ? arguments[2] : 0;
@@ -121,6 +166,20 @@ int main(int given, char **arguments) {
                 of_two(#name, pg_##name, pg_##name##f, name##l, ranges[k], ranges[k + 1], count); \
     }
     printf("| function | range | float64 | float32 |\n|---|---|---|---|\n");
+#ifdef SPECIAL
+#define gammal gammal_
+    ONE(gammaln, {1e-300, 1, 1}, {0.01, 30, 0}, {30, 1e300, 1}, {-9.9, -0.1, 0})
+    ONE(gamma, {1e-300, 1, 1}, {0.01, 30, 0}, {30, 171, 0}, {-9.9, -0.1, 0})
+    ONE(digamma, {1e-300, 1, 1}, {2, 30, 0}, {30, 1e300, 1}, {-9.9, -0.1, 0})
+    ONE(erfcx, {0, 26, 0}, {-26, 0, 0})
+    guess = pg_erfinv_f64;
+    ONE(erfinv, {1e-290, 1, 1}, {-1, 1, 0})
+    guess = pg_erfcinv_f64;
+    ONE(erfcinv, {1e-290, 1, 1}, {0, 2, 0})
+    ONE(log_ndtr, {-40, 0, 0}, {0, 30, 0})
+    ONE(logit, {1e-300, 1, 1}, {0, 1, 0})
+    return 0;
+#else
     ONE(exp, {-750, 715, 0}, {-1, 1, 0})
     ONE(expm1, {-40, 710, 0}, {-1, 1, 0}, {1e-300, 1, 1}, {-1e-300, -1, 1})
     ONE(sigmoid, {-750, 50, 0}, {-4, 4, 0})
@@ -145,4 +204,5 @@ int main(int given, char **arguments) {
     /* Where the sum is not close to zero. */
     TWO(logaddexp, {1, 1000, 0}, {1, 1000, 0})
     return 0;
+#endif
 }

@@ -26,22 +26,42 @@ from tables import table
 import primgraph as pg
 from primgraph.codegen.native import build
 from primgraph.codegen.native.functions import FAMILIES, definitions
+from primgraph.codegen.native.parts import needed
 
 TIMED = ("exp", "expm1", "log", "log1p", "sin", "cos", "tan", "sinh", "tanh", "sigmoid", "erf",
          "arctan", "power")  # fmt: skip
+SPECIAL = ("gammaln", "gamma", "digamma", "erfcx", "erfinv", "erfcinv", "log_ndtr", "logit")
 
 
-def sweep(points: int, name: str | None, loose: bool) -> str:
+def elementary(loose: bool) -> str:
+    """The C of all elementary functions."""
+    names = [f"pg_{n}{f}" for members in FAMILIES.values() for n in members for f in ("", "f")]
+    return definitions(names, loose=loose)
+
+
+def special() -> str:
+    """The C of the gamma function and its kin, called for runs."""
+    calls = " ".join([f"pg_{name}_{type}()" for name in SPECIAL for type in ("f64", "f32")])
+    lines = ["#define SPECIAL", "#include <math.h>", "#include <stdint.h>", "#include <string.h>"]
+    lines.append(needed(calls))
+    for name in SPECIAL:
+        for kind, ending, type in (("double", "", "f64"), ("float", "f", "f32")):
+            lines.append(f"void pg_{name}{ending}({kind} *out, const {kind} *in, long n) {{")
+            lines.append(f"    for (long i = 0; i < n; i++) out[i] = pg_{name}_{type}(in[i]);\n}}")
+    return "\n".join([*lines, ""])
+
+
+def sweep(points: int, name: str | None, *, loose: bool = False, of_kin: bool = False) -> str:
     """The table of the largest errors."""
     if np.finfo(np.longdouble).nmant < 60:
         raise SystemExit("long double has no more bits than double here")
     compiler = build.compiler()
     if compiler is None:
         raise SystemExit("there is no C compiler")
-    names = [f"pg_{n}{f}" for members in FAMILIES.values() for n in members for f in ("", "f")]
+    own = special() if of_kin else elementary(loose)
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "functions.c"), Path(folder, "functions")
-        text = definitions(names, loose=loose) + Path(__file__).with_suffix(".c").read_text()
+        text = own + Path(__file__).with_suffix(".c").read_text()
         source.write_text(
             text.replace("#include <math.h>", "#define _GNU_SOURCE\n#include <math.h>", 1)
         )
@@ -113,12 +133,13 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=10**7, help="numbers of each range")
     parser.add_argument("--only", help="one function: exp, pow, ...")
     parser.add_argument("--fast", action="store_true", help='those of the level "fast"')
+    parser.add_argument("--special", action="store_true", help="the gamma function and its kin")
     parser.add_argument("--times", action="store_true", help="how fast they are instead")
     options = parser.parse_args()
     sys.stdout.write(
         "\n".join(times()) + "\n"
         if options.times
-        else sweep(options.points, options.only, options.fast)
+        else sweep(options.points, options.only, loose=options.fast, of_kin=options.special)
     )
 
 

@@ -156,7 +156,7 @@ def test_fast_functions_are_as_exact_ones_at_edges(dtype):
     """NaNs, infinities, what overflows, and zeros of both signs."""
     with np.errstate(all="ignore"):
         x = np.array([*EDGES, 800.0, -800.0, 100.0, -100.0, -87.5, -708.5, 1e-300], dtype)
-    names = [n for n in ONE if n not in ("sin", "cos", "tan")]
+    names = list(ONE)
     graph = pg.trace(lambda x: [getattr(pg, n)(x) for n in names], x)
     exact, fast = (pg.compile(graph, target="c", math=m) for m in ("exact", "fast"))
     for name, a, b in zip(names, exact(x), fast(x), strict=True):

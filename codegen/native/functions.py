@@ -17,7 +17,9 @@ _FILES = ("elementary.c", "single.c")
 _LOOSE = (*_FILES, "loose.c")
 
 FAMILIES = {
-    "exponential": ("exp", "expm1", "sigmoid", "sinh", "cosh", "tanh"),
+    "exponential": ("exp", "expm1"),
+    "saturating": ("tanh", "sigmoid"),
+    "hyperbolic": ("sinh", "cosh"),
     "logarithm": ("log", "log1p", "asinh", "acosh", "atanh"),
     "circular": ("sin", "cos", "tan"),
     "inverse": ("asin", "acos", "atan", "atan2"),

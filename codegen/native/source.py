@@ -16,6 +16,7 @@ from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
 from primgraph.codegen.native.growing import FUNCTIONS, POINTER, calling
 from primgraph.codegen.native.items import (
+    PLAIN,
     Blocks,
     Control,
     Item,
@@ -265,15 +266,12 @@ class _Writer:
         return name
 
     def product(self, item: Product) -> Iterator[str]:
-        x = item.step.operands[0]
-        type = item.step.results[0]
+        x, type = item.step.operands[0], item.step.results[0]
         if is_zero(type.size):
             return
         kind = c_type(type.dtype)
-        name = "f64" if type.dtype.itemsize == 8 else "f32"
-        function = _product(self.plan, item)
-        batch = type.shape[:-2]
-        m, n = type.shape[-2:]
+        function = f"{_product(self.plan, item)}_{type_name(type.dtype)}"
+        *batch, m, n = type.shape
         k = x.shape[-1]
         yield f"{kind} *restrict o = ({kind} *){self.place(item.value)};"
         yield f"const {kind} *x = (const {kind} *){self.place(item.left.root)};"
@@ -287,7 +285,7 @@ class _Writer:
         left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
         (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
         yield (
-            f"{pad}{function}_{name}(o + {out}, x + {left}, {a0}, {a1}, "
+            f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
 
@@ -319,9 +317,6 @@ def _product(plan: Nests, item: Product) -> str:
     return "pg_added" if item.is_added or item.value in plan.added else "pg_product"
 
 
-_PLAIN = ("text", "call", "copy", "take")
-
-
 def made_by(item: Item) -> list[int]:
     """The values that an item leaves in memory."""
     if isinstance(item, Outside | Control | Routine):
@@ -330,7 +325,7 @@ def made_by(item: Item) -> list[int]:
         return [item.value]
     if isinstance(item, Blocks):
         return [*item.totals, *(rows.root for rows in item.kept)]
-    return [*item.stored, *(n.value for n in item.nodes if n.kind not in _PLAIN)]
+    return [*item.stored, *(n.value for n in item.nodes if n.kind not in PLAIN)]
 
 
 def _crossing(plan: Nests) -> Iterator[int]:
@@ -389,7 +384,7 @@ def _declared(plan: Nests) -> Iterator[str]:
                 name = f"pg_{node.name}{'f' if dtype.itemsize == 4 else ''}"
                 runs = f"const {kind} *, long" if len(node.operands) == 1 else _TWO.format(kind)
                 yield f"void {name}({kind} *, {runs});"
-            elif node.kind not in (*_PLAIN, "put", "add"):
+            elif node.kind not in (*PLAIN, "put", "add"):
                 name = f"pg_{node.kind}_{type_name(dtype)}"
                 first = f", {kind}" if node.kind == "prod" else ""
                 yield f"{kind} {name}(const {kind} *, long, long{first});"

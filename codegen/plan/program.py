@@ -38,8 +38,8 @@ class Options:
     written into arrays of the caller's. The last `kept` inputs are arrays of the kernel's own.
     What is done in each `trip` of a loop takes so many constants, and then so many carries.
     `poisoned` fills memory with ones, which are NaNs, when nothing is to be read from it: a fault
-    then shows. `loose` native code has functions within four units in the last place, and sums in
-    any order.
+    then shows. `loose` native code has functions within four units in the last place, and
+    rounds as it likes.
     """
 
     donated: tuple[tuple[int, int], ...] = ()
