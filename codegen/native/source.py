@@ -153,24 +153,12 @@ class _Writer:
         if self.told is not None:
             for part in parts:
                 self.declare_sizes(part)
-        args = "void *const *restrict a, char *restrict w"
-        unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
-        outer, places = name, [self.place(v) for v in self.stacks]
-        name, kind = (f"{name}_within", "static int") if places else (name, "int")
-        if len(parts) == 1:
-            self.functions += [f"{kind} {name}({args}) {{", unused, *parts[0], *end]
-        else:
-            for k, part in enumerate(parts):
-                head = f"static __attribute__((noinline)) int {name}_{k}({args}) {{"
-                self.functions += [head, unused, *part, *end]
-            calls = [
-                f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))
-            ]
-            self.functions += [f"{kind} {name}({args}) {{", "    int failed;", *calls, *end]
+        places = [self.place(v) for v in self.stacks]
+        self.functions += _functions(f"{name}_within" if places else name, parts)
         if places:
             self.declared.append(FUNCTIONS)
-            self.functions += calling(outer, name, args, places)
-        self.order.append(Segment(outer, tuple(self.given), tuple(self.written)))
+            self.functions += calling(name, f"{name}_within", _ARGUMENTS, places)
+        self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     def declare_sizes(self, part: list[str]) -> None:
         """Begin the lines of a function with the sizes, if they read any."""
@@ -288,6 +276,23 @@ class _Writer:
             f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
             f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
         )
+
+
+_ARGUMENTS = "void *const *restrict a, char *restrict w"
+
+
+def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[str]:
+    """A function of that name, which calls others if there are several parts."""
+    unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
+    head = f"{'static ' if name.endswith('_within') else ''}int {name}({_ARGUMENTS}) {{"
+    if len(parts) == 1:
+        return [head, unused, *parts[0], *end]
+    lines = []
+    for k, part in enumerate(parts):
+        own = f"static __attribute__((noinline)) int {name}_{k}({_ARGUMENTS}) {{"
+        lines += [own, unused, *part, *end]
+    calls = [f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))]
+    return [*lines, head, "    int failed;", *calls, *end]
 
 
 _FAULT = re.compile(r"kernel\.c:(\d+)")
