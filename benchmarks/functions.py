@@ -3,8 +3,8 @@
 `python benchmarks/functions.py` sweeps 10**7 numbers of each of some ranges of each function (a
 quarter of an hour; `--points` for fewer) beside long double, where that has more bits than double,
 and prints the largest errors; `--fast` those of the level "fast", `--special` those of the gamma
-function and its kin. `--times` compares processor times of whole calls with JAX's and NumPy's, as far
-as these are installed.
+function and its kin. `--times` compares processor times of whole calls with JAX's and NumPy's, as
+far as these are installed.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ def seconds(call: Callable[[], Any]) -> float:
     return best
 
 
-def native(name: str, x: Any, math: str) -> Callable[[], Any]:
+def native(name: str, x: Any, level: str) -> Callable[[], Any]:
     def function(x: Any) -> Any:
         return x**2.37 if name == "power" else getattr(pg, name)(x)
 
-    kernel = pg.compile(pg.trace(function, x), target="c", math=math).flat
+    kernel = pg.compile(pg.trace(function, x), target="c", math=level).flat
     return lambda: kernel(x)
 
 
@@ -114,14 +114,14 @@ def by_numpy(name: str, x: Any) -> Callable[[], Any] | None:
     return None if function is None else lambda: function(x)
 
 
-def times(math: str) -> list[str]:
+def times(level: str) -> list[str]:
     """Nanoseconds an element of native code, and its time over those of the others."""
     rows = []
     for dtype in (np.float64, np.float32):
         for count in (1000, 10**6):
             x = np.random.default_rng(0).uniform(0.01, 3, count).astype(dtype)
             for name in TIMED:
-                own = seconds(native(name, x, math))
+                own = seconds(native(name, x, level))
                 cells = [np.dtype(dtype).name, f"{count:,}", name, f"{own / count * 1e9:.2f}"]
                 for other in (by_jax(name, x), by_numpy(name, x)):
                     cells.append("-" if other is None else f"{own / seconds(other):.2f}")
@@ -141,8 +141,8 @@ def main() -> None:
         lines = times("fast" if options.fast else "exact")
         sys.stdout.write("\n".join([*lines, ""]))
         return
-    level, kin = options.fast, options.special
-    sys.stdout.write(sweep(options.points, options.only, loose=level, of_kin=kin))
+    fast, kin = options.fast, options.special
+    sys.stdout.write(sweep(options.points, options.only, loose=fast, of_kin=kin))
 
 
 if __name__ == "__main__":
