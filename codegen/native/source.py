@@ -209,7 +209,7 @@ class _Writer:
         if isinstance(item, Nest):
             yield from statements(item, self, self.plan.added)
         elif isinstance(item, Product):
-            yield from self.product(item)
+            yield from _products(self, item)
         elif isinstance(item, Control):
             yield from control(self, item)
         elif isinstance(item, Blocks):
@@ -253,29 +253,31 @@ class _Writer:
         self.functions += ["    return 0;", "}", ""]
         return name
 
-    def product(self, item: Product) -> Iterator[str]:
-        x, type = item.step.operands[0], item.step.results[0]
-        if is_zero(type.size):
-            return
-        kind = c_type(type.dtype)
-        function = f"{_product(self.plan, item)}_{type_name(type.dtype)}"
-        *batch, m, n = type.shape
-        k = x.shape[-1]
-        yield f"{kind} *restrict o = ({kind} *){self.place(item.value)};"
-        yield f"const {kind} *x = (const {kind} *){self.place(item.left.root)};"
-        yield f"const {kind} *y = (const {kind} *){self.place(item.right.root)};"
-        pad = ""
-        for d, rows in enumerate(batch):
-            yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
-            pad += "    "
-        apart = row_major(type.shape)[:-2]
-        out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
-        left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
-        (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
-        yield (
-            f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
-            f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
-        )
+
+def _products(writer: _Writer, item: Product) -> Iterator[str]:
+    """The loops over products of matrices, each a call of a function of `products.c`."""
+    x, type = item.step.operands[0], item.step.results[0]
+    if is_zero(type.size):
+        return
+    kind = c_type(type.dtype)
+    function = f"{_product(writer.plan, item)}_{type_name(type.dtype)}"
+    *batch, m, n = type.shape
+    k = x.shape[-1]
+    yield f"{kind} *restrict o = ({kind} *){writer.place(item.value)};"
+    yield f"const {kind} *x = (const {kind} *){writer.place(item.left.root)};"
+    yield f"const {kind} *y = (const {kind} *){writer.place(item.right.root)};"
+    pad = ""
+    for d, rows in enumerate(batch):
+        yield f"{pad}for (long i{d} = 0; i{d} < {extent(rows)}; i{d}++)"
+        pad += "    "
+    apart = row_major(type.shape)[:-2]
+    out = " + ".join([f"i{d} * {extent(s)}" for d, s in enumerate(apart)] or ["0"])
+    left, right = _start(item.left, len(batch)), _start(item.right, len(batch))
+    (a0, a1), (b0, b1) = (tuple(map(extent, v.strides[-2:])) for v in (item.left, item.right))
+    yield (
+        f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
+        f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
+    )
 
 
 _ARGUMENTS = "void *const *restrict a, char *restrict w"
