@@ -14,6 +14,7 @@ from primgraph.codegen.native.body import statements
 from primgraph.codegen.native.call_lines import Call
 from primgraph.codegen.native.control import Body, control
 from primgraph.codegen.native.extents import HELPERS, READS_SIZES, Memory, Place, extent, is_zero
+from primgraph.codegen.native.growing import FUNCTIONS, POINTER, calling
 from primgraph.codegen.native.items import (
     PLAIN,
     Blocks,
@@ -32,6 +33,7 @@ from primgraph.codegen.native.told import SIZES, Told
 from primgraph.codegen.native.verify import Room, verify_memory
 from primgraph.errors import WRITTEN
 from primgraph.ir.debug import debugging
+from primgraph.ir.dims import is_open
 from primgraph.ir.types import TensorType
 from primgraph.primitives.control import scan, while_loop
 
@@ -102,6 +104,10 @@ class _Writer:
         self.count = 0
         # Offsets and sizes of the memory of one item alone.
         self.rooms: list[tuple[Place, int]] = []
+        # Stacks that grow, whose pointers are there from the beginning to the end.
+        made = [v for item in plan.items for v in made_by(item)]
+        self.stacks = [v for v in made if is_open(plan.types[v].shape)]
+        self.offset.update({v: self.arena.take(POINTER) for v in self.stacks})
         self.all_rooms: list[Room] = []
         self.at = 0
 
@@ -147,18 +153,11 @@ class _Writer:
         if self.told is not None:
             for part in parts:
                 self.declare_sizes(part)
-        args = "void *const *restrict a, char *restrict w"
-        unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
-        if len(parts) == 1:
-            self.functions += [f"int {name}({args}) {{", unused, *parts[0], *end]
-        else:
-            for k, part in enumerate(parts):
-                head = f"static __attribute__((noinline)) int {name}_{k}({args}) {{"
-                self.functions += [head, unused, *part, *end]
-            calls = [
-                f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))
-            ]
-            self.functions += [f"int {name}({args}) {{", "    int failed;", *calls, *end]
+        places = [self.place(v) for v in self.stacks]
+        self.functions += _functions(f"{name}_within" if places else name, parts)
+        if places:
+            self.declared.append(FUNCTIONS)
+            self.functions += calling(name, f"{name}_within", _ARGUMENTS, places)
         self.order.append(Segment(name, tuple(self.given), tuple(self.written)))
 
     def declare_sizes(self, part: list[str]) -> None:
@@ -196,7 +195,8 @@ class _Writer:
         if value in self.arrays:
             k = self.given.setdefault(value, len(self.given))
             return f"a[{k}]"
-        return f"(w + {self.arena.text(self.offset[value])})"
+        place = f"(w + {self.arena.text(self.offset[value])})"
+        return f"(*(char **){place})" if is_open(self.type(value).shape) else place
 
     def type(self, value: int) -> TensorType:
         return self.plan.types[value]
@@ -278,6 +278,23 @@ def _products(writer: _Writer, item: Product) -> Iterator[str]:
         f"{pad}{function}(o + {out}, x + {left}, {a0}, {a1}, "
         f"y + {right}, {b0}, {b1}, {extent(m)}, {extent(n)}, {extent(k)});"
     )
+
+
+_ARGUMENTS = "void *const *restrict a, char *restrict w"
+
+
+def _functions(name: str, parts: Sequence[Sequence[str]]) -> list[str]:
+    """A function of that name, which calls others if there are several parts."""
+    unused, end = "    (void)a; (void)w;", ["    return 0;", "}", ""]
+    head = f"{'static ' if name.endswith('_within') else ''}int {name}({_ARGUMENTS}) {{"
+    if len(parts) == 1:
+        return [head, unused, *parts[0], *end]
+    lines = []
+    for k, part in enumerate(parts):
+        own = f"static __attribute__((noinline)) int {name}_{k}({_ARGUMENTS}) {{"
+        lines += [own, unused, *part, *end]
+    calls = [f"    if ((failed = {name}_{k}(a, w))) return failed;" for k in range(len(parts))]
+    return [*lines, head, "    int failed;", *calls, *end]
 
 
 _FAULT = re.compile(r"kernel\.c:(\d+)")
